@@ -1,0 +1,75 @@
+"""RAG evaluation that attaches to LangChain and LlamaIndex apps.
+
+    capture ─▶ RagCall ─▶ sentences ─▶ SentencizedCall ─▶ judge ─▶ Labels ─▶ metrics ─▶ Score
+    ─▶ Evaluation ─▶ sinks / report
+
+`RagEvaluator().evaluate_sync(call)` runs the flow for one call, `evaluate_calls` for many. Host
+objects are in `rag_eval_integrations.langchain` and `rag_eval_integrations.llama_index`.
+
+Importing this package loads none of its parts: names are resolved when they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.dataset import evaluate_calls
+    from rag_eval_integrations.evaluator import RagEvaluator
+    from rag_eval_integrations.judges import judge_from
+    from rag_eval_integrations.judges.embedded import EmbeddedJudge
+    from rag_eval_integrations.metrics import Trace, diagnose
+    from rag_eval_integrations.records import (
+        Capture,
+        Document,
+        Evaluation,
+        Labels,
+        RagCall,
+        Score,
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Capture",
+    "Document",
+    "EmbeddedJudge",
+    "Evaluation",
+    "Labels",
+    "RagCall",
+    "RagEvaluator",
+    "Score",
+    "Trace",
+    "diagnose",
+    "evaluate_calls",
+    "judge_from",
+]
+
+_HOMES = {
+    "Capture": "records",
+    "Document": "records",
+    "EmbeddedJudge": "judges.embedded",
+    "Evaluation": "records",
+    "Labels": "records",
+    "RagCall": "records",
+    "RagEvaluator": "evaluator",
+    "Score": "records",
+    "Trace": "metrics",
+    "diagnose": "metrics",
+    "evaluate_calls": "dataset",
+    "judge_from": "judges",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

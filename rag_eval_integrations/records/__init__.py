@@ -1,0 +1,70 @@
+"""What flows: RagCall → SentencizedCall → Labelling → Score → Evaluation.
+
+All are frozen pydantic models that survive JSON unchanged, hold no NaN, and name the field when
+they refuse a value. One line of a file is `to_line(record)`; `from_line` reads it back.
+"""
+
+from rag_eval_integrations.records._base import (
+    SCHEMA,
+    JsonObject,
+    Record,
+    from_line,
+    from_object,
+    parse_object,
+    to_line,
+)
+from rag_eval_integrations.records.call import (
+    Capture,
+    CaptureStatus,
+    Document,
+    DocumentsFrom,
+    RagCall,
+    Sentence,
+    Sentences,
+    SentencizedCall,
+    Turn,
+)
+from rag_eval_integrations.records.evaluation import Evaluation, EvaluationError
+from rag_eval_integrations.records.labels import (
+    Estimate,
+    JudgeInfo,
+    Labelling,
+    Labels,
+    SentenceSupport,
+    Support,
+    UnscoredCode,
+    Usage,
+)
+from rag_eval_integrations.records.score import By, Score, ScoreStatus
+
+__all__ = [
+    "SCHEMA",
+    "By",
+    "Capture",
+    "CaptureStatus",
+    "Document",
+    "DocumentsFrom",
+    "Estimate",
+    "Evaluation",
+    "EvaluationError",
+    "JsonObject",
+    "JudgeInfo",
+    "Labelling",
+    "Labels",
+    "RagCall",
+    "Record",
+    "Score",
+    "ScoreStatus",
+    "Sentence",
+    "SentenceSupport",
+    "Sentences",
+    "SentencizedCall",
+    "Support",
+    "Turn",
+    "UnscoredCode",
+    "Usage",
+    "from_line",
+    "from_object",
+    "parse_object",
+    "to_line",
+]

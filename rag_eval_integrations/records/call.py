@@ -1,0 +1,196 @@
+"""Stage 1 of the flow: what an app did. Document, Turn, Capture, RagCall."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
+
+from rag_eval_integrations.records._base import JsonObject, Record
+
+CaptureStatus = Literal["ok", "error", "aborted", "interrupted"]
+DocumentsFrom = Literal["prompt", "dataflow", "retriever", "none"]
+
+
+class Sentence(NamedTuple):
+    """One keyed sentence; in JSON the list `[key, text, start, end]`."""
+
+    key: str
+    """Document number and letters (`0a`), or letters alone for a response sentence (`a`)."""
+    text: str
+    start: int | None = None
+    """Offset of the first character in its document or response; None where the recorded
+    sentence is not found in the text."""
+    end: int | None = None
+    """Offset after the last character."""
+
+
+class Sentences(Record):
+    """Keyed sentences of one call, documents first; keys are unique within each side."""
+
+    documents: tuple[Sentence, ...] = ()
+    """Sentences of all documents in order; the number before the letters is the document's."""
+    response: tuple[Sentence, ...] = ()
+    """Sentences of the response; empty when there is no response."""
+
+
+class Document(Record):
+    """One retrieved document, as the model saw it."""
+
+    text: str
+    """The text; may be empty (an empty document keeps its number)."""
+    id: str | None = None
+    """The store's own id."""
+    metadata: JsonObject = Field(default_factory=dict)
+    """Whatever the retriever knew about it; JSON values only."""
+    score: float | None = None
+    """The retriever's score, on the retriever's own scale."""
+
+
+class Turn(Record):
+    """One earlier turn of a conversation."""
+
+    role: Literal["user", "assistant", "system", "tool"]
+    content: str
+
+
+class Capture(Record):
+    """How a call was observed; None on a call that the user wrote down."""
+
+    framework: str
+    """`langchain`, `llama_index` or `plain`."""
+    run_id: str | None = None
+    """The framework's id of the outermost run."""
+    status: CaptureStatus = "ok"
+    """`ok`; `error` (an exception); `aborted` (a closed stream or a cancellation, with the
+    partial text or None as response); `interrupted` (a graph waits for its user)."""
+    documents_from: DocumentsFrom = "none"
+    """Where the documents were seen: in the final `prompt`, in the `dataflow` before it, as the
+    output of the outermost `retriever`s, or nowhere (`none`)."""
+    latency_s: float | None = Field(default=None, ge=0)
+    """Wall time of the outermost run in seconds."""
+    tags: tuple[str, ...] = ()
+    metadata: JsonObject = Field(default_factory=dict)
+    retrievers: tuple[str, ...] = ()
+    """Names of the retrievers that ran, outermost only, in order."""
+    not_in_prompt: tuple[Document, ...] = ()
+    """Retrieved documents that never reached the prompt."""
+
+
+def _as_document(value: object) -> object:
+    return Document(text=value) if isinstance(value, str) else value
+
+
+def _as_list(value: object) -> object:
+    # pydantic would take a string or a mapping for a sequence of characters or keys.
+    if isinstance(value, str | bytes | Mapping):
+        raise ValueError("should be a list of documents")
+    return value
+
+
+def _as_id(value: object) -> object:
+    # Data sets number their rows; the label is text from here on. bool is an int to Python.
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return "" if value is None else value
+
+
+class RagCall(Record):
+    """One question, the documents retrieved for it and the response given."""
+
+    question: str
+    """The user's question; empty when it is not known."""
+    documents: Annotated[
+        tuple[Annotated[Document, BeforeValidator(_as_document)], ...], BeforeValidator(_as_list)
+    ]
+    """Documents in the order the model saw them; a plain string is taken as a Document."""
+    response: str | None
+    """The app's answer; None for a retrieval alone."""
+    id: Annotated[str, BeforeValidator(_as_id)] = ""
+    """The user's label; may repeat. Default: the first 16 hex digits of `row_key`."""
+    reference: str | None = None
+    """Expected output, for metrics that compare with one."""
+    metadata: JsonObject = Field(default_factory=dict)
+    capture: Capture | None = None
+    history: tuple[Turn, ...] = ()
+    """Earlier turns, oldest first."""
+    started_at: datetime | None = None
+    app: str | None = None
+    """Name of the app or chain."""
+    sentences: Sentences | None = None
+    """Sentences recorded with the call (RAGBench's `documents_sentences`): used as they are
+    instead of splitting."""
+
+    if TYPE_CHECKING:
+        # What is accepted is wider than what is kept; type checkers are told so here.
+        def __init__(
+            self,
+            *,
+            question: str,
+            documents: Iterable[Document | str],
+            response: str | None,
+            id: str | int | None = None,
+            reference: str | None = None,
+            metadata: Mapping[str, JsonValue] = ...,
+            capture: Capture | None = None,
+            history: Iterable[Turn] = ...,
+            started_at: datetime | None = None,
+            app: str | None = None,
+            sentences: Sentences | None = None,
+        ) -> None: ...
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_computed(cls, content: Any) -> Any:
+        # row_key is written for readers of the file; it is computed, never believed.
+        if isinstance(content, dict) and "row_key" in content:
+            return {key: value for key, value in content.items() if key != "row_key"}
+        return content
+
+    @model_validator(mode="after")
+    def _default_id(self) -> RagCall:
+        if not self.id:
+            self.__dict__["id"] = self.row_key[:16]
+        return self
+
+    @cached_property
+    def row_key(self) -> str:
+        """The row's identity: sha256 of its canonical content, 64 hex digits.
+
+        Content is what is judged: question, document texts, response, reference and history.
+        Labels and circumstances (id, metadata, document ids and scores, capture, time) are left
+        out, so that the same call captured twice, or read from two files, has the same key.
+        """
+        content = [
+            self.question,
+            [document.text for document in self.documents],
+            self.response,
+            self.reference,
+            [[turn.role, turn.content] for turn in self.history],
+        ]
+        canonical = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+class SentencizedCall(Record):
+    """Stage 2: a call with its keyed sentences, which is what a judge is shown."""
+
+    call: RagCall
+    sentences: Sentences
+    splitter: str
+    """Name and version of what split it; `recorded` where the call brought its sentences."""
+
+    @property
+    def documents(self) -> tuple[Sentence, ...]:
+        """All document sentences, in order."""
+        return self.sentences.documents
+
+    @property
+    def response(self) -> tuple[Sentence, ...]:
+        """All response sentences, in order; empty without a response."""
+        return self.sentences.response

@@ -1,0 +1,175 @@
+"""Stage 3 of the flow: what a judge said. SentenceSupport, Labels, Usage, JudgeInfo, Labelling."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from rag_eval_integrations.records._base import Record
+
+Support = Literal["full", "partial", "none", "unlabelled"]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Estimate = tuple[Annotated[float, Field(ge=0, le=1)], Annotated[float, Field(ge=0)] | None]
+"""Mean and standard error of a score; None where the judge does not know its error."""
+
+UnscoredCode = Literal[
+    "no_context",
+    "no_question",
+    "empty_response",
+    "no_relevant",
+    "refusal",
+    "content_filter",
+    "truncated",
+    "judge_output_invalid",
+    "judge_incapable",
+    "unlabelled_sentences",
+    "out_of_range",
+    "missing_param",
+    "over_budget",
+]
+"""Why a score has no value; `refusal` means that the judge refused, not the answer."""
+
+
+def _as_text(value: object) -> object:
+    return "" if value is None else value
+
+
+def _as_keys(value: object) -> object:
+    # A judge that writes null, or one key without its list, said no more and no less.
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else value
+
+
+Text = Annotated[str, BeforeValidator(_as_text)]
+Keys = Annotated[tuple[str, ...], BeforeValidator(_as_keys)]
+
+
+class SentenceSupport(Record):
+    """What supports one response sentence (seed 004)."""
+
+    # Judges add fields of their own; these are not errors.
+    model_config = ConfigDict(extra="ignore")
+
+    response_sentence_key: str
+    explanation: Text = ""
+    supporting_sentence_keys: Keys = ()
+    """Document sentences that support it, fully or in part; also the special words
+    (`general`, `well_known_fact` …) where the judge used them."""
+    fully_supported: bool | None = None
+    """None in most RAGBench rows; the reconciler fills it."""
+
+
+class Labels(Record):
+    """A judge's labels of one call: the JSON of seed 004 and what was found wrong in it.
+
+    Missing explanations and overall fields parse; unknown fields are ignored.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    relevance_explanation: Text = ""
+    all_relevant_sentence_keys: Keys
+    """Document sentences that help to answer the question."""
+    overall_supported_explanation: Text = ""
+    overall_supported: bool | None = None
+    """The judge's verdict on the whole response; recorded, never used for a score."""
+    sentence_support_information: tuple[SentenceSupport, ...]
+    """One entry a response sentence."""
+    all_utilized_sentence_keys: Keys
+    """Document sentences that the response used."""
+    unsupported_response_sentence_keys: tuple[str, ...] | None = None
+    """As recorded in RAGBench; None where it was not recorded."""
+
+    unknown_keys: tuple[str, ...] = ()
+    """Keys of sentences that do not exist, as the judge wrote them; dropped from the lists."""
+    special_keys: tuple[str, ...] = ()
+    """Special words that were given instead of keys, such as `general`."""
+    missing_keys: tuple[str, ...] = ()
+    """Response sentences without an entry: they are unlabelled."""
+    duplicate_keys: tuple[str, ...] = ()
+    """Keys that stood more than once in a list, and response sentences with several entries."""
+    overall_conflict: bool = False
+    """Whether `overall_supported` contradicts the sentence entries."""
+
+    relevant_probabilities: dict[str, Probability] | None = None
+    """P(relevant) of each document sentence, where the judge gives probabilities."""
+    utilized_probabilities: dict[str, Probability] | None = None
+    supported_probabilities: dict[str, Probability] | None = None
+    """P(fully supported) of each response sentence."""
+    estimates: dict[str, Estimate] | None = None
+    """Calibrated score-level estimates of a judge: `{score name: (mean, standard error)}`."""
+
+    @cached_property
+    def _entries(self) -> dict[str, SentenceSupport]:
+        return {entry.response_sentence_key: entry for entry in self.sentence_support_information}
+
+    def entry(self, key: str) -> SentenceSupport | None:
+        """Look up what was said of a response sentence; None when nothing was."""
+        return self._entries.get(key)
+
+    def support(self, key: str) -> Support:
+        """Say how far a response sentence is supported.
+
+        `full`; `partial` (not fully, but with supporting keys); `none`; `unlabelled` (no entry,
+        or an entry without a verdict).
+        """
+        entry = self._entries.get(key)
+        if entry is None or entry.fully_supported is None:
+            return "unlabelled"
+        if entry.fully_supported:
+            return "full"
+        return "partial" if entry.supporting_sentence_keys else "none"
+
+
+class Usage(Record):
+    """What labels and scores cost."""
+
+    requests: int = Field(default=0, ge=0)
+    prompt_tokens: int = Field(default=0, ge=0)
+    completion_tokens: int = Field(default=0, ge=0)
+    cost_usd: float | None = Field(default=None, ge=0)
+    """None where the price is not known (never 0 for unknown)."""
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
+        known = len(costs) == 2 or (bool(costs) and 0 in (self.requests, other.requests))
+        return Usage(
+            requests=self.requests + other.requests,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost_usd=sum(costs) if known else None,
+        )
+
+
+class JudgeInfo(Record):
+    """Who labelled."""
+
+    name: str
+    """`embedded`, `openai` …"""
+    model: str | None = None
+    """The model's name at its endpoint; None for a judge that is no model."""
+    version: str | None = None
+    """Version of the judge's own parameters or prompt."""
+
+
+class Labelling(Record):
+    """A judge's answer for one call: labels, or why there are none."""
+
+    labels: Labels | None
+    judge: JudgeInfo
+    usage: Usage = Usage()
+    windows: int = Field(default=1, ge=1)
+    """How many pieces the call was labelled in."""
+    warnings: tuple[str, ...] = ()
+    """Shown with every score made from these labels."""
+    flags: tuple[str, ...] = ()
+    """Words for `Evaluation.flags`, such as `lexical_estimate`."""
+    unscored: UnscoredCode | None = None
+    """Why there are no labels; None when there are."""
+    reason: str | None = None
+    """`unscored` in words."""
+    prompt_version: str | None = None
+    """Version of the labelling prompt; None for a judge without one."""

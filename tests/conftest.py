@@ -1,0 +1,30 @@
+"""Where things are that tests need: the checkout, the development data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT.parent / "shared" / "data"
+
+
+@pytest.fixture
+def root() -> Path:
+    """The checkout."""
+    return ROOT
+
+
+@pytest.fixture
+def data() -> Path:
+    """Development data, which is not part of the project."""
+    if not DATA.is_dir():
+        pytest.skip("needs the labelled development data in ../shared/data, which is not here")
+    return DATA
+
+
+@pytest.fixture
+def ragbench(data: Path) -> list[Path]:
+    """All RAGBench files of the development data."""
+    return sorted((data / "ragbench").glob("*.jsonl.gz"))

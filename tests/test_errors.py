@@ -1,0 +1,49 @@
+"""The exception tree that `errors.py` draws is the one that exists."""
+
+from __future__ import annotations
+
+import re
+
+from rag_eval_integrations import errors
+
+
+def test_the_drawn_tree_is_the_real_one() -> None:
+    """Every class stands in the docstring, indented under its base."""
+    drawn = {
+        match[2]: len(match[1]) // 4
+        for match in re.finditer(
+            r"^ {4}([│├└─ ]*)(\w+(?:Error|RagEvalError))\b", errors.__doc__ or "", re.M
+        )
+    }
+
+    real = {
+        name: value
+        for name, value in vars(errors).items()
+        if isinstance(value, type) and issubclass(value, errors.RagEvalError)
+    }
+
+    assert drawn == {
+        name: len([base for base in value.__mro__ if base in real.values()]) - 1
+        for name, value in real.items()
+    }
+
+
+def test_an_input_error_says_line_field_and_why() -> None:
+    """Whichever of the three are known."""
+    error = errors.InputError("is missing", field="documents[2].text", line=7)
+
+    assert str(error) == "line 7: field `documents[2].text`: is missing"
+    assert str(errors.InputError("not JSON")) == "not JSON"
+
+
+def test_a_missing_extra_names_the_command() -> None:
+    """And is an ImportError, which is what a failed import raises."""
+    error = errors.MissingDependencyError("langchain-core", "langchain")
+
+    assert isinstance(error, ImportError)
+    assert "pip install 'rag-eval-integrations[langchain]'" in str(error)
+
+
+def test_what_a_judge_wrote_stays_attached() -> None:
+    """The raw answer is not lost with the exception."""
+    assert errors.JudgeOutputError("no JSON", "hello").raw == "hello"

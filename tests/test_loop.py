@@ -1,0 +1,82 @@
+"""The private loop: sync facades work everywhere but on it, and survive a fork."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+
+import pytest
+
+from rag_eval_integrations import _loop
+from rag_eval_integrations.errors import ReentryError
+
+
+async def double(number: int) -> int:
+    await asyncio.sleep(0)
+    return 2 * number
+
+
+def test_it_runs_a_coroutine_from_plain_code() -> None:
+    """Twice, on the same loop: clients that live on it stay usable."""
+    assert _loop.run(double(2)) == 4
+    assert _loop.run(double(3)) == 6
+
+
+async def test_it_runs_inside_a_running_loop() -> None:
+    """As in a notebook: the caller's loop is neither patched nor used."""
+    assert _loop.run(double(2)) == 4
+
+
+def test_exceptions_reach_the_caller() -> None:
+    """Whatever the coroutine raises is raised in the calling thread."""
+
+    async def fail() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        _loop.run(fail())
+
+
+def test_it_refuses_re_entry() -> None:
+    """A sync facade called on the loop itself would wait for ever: it raises and says what to do."""
+
+    async def nested() -> int:
+        return _loop.run(double(1))
+
+    with pytest.raises(ReentryError, match="await the async form"):
+        _loop.run(nested())
+
+
+def test_many_threads_share_it() -> None:
+    """Concurrent callers each get their own result."""
+    results: dict[int, int] = {}
+
+    def call(number: int) -> None:
+        results[number] = _loop.run(double(number))
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert results == {number: 2 * number for number in range(20)}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
+def test_it_survives_a_fork() -> None:
+    """A forked child (gunicorn prefork) gets a loop of its own instead of hanging."""
+    assert _loop.run(double(1)) == 2
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover  # runs in the child
+        os.write(writing, str(_loop.run(double(21))).encode())
+        os._exit(0)
+
+    os.close(writing)
+    os.waitpid(child, 0)
+
+    assert os.read(reading, 10) == b"42"
+    os.close(reading)
