@@ -1,0 +1,138 @@
+"""What a TRACe score rests on: the `evidence` object and the `reason` sentence of each score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pydantic import JsonValue
+
+from rag_eval_integrations.records import Labels, SentencizedCall
+from rag_eval_integrations.sentences.keys import document_number
+
+_MOST_KEYS = 12  # a reason is read by a person; the evidence beside it holds all keys
+_MOST_TEXT = 160
+
+
+def documents_without_relevant(labels: Labels, call: SentencizedCall) -> list[int]:
+    """Numbers of the documents in which no sentence is relevant, empty ones included."""
+    useful = {document_number(key) for key in labels.all_relevant_sentence_keys}
+    return [number for number in range(len(call.call.documents)) if number not in useful]
+
+
+def relevance_evidence(labels: Labels, call: SentencizedCall) -> dict[str, JsonValue]:
+    """`relevant_keys` and `documents_without_relevant` (numbers)."""
+    return {
+        "relevant_keys": list(labels.all_relevant_sentence_keys),
+        "documents_without_relevant": list(documents_without_relevant(labels, call)),
+        "explanation": labels.relevance_explanation,
+    }
+
+
+def use_evidence(labels: Labels) -> dict[str, JsonValue]:
+    """`utilized_keys` and `relevant_unused_keys`, in document order as labelled."""
+    return {
+        "utilized_keys": list(labels.all_utilized_sentence_keys),
+        "relevant_unused_keys": list(relevant_unused(labels)),
+    }
+
+
+def relevant_unused(labels: Labels) -> tuple[str, ...]:
+    """Keys that are relevant and were not used."""
+    used = set(labels.all_utilized_sentence_keys)
+    return tuple(key for key in labels.all_relevant_sentence_keys if key not in used)
+
+
+def adherence_evidence(labels: Labels, call: SentencizedCall) -> dict[str, JsonValue]:
+    """`unsupported`: each sentence that is not fully supported, with what was said of it."""
+    unsupported: list[JsonValue] = []
+    for sentence in call.response:
+        support = labels.support(sentence.key)
+        entry = labels.entry(sentence.key)
+        listed = sentence.key in (labels.unsupported_response_sentence_keys or ())
+        if support == "full" and not listed:
+            continue
+        unsupported.append(
+            {
+                "key": sentence.key,
+                "text": sentence.text,
+                "support": support,
+                "supporting_sentence_keys": list(entry.supporting_sentence_keys) if entry else [],
+                "explanation": entry.explanation if entry else "",
+            }
+        )
+    return {"unsupported": unsupported, "explanation": labels.overall_supported_explanation}
+
+
+def relevance_reason(labels: Labels, call: SentencizedCall, expected: float | None) -> str:
+    """Relevance in words: how many of how many, which, and which documents hold none."""
+    total = len(call.documents)
+    keys = labels.all_relevant_sentence_keys
+    text = f"{len(keys)} of {total} document sentences are relevant to the question{_list(keys)}"
+    if expected is not None:
+        text += f"; expected over their probabilities: {expected:.1f} of {total}"
+    without = documents_without_relevant(labels, call)
+    if without and keys:
+        text += f"; nothing relevant in document {_numbers(without)}"
+    return text + "."
+
+
+def utilization_reason(labels: Labels, expected: tuple[float, float] | None) -> str:
+    """Utilization in words: how many sentences were used, and which relevant ones were not."""
+    used, relevant = labels.all_utilized_sentence_keys, labels.all_relevant_sentence_keys
+    text = f"The response used {len(used)} sentences{_list(used)}; {len(relevant)} are relevant"
+    if expected is not None:
+        text += f"; expected: {expected[1]:.1f} used, {expected[0]:.1f} relevant"
+    return text + _unused(labels) + "."
+
+
+def completeness_reason(labels: Labels, expected: tuple[float, float] | None) -> str:
+    """Completeness in words: how many relevant sentences were used, and which were not."""
+    relevant = labels.all_relevant_sentence_keys
+    if not relevant and expected is None:
+        return "No document sentence is relevant, so there was nothing to cover."
+    both = len(relevant) - len(relevant_unused(labels))
+    text = f"{both} of {len(relevant)} relevant sentences were used"
+    if expected is not None:
+        text += f"; expected: {expected[1]:.1f} of {expected[0]:.1f}"
+    return text + _unused(labels) + "."
+
+
+def adherence_reason(labels: Labels, call: SentencizedCall, probability: float | None) -> str:
+    """Adherence in words: the sentences that are not fully supported, each with its verdict."""
+    total = len(call.response)
+    parts = [
+        f"{sentence.key} ({labels.support(sentence.key)}): “{_short(sentence.text)}”"
+        for sentence in call.response
+        if labels.support(sentence.key) != "full"
+    ]
+    if parts:
+        text = f"{len(parts)} of {total} response sentences are not fully supported: "
+        text += "; ".join(parts[:_MOST_KEYS]) + ("; …" if len(parts) > _MOST_KEYS else "")
+    elif labels.unsupported_response_sentence_keys:
+        text = "Recorded as unsupported" + _list(labels.unsupported_response_sentence_keys)
+    else:
+        text = f"All {total} response sentences are fully supported by the documents."
+    if probability is not None:
+        text += f" Probability that all are supported: {probability:.2f}."
+    return text
+
+
+def _unused(labels: Labels) -> str:
+    unused = relevant_unused(labels)
+    return f"; relevant but unused:{_list(unused, bare=True)}" if unused else ""
+
+
+def _list(keys: Sequence[str], *, bare: bool = False) -> str:
+    if not keys:
+        return ""
+    text = ", ".join(keys[:_MOST_KEYS]) + (", …" if len(keys) > _MOST_KEYS else "")
+    return f" {text}" if bare else f" ({text})"
+
+
+def _numbers(numbers: Iterable[int]) -> str:
+    return ", ".join(str(number) for number in numbers)
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 1]}…"

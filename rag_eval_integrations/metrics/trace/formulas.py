@@ -1,0 +1,118 @@
+"""TRACe's formulas as pure functions of counts and labels (seed 004; arXiv:2407.11005, sec. 3).
+
+Two sets, never averaged together. T is the number of document sentences, R and U are the relevant
+and the utilized ones:
+
+    score            `seed` (seed 004)                      `ragbench` (the published columns)
+    relevance        R / T, or min(1, R / baseline)         R / T
+    utilization      min(1, U / R); R empty: 0              U / T
+    completeness     both / R; R empty: 1 if U is empty,    both / R; R empty: 1
+                     else 0
+    adherence        1 iff every response sentence is       1 iff none is recorded as unsupported,
+                     fully supported                        else the sentence rule
+
+With T = 0 nothing can be relevant or utilized: R = 0, and
+`ragbench` U = 0. Seed 004 also states C ≤ U ≤ R and "R = 0 → C = 0": its own code and example
+contradict both (R, U empty: C = 1, U = 0; the example: U = 1.0 > R = 0.20), and the code is what
+is followed. With R not empty, C ≤ U holds under the seed's formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+from rag_eval_integrations.records import Labels, Support
+
+Formulas = Literal["seed", "ragbench"]
+
+
+def context_relevance(relevant: float, total: int, baseline: int | None = None) -> float:
+    """Share of the retrieved sentences that are relevant: |R| / T, in [0, 1], 1 is best.
+
+    Args:
+        relevant: |R|, or its expectation.
+        total: T, the number of document sentences.
+        baseline: a fixed number to divide by instead of T; seed 004's code uses 20.
+
+    Returns:
+        0 when nothing was retrieved.
+    """
+    divisor = total if baseline is None else baseline
+    return min(1.0, relevant / divisor) if divisor else 0.0
+
+
+def context_utilization(
+    relevant: float, utilized: float, total: int, formulas: Formulas = "seed"
+) -> float:
+    """How much was used: of what is relevant (`seed`), or of all (`ragbench`); in [0, 1].
+
+    Args:
+        relevant: |R|, or its expectation.
+        utilized: |U|, or its expectation.
+        total: T, the number of document sentences.
+        formulas: the set of formulas.
+
+    Returns:
+        `seed`: 0 when R is empty, even if U is not. `ragbench`: 0 when nothing was retrieved.
+    """
+    divisor = relevant if formulas == "seed" else total
+    return min(1.0, utilized / divisor) if divisor else 0.0
+
+
+def completeness(
+    relevant: float, both: float, utilized: float, formulas: Formulas = "seed"
+) -> float:
+    """Share of the relevant sentences that were used: |R∩U| / |R|, in [0, 1], 1 is best.
+
+    Args:
+        relevant: |R|, or its expectation.
+        both: |R∩U|, or its expectation.
+        utilized: |U|, or its expectation; matters only when R is empty.
+        formulas: the set of formulas.
+
+    Returns:
+        R empty: under `seed` 1 if U is empty too, else 0; under `ragbench` always 1 (which is
+        what reproduces 100 % of the published rows).
+    """
+    if relevant:
+        return min(1.0, both / relevant)
+    return 1.0 if formulas == "ragbench" or not utilized else 0.0
+
+
+def adherence(labels: Labels, keys: Sequence[str], formulas: Formulas = "seed") -> float | None:
+    """1.0 when the response is grounded in the documents, else 0.0; one bad sentence makes it 0.
+
+    Args:
+        labels: reconciled labels.
+        keys: the keys of the response sentences.
+        formulas: `ragbench` takes the recorded `unsupported_response_sentence_keys` where there
+            is one, and the sentence rule otherwise.
+
+    Returns:
+        1.0 when there is no response sentence (seed 004). None when no labelled sentence is
+        unsupported but some are unlabelled: it cannot be known.
+    """
+    recorded = labels.unsupported_response_sentence_keys
+    if formulas == "ragbench" and recorded is not None:
+        return 0.0 if recorded else 1.0
+    supports = {labels.support(key) for key in keys}
+    if supports & {"partial", "none"}:
+        return 0.0
+    return None if "unlabelled" in supports else 1.0
+
+
+def supported_fraction(supports: Sequence[Support]) -> float | None:
+    """Share of the response sentences that are fully supported, in [0, 1], 1 is best.
+
+    Returns:
+        1.0 when there is no response sentence; None when any is unlabelled.
+    """
+    if "unlabelled" in supports:
+        return None
+    return supports.count("full") / len(supports) if supports else 1.0
+
+
+def overlap(relevant: Collection[str], utilized: Collection[str]) -> int:
+    """|R∩U|, distinct keys."""
+    return len(set(relevant) & set(utilized))

@@ -1,0 +1,263 @@
+"""TRACe as a metric: labels in, six scores with evidence out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import get_args
+
+from pydantic import JsonValue
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.metrics.trace import evidence, formulas
+from rag_eval_integrations.metrics.trace.expected import (
+    Counts,
+    expected_counts,
+    labelled_counts,
+)
+from rag_eval_integrations.metrics.trace.formulas import Formulas
+from rag_eval_integrations.records import (
+    By,
+    Estimate,
+    Labelling,
+    Labels,
+    Score,
+    SentencizedCall,
+    UnscoredCode,
+)
+
+TRACE_SCORES = (
+    "context_relevance",
+    "context_utilization",
+    "completeness",
+    "adherence",
+    "supported_fraction",
+    "trace_average",
+)
+"""Names of the scores, in the order in which they are given."""
+
+_AVERAGED = TRACE_SCORES[:4]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The four TRACe scores, the share of supported sentences, and their average.
+
+    Every score is in [0, 1], 1 is best. `context_relevance`, `context_utilization` and
+    `completeness` are expectations where the judge gives probabilities (`method="expected"`), so
+    the printed labels need not reproduce them; `Trace(hard=True)` scores from the labels alone.
+    A judge's own calibrated estimate comes before both. `adherence` is always 1.0 or 0.0, its
+    expectation is its `probability`. `trace_average` is unscored unless all four are scored.
+
+    Source: seed 004 and arXiv:2407.11005; the formulas with all empty cases are in
+    `metrics/trace/formulas.py`.
+    """
+
+    formulas: Formulas = "seed"
+    """`seed` (seed 004) or `ragbench` (reproduces RAGBench's published columns)."""
+    relevance_baseline: int | None = None
+    """Divide by this fixed number instead of the number of sentences; seed 004's code uses 20.
+    Only under `seed`."""
+    hard: bool = False
+    """Score from the labels alone, even where there are probabilities."""
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Score name → least value that passes."""
+
+    def __post_init__(self) -> None:
+        if self.formulas not in get_args(Formulas):
+            raise ConfigurationError(
+                "formulas", self.formulas, f"use one of {', '.join(get_args(Formulas))}"
+            )
+        baseline = self.relevance_baseline
+        if baseline is not None and (isinstance(baseline, bool) or baseline < 1):
+            raise ConfigurationError("relevance_baseline", baseline, "use a number from 1")
+        if baseline is not None and self.formulas == "ragbench":
+            raise ConfigurationError(
+                "relevance_baseline", baseline, "the ragbench formulas divide by all sentences"
+            )
+        for name, threshold in self.thresholds.items():
+            if name not in TRACE_SCORES:
+                raise ConfigurationError(
+                    "thresholds", name, f"no such score; use one of {', '.join(TRACE_SCORES)}"
+                )
+            if not 0 <= threshold <= 1:
+                raise ConfigurationError(f"thresholds[{name!r}]", threshold, "use 0 to 1")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the scores that `score` returns, in order."""
+        return TRACE_SCORES
+
+    def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
+        """Every score without a value, for the same reason."""
+        by = self._stamp(by)
+        return tuple(
+            Score(name=name, status="unscored", unscored=code, reason=reason, by=by,
+                  threshold=self.thresholds.get(name))
+            for name in TRACE_SCORES
+        )  # fmt: skip
+
+    def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
+        """Score one call from a judge's labelling; `by` is completed and stamped on each score."""
+        labels = labelling.labels
+        if labels is None:
+            return self.unscored(
+                labelling.unscored or "judge_output_invalid",
+                labelling.reason or "the judge gave no labels",
+                by,
+            )
+        made = _Maker(self, call, labels, labelling.warnings, self._stamp(by))
+        scores = [made.relevance(), made.utilization(), made.completeness(), made.adherence()]
+        average = made.average([score for score in scores if score.name in _AVERAGED])
+        return (*scores, made.supported_fraction(), average)
+
+    def _stamp(self, by: By) -> By:
+        return by.model_copy(
+            update={"formulas": self.formulas, "relevance_baseline": self.relevance_baseline}
+        )
+
+
+class _Maker:
+    """Makes the scores of one call; holds what they share."""
+
+    def __init__(
+        self, trace: Trace, call: SentencizedCall, labels: Labels, warnings: tuple[str, ...], by: By
+    ) -> None:
+        self.trace = trace
+        self.call = call
+        self.labels = labels
+        self.warnings = warnings
+        self.by = by
+        keys = [sentence.key for sentence in call.documents]
+        soft = None if trace.hard else expected_counts(labels, keys)
+        self.counts: Counts = soft or labelled_counts(labels, len(keys))
+        self.expected = soft
+
+    def _score(self, name: str, value: float, **fields: object) -> Score:
+        # Scores are made here by the hundred thousand and from checked numbers.
+        return Score.model_validate(
+            {
+                "name": name, "status": "scored", "value": value, "raw": value, "scale": (0.0, 1.0),
+                "threshold": self.trace.thresholds.get(name), "warnings": self.warnings,
+                "by": self.by, **fields,
+            }
+        )  # fmt: skip
+
+    def _counted(
+        self, name: str, value: float, reason: str, proof: dict[str, JsonValue], error: float | None
+    ) -> Score:
+        estimate = self._estimate(name)
+        method: str = self.counts.method
+        if estimate is not None:
+            value, error = estimate
+            method = "calibrated"
+        return self._score(name, value, method=method, reason=reason, evidence=proof,
+                           n=self.counts.total, std_error=error)  # fmt: skip
+
+    def _estimate(self, name: str) -> Estimate | None:
+        estimates = self.labels.estimates
+        return None if self.trace.hard or estimates is None else estimates.get(name)
+
+    def _pair(self, second: float) -> tuple[float, float] | None:
+        return None if self.expected is None else (self.counts.relevant, second)
+
+    def relevance(self) -> Score:
+        counts, baseline = self.counts, self.trace.relevance_baseline
+        error = None
+        if self.expected is not None and counts.total:
+            error = math.sqrt(counts.relevant_variance) / (baseline or counts.total)
+        return self._counted(
+            "context_relevance",
+            formulas.context_relevance(counts.relevant, counts.total, baseline),
+            evidence.relevance_reason(
+                self.labels, self.call, None if self.expected is None else counts.relevant
+            ),
+            evidence.relevance_evidence(self.labels, self.call),
+            error,
+        )
+
+    def utilization(self) -> Score:
+        counts = self.counts
+        error = None
+        if self.expected is not None and counts.total and self.trace.formulas == "ragbench":
+            error = math.sqrt(counts.utilized_variance) / counts.total
+        return self._counted(
+            "context_utilization",
+            formulas.context_utilization(
+                counts.relevant, counts.utilized, counts.total, self.trace.formulas
+            ),
+            evidence.utilization_reason(self.labels, self._pair(counts.utilized)),
+            evidence.use_evidence(self.labels),
+            error,
+        )
+
+    def completeness(self) -> Score:
+        counts = self.counts
+        return self._counted(
+            "completeness",
+            formulas.completeness(
+                counts.relevant, counts.both, counts.utilized, self.trace.formulas
+            ),
+            evidence.completeness_reason(self.labels, self._pair(counts.both)),
+            evidence.use_evidence(self.labels),
+            None,
+        )
+
+    def adherence(self) -> Score:
+        keys = [sentence.key for sentence in self.call.response]
+        value = formulas.adherence(self.labels, keys, self.trace.formulas)
+        proof = evidence.adherence_evidence(self.labels, self.call)
+        if value is None:
+            return self._unlabelled("adherence", proof)
+        estimate = self._estimate("adherence")
+        probabilities = None if self.trace.hard else self.labels.supported_probabilities
+        probability = None
+        if estimate is not None:
+            probability = estimate[0]
+        elif probabilities is not None and all(key in probabilities for key in keys):
+            probability = math.prod(probabilities[key] for key in keys)
+        return self._score(
+            "adherence", value, method="labels", evidence=proof, n=len(keys),
+            probability=probability, std_error=estimate[1] if estimate else None,
+            reason=evidence.adherence_reason(self.labels, self.call, probability),
+        )  # fmt: skip
+
+    def supported_fraction(self) -> Score:
+        supports = [self.labels.support(sentence.key) for sentence in self.call.response]
+        value = formulas.supported_fraction(supports)
+        if value is None:
+            return self._unlabelled("supported_fraction", None)
+        return self._score(
+            "supported_fraction", value, method="labels", n=len(supports),
+            reason=f"{supports.count('full')} of {len(supports)} response sentences are fully "
+                   f"supported, {supports.count('partial')} in part.",
+        )  # fmt: skip
+
+    def _unlabelled(self, name: str, proof: dict[str, JsonValue] | None) -> Score:
+        missing = [s.key for s in self.call.response if self.labels.support(s.key) == "unlabelled"]
+        return self._without(
+            name,
+            "unlabelled_sentences",
+            f"the judge said nothing of response sentence {', '.join(missing)}",
+            proof,
+        )
+
+    def _without(
+        self, name: str, code: UnscoredCode, reason: str, proof: dict[str, JsonValue] | None = None
+    ) -> Score:
+        return Score(name=name, status="unscored", unscored=code, reason=reason, evidence=proof,
+                     threshold=self.trace.thresholds.get(name), warnings=self.warnings,
+                     by=self.by)  # fmt: skip
+
+    def average(self, scores: list[Score]) -> Score:
+        values = [score.value for score in scores if score.value is not None]
+        for score in scores:
+            if score.unscored is not None:
+                return self._without(
+                    "trace_average", score.unscored, f"{score.name} has no value: {score.reason}"
+                )
+        return self._score(
+            "trace_average", math.fsum(values) / len(values), n=len(values), method="mean",
+            reason="Mean of " + ", ".join(f"{s.name} {s.value:.2f}" for s in scores) + ".",
+        )  # fmt: skip

@@ -1,0 +1,45 @@
+"""Keys of sentences, past 26 and past 702."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations.sentences.keys import document_number, letters, position
+
+
+@pytest.mark.parametrize(
+    ("index", "text"),
+    [(0, "a"), (25, "z"), (26, "aa"), (27, "ab"), (51, "az"), (52, "ba"), (549, "ud"), (701, "zz"), (702, "aaa"), (18277, "zzz"), (18278, "aaaa")],
+)  # fmt: skip
+def test_letters_count_like_spreadsheet_columns(index: int, text: str) -> None:
+    """A … z aa … zz aaa; RAGBench's longest document ends at `0ud`."""
+    assert letters(index) == text
+    assert position(text) == index
+
+
+@given(index=st.integers(0, 10**9))
+def test_letters_and_position_are_inverse(index: int) -> None:
+    """Any index comes back."""
+    assert position(letters(index)) == index
+
+
+@pytest.mark.parametrize("text", ["", "A", "a1", "é", "a b"])
+def test_position_refuses_what_is_no_key(text: str) -> None:
+    """Only the letters a to z."""
+    with pytest.raises(ValueError, match="not made of the letters"):
+        position(text)
+
+
+def test_letters_refuses_negative_indexes() -> None:
+    """Counting starts at 0."""
+    with pytest.raises(ValueError, match="counts from 0"):
+        letters(-1)
+
+
+def test_document_number() -> None:
+    """The number before the letters; None for a response key or anything else."""
+    assert document_number("12ab") == 12
+    assert document_number("ab") is None
+    assert document_number("12") is None
