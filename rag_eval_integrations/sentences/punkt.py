@@ -1,0 +1,272 @@
+"""The default splitter: NLTK's Punkt, after a block pass and beside the marks of other scripts.
+
+    text → blocks → places where a sentence may end → Punkt decides → spans
+
+Punkt (Kiss and Strunk 2006) decides about a full stop from the word before it and the word after
+it. It is asked about these two words only, never about a whole text: so the marks and quotes of
+every script are found in one place (`scripts`), the result is the same with every release of NLTK,
+and the time grows with the length of the text whatever it holds.
+
+English parameters ship with the project. Those of other languages are read where they are already
+installed; nothing is ever downloaded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.sentences.blocks import Block, BlockKind, blocks
+from rag_eval_integrations.sentences.scripts import End, ends
+
+_VERSION = 1  # of the rules in this package; raise it when any text may give other sentences
+_LLAMA_INDEX_DATA = ("core", "_static", "nltk_cache", "tokenizers")
+_REACH = 64  # characters of a word that are looked at: longer ones are no abbreviations
+
+_SPLIT_KINDS = {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM}
+_LETTER = re.compile(r"[^\W_]")
+_LIST_NUMBER = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})[.)]+")
+_OPENING = "\"'“”‘’«»„‚*_`\u200b\u200e\u200f\ufeff"
+# What Punkt takes for one word. NLTK 3.10 ends words at curly quotes and 3.9 does not; we do.
+_WORD = re.compile(r"[^\s?!\"'“”‘’«»(){}\[\];:*–—/]*+")
+_WORD_AFTER = re.compile(r"[(\[{]?" + _WORD.pattern)
+_INITIALS = re.compile(r"[^\W\d_](?:\.-?[^\W\d_])*")
+_FIGURE = re.compile(r"[#(\[]?[A-Z]{0,2}\d|[IVXLC]{1,7}(?![\w'])")
+_SPEAKERS = {"he", "she", "they", "we", "asked", "asks", "said", "says", "replied", "cried"}
+_YEAR = re.compile(r"\(\d")
+
+
+@dataclass(frozen=True)
+class Punkt:
+    """Splits texts into sentences with Punkt; the default splitter.
+
+    `language` chooses the parameters. "english" ships with the project and always gives the same
+    sentences; texts of scripts without spaces (Chinese, Japanese, Hindi, Arabic …) are split by
+    their own marks under every language, so they need no data. Other languages use the `punkt_tab`
+    data in NLTK's data folders, or that in llama-index-core's wheel; `name` says which. Reads these
+    folders at construction, and the data at the first call of `spans`.
+
+    Raises:
+        ConfigurationError: No data is installed for `language`.
+    """
+
+    language: str = "english"
+    """The English name of the language, in small letters: "german"."""
+    _data: tuple[str, str] = field(init=False, repr=False)
+    """What the data is called in `name`, and the folder or zip file that holds it."""
+
+    def __post_init__(self) -> None:
+        if self.language == "english":
+            object.__setattr__(self, "_data", ("", ""))
+            return
+        found = {place: _languages(place[1]) for place in _places()}
+        for place, languages in found.items():
+            if self.language in languages:
+                object.__setattr__(self, "_data", place)
+                return
+        listed = [f"{path}: {', '.join(sorted(names))}" for (_, path), names in found.items()]
+        where = "; ".join(listed) or "no punkt_tab data in NLTK's data folders or llama-index-core"
+        raise ConfigurationError(
+            "language",
+            self.language,
+            "has no Punkt data. 'english' ships with the project "
+            f"(and scripts without spaces need no data); found besides: {where}. "
+            "Pass one of these, or put punkt_tab into one of NLTK's data folders.",
+        )
+
+    @property
+    def name(self) -> str:
+        """`punkt-en@1`, or `punkt-german(llama-index-core)@1` with the data that was found."""
+        if self.language == "english":
+            return f"punkt-en@{_VERSION}"
+        return f"punkt-{self.language}({self._data[0]})@{_VERSION}"
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the `(start, end)` of each sentence of *text*, as `Splitter` promises.
+
+        A heading, a table row and a fenced code block are one sentence each. Imports NLTK when
+        the first full stop has to be decided.
+        """
+        found: list[tuple[int, int]] = []
+        for block in blocks(text):
+            if block.kind in _SPLIT_KINDS:
+                found.extend(self._sentences(text, block))
+            else:
+                found.append((block.start, block.end))
+        return found
+
+    def _sentences(self, text: str, block: Block) -> Iterator[tuple[int, int]]:
+        begun, read, has_words = block.start, block.body, False
+        last: tuple[int, int] | None = None
+        for end in ends(text, block.body, block.end):
+            has_words = has_words or _LETTER.search(text, read, end.mark) is not None
+            read = end.stop
+            # A sentence has a word, and is more than the number of a list item: "2. Press".
+            if not has_words or _is_list_number(text, begun, end.stop):
+                continue
+            if end.certain or self._ends(text, begun, end, block):
+                if last is not None:
+                    yield last
+                last, begun, has_words = (begun, end.stop), end.next, False
+        has_words = has_words or _LETTER.search(text, read, block.end) is not None
+        if last is None:
+            yield block.start, block.end
+        elif has_words:
+            yield last
+            yield begun, block.end
+        else:
+            yield last[0], block.end
+
+    def _ends(self, text: str, begun: int, end: End, block: Block) -> bool:
+        """Decide about a mark that also stands inside sentences."""
+        before = text[max(begun, end.mark - _REACH) : end.mark]
+        after = text[end.next : min(end.next + _REACH, block.end)].split()[0].lstrip(_OPENING)
+        word = _first(_WORD, before[::-1])[::-1]
+        following = _first(_WORD_AFTER, after) or after[:1] or '"'
+        marks, closed = text[end.mark : end.closing], end.closing < end.stop
+        if following[0] in ")….":
+            return False
+        if closed and _YEAR.match(after):
+            return False  # a reference: “… is it so?” (2019)
+        small = following.islower() and following.lstrip("([{")[:1].isalpha()
+        if marks.strip(".…"):
+            speaks = closed and following in _SPEAKERS
+            named = begun == block.start and len(before.split()) < 3
+            return not (small and (speaks or named))  # “Why?” she asked; Yahoo! is
+        model = _model(self.language, self._data[1])
+        if marks != "." or before.endswith((". ", ".\xa0")):
+            return model.decides(f"... {following}")
+        return model.ends_after(word, following, small=small)
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.match(text)
+    return match[0] if match else ""
+
+
+def _is_list_number(text: str, start: int, stop: int) -> bool:
+    return stop - start <= 8 and _LIST_NUMBER.fullmatch(text, start, stop) is not None
+
+
+class _Flags(dict[str, int]):
+    """Orthographic contexts; unlike NLTK's, reading an unknown word adds nothing."""
+
+    def __missing__(self, word: str) -> int:
+        return 0
+
+
+@dataclass(frozen=True)
+class _Model:
+    """The parameters of one language, and Punkt over them."""
+
+    decides: Callable[[str], bool]
+    """Whether "word. Next" holds a sentence boundary; remembers the latest answers."""
+    special: frozenset[str]
+    """The abbreviations, and the words that stand first in a collocation."""
+    never_final: frozenset[str] = frozenset()
+    titles: frozenset[str] = frozenset()
+    numbered: frozenset[str] = frozenset()
+    before_small: frozenset[str] = frozenset()
+    starters: frozenset[str] = frozenset()
+
+    def ends_after(self, word: str, following: str, *, small: bool) -> bool:
+        """Decide about "word. following"; the lists are empty but for English."""
+        key = word.lower()
+        if key in self.never_final or (key in self.titles and word.istitle()):
+            return False
+        if key in self.numbered and (figure := _FIGURE.match(following)):
+            return key == "no" and figure[0] == "I"  # "Vol. I", but "No. I think"
+        if key in self.before_small:
+            first = following[:1]
+            return first.isupper() or (first.isalpha() and not small)
+        if self.starters and word != "I" and _INITIALS.fullmatch(word) and not small:
+            return following.lower() in self.starters  # "J. M. Green", "vitamin C. The"
+        if small and 1 < len(word) <= 3 and word.isalpha() and word.istitle():
+            return False  # "Ae. aegypti", "Mt. of"
+        if len(word) > 1 and word.isalpha() and key not in self.special:
+            return True  # what Punkt says of every other word, without asking
+        return self.decides(f"{word}. {following}")
+
+
+@lru_cache(maxsize=32)
+def _model(language: str, path: str) -> _Model:
+    from nltk.tokenize.punkt import (  # type: ignore[import-untyped]  # noqa: PLC0415  # 0.8 s; no stubs
+        PunktParameters,
+        PunktSentenceTokenizer,
+    )
+
+    parameters, lists = PunktParameters(), {}
+    if language == "english":
+        shipped = json.loads(
+            files(__package__).joinpath("punkt_english.json").read_text(encoding="utf-8")
+        )
+        names = ("never_final", "titles", "numbered", "before_small", "starters")
+        lists = {name: frozenset(shipped[name].split()) for name in names}
+        parameters.abbrev_types = set(shipped["abbreviations"].split())
+        parameters.sent_starters = set(lists["starters"])
+        parameters.ortho_context = _Flags(
+            {word: int(flags) for flags, w in shipped["orthography"].items() for word in w.split()}
+        )
+    else:
+        read = _reader(path, language)
+        parameters.abbrev_types = set(read("abbrev_types.txt"))
+        parameters.sent_starters = set(read("sent_starters.txt"))
+        pairs = (line.split("\t") for line in read("collocations.tab"))
+        parameters.collocations = {(pair[0], pair[1]) for pair in pairs}
+        contexts = (line.rsplit("\t", 1) for line in read("ortho_context.tab"))
+        parameters.ortho_context = _Flags({word: int(flags) for word, flags in contexts})
+    ask = PunktSentenceTokenizer(parameters).text_contains_sentbreak
+    special = parameters.abbrev_types | {first for first, _ in parameters.collocations}
+    return _Model(lru_cache(maxsize=16_384)(ask), frozenset(special), **lists)
+
+
+def _places() -> Iterator[tuple[str, str]]:
+    """Yield the `punkt_tab` folders and zip files of this machine, the user's own first."""
+    import nltk.data  # type: ignore[import-untyped]  # noqa: PLC0415  # 0.8 s, and no stubs
+
+    for root in nltk.data.path:
+        for file in ("punkt_tab", "punkt_tab.zip"):
+            if (path := Path(root, "tokenizers", file)).exists():
+                yield "nltk_data", str(path)
+    try:
+        spec = find_spec("llama_index")  # a namespace: finding it imports nothing
+    except ValueError:  # a module put into `sys.modules` by hand
+        return
+    for root in (spec and spec.submodule_search_locations) or ():
+        for file in ("punkt_tab", "punkt_tab.zip"):
+            if (path := Path(root, *_LLAMA_INDEX_DATA, file)).exists():
+                yield "llama-index-core", str(path)
+
+
+def _languages(path: str) -> set[str]:
+    """Return the languages that a `punkt_tab` folder or zip file holds."""
+    if not path.endswith(".zip"):
+        return {file.parent.name for file in Path(path).glob("*/ortho_context.tab")}
+    with zipfile.ZipFile(path) as archive:
+        parts = [name.split("/") for name in archive.namelist()]
+    return {part[-2] for part in parts if part[-1] == "ortho_context.tab" and len(part) == 3}
+
+
+def _reader(path: str, language: str) -> Callable[[str], list[str]]:
+    """Return what reads the lines of one of a language's files.
+
+    NLTK's own loader is not used: since 3.10 it opens files below its data folders only.
+    """
+
+    def read(file: str) -> list[str]:
+        if path.endswith(".zip"):
+            with zipfile.ZipFile(path) as archive:
+                text = archive.read(f"punkt_tab/{language}/{file}").decode("utf-8")
+        else:
+            text = Path(path, language, file).read_text(encoding="utf-8")
+        return [line for line in text.split("\n") if line]
+
+    return read

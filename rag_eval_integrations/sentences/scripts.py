@@ -1,0 +1,100 @@
+"""Where a sentence could end: the terminators of every script, and what closes after them.
+
+Two kinds of mark are told apart. "。" or "؟" ends a sentence by itself, whether white space follows
+or not (Chinese, Japanese, Hindi, Arabic, Amharic …). "." "?" "!" "…" also stand inside names,
+numbers and addresses, so they count only before white space, and a splitter has to decide. In
+Chinese and Japanese text, which has no spaces, these too end a sentence between two characters.
+
+A run of marks ("?!", "...") is one mark, and quotes, brackets and references that close directly
+after it belong to the sentence that ends: `He left.” She`, `(It rains.) We`, `so it is.[3] Then`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+
+class End(NamedTuple):
+    """A place where a sentence may end, at `stop`; the next would begin at `next`."""
+
+    mark: int
+    """Where the run of terminators begins."""
+    closing: int
+    """Where what closes after the run begins; equals `stop` when nothing does."""
+    stop: int
+    next: int
+    certain: bool
+    """True when the script leaves no doubt; otherwise the words on both sides must tell."""
+
+
+SPACED_MARKS = ".?!…‼⁇⁈⁉"
+"""Terminators that count before white space only."""
+
+CERTAIN_MARKS = (
+    "。！？｡．"  # Chinese, Japanese
+    "।॥"  # Devanagari and most scripts of India
+    "؟۔܀܁܂߹"  # Arabic, Urdu, Syriac, N'Ko
+    "։"  # Armenian
+    "።፧፨"  # Ethiopic
+    "။"  # Burmese
+    "។៕"  # Khmer
+    "༎།"  # Tibetan
+    "᠃᠉᙮꓿꘎꘏"  # Mongolian, Canadian syllabics, Lisu, Vai
+    "\u037e"  # the Greek question mark, which looks like ";"
+)
+"""Terminators that end a sentence wherever they stand, save between two figures."""
+
+# "“" and "«" close in German and Danish, and open in English, French and Chinese: see `ends`.
+_RUN = re.compile(
+    rf"[{SPACED_MARKS}{CERTAIN_MARKS}]++"
+    r"(?P<closing>(?:[\"'’”»›)\]}*_`」』）】》〉〕］｝\u200b-\u200f\u2060\u2069\ufeff]"
+    r"|\[\d[\d,;–-]{0,20}\])*+)"
+    r"(?P<either>[“«]?+)"
+    r"(?P<gap>\s*+)"
+)
+_CERTAIN = re.compile(f"[{CERTAIN_MARKS}]")
+# A quote or bracket set off by spaces still closes: "the end. ” Then", "C'est fini. » Puis".
+_LATE_CLOSING = re.compile(r"[\")\]}”»]{1,3}(?=\s|\Z)\s*")
+_GOES_ON = re.compile(r"[,;:、，；：]|と(?![てきもこ])|って")
+_IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+
+
+def ends(text: str, start: int, stop: int) -> Iterator[End]:
+    """Yield the places inside `text[start:stop]` where a sentence may end, in order.
+
+    The end of the stretch itself is not among them. Takes time proportional to its length.
+    """
+    for run in _RUN.finditer(text, start, stop):
+        closing, after, following = run.start("closing"), run.end("either"), run.end()
+        certain = _CERTAIN.search(text, run.start(), closing) is not None
+        if certain and after == following:
+            after = following = run.start("either")  # "好。“" with no space: the quote opens
+        if following >= stop or (after == following and not certain and not _between(text, run)):
+            continue
+        certain = certain or after == following
+        if certain and _is_inside(text, run.start(), closing, following):
+            continue
+        late = _LATE_CLOSING.match(text, following, stop) if after < following else None
+        if late:
+            after, following = following + len(late[0].rstrip()), late.end()
+            if following >= stop:
+                continue
+        yield End(run.start(), closing, after, following, certain)
+
+
+def _between(text: str, run: re.Match[str]) -> bool:
+    """Tell whether "." "?" or "!" stands between two characters of a script without spaces."""
+    if run.start() == 0 or text[run.start()] == "…":
+        return False
+    before, behind = text[run.start() - 1], text[run.end() : run.end() + 1]
+    return bool(_IDEOGRAPH.match(before) and _IDEOGRAPH.match(behind))
+
+
+def _is_inside(text: str, mark: int, closing: int, following: int) -> bool:
+    """Tell whether the mark stands inside a number ("3．14") or a quotation that reads on."""
+    if closing == following and mark > 0:
+        return text[mark - 1].isdigit() and text[following].isdigit()
+    # 「行く。」と言った: the quotation is part of the sentence around it.
+    return text[following - 1] in '」』”’"）)' and _GOES_ON.match(text, following) is not None

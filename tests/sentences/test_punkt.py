@@ -1,0 +1,337 @@
+"""The default splitter: its promises, its data, and sentences marked by hand."""
+
+import json
+import pickle
+import subprocess
+import sys
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import nltk.data  # type: ignore[import-untyped]  # nltk has no stubs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations.sentences import punkt
+from rag_eval_integrations.sentences.punkt import Punkt
+from rag_eval_integrations.sentences.splitter import Splitter
+
+DATA = Path(__file__).parents[2].parent / "shared" / "data" / "ragbench"
+SPLITTER: Splitter = Punkt()
+
+
+def split(text: str, splitter: Splitter = SPLITTER) -> list[str]:
+    return [text[start:end] for start, end in splitter.spans(text)]
+
+
+# The sentences of the examples in the project's seeds.
+SEEDS = [
+    [
+        "Machine learning is a subset of AI.",
+        "It learns patterns from data.",
+        "Algorithms improve through experience.",
+    ],
+    ["Deep learning uses neural networks.", "It's popular in computer vision."],
+    ["Supervised learning needs labeled data.", "Unsupervised learning finds patterns."],
+    [
+        "Machine learning is a field of AI that learns from data.",
+        "Deep learning uses neural networks.",
+        "It's powerful for image recognition.",
+    ],
+    ["Machine learning is AI.", "It learns from data."],
+    ["Neural networks are models.", "They mimic brains."],
+    ["Machine learning uses neural networks.", "They learn patterns."],
+]
+
+MARKED = [
+    ["Dr. Smith met Mrs. Fox and Prof. Green.", "They talked."],
+    ["Use fruit, e.g. apples, i.e. the usual.", "Done."],
+    ["He joined the U.S. Army in 1990.", "He left."],
+    ["He works in the U.S.", "The company grew."],
+    ["See Fig. 3 for details.", "It shows Eq. 5 and pp. 3–7 of Vol. II."],
+    ["Jones et al. (2019) found it.", "Smith et al. agree."],
+    ["It is No. 5 on the list.", "Is it?", "No.", "It is not."],
+    ["The answer is no.", "Paris is nice."],
+    ["At 5 p.m.", "The train left at 6 a.m. from there."],
+    ["Take 3.5 mg daily.", "Then stop."],
+    ["J. K. Rowling wrote it.", "J.R.R. Tolkien did not."],
+    ["Vitamin C.", "It helps.", "Grades A, B, and C.", "These are it."],
+    ["See x.com/a?c=1 for more.", "Or http://a.b/c?d=e!", "Bye!"],
+    ["Wait...", "What?", "Well... it works...", "Maybe."],
+    ["He paused…", "Then he left."],
+    ["Why the “Fight . . . back” sign?", "Nobody knows."],
+    ["He left.”", "She stayed.", "(It rains.)", "We go."],
+    ["“Why?” she asked.", '"Stop!" he said.', 'He said "Stop!"', "Then he left."],
+    ["What?!", "No way.", "Really?!!", "Yes."],
+    ["Bread, pears, etc.", "The rest.", "Apples, etc., are fine."],
+    ["Parts (bolts, nuts, etc.) are sold.", "Bake for 30 min.", "Remove it."],
+    ["It was founded by Acme Inc. in 1990.", "It grew."],
+    ["Jan. 5 was cold.", "Sen. Smith met Gen. Lee in St. Louis."],
+    ["It spread by Ae. aegypti.", "Roe v. Wade was decided c. 1973."],
+    ["**Note.**", "This is bold.", "It is so.[3]", "Then it was.[4,5]", "End."],
+    ["Yahoo! is a company.", "so what?", "who cares?", "ok"],
+    ["Is it ready?!", "Great! 🎉"],
+    ["In 2011.", "Use version 2.0.", "It is new."],
+    ["It began in Washington, D.C.", "It ended there."],
+    ["Why is it so (Miller, “Is it?” (2017))?", "Unclear."],
+    ["He lives on the Canada–U.S. border.", "She does not."],
+    ["A\x00b.", "It is so.\u200b", "Then\u00a0it was.", "End."],
+]
+
+
+@pytest.mark.parametrize("expected", SEEDS + MARKED, ids=lambda sentences: sentences[0])
+def test_sentences_marked_by_hand(expected: list[str]) -> None:
+    """Abbreviations, initials, figures, quotes and ellipses are read as a person reads them."""
+    assert expected == split(" ".join(expected))
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ["# Title. Here", "One. Two."],
+        ["| 1. a | b. C |", "| 2. d | e. F |"],
+        ["```\nA. B. C.\n```", "It ran."],
+        ["- One.", "- Two."],
+        ["1. Press it.", "2. Wait."],
+        ["Overview of the\nGreat Lakes.", "Next."],
+    ],
+    ids=lambda sentences: sentences[0],
+)
+def test_blocks_are_neither_glued_nor_shredded(expected: list[str]) -> None:
+    """A heading, a row and a fenced block are one sentence each, without a full stop too."""
+    sentences = [sentence for block in expected for sentence in split(block)]
+
+    assert sentences == split("\n".join(expected))
+    assert expected[0] == sentences[0]
+
+
+def test_a_list_item_may_hold_several_sentences() -> None:
+    """Its marker belongs to the first of them, and is no sentence by itself."""
+    assert split("1. Press it. It starts.\n2. Wait.") == ["1. Press it.", "It starts.", "2. Wait."]
+    assert split("1. Press it. 2. Wait.") == ["1. Press it.", "2. Wait."]
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [["今天天气很好。", "真的吗？"], ["यह वाक्य है।", "दूसरा वाक्य।"], ["هل هذا سؤال؟", "نعم."]],
+)
+def test_scripts_without_spaces_need_no_language(expected: list[str]) -> None:
+    """They are split under the default as under any other language."""
+    assert expected == split("".join(expected))
+
+
+@given(
+    st.one_of(
+        st.text(st.characters()),  # lone surrogates too
+        st.text(
+            " \n\r\t\x0c\x85\u2028\u00a0\u200b\u200f\ufeff.?!…\"')”“(|>-#`*1aB好。؟\x00\ud800",
+            max_size=60,
+        ),
+    )
+)
+def test_every_character_lies_in_exactly_one_sentence(text: str) -> None:
+    """Spans are in order, trimmed, not empty, and leave only white space between them."""
+    at = 0
+    for start, end in SPLITTER.spans(text):
+        assert at <= start < end
+        assert text[start:end] == text[start:end].strip()
+        assert text[at:start].strip() == ""
+        at = end
+    assert text[at:].strip() == ""
+    assert SPLITTER.spans(text) == Punkt().spans(text)
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\u00a0\x0c"])
+def test_white_space_alone_has_no_sentences(text: str) -> None:
+    """An empty text gives an empty list."""
+    assert SPLITTER.spans(text) == []
+
+
+def test_many_threads_get_the_same_sentences() -> None:
+    """One splitter may be shared."""
+    text = "Dr. A. B. Smith et al. (2019) met at 5 p.m. in St. Louis. They left, etc. It was. " * 20
+    expected = Punkt().spans(text)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(
+            found == expected for found in pool.map(lambda _: SPLITTER.spans(text), range(40))
+        )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "? " * 50_000,
+        "." * 500_000,
+        ". " * 100_000,
+        "a.\tb!\t" * 30_000,
+        "word " * 400_000,
+        "x" * 2_000_000,
+        "a. ) " * 50_000,
+        "。」" * 100_000,
+        "a.[" + "1" * 500_000,
+        "Hello there you. " * 120_000,
+    ],
+    ids=[
+        "marks",
+        "dots",
+        "spaced dots",
+        "small",
+        "one line",
+        "one word",
+        "closing",
+        "wide",
+        "reference",
+        "plain",
+    ],
+)
+def test_hostile_texts_come_to_an_end(text: str) -> None:
+    """Each takes a second or two; with anything quadratic the suite would stand still."""
+    spans = SPLITTER.spans(text)
+
+    assert spans[0][0] == len(text) - len(text.lstrip())
+    assert spans[-1][1] == len(text.rstrip())
+
+
+def test_punkt_is_asked_in_every_case_that_it_could_decide_otherwise() -> None:
+    """The shortcut for ordinary words gives what NLTK gives for them."""
+    model = punkt._model("english", "")
+    for word in ("cat", "Paris", "NASA", "été", "mice"):
+        for following in ("The", "cat", "5", "(see", '"'):
+            assert model.decides(f"{word}. {following}")
+            assert word.lower() not in model.special
+
+
+def test_reading_unknown_words_leaves_the_parameters_alone() -> None:
+    """NLTK adds every word it looks up to its own table; ours does not grow."""
+    flags = punkt._Flags({"known": 2})
+
+    assert (flags["known"], flags["unknown"]) == (2, 0)
+    assert {"known"} == set(flags)
+
+
+def test_the_name_says_language_data_and_version() -> None:
+    """It is stamped on records, and two languages never share one."""
+    assert Punkt().name == "punkt-en@1"
+    assert Punkt() == Punkt("english")
+    assert len({Punkt(), Punkt("english")}) == 1
+    assert pickle.loads(pickle.dumps(SPLITTER)) == SPLITTER
+
+
+def test_the_shipped_data_names_its_version_and_sources() -> None:
+    """The version in the file is the one in the name; licences are recorded; the file is small."""
+    path = Path(punkt.__file__).with_name("punkt_english.json")
+    shipped = json.loads(path.read_text(encoding="utf-8"))
+
+    assert f"punkt-en@{shipped['version']}" == Punkt().name
+    assert {source["name"]: source["licence"] for source in shipped["derived_from"]} == {
+        "RAGBench": "CC-BY-4.0",
+        "RAGTruth": "MIT",
+    }
+    assert path.stat().st_size < 200_000
+
+
+def test_importing_the_splitter_does_not_import_nltk() -> None:
+    """NLTK costs most of a second; constructing the default splitter does not load it either."""
+    code = (
+        "import sys; from rag_eval_integrations.sentences.punkt import Punkt; Punkt().name;"
+        "assert 'nltk' not in sys.modules and 'llama_index' not in sys.modules"
+    )
+
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_english_is_the_same_with_other_data_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No installed extra and no NLTK data changes an English sentence or the name."""
+    text = " ".join(sentence for sentences in MARKED for sentence in sentences)
+    expected = Punkt().name, Punkt().spans(text)
+    monkeypatch.setattr(nltk.data, "path", [])
+    monkeypatch.setattr(punkt, "find_spec", lambda name: None)
+    punkt._model.cache_clear()
+
+    assert expected == (Punkt().name, Punkt().spans(text))
+
+
+FILES = {
+    "abbrev_types.txt": "hr\nnr\n",
+    "sent_starters.txt": "der\n",
+    "collocations.tab": "str\tchen\n",
+    "ortho_context.tab": "der\t46\nhaus\t4\n",
+}
+
+
+@pytest.fixture(params=["folder", "zip"])
+def german(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder of the user's with a small German punkt_tab, as a folder or a zip file."""
+    tokenizers = tmp_path / "tokenizers"
+    tokenizers.mkdir()
+    if request.param == "zip":
+        with zipfile.ZipFile(tokenizers / "punkt_tab.zip", "w") as archive:
+            for name, text in FILES.items():
+                archive.writestr(f"punkt_tab/german/{name}", text)
+    else:
+        (tokenizers / "punkt_tab" / "german").mkdir(parents=True)
+        for name, text in FILES.items():
+            (tokenizers / "punkt_tab" / "german" / name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    monkeypatch.setattr(punkt, "find_spec", lambda name: None)
+    return tmp_path
+
+
+def test_the_users_own_data_is_read_as_folder_and_as_zip(german: Path) -> None:
+    """Abbreviations and collocations of the files are used, and the name says where they were."""
+    splitter = Punkt(language="german")
+
+    assert splitter.name == "punkt-german(nltk_data)@1"
+    assert split("Hr. Meier kam. Er ging.", splitter) == ["Hr. Meier kam.", "Er ging."]
+    assert split("Die Str. chen ist es. Der Hr. Der kam.", splitter) == [
+        "Die Str. chen ist es.",
+        "Der Hr.",
+        "Der kam.",
+    ]
+
+
+def test_a_language_without_data_is_an_error_at_construction(german: Path) -> None:
+    """It names the field, the value, what was found, and where."""
+    with pytest.raises(ValueError, match=r"`language` = 'klingon'.*found besides: .*german"):
+        Punkt(language="klingon")
+
+
+def test_no_data_at_all_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message then tells where it looked: empty folders hold no data."""
+    namespace = ModuleSpec("llama_index", None, is_package=True)
+    namespace.submodule_search_locations = [str(tmp_path)]
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    monkeypatch.setattr(punkt, "find_spec", lambda name: namespace)
+
+    with pytest.raises(ValueError, match=r"`language` = 'german'.*no punkt_tab data in NLTK's data"):
+        Punkt(language="german")
+
+
+def test_a_module_without_a_spec_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `llama_index` put into `sys.modules` by hand has no data, and is no crash."""
+
+    def no_spec(name: str) -> None:
+        raise ValueError(f"{name}.__spec__ is None")
+
+    monkeypatch.setattr(nltk.data, "path", [])
+    monkeypatch.setattr(punkt, "find_spec", no_spec)
+
+    with pytest.raises(ValueError, match="`language` = 'german'"):
+        Punkt(language="german")
+
+
+def test_data_of_llama_index_is_found_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """German of llama-index-core's wheel, under its own name."""
+    monkeypatch.setattr(nltk.data, "path", [])
+    if not any(name == "llama-index-core" for name, _ in punkt._places()):
+        pytest.skip("llama-index-core is not installed")
+    splitter = Punkt(language="german")
+
+    assert splitter.name == "punkt-german(llama-index-core)@1"
+    assert split("Am 3. Mai kam Dr. Meier. Er ging.", splitter) == [
+        "Am 3. Mai kam Dr. Meier.",
+        "Er ging.",
+    ]

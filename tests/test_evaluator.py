@@ -1,0 +1,246 @@
+"""RagEvaluator: the flow, what is unscored without asking, failures as data, one request."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from by_hand import ScriptedLabeller, labels_of
+
+from rag_eval_integrations._suppress import suppressed
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.metrics import TRACE_SCORES, Trace
+from rag_eval_integrations.records import (
+    Capture,
+    Labelling,
+    Labels,
+    RagCall,
+    Sentence,
+    Sentences,
+    SentencizedCall,
+)
+
+CALL = RagCall(
+    question="What is machine learning?",
+    documents=("Machine learning is AI. It learns from data.", "Neural networks are models."),
+    response="Machine learning is AI. It needs magic.",
+    id="7",
+    metadata={"user": "x"},
+)
+LABELS = labels_of(
+    ["0a", "0b"], ["0a"], {"a": (["0a"], True), "b": ([], False)}, overall_supported=True
+)
+
+
+async def test_a_call_comes_back_with_sentences_labels_and_scores() -> None:
+    """The whole flow: keys, labels, six scores, who made them, what it cost."""
+    judge = ScriptedLabeller(LABELS)
+
+    evaluation = await RagEvaluator(judge).evaluate(CALL)
+
+    assert [s.key for s in evaluation.sentences.documents] == ["0a", "0b", "1a"]
+    assert [s.key for s in evaluation.sentences.response] == ["a", "b"]
+    for sentence in evaluation.sentences.response:
+        assert CALL.response is not None
+        assert CALL.response[sentence.start : sentence.end] == sentence.text
+    assert tuple(evaluation.scores) == TRACE_SCORES
+    assert evaluation.scores["context_relevance"].value == pytest.approx(2 / 3)
+    assert evaluation.scores["adherence"].value == 0.0
+    assert evaluation.scores["adherence"].by.judge == "scripted"
+    assert evaluation.scores["adherence"].by.formulas == "seed"
+    assert evaluation.scores["adherence"].by.splitter == RagEvaluator(judge).splitter.name
+    assert evaluation.usage.requests == 1
+    assert (evaluation.id, evaluation.metadata) == ("7", {"user": "x"})
+    assert evaluation.row_key == CALL.row_key
+    assert evaluation.flags == ("overall_conflict",)
+    assert evaluation.error is None
+
+
+def test_the_sync_form_gives_the_same() -> None:
+    """`evaluate_sync` is the async form on the library's loop."""
+    evaluator = RagEvaluator(ScriptedLabeller(LABELS))
+
+    assert evaluator.evaluate_sync(CALL) == asyncio.run(evaluator.evaluate(CALL))
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"response": None}, "empty_response"),
+        ({"response": " \n"}, "empty_response"),
+        ({"documents": ()}, "no_context"),
+        ({"documents": ("", " ")}, "no_context"),
+        ({"question": "  "}, "no_question"),
+    ],
+)
+async def test_what_cannot_be_judged_is_unscored_without_asking(
+    change: dict[str, object], code: str
+) -> None:
+    """No response, no documents, no question: a reason, no request, no zero."""
+    judge = ScriptedLabeller(LABELS)
+    fields = {"question": CALL.question, "documents": CALL.documents, "response": CALL.response}
+
+    evaluation = await RagEvaluator(judge).evaluate(RagCall(**{**fields, **change}))  # type: ignore[arg-type]
+
+    assert judge.asked == []
+    assert {score.unscored for score in evaluation.scores.values()} == {code}
+    assert {score.value for score in evaluation.scores.values()} == {None}
+    assert all(score.reason for score in evaluation.scores.values())
+    assert evaluation.usage.requests == 0
+
+
+async def test_recorded_sentences_are_used_as_they_are() -> None:
+    """A call that brings its sentences is not split again, and says so."""
+    sentences = Sentences(documents=(Sentence("0a", "All of it."),), response=(Sentence("a", "x"),))
+    judge = ScriptedLabeller(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
+
+    evaluation = await RagEvaluator(judge).evaluate(
+        CALL.model_copy(update={"sentences": sentences})
+    )
+
+    assert evaluation.sentences == sentences
+    assert evaluation.scores["adherence"].by.splitter == "recorded"
+
+
+async def test_a_failing_judge_is_an_error_on_every_score() -> None:
+    """Nothing is raised; type, message and stage are recorded."""
+
+    def fail(call: SentencizedCall) -> Labels:
+        raise ConnectionError("no route")
+
+    evaluation = await RagEvaluator(ScriptedLabeller(fail)).evaluate(CALL)
+
+    assert evaluation.error is not None
+    assert (evaluation.error.type, evaluation.error.message, evaluation.error.stage) == (
+        "ConnectionError",
+        "no route",
+        "judge",
+    )
+    assert {score.status for score in evaluation.scores.values()} == {"error"}
+    assert {score.value for score in evaluation.scores.values()} == {None}
+    assert evaluation.scores["adherence"].reason == "ConnectionError: no route"
+
+
+async def test_a_failing_splitter_is_an_error_at_its_stage() -> None:
+    """A user's splitter may fail too."""
+
+    class Broken:
+        name = "broken"
+
+        def spans(self, text: str) -> list[tuple[int, int]]:
+            raise RuntimeError
+
+    evaluation = await RagEvaluator(ScriptedLabeller(LABELS), splitter=Broken()).evaluate(CALL)
+
+    assert evaluation.error is not None
+    assert evaluation.error.stage == "sentences"
+    assert evaluation.error.message == "RuntimeError()"
+
+
+async def test_cancellation_is_not_an_error_of_the_call() -> None:
+    """A cancelled evaluation raises, as a cancelled coroutine should."""
+
+    class Slow(ScriptedLabeller):
+        async def label(self, call: SentencizedCall) -> Labelling:
+            await asyncio.sleep(60)
+            return await super().label(call)
+
+    task = asyncio.create_task(RagEvaluator(Slow(LABELS)).evaluate(CALL))
+    await asyncio.sleep(0.01)
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_one_call_is_labelled_once_for_all_views() -> None:
+    """Ten evaluations of the same content at once, and one later, ask once."""
+    judge = ScriptedLabeller(LABELS)
+    evaluator = RagEvaluator(judge)
+
+    await asyncio.gather(*(evaluator.evaluate(CALL) for _ in range(10)))
+    await evaluator.evaluate(CALL.model_copy(update={"id": "another label"}))
+
+    assert len(judge.asked) == 1
+
+
+async def test_other_sentences_are_another_request() -> None:
+    """The same text with sentences of its own must not get the labels of the split text."""
+    judge = ScriptedLabeller(LABELS)
+    evaluator = RagEvaluator(judge)
+    sentences = Sentences(documents=(Sentence("0a", "All."),), response=(Sentence("a", "x"),))
+
+    await evaluator.evaluate(CALL)
+    await evaluator.evaluate(CALL.model_copy(update={"sentences": sentences}))
+
+    assert len(judge.asked) == 2
+
+
+async def test_the_judges_own_calls_are_not_captured() -> None:
+    """Capture is suppressed while the judge works, and only then."""
+    seen: list[bool] = []
+
+    def answer(call: SentencizedCall) -> Labels:
+        seen.append(suppressed())
+        return LABELS
+
+    await RagEvaluator(ScriptedLabeller(answer)).evaluate(CALL)
+
+    assert seen == [True]
+    assert not suppressed()
+
+
+async def test_an_incomplete_capture_is_flagged() -> None:
+    """A call that was aborted or failed says so on its evaluation."""
+    call = CALL.model_copy(update={"capture": Capture(framework="plain", status="aborted")})
+
+    evaluation = await RagEvaluator(ScriptedLabeller(LABELS)).evaluate(call)
+
+    assert "capture_aborted" in evaluation.flags
+
+
+async def test_a_big_call_is_split_off_the_loop() -> None:
+    """The loop keeps turning while megabytes are split."""
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    big = RagCall(question="q", documents=["A word. " * 60_000], response="A word.")
+    judge = ScriptedLabeller(labels_of([], [], {"a": ([], False)}))
+    turning = asyncio.create_task(turn())
+    evaluation = await RagEvaluator(judge).evaluate(big)
+    turning.cancel()
+
+    assert len(evaluation.sentences.documents) == 60_000
+    assert turns > 10
+
+
+def test_the_fingerprint_tells_settings_apart() -> None:
+    """Judge, metrics, splitter: what decides the scores besides the call."""
+    judge = ScriptedLabeller(LABELS)
+    plain = RagEvaluator(judge).fingerprint
+
+    assert RagEvaluator(ScriptedLabeller(LABELS)).fingerprint == plain
+    assert RagEvaluator(judge, [Trace("ragbench")]).fingerprint != plain
+    assert RagEvaluator("embedded").fingerprint != plain
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"judge": "gpt"}, "judge"),
+        ({"judge": object()}, "judge"),
+        ({"metrics": []}, "metrics"),
+        ({"metrics": [Trace(), Trace("ragbench")]}, "metrics"),
+        ({"max_remembered": -1}, "max_remembered"),
+    ],
+)
+def test_mistakes_raise_at_construction(arguments: dict[str, object], field: str) -> None:
+    """The message names the argument and shows the value."""
+    with pytest.raises(ConfigurationError, match=f"`{field}` = "):
+        RagEvaluator(**arguments)  # type: ignore[arg-type]
