@@ -1,0 +1,32 @@
+"""How far a judge agrees with gold labels: Evaluation pairs → figures with 95 % intervals.
+
+`match` joins two files' rows, `agree` compares them:
+
+    matching → scores | keys | baselines | human → resampled (statistics, influence)
+             → bootstrap → figures → compare
+"""
+
+from rag_eval_integrations.agreement.bootstrap import RESAMPLES, SEED, Figure
+from rag_eval_integrations.agreement.compare import Agreement, agree
+from rag_eval_integrations.agreement.figures import Figures, Group
+from rag_eval_integrations.agreement.human import agree_with_numbers
+from rag_eval_integrations.agreement.matching import Gold, Matched, Pair, dataset_of, match
+from rag_eval_integrations.agreement.published import BASELINE_COLUMNS, Baseline
+
+__all__ = [
+    "BASELINE_COLUMNS",
+    "RESAMPLES",
+    "SEED",
+    "Agreement",
+    "Baseline",
+    "Figure",
+    "Figures",
+    "Gold",
+    "Group",
+    "Matched",
+    "Pair",
+    "agree",
+    "agree_with_numbers",
+    "dataset_of",
+    "match",
+]

@@ -1,0 +1,104 @@
+"""Blocks of statistics → figures with intervals → JSON. Figures, Group.
+
+One function serves pooled rows and single data sets, so that they differ in their rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from rag_eval_integrations.agreement.bootstrap import Figure, bootstrap, mean_figure
+from rag_eval_integrations.agreement.resampled import Blocks, Path
+
+Json = dict[str, JsonValue]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of one comparison, such as of one score."""
+
+    counts: Mapping[str, int]
+    """`n` and other numbers of rows."""
+    figures: Mapping[str, Figure]
+    """By statistic; a value of None is undefined on these rows."""
+    sets: Mapping[str, int] | None = None
+    """For a mean over data sets: in how many of them each statistic is defined."""
+
+    def to_json(self) -> Json:
+        """Write counts, values, and `ci95` with the statistics that have an interval."""
+        content: Json = {**self.counts}
+        content |= {name: figure.value for name, figure in self.figures.items()}
+        if self.sets is not None:
+            content["sets"] = {**self.sets}
+        content["ci95"] = {
+            name: list(figure.interval)
+            for name, figure in self.figures.items()
+            if figure.interval is not None
+        }
+        return content
+
+
+@dataclass(frozen=True)
+class Group:
+    """All figures of one data set, of all rows, or of the mean over data sets."""
+
+    counts: Mapping[str, int]
+    """`n` pairs, `keys_skipped`; `datasets` for the mean."""
+    blocks: Mapping[Path, Figures]
+    """By place: `("scores", NAME)`, `("keys", KIND)`, `("baselines", NAME, SCORE)`,
+    `("human", NAME)`."""
+
+    def to_json(self) -> Json:
+        """Nest the blocks by their place."""
+        content: Json = {**self.counts, "scores": {}, "keys": {}}
+        for section in dict.fromkeys(path[0] for path in self.blocks):
+            content[section] = _nested(
+                {path[1:]: figures for path, figures in self.blocks.items() if path[0] == section}
+            )
+        return content
+
+
+def _nested(blocks: Mapping[Path, Figures]) -> Json:
+    content: Json = {}
+    for name in dict.fromkeys(path[0] for path in blocks):
+        inner = {path[1:]: block for path, block in blocks.items() if path[0] == name}
+        content[name] = inner[()].to_json() if () in inner else _nested(inner)
+    return content
+
+
+def figures_of(blocks: Blocks, rows: int, resamples: int, seed: str) -> dict[Path, Figures]:
+    """Compute the intervals of all statistics of a group on the same draws of its rows."""
+    statistics = {
+        (path, name): statistic
+        for path, block in blocks.items()
+        for name, statistic in block.statistics.items()
+    }
+    figures = bootstrap(statistics, rows=rows, resamples=resamples, seed=seed)
+    return {
+        path: Figures(block.counts, {name: figures[path, name] for name in block.statistics})
+        for path, block in blocks.items()
+    }
+
+
+def mean_over(groups: Sequence[Group]) -> Group:
+    """Unweighted mean of each statistic over the groups where it is defined."""
+    paths = dict.fromkeys(path for group in groups for path in group.blocks)
+    blocks = {}
+    for path in paths:
+        present = [group.blocks[path].figures for group in groups if path in group.blocks]
+        names = dict.fromkeys(name for figures in present for name in figures)
+        columns = {
+            name: [figures[name] for figures in present if name in figures] for name in names
+        }
+        blocks[path] = Figures(
+            counts={},
+            figures={name: mean_figure(column) for name, column in columns.items()},
+            sets={
+                name: sum(figure.value is not None for figure in column)
+                for name, column in columns.items()
+            },
+        )
+    return Group({"datasets": len(groups)}, blocks)

@@ -1,0 +1,188 @@
+"""Sentence by sentence: which keys both sides call relevant, utilized, supporting, unsupported.
+
+A row counts only where both sides labelled the same sentences (keys and texts); labels of
+different splittings cannot be compared key by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rag_eval_integrations.agreement import resampled
+from rag_eval_integrations.agreement.matching import Pair
+from rag_eval_integrations.agreement.resampled import Block, Blocks
+from rag_eval_integrations.agreement.statistics import Counts
+from rag_eval_integrations.records import Labels, Sentence
+
+
+class Labelled(NamedTuple):
+    """One call, labelled by both sides over the same document sentences."""
+
+    row: int
+    """Position of the pair in its group."""
+    predicted: Labels
+    gold: Labels
+    documents: Sequence[str]
+    """Keys of the document sentences."""
+    response: Sequence[str] | None
+    """Keys of the response sentences; None where the sides split the response differently."""
+
+
+@dataclass
+class _Items:
+    """What a kind of key gives: counts a row, and where there are probabilities, every item."""
+
+    counts: dict[int, Counts] = field(default_factory=dict)
+    probabilities: list[float] = field(default_factory=list)
+    positive: list[bool] = field(default_factory=list)
+    at: list[int] = field(default_factory=list)
+
+    def add(
+        self,
+        row: int,
+        keys: Sequence[str],
+        predicted: Callable[[str], bool],
+        gold: Callable[[str], bool],
+        probabilities: Mapping[str, float] | None,
+    ) -> None:
+        answers = [gold(key) for key in keys]
+        self.counts[row] = Counts.of([predicted(key) for key in keys], answers)
+        for key, answer in zip(keys, answers, strict=True):
+            probability = None if probabilities is None else probabilities.get(key)
+            if probability is not None:
+                self.probabilities.append(probability)
+                self.positive.append(answer)
+                self.at.append(row)
+
+    def block(self, size: int, n: Mapping[str, int]) -> Block:
+        statistics = resampled.of_counts(self.counts, size, "f1", "precision", "recall", "kappa")
+        if not self.at:
+            return Block(n, statistics)
+        auroc = resampled.clustered_auroc(self.probabilities, self.positive, self.at, size)
+        # Said, since a judge need not give probabilities for every row.
+        return Block({**n, "auroc_n": auroc.rows}, {**statistics, "auroc": auroc})
+
+
+def key_blocks(pairs: Sequence[Pair]) -> tuple[Blocks, int]:
+    """Compare all kinds of keys; also count the rows that could not be compared.
+
+    Each block is micro-averaged: its counts are summed over sentences of all rows. `n` is the
+    number of rows.
+    """
+    rows = [labelled for row, pair in enumerate(pairs) if (labelled := _labelled(row, pair))]
+    size = len(pairs)
+    blocks: Blocks = {
+        ("keys", "relevant"): _relevant(rows, size),
+        ("keys", "utilized"): _utilized(rows, size),
+        ("keys", "supporting"): _supporting(rows, size),
+        ("keys", "unsupported"): _unsupported(rows, size),
+    }
+    return blocks, size - len(rows)
+
+
+def _labelled(row: int, pair: Pair) -> Labelled | None:
+    predicted, gold = pair.predicted, pair.gold
+    if predicted.labels is None or gold.labels is None:
+        return None
+    documents = _same_keys(predicted.sentences.documents, gold.sentences.documents)
+    if documents is None:
+        return None
+    response = _same_keys(predicted.sentences.response, gold.sentences.response)
+    return Labelled(row, predicted.labels, gold.labels, documents, response)
+
+
+def _same_keys(ours: Sequence[Sentence], theirs: Sequence[Sentence]) -> list[str] | None:
+    # Offsets may differ: one side may not have found a recorded sentence in its text.
+    if [(s.key, s.text) for s in ours] != [(s.key, s.text) for s in theirs]:
+        return None
+    return [sentence.key for sentence in ours]
+
+
+def _relevant(rows: Sequence[Labelled], size: int) -> Block:
+    items = _Items()
+    for item in rows:
+        predicted = frozenset(item.predicted.all_relevant_sentence_keys)
+        gold = frozenset(item.gold.all_relevant_sentence_keys)
+        probabilities = item.predicted.relevant_probabilities
+        items.add(
+            item.row, item.documents, predicted.__contains__, gold.__contains__, probabilities
+        )
+    return items.block(size, {"n": len(rows)})
+
+
+def _utilized(rows: Sequence[Labelled], size: int) -> Block:
+    items = _Items()
+    for item in rows:
+        predicted = frozenset(item.predicted.all_utilized_sentence_keys)
+        gold = frozenset(item.gold.all_utilized_sentence_keys)
+        probabilities = item.predicted.utilized_probabilities
+        items.add(
+            item.row, item.documents, predicted.__contains__, gold.__contains__, probabilities
+        )
+    return items.block(size, {"n": len(rows)})
+
+
+def _supporting(rows: Sequence[Labelled], size: int) -> Block:
+    """Pairs of a response sentence and a document sentence that supports it."""
+    counts = {}
+    for item in rows:
+        if item.response is None:
+            continue
+        predicted = _support_pairs(item.predicted, item.response, item.documents)
+        gold = _support_pairs(item.gold, item.response, item.documents)
+        either = len(predicted | gold)
+        counts[item.row] = Counts(
+            tp=len(predicted & gold),
+            fp=len(predicted - gold),
+            fn=len(gold - predicted),
+            tn=len(item.response) * len(item.documents) - either,
+        )
+    return _Items(counts).block(size, {"n": len(counts)})
+
+
+def _support_pairs(
+    labels: Labels, response: Sequence[str], documents: Sequence[str]
+) -> set[tuple[str, str]]:
+    # Special words (`general` …) and keys of no sentence are no evidence.
+    known, supporting = set(response), set(documents)
+    return {
+        (entry.response_sentence_key, key)
+        for entry in labels.sentence_support_information
+        if entry.response_sentence_key in known
+        for key in entry.supporting_sentence_keys
+        if key in supporting
+    }
+
+
+def _unsupported(rows: Sequence[Labelled], size: int) -> Block:
+    """Response sentences that are not fully supported.
+
+    A sentence that either side left unlabelled has no verdict to compare: it is counted, not
+    taken for unsupported.
+    """
+    items = _Items()
+    unlabelled = 0
+    for item in rows:
+        if item.response is None:
+            continue
+        keys = [
+            key
+            for key in item.response
+            if "unlabelled" not in (item.predicted.support(key), item.gold.support(key))
+        ]
+        unlabelled += len(item.response) - len(keys)
+        supported = item.predicted.supported_probabilities
+        items.add(
+            item.row,
+            keys,
+            _unsupported_keys(item.predicted, keys).__contains__,
+            _unsupported_keys(item.gold, keys).__contains__,
+            None if supported is None else {key: 1 - p for key, p in supported.items()},
+        )
+    return items.block(size, {"n": len(items.counts), "unlabelled": unlabelled})
+
+
+def _unsupported_keys(labels: Labels, keys: Sequence[str]) -> frozenset[str]:
+    return frozenset(key for key in keys if labels.support(key) != "full")

@@ -1,0 +1,144 @@
+"""Which predicted row belongs to which gold row. Gold, Pair, Matched, match."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rag_eval_integrations.agreement.published import BASELINE_COLUMNS
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.records import Evaluation
+
+
+@dataclass(frozen=True)
+class Gold:
+    """A gold row: its scores and labels as an Evaluation, and what else the row holds."""
+
+    evaluation: Evaluation
+    dataset: str | None = None
+    """Data set the row is from; None where the row does not say."""
+    baselines: Mapping[str, float | None] = field(default_factory=dict)
+    """Published predictions by column (`BASELINE_COLUMNS`), as they stand, unclamped."""
+    human: float | None = None
+    """A human's number, on any scale."""
+
+    @classmethod
+    def from_row(
+        cls, evaluation: Evaluation, row: Mapping[str, object], *, human: str | None = None
+    ) -> Gold:
+        """Take data set, published columns and the field `human` from a row's other fields.
+
+        Raises:
+            InputError: a published column or the field `human` is not a finite number.
+        """
+        return cls(
+            evaluation=evaluation,
+            dataset=dataset_of(row),
+            baselines={name: _number(row, name) for name in BASELINE_COLUMNS if name in row},
+            human=_number(row, human) if human is not None else None,
+        )
+
+
+def dataset_of(row: Mapping[str, object]) -> str | None:
+    """Name the data set of a row, without its split; None where the row names none.
+
+    RAGBench's `dataset_name` holds both (`hagrid_validation`); `dataset` is taken as it is.
+    """
+    name = row.get("dataset")
+    if isinstance(name, str) and name:
+        return name
+    name = row.get("dataset_name")
+    if isinstance(name, str) and name:
+        return re.sub(r"_(train|validation|test)$", "", name)
+    return None
+
+
+def _number(row: Mapping[str, object], name: str) -> float | None:
+    value = row.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, bool | int | float) or not math.isfinite(value):
+        raise InputError(f"should be a finite number, not {value!r}"[:120], field=name)
+    return float(value)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One call as the judge scored it and as gold has it."""
+
+    predicted: Evaluation
+    gold: Evaluation
+    dataset: str | None = None
+    baselines: Mapping[str, float | None] = field(default_factory=dict)
+    human: float | None = None
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The pairs of two files, in the order of the predicted rows, and what did not fit."""
+
+    pairs: tuple[Pair, ...]
+    unmatched_predicted: int = 0
+    """Predicted rows without a gold row."""
+    unmatched_gold: int = 0
+    """Gold rows without a predicted row."""
+    joined_by_id: int = 0
+    """Pairs whose calls differ in content (`row_key`) and were joined by their id."""
+    ambiguous: int = 0
+    """Pairs whose row_key, or id where joined by id, repeats: joined in order of appearance."""
+
+    @property
+    def unmatched(self) -> int:
+        """Rows of either side without a partner."""
+        return self.unmatched_predicted + self.unmatched_gold
+
+
+def match(predicted: Sequence[Evaluation], gold: Sequence[Gold]) -> Matched:
+    """Join by row_key, the rest by id; where a key repeats, the k-th with the k-th."""
+    left: Iterable[int] = range(len(predicted))
+    right: Iterable[int] = range(len(gold))
+    partner, ambiguous = _join(
+        _positions(left, lambda i: predicted[i].row_key),
+        _positions(right, lambda i: gold[i].evaluation.row_key),
+    )
+    taken = set(partner.values())
+    by_id, ambiguous_ids = _join(
+        _positions((i for i in left if i not in partner), lambda i: predicted[i].id),
+        _positions((i for i in right if i not in taken), lambda i: gold[i].evaluation.id),
+    )
+    partner |= by_id
+    return Matched(
+        pairs=tuple(_pair(predicted[i], gold[partner[i]]) for i in sorted(partner)),
+        unmatched_predicted=len(predicted) - len(partner),
+        unmatched_gold=len(gold) - len(partner),
+        joined_by_id=len(by_id),
+        ambiguous=ambiguous + ambiguous_ids,
+    )
+
+
+def _positions(rows: Iterable[int], key: Callable[[int], str]) -> dict[str, list[int]]:
+    positions: dict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        positions[key(row)].append(row)
+    return positions
+
+
+def _join(
+    left: Mapping[str, list[int]], right: Mapping[str, list[int]]
+) -> tuple[dict[int, int], int]:
+    partner: dict[int, int] = {}
+    ambiguous = 0
+    for key, rows in left.items():
+        others = right.get(key, [])
+        joined = dict(zip(rows, others, strict=False))  # the surplus of either side is left
+        partner |= joined
+        if max(len(rows), len(others)) > 1:
+            ambiguous += len(joined)
+    return partner, ambiguous
+
+
+def _pair(predicted: Evaluation, gold: Gold) -> Pair:
+    return Pair(predicted, gold.evaluation, gold.dataset, gold.baselines, gold.human)

@@ -1,0 +1,481 @@
+"""A judge against gold, score by score: figures, refusals, data sets, baselines, humans."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from rag_eval_integrations.agreement import (
+    BASELINE_COLUMNS,
+    Gold,
+    Matched,
+    Pair,
+    agree,
+    agree_with_numbers,
+    match,
+)
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import By
+
+
+@pytest.fixture
+def pair(evaluation):
+    """A pair from two columns: a number or None for each side."""
+
+    def make(identity, name, predicted, gold, *, probability=None, response="Yes.", **rest):
+        ours = evaluation(identity, {name: predicted}, probability=probability, response=response)
+        return Pair(ours, evaluation(identity, {name: gold}), **rest)
+
+    return make
+
+
+@pytest.fixture
+def random_pairs(evaluation):
+    """Rows of two data sets with all scores, drawn with a seed."""
+
+    def make(n, seed=0, **gold):
+        generator = random.Random(seed)
+        pairs = []
+        for row in range(n):
+            bad = generator.random() < 0.3
+            doubt = min(1.0, max(0.0, generator.gauss(0.6 if bad else 0.4, 0.2)))
+            truth = {"context_relevance": generator.random(), "adherence": float(not bad)}
+            guess = {
+                "context_relevance": min(1.0, truth["context_relevance"] * generator.random()),
+                "adherence": float(doubt < 0.5),
+            }
+            pairs.append(
+                Pair(
+                    evaluation(str(row), guess, probability=1 - doubt),
+                    evaluation(str(row), truth),
+                    dataset=f"set {row % 2}",
+                    **gold,
+                )
+            )
+        return pairs
+
+    return make
+
+
+def test_the_json_has_the_contracted_shape(random_pairs):
+    """Every contracted field is there, in JSON that holds no NaN; data sets repeat the shape."""
+    content = agree(Matched(tuple(random_pairs(60)), 1, 2)).to_json()
+
+    json.dumps(content, allow_nan=False)
+    assert (content["n"], content["unmatched"]) == (60, 3)
+    relevance = content["scores"]["context_relevance"]
+    statistics = {"rmse", "pearson", "spearman", "kendall"}
+    assert relevance.keys() == {"n", "ci95"} | statistics
+    assert relevance["ci95"].keys() == statistics
+    adherence = {"n", "positives", "rmse", "auroc", "kappa", "ci95"}
+    assert content["scores"]["adherence"].keys() == adherence
+    assert content["keys"].keys() == {"relevant", "utilized", "supporting", "unsupported"}
+    assert content["by_dataset"].keys() == {"set 0", "set 1"}
+    for group in content["by_dataset"].values():
+        assert group["n"] == 30
+        assert group["scores"].keys() == content["scores"].keys()
+    assert (
+        content["formulas"]["adherence"] == {*()}
+        or content["formulas"]["adherence"]["formulas"] == "ragbench"
+    )
+
+
+def test_intervals_hold_their_values(random_pairs):
+    """Each `ci95` is ordered and contains its statistic."""
+    content = agree(random_pairs(80)).to_json()
+
+    for figures in content["scores"].values():
+        for name, (low, high) in figures["ci95"].items():
+            assert low < figures[name] < high
+
+
+def test_continuous_scores_are_worked_by_hand(pair):
+    """.2 .4 .9 against .1 .5 .6: RMSE √(.11/3), all pairs concordant."""
+    pairs = [
+        pair(str(row), "completeness", predicted, gold)
+        for row, (predicted, gold) in enumerate([(0.2, 0.1), (0.4, 0.5), (0.9, 0.6)])
+    ]
+
+    figures = agree(pairs).to_json()["scores"]["completeness"]
+
+    assert figures["n"] == 3
+    assert figures["rmse"] == pytest.approx((0.11 / 3) ** 0.5)
+    assert (figures["spearman"], figures["kendall"]) == (1.0, 1.0)
+    assert figures["ci95"] == {}
+
+
+def test_adherence_finds_the_not_adherent_by_probability(pair):
+    """Gold 0 is the positive class; the judge's doubt ranks it, its 0/1 gives kappa and RMSE."""
+    rows = [(1.0, 0.6, 0.0), (0.0, 0.2, 0.0), (1.0, 0.9, 1.0), (1.0, 0.5, 1.0)]
+    pairs = [
+        pair(str(row), "adherence", value, gold, probability=probability)
+        for row, (value, probability, gold) in enumerate(rows)
+    ]
+
+    figures = agree(pairs).to_json()["scores"]["adherence"]
+
+    assert figures["positives"] == 2
+    assert figures["auroc"] == 0.75  # doubts .4 and .8 over .1 and .5
+    assert figures["kappa"] == pytest.approx(0.5)
+    assert figures["rmse"] == 0.5
+
+
+def test_adherence_without_probability_ranks_by_its_value(pair):
+    """A judge that gives verdicts alone: AUROC is its balanced accuracy."""
+    rows = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (1.0, 1.0)]
+    pairs = [pair(str(row), "adherence", *values) for row, values in enumerate(rows)]
+
+    assert agree(pairs).to_json()["scores"]["adherence"]["auroc"] == 0.75
+
+
+def test_only_rows_scored_on_both_sides_count(pair):
+    """An unscored row is neither 0 nor an error: `n` says how many were compared."""
+    pairs = [
+        pair("a", "completeness", None, 0.5),
+        pair("b", "completeness", 0.5, None),
+        pair("c", "completeness", 0.5, 0.5),
+    ]
+
+    content = agree(pairs).to_json()
+
+    assert content["n"] == 3
+    assert content["scores"]["completeness"]["n"] == 1
+    assert content["scores"]["completeness"]["rmse"] == 0
+    assert content["scores"]["completeness"]["pearson"] is None
+
+
+def test_scores_of_one_side_only_are_left_out(evaluation):
+    """There is nothing to compare `geval:x` with when gold lacks it."""
+    pairs = [Pair(evaluation("a", {"geval:x": 0.5}), evaluation("a", {"completeness": 1.0}))]
+
+    assert agree(pairs).to_json()["scores"] == {}
+
+
+def test_a_score_never_scored_on_both_sides_has_no_figures(pair):
+    """The name stands in the result with n 0; no formulas are claimed for it."""
+    content = agree([pair("a", "completeness", None, 0.5)], baselines=True).to_json()
+
+    assert content["scores"]["completeness"]["n"] == 0
+    assert content["scores"]["completeness"]["rmse"] is None
+    assert content["formulas"] == {}
+
+
+def test_no_pairs_give_an_empty_agreement():
+    """Two files without a common row are n 0, not a crash."""
+    content = agree(Matched((), 4, 5)).to_json()
+
+    assert (content["n"], content["unmatched"]) == (0, 9)
+    assert (content["scores"], content["by_dataset"]) == ({}, {})
+    assert content["keys"]["relevant"]["f1"] is None
+
+
+def test_row_order_changes_nothing(random_pairs):
+    """Files in another order give the same figures and intervals to the last digit."""
+    pairs = random_pairs(50)
+    shuffled = random.Random(5).sample(pairs, len(pairs))
+
+    assert agree(pairs).to_json() == agree(shuffled).to_json()
+
+
+def test_another_seed_gives_other_intervals_of_the_same_figures(random_pairs):
+    """Values do not depend on the seed."""
+    one, two = (agree(random_pairs(50), seed=seed).pooled for seed in (1, 2))
+    path = ("scores", "adherence")
+
+    assert one.blocks[path].figures["auroc"].value == two.blocks[path].figures["auroc"].value
+    assert one.blocks[path].figures["auroc"] != two.blocks[path].figures["auroc"]
+
+
+def test_negative_resamples_are_refused():
+    """The message names the argument."""
+    with pytest.raises(ConfigurationError, match="`resamples` = -1"):
+        agree([], resamples=-1)
+
+
+@pytest.mark.parametrize(
+    ("field", "theirs"),
+    [
+        ("formulas", By(judge="j", formulas="seed")),
+        ("relevance_baseline", By(judge="j", formulas="ragbench", relevance_baseline=20)),
+    ],
+)
+def test_sides_made_by_different_formulas_are_refused(evaluation, field, theirs):
+    """U = |U|/|R| and U = |U|/T are different scores of one name."""
+    ours = evaluation("a", {"context_utilization": 0.5})
+    gold = evaluation("a", {"context_utilization": 0.5}, by=theirs)
+
+    with pytest.raises(ConfigurationError, match=f"`{field}`.*`context_utilization`"):
+        agree([Pair(ours, gold)])
+
+
+@pytest.mark.parametrize(
+    ("field", "by", "method"),
+    [
+        ("judge", By(judge="other", formulas="ragbench"), "labels"),
+        ("model", By(judge="j", model="m", formulas="ragbench"), "labels"),
+        ("judge_version", By(judge="j", judge_version="2", formulas="ragbench"), "labels"),
+        ("prompt_version", By(judge="j", prompt_version="2", formulas="ragbench"), "labels"),
+        ("formulas", By(judge="j", formulas="seed"), "labels"),
+        ("method", By(judge="j", formulas="ragbench"), "expected"),
+    ],
+)
+def test_predicted_rows_made_in_several_ways_are_refused(evaluation, field, by, method):
+    """One figure over two judges, prompts, formulas or estimators says nothing of either."""
+    gold = evaluation("a", {"completeness": 0.5})
+    pairs = [
+        Pair(evaluation("a", {"completeness": 0.5}), gold),
+        Pair(evaluation("b", {"completeness": 0.5}, by=by, method=method), gold),
+    ]
+
+    with pytest.raises(ConfigurationError, match=f"`{field}`.*predicted rows"):
+        agree(pairs)
+
+
+def test_gold_rows_of_several_formulas_are_refused(evaluation):
+    """Gold is held to the same rule."""
+    ours = evaluation("a", {"completeness": 0.5})
+    pairs = [
+        Pair(ours, evaluation("a", {"completeness": 0.5})),
+        Pair(ours, evaluation("b", {"completeness": 0.5}, by=By(judge="j", formulas="seed"))),
+    ]
+
+    with pytest.raises(ConfigurationError, match=r"`formulas`.*gold rows"):
+        agree(pairs)
+
+
+def test_gold_of_several_annotators_is_compared_and_says_so(evaluation):
+    """RAGBench's sets have different annotators; their names are in the result."""
+    ours = evaluation("a", {"completeness": 0.5})
+    pairs = [
+        Pair(
+            ours,
+            evaluation(
+                "a",
+                {"completeness": 0.5},
+                by=By(judge="j", model=model, formulas="ragbench"),
+                model=model,
+            ),
+        )
+        for model in ("m2", "m1")
+    ]
+
+    assert agree(pairs).to_json()["gold_models"] == ["m1", "m2"]
+
+
+def test_the_mean_over_data_sets_is_unweighted(pair):
+    """RMSE .1 over one row and .3 over three rows of another set is .2, not .25."""
+    pairs = [pair("a", "completeness", 0.5, 0.4, dataset="one")]
+    pairs += [pair(str(row), "completeness", 0.5, 0.2, dataset="three") for row in range(3)]
+    pairs += [pair("z", "completeness", 1.0, 0.0)]  # of no named set: pooled only
+
+    content = agree(pairs).to_json()
+
+    mean = content["mean_over_datasets"]
+    assert mean["datasets"] == 2
+    assert mean["scores"]["completeness"]["rmse"] == pytest.approx(0.2)
+    assert content["scores"]["completeness"]["n"] == 5
+
+
+def test_the_mean_says_in_how_many_sets_a_figure_is_defined(pair):
+    """A set without hallucinations has no AUROC; the mean is that of the others."""
+    pairs = [pair("a", "adherence", 1.0, 1.0, dataset="clean")]
+    pairs += [
+        pair("b", "adherence", 0.0, 0.0, dataset="mixed"),
+        pair("c", "adherence", 1.0, 1.0, dataset="mixed"),
+    ]
+
+    adherence = agree(pairs).to_json()["mean_over_datasets"]["scores"]["adherence"]
+
+    assert adherence["auroc"] == 1.0
+    assert adherence["sets"] == {"rmse": 2, "auroc": 1, "kappa": 1}
+
+
+def test_the_mean_over_data_sets_has_an_interval(random_pairs):
+    """It is narrower than that of a single set."""
+    content = agree(random_pairs(200)).to_json()
+
+    def width(group):
+        low, high = group["scores"]["context_relevance"]["ci95"]["rmse"]
+        return high - low
+
+    assert 0 < width(content["mean_over_datasets"]) < width(content["by_dataset"]["set 0"])
+
+
+# Baselines
+
+
+def test_baselines_are_shown_when_asked(random_pairs):
+    """Without `baselines` the result has none."""
+    assert "baselines" not in agree(random_pairs(20)).to_json()
+
+
+def test_published_columns_stand_beside_the_judge_on_the_same_rows(pair):
+    """Nulls are skipped; `n` says so; the judge's figure is that of the remaining rows."""
+    rows = [(0.0, 0.0, 0.1), (1.0, 0.0, 0.2), (1.0, 1.0, 0.8), (0.0, 1.0, None)]
+    pairs = [
+        pair(str(row), "adherence", ours, gold, baselines={"ragas_faithfulness": theirs})
+        for row, (ours, gold, theirs) in enumerate(rows)
+    ]
+
+    content = agree(pairs, baselines=True).to_json()
+
+    ragas = content["baselines"]["ragas_faithfulness"]["adherence"]
+    assert (ragas["n"], ragas["auroc"], ragas["judge_auroc"]) == (3, 1.0, 0.75)
+    assert content["scores"]["adherence"]["auroc"] == 0.5
+
+
+def test_published_columns_are_compared_unclamped(pair):
+    """GPT-3.5 listed more keys than there are sentences: 2.5 against .5 is an error of 2."""
+    pairs = [
+        pair("a", "context_utilization", 0.5, 0.5, baselines={"gpt35_utilization": 2.5}),
+    ]
+
+    content = agree(pairs, baselines=True).to_json()
+
+    assert content["baselines"]["gpt35_utilization"]["context_utilization"]["rmse"] == 2.0
+    assert "note" not in content
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "by"),
+    [
+        ("context_utilization", "gpt35_utilization", By(formulas="seed")),
+        (
+            "context_relevance",
+            "gpt3_context_relevance",
+            By(formulas="seed", relevance_baseline=20),
+        ),
+    ],
+)
+def test_columns_of_another_formula_are_left_out_with_a_note(evaluation, name, column, by):
+    """The published |U|/T is no rival of the seed's |U|/|R|."""
+    score = evaluation("a", {name: 0.5}, by=by)
+
+    content = agree([Pair(score, score, baselines={column: 0.5})], baselines=True).to_json()
+
+    assert content["baselines"].keys() == {"constant"}
+    assert column in content["note"]
+
+
+def test_relevance_columns_are_comparable_under_both_formula_sets(evaluation):
+    """R is |R|/T in both."""
+    score = evaluation("a", {"context_relevance": 0.5}, by=By(formulas="seed"))
+    pairs = [Pair(score, score, baselines={"gpt3_context_relevance": 0.25})]
+
+    content = agree(pairs, baselines=True).to_json()
+
+    assert content["baselines"]["gpt3_context_relevance"]["context_relevance"]["rmse"] == 0.25
+
+
+def test_the_constant_is_each_data_sets_gold_mean(pair):
+    """Knowing the set alone: .0/.2 and .6/.8 leave an error of .1, and rank at chance."""
+    rows = [("one", 0.0), ("one", 0.2), ("two", 0.6), ("two", 0.8)]
+    pairs = [
+        pair(str(row), "completeness", 0.5, gold, dataset=name)
+        for row, (name, gold) in enumerate(rows)
+    ]
+
+    constant = agree(pairs, baselines=True).to_json()["baselines"]["constant"]
+
+    assert constant["completeness"]["rmse"] == pytest.approx(0.1)
+
+
+def test_a_constant_ranks_at_chance(pair):
+    """AUROC .5, to compare with."""
+    pairs = [pair("a", "adherence", 1.0, 1.0), pair("b", "adherence", 1.0, 0.0)]
+
+    constant = agree(pairs, baselines=True).to_json()["baselines"]["constant"]
+
+    assert constant["adherence"]["auroc"] == 0.5
+
+
+def test_response_length_ranks_long_responses_first(pair):
+    """Longer responses hold more that can be wrong; a row without a response is left out."""
+    pairs = [
+        pair("a", "adherence", 1.0, 1.0, response="No."),
+        pair("b", "adherence", 1.0, 0.0, response="No, by no means."),
+        pair("c", "adherence", 1.0, 0.0, response=None),
+    ]
+
+    length = agree(pairs, baselines=True).to_json()["baselines"]["response_length"]["adherence"]
+
+    assert (length["n"], length["auroc"]) == (2, 1.0)
+
+
+def test_all_published_columns_name_a_score():
+    """The seven prediction columns of RAGBench, three of them for adherence."""
+    by_score = [baseline.score for baseline in BASELINE_COLUMNS.values()]
+
+    assert len(by_score) == 7
+    assert by_score.count("adherence") == 3
+    assert {b.orientation for b in BASELINE_COLUMNS.values() if b.score == "adherence"} == {
+        "not_adherent"
+    }
+
+
+# Humans
+
+
+def test_a_humans_numbers_are_correlated_on_their_own_scale():
+    """Stars from 1 to 5 have correlations, but no RMSE against [0, 1]."""
+    figures = agree_with_numbers({"geval:x": [0.1, None, 0.5, 0.9]}, [1, 5, 3, None])
+
+    content = figures["geval:x"].to_json()
+    assert content == {"n": 2, "pearson": 1.0, "spearman": 1.0, "kendall": 1.0, "ci95": {}}
+
+
+def test_a_humans_numbers_in_the_unit_interval_have_an_rmse():
+    """On the same scale the distance means something."""
+    figures = agree_with_numbers({"x": [0.0, 0.5]}, [0.3, 0.9])
+
+    assert figures["x"].figures["rmse"].value == pytest.approx((0.25 / 2) ** 0.5)
+
+
+def test_human_numbers_of_pairs_are_in_the_result(evaluation):
+    """Whether an RMSE makes sense is asked of all rows, not of each data set."""
+    pairs = [
+        Pair(evaluation("a", {"x": 0.1}), evaluation("a"), dataset="low", human=1),
+        Pair(evaluation("b", {"x": 0.9}), evaluation("b"), dataset="high", human=5),
+        Pair(evaluation("c", {"x": None}), evaluation("c"), human=2),
+    ]
+
+    content = agree(pairs).to_json()
+
+    assert content["human"]["x"]["n"] == 2
+    assert content["human"]["x"]["kendall"] == 1.0
+    assert "rmse" not in content["by_dataset"]["low"]["human"]["x"]
+
+
+def test_human_numbers_are_not_compared_with_several_judges(evaluation):
+    """The rule against mixing holds without gold scores too."""
+    other = evaluation("b", {"x": 0.5}, by=By(judge="other"))
+    pairs = [
+        Pair(evaluation("a", {"x": 0.5}), evaluation("a"), human=1),
+        Pair(other, evaluation("b"), human=2),
+    ]
+
+    with pytest.raises(ConfigurationError, match="`judge`"):
+        agree(pairs)
+
+
+@pytest.mark.parametrize(
+    ("scores", "numbers", "field"),
+    [([0.5], [1, 2], "x"), ([float("nan")], [1], "x"), ([0.5], [float("inf")], "numbers")],
+)
+def test_bad_columns_are_refused_by_name(scores, numbers, field):
+    """Neither a missing row nor NaN slips into a figure."""
+    with pytest.raises(ConfigurationError, match=f"`{field}`"):
+        agree_with_numbers({"x": scores}, numbers)
+
+
+def test_files_go_from_match_to_agreement(evaluation):
+    """What `match` returns is what `agree` takes, with its counts."""
+    predicted = [evaluation("a", {"completeness": 0.5}), evaluation("lost")]
+    gold = [Gold(evaluation("a", {"completeness": 0.7}), dataset="one", human=0.5)]
+
+    content = agree(match(predicted, gold)).to_json()
+
+    assert (content["n"], content["unmatched"], content["unmatched_predicted"]) == (1, 1, 1)
+    assert content["by_dataset"]["one"]["human"]["completeness"]["rmse"] == 0

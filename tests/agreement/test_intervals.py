@@ -1,0 +1,302 @@
+"""Bootstrap and influence: determinism, coverage of the value, agreement with brute force."""
+
+from __future__ import annotations
+
+import random
+import statistics as moments
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from rag_eval_integrations.agreement import resampled, statistics
+from rag_eval_integrations.agreement.bootstrap import (
+    MIN_ROWS,
+    Figure,
+    Linear,
+    bootstrap,
+    interval,
+    mean_figure,
+    percentile,
+)
+from rag_eval_integrations.agreement.influence import (
+    auroc_contributions,
+    kendall_contributions,
+    spearman_contributions,
+)
+from rag_eval_integrations.agreement.resample import Packed, Resample
+from rag_eval_integrations.agreement.statistics import Counts
+
+draws = st.lists(st.integers(0, 11), min_size=12, max_size=12)
+quarters = st.integers(0, 4).map(lambda value: value / 4)
+twelve = st.lists(st.tuples(quarters, quarters, st.booleans()), min_size=12, max_size=12)
+
+
+def _correlated(n, seed=1):
+    generator = random.Random(seed)
+    xs = [generator.random() for _ in range(n)]
+    return xs, [x + generator.gauss(0, 0.3) for x in xs]
+
+
+def _replicate(statistic, drawn):
+    """The statistic on a draw of as many rows as its group has."""
+    return statistic.replicate(Resample(drawn, Packed(statistic.columns, len(drawn))))
+
+
+def _only(statistic, rows, **options):
+    return bootstrap({"it": statistic}, rows=rows, **options)["it"]
+
+
+@given(rows=twelve, drawn=draws)
+def test_a_replicate_is_the_statistic_of_the_drawn_rows(rows, drawn):
+    """What is computed from sums and sorted ranks equals a fresh computation on the draw."""
+    xs, ys, positive = zip(*rows, strict=True)
+    at, size = range(12), 12
+    picked = [rows[row] for row in drawn]
+    picked_xs, picked_ys, picked_positive = zip(*picked, strict=True)
+    both = {row: Counts.of([x > 0.5], [p]) for row, (x, _, p) in enumerate(rows)}
+
+    pairs = {
+        "rmse": (resampled.rmse(xs, ys, at, size), statistics.rmse(picked_xs, picked_ys)),
+        "pearson": (
+            resampled.correlations(xs, ys, at, size)["pearson"],
+            statistics.pearson(picked_xs, picked_ys),
+        ),
+        "auroc": (
+            resampled.auroc(xs, positive, at),
+            statistics.auroc(picked_xs, picked_positive),
+        ),
+        "kappa": (
+            resampled.of_counts(both, size, "kappa")["kappa"],
+            statistics.cohen_kappa([x > 0.5 for x in picked_xs], picked_positive),
+        ),
+    }
+
+    for name, (statistic, expected) in pairs.items():
+        found = _replicate(statistic, drawn)
+        assert found == (None if expected is None else pytest.approx(expected, abs=1e-9)), name
+
+
+@given(
+    columns=st.lists(
+        st.lists(st.floats(-1e6, 1e6), min_size=12, max_size=12), min_size=1, max_size=5
+    ),
+    drawn=draws,
+)
+def test_packed_columns_sum_like_single_ones(columns, drawn):
+    """All columns of a group are summed at once, each to 14 digits of its largest number."""
+    totals = Packed(columns, 12).totals(drawn)
+
+    for column in columns:
+        expected = sum(column[row] for row in drawn)
+        assert totals[id(column)] == pytest.approx(expected, abs=1e-12 * max(map(abs, column)))
+
+
+@given(
+    column=st.lists(st.integers(0, 2**40), min_size=12, max_size=12),
+    drawn=draws,
+)
+def test_packed_counts_are_exact(column, drawn):
+    """Integers lose nothing."""
+    assert Packed([column], 12).totals(drawn)[id(column)] == sum(column[row] for row in drawn)
+
+
+def test_rows_without_a_value_take_part_in_no_replicate():
+    """A score on rows 0 and 2 of 3 counts only the draws of these rows."""
+    statistic = resampled.rmse([1.0, 0.5], [0.0, 0.5], [0, 2], 3)
+
+    assert statistic.rows == 2
+    assert _replicate(statistic, [0, 1, 1]) == 1.0
+    assert _replicate(statistic, [1, 1, 1]) is None
+
+
+def test_an_interval_holds_its_value_and_is_the_same_every_time():
+    """The same seed gives the same interval; another seed another one nearby."""
+    xs, ys = _correlated(200)
+    statistic = resampled.rmse(xs, ys, range(200), 200)
+
+    first, again = (_only(statistic, 200, seed=1) for _ in range(2))
+    other = _only(statistic, 200, seed=2)
+
+    assert first == again
+    assert first.interval[0] < first.value < first.interval[1]
+    assert first.interval != other.interval
+    assert first.interval == pytest.approx(other.interval, abs=0.02)
+
+
+def test_a_mean_has_the_width_that_theory_gives():
+    """The interval of an error rate of .5 over 400 rows is about ± 1.96·.025."""
+    counts = {row: Counts(tp=row % 2, fn=1 - row % 2) for row in range(400)}
+
+    low, high = _only(resampled.of_counts(counts, 400, "recall")["recall"], 400).interval
+
+    assert (low, high) == (pytest.approx(0.451, abs=0.012), pytest.approx(0.549, abs=0.012))
+
+
+def test_no_interval_for_few_rows():
+    """Fewer than ten rows have a value but no interval."""
+    xs, ys = _correlated(MIN_ROWS - 1)
+
+    few = _only(resampled.rmse(xs, ys, range(9), 9), 9)
+
+    assert few.value is not None
+    assert few.interval is None
+
+
+def test_no_interval_for_an_undefined_statistic():
+    """A constant has no correlation and no interval of it."""
+    for statistic in resampled.correlations([0.5] * 20, list(range(20)), range(20), 20).values():
+        assert _only(statistic, 20) == Figure(None)
+
+
+def test_no_interval_where_resamples_often_lose_a_class():
+    """With one positive, a third of the draws have no AUROC: an interval would hide that."""
+    scores, positive = list(range(20)), [row == 12 for row in range(20)]
+
+    figure = _only(resampled.auroc(scores, positive, range(20)), 20)
+
+    assert figure.value == pytest.approx(12 / 19)
+    assert figure.interval is None
+
+
+def test_no_resamples_give_values_alone():
+    """`resamples=0` switches intervals off."""
+    xs, ys = _correlated(20)
+
+    assert _only(resampled.rmse(xs, ys, range(20), 20), 20, resamples=0).interval is None
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0, 1), (0.25, 2), (0.6, 3.4), (1, 5)])
+def test_percentile_lies_between_neighbours(share, expected):
+    """Of 1 to 5 the 60th percentile is 3.4."""
+    assert percentile([1, 2, 3, 4, 5], share) == pytest.approx(expected)
+
+
+def test_an_interval_tolerates_a_few_undefined_replicates():
+    """1 in 20 may be undefined; more may not; none at all is no interval."""
+    assert interval([1.0] * 19 + [None]) == (1.0, 1.0)
+    assert interval([1.0] * 18 + [None] * 2) is None
+    assert interval([]) is None
+
+
+def test_a_mean_over_groups_leaves_out_undefined_ones():
+    """The mean of .4, .8 and nothing is .6; its interval comes from the replicates' means."""
+    groups = [Figure(0.4, None, (0.3, 0.5)), Figure(None), Figure(0.8, None, (0.8, 0.8))]
+
+    mean = mean_figure(groups)
+
+    assert mean.value == pytest.approx(0.6)
+    assert mean.replicates == pytest.approx((0.55, 0.65))
+
+
+def test_a_mean_over_groups_has_no_interval_when_one_is_too_small():
+    """A group without replicates counts in the mean, so nothing is claimed about its spread."""
+    mean = mean_figure([Figure(0.4, None, (0.3, 0.5)), Figure(0.8)])
+
+    assert mean == Figure(pytest.approx(0.6))
+    assert mean_figure([]) == Figure(None)
+
+
+def test_a_mean_is_undefined_on_draws_where_a_group_is():
+    """A draw that lacks one group's figure has no mean."""
+    mean = mean_figure([Figure(0.4, None, (0.3, None)), Figure(0.8, None, (0.8, 0.8))])
+
+    assert mean.replicates[1] is None
+
+
+# Influence: the derivative of the statistic by the weight of a row, which duplication of all rows
+# but one shows to any precision.
+
+
+def _weighted_change(statistic, xs, ys, row):
+    copies = 400
+    heavy_x = [*xs * copies, xs[row]]
+    heavy_y = [*ys * copies, ys[row]]
+    change = statistic(heavy_x, heavy_y) - statistic(xs, ys)
+    return change * copies  # one more row of `copies` · n is a weight of 1 / copies
+
+
+@pytest.mark.parametrize(
+    ("statistic", "contributions"),
+    [
+        (statistics.spearman, spearman_contributions),
+        (statistics.kendall, kendall_contributions),
+    ],
+)
+def test_contributions_are_derivatives(statistic, contributions):
+    """A row's contribution is how the correlation moves when the row weighs a little more."""
+    xs, ys = [0.1, 0.4, 0.4, 0.7, 0.9, 0.2], [0.2, 0.1, 0.6, 0.6, 0.8, 0.3]
+
+    found = contributions(xs, ys)
+
+    for row in range(6):
+        assert found[row] == pytest.approx(_weighted_change(statistic, xs, ys, row), abs=2e-3)
+
+
+@given(twelve)
+def test_contributions_sum_to_nothing(rows):
+    """Making every row heavier alike changes no statistic."""
+    xs, ys, positive = zip(*rows, strict=True)
+
+    for found in (
+        spearman_contributions(xs, ys),
+        kendall_contributions(xs, ys),
+        auroc_contributions(xs, positive, range(12), 12),
+    ):
+        assert found is None or sum(found) == pytest.approx(0, abs=1e-9)
+
+
+def test_contributions_are_undefined_with_the_statistic():
+    """No rows, a constant column or a single class move nothing."""
+    assert spearman_contributions([], []) is None
+    assert kendall_contributions([1, 1], [1, 2]) is None
+    assert auroc_contributions([1, 2], [True, True], [0, 1], 2) is None
+
+
+@pytest.mark.parametrize("name", ["spearman", "kendall"])
+def test_linear_intervals_are_as_wide_as_the_spread_of_fresh_samples(name):
+    """Over 300 samples of 150 rows the statistic spreads as its contributions say."""
+    values = [getattr(statistics, name)(*_correlated(150, seed)) for seed in range(300)]
+    xs, ys = _correlated(150, seed=1000)
+    figure = _only(resampled.correlations(xs, ys, range(150), 150)[name], 150)
+
+    spread = moments.stdev(value for value in figure.replicates if value is not None)
+
+    assert spread == pytest.approx(moments.stdev(values), rel=0.25)
+
+
+def test_sentences_of_one_row_are_drawn_together():
+    """Copying every sentence five times within its row adds no certainty; ranking rows does."""
+    generator = random.Random(3)
+    positive = [generator.random() < 0.3 for _ in range(100)]
+    scores = [generator.random() + 0.3 * one for one in positive]
+    copies = [row for row in range(100) for _ in range(5)]
+
+    single = _only(resampled.clustered_auroc(scores, positive, range(100), 100), 100)
+    five = _only(
+        resampled.clustered_auroc(
+            [scores[row] for row in copies], [positive[row] for row in copies], copies, 100
+        ),
+        100,
+    )
+    exact = _only(resampled.auroc(scores, positive, range(100)), 100)
+
+    assert five.interval == pytest.approx(single.interval)
+    assert single.interval == pytest.approx(exact.interval, abs=0.02)
+
+
+@given(value=st.floats(0, 1), low=st.sampled_from([-1.0, 0.0]), moves=st.lists(st.floats(-9, 9)))
+def test_a_linear_replicate_stays_in_range(value, low, moves):
+    """However far the contributions reach, an AUROC stays in [0, 1], a correlation in [-1, 1]."""
+    assume(len(moves) > 1)
+
+    moved = _replicate(Linear(value, len(moves), moves, low), range(len(moves)))
+
+    assert low - 1e-12 <= moved <= 1 + 1e-12
+
+
+def test_a_linear_replicate_without_moves_is_its_value():
+    """Contributions of 0 leave the value; at the end of the range nothing moves it."""
+    assert _replicate(Linear(0.7, 2, [0, 0], 0.0), [0, 1]) == pytest.approx(0.7)
+    assert _replicate(Linear(1.0, 2, [5, 5]), [0, 1]) == 1.0
+    assert _replicate(Linear(None, 2, [0, 0]), [0, 1]) is None
