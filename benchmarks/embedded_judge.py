@@ -1,0 +1,173 @@
+"""How well the embedded judge agrees with gold labels on data it was not fitted on, and how fast.
+
+    python benchmarks/embedded_judge.py --data ../shared/data [--quick]
+
+Agreement: every data set is judged by coefficients fitted without it, and, second, by
+coefficients fitted without the question (5 folds). Beside it stand the response's length, a
+constant (the mean of the other sets) and, on the rows that have them, the published columns of
+RAGBench: GPT-3.5, RAGAS and TruLens. Means are over data sets, not pooled: pooled AUROC mostly
+tells which data set a row is from. Speed: the shipped judge, one core, sentences already split.
+`--quick` measures speed alone and needs no numpy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import sys
+import time
+from pathlib import Path
+
+from rag_eval_integrations.judges.embedded import label_call
+from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
+from rag_eval_integrations.sentences import letters
+
+TRAINING = Path(__file__).resolve().parent.parent / "training"
+
+
+def read(data: Path) -> list[dict]:
+    rows = []
+    for path in sorted((data / "ragbench").glob("*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            rows += map(json.loads, lines)
+    return rows
+
+
+def sentencized(row: dict) -> SentencizedCall:
+    return SentencizedCall(
+        call=RagCall(
+            question=row["question"], documents=row["documents"], response=row["response"]
+        ),
+        sentences=Sentences(
+            documents=tuple(
+                Sentence(key, text) for part in row["documents_sentences"] for key, text in part
+            ),
+            response=tuple(Sentence(key, text) for key, text in row["response_sentences"]),
+        ),
+        splitter="recorded",
+    )
+
+
+def speed(rows: list[dict]) -> None:
+    calls = [sentencized(row) for row in rows]
+    label_call(calls[0])
+    spent = []
+    for _ in range(3):
+        start = time.process_time()
+        for call in calls:
+            label_call(call)
+        spent.append((time.process_time() - start) / len(calls))
+    print(
+        f"\nSpeed: {1e3 * min(spent):.2f} ms a row, {1 / min(spent):.0f} rows/s "
+        f"({len(calls)} rows, one core, best of {len(spent)} passes, "
+        f"slowest {1e3 * max(spent):.2f} ms)"
+    )
+    for name, documents, sentences in (
+        ("2 MB document", 20_000, 5),
+        ("long response", 50, 2_000),
+        ("both", 20_000, 2_000),
+    ):
+        call = big_call(documents, sentences)
+        start = time.process_time()
+        label_call(call)
+        print(f"  {name}: {documents} document and {sentences} response sentences: "
+              f"{time.process_time() - start:.1f} s")  # fmt: skip
+
+
+def big_call(documents: int, sentences: int) -> SentencizedCall:
+    """A call of made-up sentences of about 100 characters, with Zipf-like word frequencies."""
+
+    def sentence(seed: int) -> str:
+        state = seed * 2_654_435_761 % 2**32
+        words = ["The"]
+        for _ in range(15):
+            state = (state * 1_664_525 + 1_013_904_223) % 2**32
+            words.append(f"word{int(20_000 ** (state / 2**32))}")
+        return " ".join(words) + "."
+
+    return SentencizedCall(
+        call=RagCall(question="What of the word7?", documents=["…"], response="…"),
+        sentences=Sentences(
+            documents=tuple(Sentence("0" + letters(i), sentence(i)) for i in range(documents)),
+            response=tuple(Sentence(letters(i), sentence(-1 - i)) for i in range(sentences)),
+        ),
+        splitter="made up",
+    )
+
+
+def agreement(data: Path, rows: list[dict]) -> None:
+    sys.path.insert(0, str(TRAINING))
+    import embedded_judge as training
+    import numpy as np
+    from sklearn.metrics import roc_auc_score
+
+    prepared = training.Data(data)
+    for title, masks in (
+        ("Unseen data set", [prepared.set == name for name in prepared.sets]),
+        ("Unseen question", [prepared.fold == fold for fold in range(training.FOLDS)]),
+    ):
+        training.table(prepared, title, training.HeldOut(prepared, masks))
+
+    print("\nPublished columns, on the rows that have them (test splits)")
+    held = training.HeldOut(prepared, [prepared.set == name for name in prepared.sets])
+    ours = {
+        "adherence": held.adherent,
+        "relevance": prepared.documents.mean(held.relevant),
+        "utilization": prepared.documents.mean(held.utilized),
+    }
+    columns = (
+        ("GPT-3.5", "gpt3_adherence", "gpt3_context_relevance", "gpt35_utilization"),
+        ("RAGAS", "ragas_faithfulness", "ragas_context_relevance", None),
+        ("TruLens", "trulens_groundedness", "trulens_context_relevance", None),
+    )
+    print(f"  {'set':12}{'judge':10}{'rows':>6}{'AUROC':>16}{'RMSE relevance':>18}"
+          f"{'RMSE utilization':>18}   (theirs / ours)")  # fmt: skip
+    gold = {"relevance": prepared.gold[:, 0], "utilization": prepared.gold[:, 1]}
+    for name in prepared.sets:
+        for judge, *names in columns:
+            cells = []
+            sizes = []
+            for score, column in zip(ours, names, strict=True):
+                has = np.array(
+                    [
+                        row["_subset"] == name
+                        and column is not None
+                        and row.get(column) is not None
+                        # Their faithfulness stands on the test files only.
+                        and (judge == "GPT-3.5" or row["_split"] == "test")
+                        for row in rows
+                    ]
+                )
+                sizes.append(int(has.sum()))
+                if not has.any():
+                    cells.append("–")
+                    continue
+                theirs = np.array([float(r[column]) for r, h in zip(rows, has, strict=True) if h])
+                if score == "adherence":
+                    bad = ~prepared.adherent[has]
+                    pair = (roc_auc_score(bad, -theirs), roc_auc_score(bad, -ours[score][has]))
+                else:
+                    pair = (
+                        training.rmse(theirs, gold[score][has]),
+                        training.rmse(ours[score][has], gold[score][has]),
+                    )
+                cells.append(f"{pair[0]:.3f} / {pair[1]:.3f}")
+            if max(sizes):
+                print(f"  {name:12}{judge:10}{max(sizes):6}{cells[0]:>16}{cells[1]:>18}"
+                      f"{cells[2]:>18}")  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--quick", action="store_true", help="speed alone")
+    arguments = parser.parse_args()
+    rows = read(arguments.data)
+    if not arguments.quick:
+        agreement(arguments.data, rows)
+    speed(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""What a label rests on, in words: matching sentences and the words that were not found.
+
+Every explanation says that it is lexical: words were compared, nothing was understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_eval_integrations.judges.embedded.overlap import Overlap
+from rag_eval_integrations.judges.embedded.response_features import Cover
+from rag_eval_integrations.judges.embedded.words import WORD, stem
+
+SHOWN = 5
+"""Most keys or words in one explanation."""
+
+LEAST_GAIN = 0.1
+"""Share of a response sentence's weight that a document sentence must add to support it."""
+
+
+EXPLAIN_ABSENCE = (
+    "Lexical estimate: the sentence says that the documents do not tell, which is a statement "
+    "about them; whether they do was not checked."
+)
+"""Explanation of a sentence that says nothing but that."""
+
+
+def supporting(cover: Cover) -> tuple[int, ...]:
+    """Document sentences that support a response sentence: none when the match is negligible.
+
+    The best match must hold twice `LEAST_GAIN`, each further one add `LEAST_GAIN`; at most four.
+    """
+    if not cover.gains or cover.gains[0] < 2 * LEAST_GAIN:
+        return ()
+    pairs = zip(cover.sentences, cover.gains, strict=True)
+    return tuple([sentence for sentence, gain in pairs if gain >= LEAST_GAIN])
+
+
+def missing_words(o: Overlap, number: int, text: str) -> list[str]:
+    """Words of a response sentence, as written, that no document sentence holds."""
+    missing = {word for word in o.response[number].content if word not in o.idf}
+    if not missing:
+        return []
+    # The sentence is cut again only here, so that the hot path keeps no spelling.
+    return list(dict.fromkeys(word for word in WORD.findall(text) if stem(word) in missing))
+
+
+def explain_support(
+    o: Overlap, number: int, text: str, cover: Cover, cited: Sequence[str], probability: float
+) -> str:
+    """Explain one response sentence's label."""
+    if cited:
+        share = sum(cover.gains[: len(cited)])
+        found = f"{share:.0%} of its word weight is in {_some(cited)}"
+    else:
+        found = "no document sentence shares enough of its words"
+    missing = missing_words(o, number, text)
+    if missing:
+        absent = "; in no document: " + _some([f'"{word}"' for word in missing])
+    elif o.response[number].content:
+        absent = "; all its words are in the documents"
+    else:
+        absent = "; it has no word to look for"
+    return f"Lexical estimate {probability:.2f}: {found}{absent}."
+
+
+def explain_relevance(keys: Sequence[str], probabilities: Sequence[float], relevant: int) -> str:
+    """Explain which document sentences were labelled relevant."""
+    if not keys:
+        return "Lexical estimate: there are no document sentences."
+    ranked = sorted(range(len(keys)), key=lambda i: (-probabilities[i], i))[:SHOWN]
+    best = ", ".join(f"{keys[i]} ({probabilities[i]:.2f})" for i in ranked)
+    return (
+        f"Lexical estimate: {relevant} of {len(keys)} document sentences share enough weighted "
+        f"words with question and response; highest: {best}."
+    )
+
+
+def explain_adherence(
+    keys: Sequence[str], supported: Sequence[float], probability: float, adherent: bool
+) -> str:
+    """Explain the verdict on the whole response."""
+    verdict = "taken as supported" if adherent else "not taken as supported"
+    text = f"Lexical estimate {probability:.2f} that the documents support all of the response"
+    if not keys:
+        return f"{text}: it has no sentences."
+    least = min(range(len(keys)), key=lambda i: (supported[i], i))
+    return f"{text}, {verdict}; least supported: {keys[least]} ({supported[least]:.2f})."
+
+
+def _some(items: Sequence[str]) -> str:
+    rest = len(items) - SHOWN
+    return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,76 @@
+"""Many askers, one request: what is in flight or was answered lately is shared."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class _AbandonedError(Exception):
+    """The asker that was making the request was cancelled; another has to make it."""
+
+
+class SingleFlight(Generic[T]):
+    """A bounded map from keys to answers that makes each request once.
+
+    Askers may sit on different loops and threads (the app's loop, the library's own). A failure
+    reaches everyone who waits for it and is not remembered; a cancelled asker hands the request
+    to the next one instead of failing the others.
+
+    Args:
+        size: how many answers are remembered, the latest used; 0 shares only what is in flight.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._flying: dict[Hashable, Future[T]] = {}
+        self._done: OrderedDict[Hashable, T] = OrderedDict()
+
+    async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
+        """Return the answer for `key`, calling `make` only if nobody else has.
+
+        Raises:
+            Exception: whatever `make` raised.
+        """
+        while True:
+            with self._lock:
+                if key in self._done:
+                    self._done.move_to_end(key)
+                    return self._done[key]
+                flight = self._flying.get(key)
+                if flight is None:
+                    own: Future[T] = Future()
+                    # Running futures refuse cancel(): one waiting asker that is cancelled would
+                    # otherwise cancel the request of all.
+                    own.set_running_or_notify_cancel()
+                    self._flying[key] = own
+            if flight is None:
+                return await self._make(key, own, make)
+            try:
+                return await asyncio.wrap_future(flight)
+            except _AbandonedError:
+                continue
+
+    async def _make(self, key: Hashable, flight: Future[T], make: Callable[[], Awaitable[T]]) -> T:
+        try:
+            answer = await make()
+        except BaseException as error:
+            with self._lock:
+                del self._flying[key]
+            flight.set_exception(error if isinstance(error, Exception) else _AbandonedError())
+            raise
+        with self._lock:
+            del self._flying[key]
+            if self._size:
+                self._done[key] = answer
+                while len(self._done) > self._size:
+                    self._done.popitem(last=False)
+        flight.set_result(answer)
+        return answer

@@ -1,0 +1,322 @@
+"""EmbeddedJudge: bounds, determinism, consistent labels, languages it does not cover."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import itertools
+import json
+import math
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_eval_integrations.judges import Labeller
+from rag_eval_integrations.judges.embedded import EmbeddedJudge, label_call
+from rag_eval_integrations.judges.embedded.judge import WARNING
+from rag_eval_integrations.judges.embedded.model import load_model
+from rag_eval_integrations.records import (
+    Labels,
+    RagCall,
+    Sentence,
+    Sentences,
+    SentencizedCall,
+)
+from rag_eval_integrations.sentences import letters
+
+DOCUMENTS = [
+    ["The Eiffel Tower is in Paris.", "It was finished in 1889.", "It is 330 metres tall."],
+    ["Bananas are rich in potassium.", "They grow in warm countries."],
+]
+QUESTION = "When was the Eiffel Tower finished?"
+
+
+def call_of(
+    documents: list[list[str]], response: list[str], question: str = QUESTION
+) -> SentencizedCall:
+    return SentencizedCall(
+        call=RagCall(
+            question=question,
+            documents=[" ".join(part) for part in documents],
+            response=" ".join(response),
+        ),
+        sentences=Sentences(
+            documents=tuple(
+                Sentence(f"{number}{letters(at)}", text)
+                for number, part in enumerate(documents)
+                for at, text in enumerate(part)
+            ),
+            response=tuple(Sentence(letters(at), text) for at, text in enumerate(response)),
+        ),
+        splitter="by hand",
+    )
+
+
+def labels_of(call: SentencizedCall) -> Labels:
+    labelling = label_call(call)
+    assert labelling.labels is not None
+    return labelling.labels
+
+
+def check_consistency(labels: Labels) -> None:
+    supported = labels.supported_probabilities
+    assert supported is not None
+    assert labels.relevant_probabilities is not None
+    assert labels.utilized_probabilities is not None
+    assert labels.estimates is not None
+    everything = [supported, labels.relevant_probabilities, labels.utilized_probabilities]
+    for probabilities in everything:
+        assert all(0 <= p <= 1 for p in probabilities.values())
+    unsupported = [e for e in labels.sentence_support_information if not e.fully_supported]
+    assert labels.unsupported_response_sentence_keys == tuple(
+        entry.response_sentence_key for entry in unsupported
+    )
+    assert labels.overall_supported is (not unsupported)
+    if supported:
+        adherent = labels.estimates["adherence"][0] >= load_model().adherent_threshold
+        assert bool(unsupported) is not adherent
+        if unsupported:
+            least = min(supported.values())
+            assert least in {supported[entry.response_sentence_key] for entry in unsupported}
+    for entry in labels.sentence_support_information:
+        assert entry.explanation.startswith("Lexical estimate")
+        assert len(entry.supporting_sentence_keys) <= 4
+        assert set(entry.supporting_sentence_keys) <= set(labels.relevant_probabilities)
+
+
+async def test_a_call_gets_labels_probabilities_and_estimates() -> None:
+    """The judge is a Labeller; what the response copies is used, relevant and supported."""
+    judge = EmbeddedJudge()
+
+    labelling = await judge.label(
+        call_of(DOCUMENTS, ["The Eiffel Tower in Paris was finished in 1889."])
+    )
+
+    assert isinstance(judge, Labeller)
+    assert repr(judge) == "EmbeddedJudge()"
+    assert (labelling.judge.name, labelling.judge.version) == ("embedded", judge.version)
+    assert labelling.usage.requests == 0
+    labels = labelling.labels
+    assert labels is not None
+    check_consistency(labels)
+    assert labels.relevant_probabilities is not None
+    assert labels.utilized_probabilities is not None
+    assert set(labels.relevant_probabilities) == {"0a", "0b", "0c", "1a", "1b"}
+    for probabilities in (labels.relevant_probabilities, labels.utilized_probabilities):
+        assert min(probabilities["0a"], probabilities["0b"]) > max(
+            probabilities["1a"], probabilities["1b"]
+        )
+    assert set(labels.sentence_support_information[0].supporting_sentence_keys) == {"0a", "0b"}
+    assert labels.estimates is not None
+    assert set(labels.estimates) == {"adherence", "completeness"}
+
+
+async def test_every_labelling_says_that_it_is_a_lexical_estimate() -> None:
+    """The warning and the flag stand on scored and on unscored labellings."""
+    for response in (["It was finished in 1889."], ["Der Turm wurde nicht in Paris gebaut."]):
+        labelling = await EmbeddedJudge().label(call_of(DOCUMENTS, response))
+
+        assert labelling.warnings == (WARNING,)
+        assert labelling.flags == ("lexical_estimate",)
+
+
+def test_invented_details_lower_support() -> None:
+    """A sentence of words that no document holds is less supported than a copied one."""
+    copied = labels_of(call_of(DOCUMENTS, ["It was finished in 1889."]))
+    invented = labels_of(call_of(DOCUMENTS, ["Gustave built it for Napoleon in 1792 with steel."]))
+
+    assert copied.supported_probabilities is not None
+    assert invented.supported_probabilities is not None
+    assert copied.supported_probabilities["a"] > invented.supported_probabilities["a"]
+    assert invented.overall_supported is False
+
+
+def test_explanations_name_sentences_and_missing_words() -> None:
+    """The reader sees which sentences matched and which words were not found."""
+    labels = labels_of(call_of(DOCUMENTS, ["The Eiffel Tower is in Paris near Lyon."]))
+
+    explanation = labels.sentence_support_information[0].explanation
+    assert "0a" in explanation
+    assert '"Lyon"' in explanation
+    assert "0a (" in labels.relevance_explanation
+    assert "a (" in labels.overall_supported_explanation
+
+
+def test_a_refusal_counts_as_a_statement_about_the_context() -> None:
+    """An answer that finds nothing is supported sooner than one that asserts as many new words."""
+    refusal = labels_of(call_of(DOCUMENTS, ["The documents do not mention who designed it."]))
+    claim = labels_of(call_of(DOCUMENTS, ["The architects certainly remember who designed it."]))
+
+    assert refusal.supported_probabilities is not None
+    assert claim.supported_probabilities is not None
+    assert refusal.supported_probabilities["a"] > claim.supported_probabilities["a"]
+
+
+def test_labels_agree_with_the_verdict() -> None:
+    """Not adherent: the least supported sentence is unsupported; adherent: none is."""
+    for response in (
+        ["It was finished in 1889."],
+        ["It was finished in 1889.", "Queen Victoria paid 40 pounds for each rivet."],
+        ["Rome.", "Oslo hosts the penguins.", "It is 330 metres tall."],
+    ):
+        check_consistency(labels_of(call_of(DOCUMENTS, response)))
+
+
+@pytest.mark.parametrize(
+    ("documents", "response"),
+    [
+        ([], ["It was finished in 1889."]),
+        ([[], []], ["Yes."]),
+        (DOCUMENTS, []),
+        ([], []),
+        ([["Paris"]], ["Paris"]),
+        ([["…"], ["—"]], ["?!"]),
+        ([["the of and"]], ["it is"]),
+    ],
+)
+def test_thin_calls_are_labelled(documents: list[list[str]], response: list[str]) -> None:
+    """No documents, no response, one word, no word at all: labels, in range, no exception."""
+    labels = labels_of(call_of(documents, response))
+
+    check_consistency(labels)
+    assert len(labels.sentence_support_information) == len(response)
+
+
+def test_document_order_is_no_trouble() -> None:
+    """Documents in another order: the same sentences stay the relevant ones."""
+    response = ["The Eiffel Tower in Paris was finished in 1889."]
+    forwards = labels_of(call_of(DOCUMENTS, response))
+    backwards = labels_of(call_of(DOCUMENTS[::-1], response))
+
+    assert forwards.relevant_probabilities is not None
+    assert backwards.relevant_probabilities is not None
+    for first, second in (("0a", "1a"), ("0b", "1b"), ("1a", "0a")):
+        assert forwards.relevant_probabilities[first] == pytest.approx(
+            backwards.relevant_probabilities[second], abs=0.1
+        )
+
+
+def test_labels_do_not_depend_on_the_process() -> None:
+    """Bit for bit the same under different hash seeds, and neither numpy nor nltk is loaded."""
+    program = """
+import json, sys
+from rag_eval_integrations.judges.embedded import label_call
+from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
+call = SentencizedCall.model_validate_json(sys.stdin.read())
+labels = label_call(call).labels
+heavy = {"numpy", "sklearn", "nltk", "openai", "langchain_core", "llama_index"}
+print(json.dumps([labels.model_dump(mode="json"), sorted(heavy & set(sys.modules))]))
+"""
+    call = call_of(DOCUMENTS, ["The tower in Paris, finished 1889, is 330 metres tall and blue."])
+    printed = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            input=call.model_dump_json(),
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        ).stdout
+        for seed in ("1", "2")
+    ]
+
+    assert printed[0] == printed[1]
+    labels, heavy = json.loads(printed[0])
+    assert heavy == []
+    assert labels == labels_of(call).model_dump(mode="json")
+
+
+async def test_one_judge_serves_many_tasks() -> None:
+    """Concurrent calls, also big ones that go to a thread, give what single calls give."""
+    judge = EmbeddedJudge()
+    big = call_of([[f"Sentence {i} tells of thing {i % 7}." for i in range(4_000)]], ["Thing 3."])
+    small = call_of(DOCUMENTS, ["It was finished in 1889."])
+
+    labellings = await asyncio.gather(*(judge.label(call) for call in [small, big] * 3))
+
+    assert labellings == [label_call(call) for call in [small, big] * 3]
+
+
+@pytest.mark.parametrize(("documents", "sentences"), [(20_000, 3), (40, 2_000), (5_000, 1_000)])
+def test_huge_calls_finish(documents: int, sentences: int) -> None:
+    """Thousands of sentences, all with a common word: bounded time (well under the 20 s asked)."""
+    long = [
+        [f"Item {i} of the list costs {i % 97} euros in shop {i % 13}." for i in range(documents)]
+    ]
+    response = [f"The item {i} costs {i % 89} euros in a shop." for i in range(sentences)]
+    start = time.process_time()
+
+    labels = labels_of(call_of(long, response))
+
+    assert time.process_time() - start < 20
+    assert len(labels.sentence_support_information) == sentences
+
+
+def test_thousands_of_documents_finish() -> None:
+    """Many documents and many response sentences: not their product."""
+    documents = [
+        [f"Item {i} of the list costs {i % 97} euros in shop {i % 13}."] for i in range(5_000)
+    ]
+    response = [f"The item {i} costs {i % 89} euros in a shop." for i in range(1_000)]
+    start = time.process_time()
+
+    labels = labels_of(call_of(documents, response))
+
+    assert time.process_time() - start < 20
+    assert labels.sentence_support_information[7].supporting_sentence_keys[0] == "7a"
+
+
+def test_one_endless_word_is_no_trouble() -> None:
+    """Two million characters without a space, of letters, digits, marks: no long search."""
+    start = time.process_time()
+    for unit in ("a", "1", "1,", "not ", "( ", "é'"):
+        labels_of(call_of([[unit * 300_000]], ["It is not " + unit * 100_000]))
+
+    assert time.process_time() - start < 20
+
+
+def test_expected_relevance_is_near_the_gold(ragbench: list[Path]) -> None:
+    """On 100 rows of each data set the sums of probabilities beat the usual constant (.21)."""
+    errors = []
+    for path in ragbench:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for row in map(json.loads, itertools.islice(lines, 100)):
+                documents = [[text for _, text in part] for part in row["documents_sentences"]]
+                response = [text for _, text in row["response_sentences"]]
+                labels = labels_of(call_of(documents, response, row["question"]))
+                assert labels.relevant_probabilities is not None
+                probabilities = labels.relevant_probabilities.values()
+                errors.append(sum(probabilities) / len(probabilities) - row["relevance_score"])
+
+    assert math.sqrt(sum(error**2 for error in errors) / len(errors)) < 0.18
+
+
+ANY_TEXT = st.text(max_size=60) | st.text(alphabet="aé1,.'’ \u0000ß漢ﬁİ\u200b", max_size=60)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.lists(ANY_TEXT, max_size=4), max_size=3),
+    st.lists(ANY_TEXT, max_size=4),
+    ANY_TEXT,
+)
+def test_any_text_gets_labels_in_range(
+    documents: list[list[str]], response: list[str], question: str
+) -> None:
+    """Whatever the characters: unscored with a reason, or finite labels that agree."""
+    labelling = label_call(call_of(documents, response, question))
+
+    if labelling.labels is None:
+        assert labelling.unscored == "judge_incapable"
+        return
+    check_consistency(labelling.labels)
+    assert labelling.labels.estimates is not None
+    for mean, error in labelling.labels.estimates.values():
+        assert 0 <= mean <= 1
+        assert error is not None
+        assert math.isfinite(error)
