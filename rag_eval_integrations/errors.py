@@ -5,7 +5,9 @@
     ├── MissingDependencyError  (also ImportError)   an extra is not installed
     ├── InputError              (also ValueError)    a line of a file cannot be read as a record
     ├── JudgeError                                   a judge could not be asked or understood
-    │   └── JudgeOutputError                         it answered, but not with labels
+    │   ├── JudgeOutputError                         it answered, but not with what was asked for
+    │   ├── JudgeRejectedError                       it will not answer; asking again is no use
+    │   └── JudgeUnavailableError                    it did not answer; asking again may help
     └── ReentryError            (also RuntimeError)  a sync facade was called on the library's loop
 
 Failures of an evaluation are not exceptions: they are data (`Score.status`, `Evaluation.error`).
@@ -63,12 +65,34 @@ class JudgeError(RagEvalError):
 
 
 class JudgeOutputError(JudgeError):
-    """A judge answered with something that holds no labels; the answer is attached."""
+    """A judge answered with something that is not what was asked for; the answer is attached."""
 
     def __init__(self, why: str, raw: str) -> None:
         super().__init__(why)
         self.raw = raw
         """The judge's own text, unchanged."""
+
+
+class JudgeRejectedError(JudgeError):
+    """A judge refuses the request itself (wrong key, unknown model, bad request): final."""
+
+    def __init__(self, why: str, *, status: int | None = None) -> None:
+        super().__init__(why)
+        self.status = status
+        """HTTP status, where there is one."""
+
+
+class JudgeUnavailableError(JudgeError):
+    """A judge did not answer (429, 5xx, timeout, no connection, a broken reply): may be retried."""
+
+    def __init__(
+        self, why: str, *, status: int | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(why)
+        self.status = status
+        """HTTP status; None when there was no reply."""
+        self.retry_after = retry_after
+        """Seconds that the judge asked to wait; None when it did not say."""
 
 
 class ReentryError(RagEvalError, RuntimeError):

@@ -1,0 +1,26 @@
+"""Many calls at once: read a file, evaluate with bounded concurrency, write the file in order.
+
+`evaluate_calls` is the stream; `read_calls`, `EvaluationFile`, `labelled_from` and
+`score_labelled` are what the command line puts around it.
+"""
+
+from rag_eval_integrations.dataset.labelled import Labelled, labelled_from, score_labelled
+from rag_eval_integrations.dataset.reading import Line, read_calls, read_lines
+from rag_eval_integrations.dataset.rows import Row, call_from, row_from
+from rag_eval_integrations.dataset.stream import EvaluationStream, evaluate_calls
+from rag_eval_integrations.dataset.writing import EvaluationFile
+
+__all__ = [
+    "EvaluationFile",
+    "EvaluationStream",
+    "Labelled",
+    "Line",
+    "Row",
+    "call_from",
+    "evaluate_calls",
+    "labelled_from",
+    "read_calls",
+    "read_lines",
+    "row_from",
+    "score_labelled",
+]

@@ -1,0 +1,94 @@
+"""Notices text that speaks to a judge instead of to a reader: a flag, never a change of a score.
+
+The labelling prompt does not depend on it (text cannot leave its section whatever it says); the
+flag `suspected_injection` tells a person where to look. It fires on 0 of 2,697 RAGBench rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class _Sign:
+    """A pattern, and words of which every group must be there before it is worth looking.
+
+    The patterns alone take 1.1 ms on RAGBench's mean row, a fifth of all work on it; with the
+    words looked up first they take 0.1.
+    """
+
+    needs: tuple[tuple[str, ...], ...]
+    pattern: re.Pattern[str]
+
+    def is_in(self, text: str, small: str) -> bool:
+        return all(any(word in small for word in group) for group in self.needs) and (
+            self.pattern.search(text) is not None
+        )
+
+
+def _sign(pattern: str, *needs: str) -> _Sign:
+    return _Sign(
+        tuple(tuple(group.split()) for group in needs),
+        re.compile(pattern, re.IGNORECASE | re.MULTILINE | re.VERBOSE),
+    )
+
+
+_SIGNS = (
+    # Fields of the judge's own answer.
+    _sign(
+        r"""all_(?:relevant|utilized)_sentence_keys | fully_supported | overall_supported
+        | sentence_support_information""",
+        "_sentence_keys _supported _support_",
+    ),
+    # Delimiters of prompts and of chat templates, a line that poses as a message.
+    _sign(r"<<<\s*(?:question|documents|response)\b", "<<<"),
+    _sign(r"\b(?:question|documents|response)[^\n]{0,40}>>>", ">>>"),
+    _sign(r"<\|\s*(?:im_start|im_end|system|user|assistant|endoftext)", "<|"),
+    _sign(r"\[/?INST\] | <</?SYS>>", "inst] sys>>"),
+    _sign(
+        r"^\s*(?:\#+\s*)?(?:system|assistant|developer)\s*(?:prompt|message)?\s*:\s*\S",
+        "system assistant developer",
+        ":",
+    ),
+    _sign(
+        r"""</?(?:system|instructions?|documents?|context|question|response|answer|data|outputs?
+        |user)>""",
+        "<",
+        ">",
+    ),
+    # Orders to whoever reads.
+    _sign(
+        r"""\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}
+        \b(?:previous|above|prior|earlier|preceding|other|these|your)\b[^.\n]{0,20}
+        \b(?:instruction|prompt|rule|direction|guideline|message)s?\b""",
+        "ignore disregard forget override",
+        "instruction prompt rule direction guideline message",
+    ),
+    _sign(
+        r"""\b(?:mark|label|rate|score|judge|grade|treat)\b[^.\n]{0,30}
+        \b(?:every|all|each|this|the)\b[^.\n]{0,30}
+        \b(?:sentence|claim|response|answer)s?\b[^.\n]{0,30}
+        \b(?:as\s+)?(?:relevant|supported|utili[sz]ed|correct|perfect|true)\b""",
+        "mark label rate score judge grade treat",
+        "sentence claim response answer",
+        "relevant supported utili correct perfect true",
+    ),
+)
+
+# Characters that hide or reverse text. One byte order mark or soft hyphen is a converter's trace.
+_HIDDEN = re.compile("[\u200b\u2060-\u2064\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+_TOO_MANY_HIDDEN = 8
+
+
+def speaks_to_a_judge(texts: Iterable[str]) -> bool:
+    """Whether any text holds orders, verdicts or markup meant for a model, or much hidden text."""
+    return any(_speaks(text) for text in texts)
+
+
+def _speaks(text: str) -> bool:
+    if not text.isascii() and len(_HIDDEN.findall(text)) >= _TOO_MANY_HIDDEN:
+        return True
+    small = text.lower()
+    return any(sign.is_in(text, small) for sign in _SIGNS)

@@ -1,0 +1,262 @@
+"""What tests of RAG evaluation need: a scripted model, and contracts to inherit.
+
+`ScriptedJudge` answers from a script and records what it was asked. `CompleterContract` and
+`LabellerContract` are test classes: inherit one, give it your judge, and pytest runs what every
+judge of the library has to keep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator
+
+from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
+from rag_eval_integrations.judges import Completer, Labeller
+from rag_eval_integrations.judges.completion import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    Message,
+)
+from rag_eval_integrations.records import (
+    Labelling,
+    RagCall,
+    Sentence,
+    Sentences,
+    SentencizedCall,
+    Usage,
+)
+
+Reply = str | Completion | Exception
+"""A text, a whole completion, or what is raised."""
+
+
+class ScriptedJudge:
+    """A model that answers from a script and records its prompts.
+
+    Args:
+        replies: answers in order (each used once; asking beyond the last raises), or a function
+            from request to answer.
+        name: stands on every score.
+        latency: seconds that every answer takes.
+    """
+
+    def __init__(
+        self,
+        replies: Iterable[Reply] | Callable[[CompletionRequest], Reply],
+        *,
+        name: str = "scripted",
+        latency: float = 0.0,
+    ) -> None:
+        if isinstance(replies, str):
+            raise ConfigurationError("replies", replies, "give a list of replies")
+        self.name = name
+        self.version = "1"
+        self.requests: list[CompletionRequest] = []
+        """Every request, in order."""
+        self._latency = latency
+        self._script: Iterator[Reply] | None = None if callable(replies) else iter(replies)
+        self._function = replies if callable(replies) else None
+
+    @property
+    def prompts(self) -> list[str]:
+        """Every request's messages as one text each."""
+        return ["\n".join(m.content for m in request.messages) for request in self.requests]
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """Answer from the script.
+
+        Raises:
+            JudgeUnavailableError: when the script has ended.
+        """
+        self.requests.append(request)
+        await asyncio.sleep(self._latency)
+        reply = self._next(request)
+        if isinstance(reply, Exception):
+            raise reply
+        if isinstance(reply, Completion):
+            return reply
+        return Completion(
+            choices=(Choice(text=reply, finish_reason="stop"),) * request.n,
+            usage=Usage(requests=1, prompt_tokens=1, completion_tokens=1),
+        )
+
+    def _next(self, request: CompletionRequest) -> Reply:
+        if self._function is not None:
+            return self._function(request)
+        assert self._script is not None
+        reply = next(self._script, None)
+        return JudgeUnavailableError("the script has ended") if reply is None else reply
+
+
+def labels_reply(
+    documents: Iterable[str], response: Iterable[str], *, supported: bool = True
+) -> str:
+    """Write the reply of a judge that finds every sentence relevant, used and (un)supported.
+
+    Args:
+        documents: keys of the document sentences.
+        response: keys of the response sentences.
+        supported: the verdict on each of them.
+    """
+    keys = list(documents)
+    return json.dumps(
+        {
+            "relevance_explanation": "All of it is about the question.",
+            "all_relevant_sentence_keys": keys,
+            "sentence_support_information": [
+                {
+                    "response_sentence_key": key,
+                    "explanation": "Said in the documents." if supported else "Said nowhere.",
+                    "supporting_sentence_keys": keys[:1] if supported else [],
+                    "fully_supported": supported,
+                }
+                for key in response
+            ],
+            "overall_supported_explanation": "",
+            "overall_supported": supported,
+            "all_utilized_sentence_keys": keys,
+        }
+    )
+
+
+def small_call() -> SentencizedCall:
+    """Make a call of three document and two response sentences."""
+    documents = (
+        "The ferry leaves at nine. It carries forty passengers.",
+        "Tickets cost two coins.",
+    )
+    call = RagCall(
+        question="When does the ferry leave?",
+        documents=documents,
+        response="The ferry leaves at nine. It is painted green.",
+    )
+    sentences = Sentences(
+        documents=(
+            Sentence("0a", "The ferry leaves at nine.", 0, 25),
+            Sentence("0b", "It carries forty passengers.", 26, 54),
+            Sentence("1a", "Tickets cost two coins.", 0, 23),
+        ),
+        response=(
+            Sentence("a", "The ferry leaves at nine.", 0, 25),
+            Sentence("b", "It is painted green.", 26, 46),
+        ),
+    )
+    return SentencizedCall(call=call, sentences=sentences, splitter="by hand")
+
+
+class CompleterContract:
+    """What every `Completer` keeps. Inherit it in a test class and override `completer`."""
+
+    def completer(self, reply: str) -> Completer:
+        """Make the completer under test, over a model that answers `reply` to everything."""
+        raise NotImplementedError  # abstract
+
+    def test_it_is_a_completer_with_a_name(self) -> None:
+        """Name and method are there."""
+        completer = self.completer("hello")
+
+        assert isinstance(completer, Completer)
+        assert completer.name
+
+    async def test_the_answer_is_the_models_text(self) -> None:
+        """Unchanged, ended by itself, and counted."""
+        request = CompletionRequest(messages=(Message(role="user", content="Say hello."),))
+
+        completion = await self.completer("hello").complete(request)
+
+        assert completion.text == "hello"
+        assert completion.finish_reason in ("stop", "unknown")
+        assert completion.usage.requests >= 1
+
+    async def test_a_schema_still_gives_the_text(self) -> None:
+        """A model asked for JSON gives JSON; one that cannot be told so is not broken by it."""
+        request = CompletionRequest(
+            messages=(
+                Message(role="system", content="Reply with JSON."),
+                Message(role="user", content="Now."),
+            ),
+            json_schema={
+                "type": "object",
+                "properties": {"a": {"type": "integer"}},
+                "required": ["a"],
+                "additionalProperties": False,
+            },
+            temperature=0.0,
+            max_tokens=50,
+            seed=7,
+        )
+
+        completion = await self.completer('{"a": 1}').complete(request)
+
+        assert completion.parsed == {"a": 1}
+
+    async def test_it_may_be_asked_concurrently(self) -> None:
+        """Twenty requests at once, twenty answers."""
+        completer = self.completer("hello")
+        request = CompletionRequest(messages=(Message(role="user", content="Say hello."),))
+
+        completions = await asyncio.gather(*(completer.complete(request) for _ in range(20)))
+
+        assert [completion.text for completion in completions] == ["hello"] * 20
+
+    def test_it_may_be_asked_on_one_loop_after_another(self) -> None:
+        """No client is bound to a loop that has ended."""
+        completer = self.completer("hello")
+        request = CompletionRequest(messages=(Message(role="user", content="Say hello."),))
+
+        async def ask() -> str:
+            return (await completer.complete(request)).text
+
+        assert [asyncio.run(ask()) for _ in range(3)] == ["hello"] * 3
+
+
+class LabellerContract:
+    """What every `Labeller` keeps. Inherit it in a test class and override `labeller`."""
+
+    def labeller(self) -> Labeller:
+        """Make the labeller under test; it has to be able to label `small_call()`."""
+        raise NotImplementedError  # abstract
+
+    def test_it_is_a_labeller_with_a_name(self) -> None:
+        """Name and method are there."""
+        labeller = self.labeller()
+
+        assert isinstance(labeller, Labeller)
+        assert labeller.name
+
+    async def test_labels_name_only_sentences_that_exist(self) -> None:
+        """And every response sentence is labelled."""
+        call = small_call()
+
+        labelling = await self.labeller().label(call)
+
+        labels = labelling.labels
+        assert labels is not None
+        documents = {sentence.key for sentence in call.documents}
+        assert set(labels.all_relevant_sentence_keys) <= documents
+        assert set(labels.all_utilized_sentence_keys) <= documents
+        for sentence in call.response:
+            assert labels.support(sentence.key) != "unlabelled"
+        for entry in labels.sentence_support_information:
+            assert set(entry.supporting_sentence_keys) <= documents
+
+    async def test_the_judge_says_who_it_is(self) -> None:
+        """Name, and a version of what decides its labels."""
+        labeller = self.labeller()
+
+        labelling = await labeller.label(small_call())
+
+        assert labelling.judge.name == labeller.name
+        assert labelling.judge.version
+
+    async def test_it_may_be_asked_concurrently(self) -> None:
+        """The same call ten times at once gives the same labels."""
+        labeller = self.labeller()
+
+        found: list[Labelling] = await asyncio.gather(
+            *(labeller.label(small_call()) for _ in range(10))
+        )
+
+        assert all(labelling.labels == found[0].labels for labelling in found)

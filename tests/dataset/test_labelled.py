@@ -1,0 +1,131 @@
+"""Scores from recorded labels: RAGBench's published columns, to the last digit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.metrics import Trace
+from rag_eval_integrations.records import Evaluation, from_line, parse_object, to_line
+from rag_eval_integrations.sentences import Punkt
+
+PUBLISHED = {
+    "context_relevance": "relevance_score",
+    "context_utilization": "utilization_score",
+    "completeness": "completeness_score",
+    "adherence": "adherence_score",
+}
+
+ROW: dict[str, Any] = {
+    "question": "What is it?",
+    "documents": ["Alpha is one. Beta is two.", "Gamma is three."],
+    "response": "Alpha is one.",
+    "labels": {
+        "all_relevant_sentence_keys": ["0a", "0b.", "0a", "7z"],
+        "all_utilized_sentence_keys": ["0a"],
+        "sentence_support_information": [
+            {"response_sentence_key": "a", "supporting_sentence_keys": ["0a"], "fully_supported": None}
+        ],
+    },
+}  # fmt: skip
+
+
+def differences(paths: list[Path], *, raw_keys: bool) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {name: [] for name in PUBLISHED}
+    trace, splitter = Trace("ragbench"), Punkt()
+    for path in paths:
+        for line in read_lines(path, lambda content: labelled_from(content, splitter)):
+            assert line.value is not None
+            scores = score_labelled(line.value, [trace], raw_keys=raw_keys).scores
+            for name, column in PUBLISHED.items():
+                value, published = scores[name].value, line.value.published[column]
+                assert value is not None
+                assert published is not None
+                found[name].append(abs(value - published))
+    return found
+
+
+def test_raw_keys_reproduce_every_published_score(ragbench: list[Path]) -> None:
+    """Relevance, utilization, completeness and adherence of all rows, to 1e-9."""
+    for values in differences(ragbench, raw_keys=True).values():
+        assert len(values) == 2697
+        assert max(values) < 1e-9
+
+
+def test_cleaned_keys_differ_on_few_rows_and_by_little(ragbench: list[Path]) -> None:
+    """Less than 1 % of rows hold odd keys that change a score, by at most .17."""
+    for values in differences(ragbench, raw_keys=False).values():
+        assert max(values) < 0.17
+        assert sum(value > 1e-9 for value in values) < 0.01 * len(values)
+
+
+def test_a_calls_row_with_labels_is_split_and_scored() -> None:
+    """Odd keys are cleaned by default and counted as written with `raw_keys`."""
+    labelled = labelled_from(ROW, Punkt())
+
+    clean = score_labelled(labelled, [Trace("ragbench")])
+    raw = score_labelled(labelled, [Trace("ragbench")], raw_keys=True)
+
+    assert clean.scores["context_relevance"].value == pytest.approx(2 / 3)
+    assert raw.scores["context_relevance"].value == 1.0
+    assert raw.scores["completeness"].value == pytest.approx(1 / 4)
+    assert clean.labels is not None
+    assert clean.labels.unknown_keys == ("7z",)
+    assert clean.judge.name == "recorded"
+    assert "unknown_keys" in clean.flags
+
+
+def test_an_evals_file_is_scored_again_with_other_formulas() -> None:
+    """Labels, sentences and identity are the row's own; no judge, no documents needed."""
+    first = score_labelled(labelled_from(ROW, Punkt()), [Trace("seed")])
+
+    again = score_labelled(
+        labelled_from(parse_object(to_line(first)), Punkt()), [Trace("ragbench")]
+    )
+
+    assert again.row_key == first.row_key
+    assert again.sentences == first.sentences
+    assert first.scores["context_utilization"].value == pytest.approx(1 / 2)
+    assert again.scores["context_utilization"].value == pytest.approx(1 / 3)
+    assert again.scores["adherence"].by.splitter == first.scores["adherence"].by.splitter
+
+
+def test_an_unscored_evaluation_stays_unscored() -> None:
+    """It had no labels, and has none under other formulas either."""
+    first = score_labelled(labelled_from({**ROW, "response": ""}, Punkt()), [Trace()])
+    assert first.scores["adherence"].unscored == "empty_response"
+
+    again = score_labelled(
+        labelled_from(parse_object(to_line(first)), Punkt()), [Trace("ragbench")]
+    )
+
+    assert again.scores["adherence"].unscored == "empty_response"
+    assert again.scores["adherence"].by.formulas == "ragbench"
+    assert again.labels is None
+
+
+def test_a_failed_evaluation_stays_the_failure_it_was() -> None:
+    """An error has no labels to score."""
+    first = score_labelled(labelled_from({**ROW, "response": ""}, Punkt()), [Trace()])
+    row = parse_object(to_line(first))
+    row["error"] = {"type": "E", "message": "m", "stage": "judge"}
+
+    again = score_labelled(labelled_from(row, Punkt()), [Trace("ragbench")])
+
+    assert to_line(again) == to_line(from_line(Evaluation, to_line(again)))
+    assert again.error is not None
+    assert again.scores == labelled_from(row, Punkt()).evaluation.scores  # type: ignore[union-attr]
+
+
+def test_a_row_without_labels_is_refused() -> None:
+    """There is nothing to score."""
+    row = {key: value for key, value in ROW.items() if key != "labels"}
+
+    with pytest.raises(InputError, match="no recorded labels") as caught:
+        labelled_from(row, Punkt())
+
+    assert caught.value.field == "labels"

@@ -1,0 +1,219 @@
+"""Lines become rows: CALLS, LABELLED and RAGBench rows, and what is wrong with the others."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_eval_integrations.dataset import call_from, read_calls, read_lines, row_from
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.records import Document, Sentence, parse_object, to_line
+
+PLAIN: dict[str, Any] = {"question": "q", "documents": ["A b. C d."], "response": "A b."}
+LABELS: dict[str, Any] = {
+    "all_relevant_sentence_keys": ["0a"],
+    "all_utilized_sentence_keys": ["0a"],
+    "sentence_support_information": [
+        {"response_sentence_key": "a", "supporting_sentence_keys": ["0a"], "fully_supported": None}
+    ],
+}
+RAGBENCH: dict[str, Any] = {
+    **PLAIN,
+    **LABELS,
+    "id": "x1",
+    "dataset_name": "madeup_test",
+    "annotating_model_name": "annotator",
+    "documents_sentences": [[["0a", "A b."], ["0b", "C d."]]],
+    "response_sentences": [["a", "A b."]],
+    "unsupported_response_sentence_keys": [],
+    "adherence_score": True,
+    "relevance_score": 0.5,
+    "utilization_score": 0.5,
+    "completeness_score": 1.0,
+    "gpt3_adherence": None,
+    "overall_supported_explanation": "…",
+    "relevance_explanation": "…",
+}
+
+
+def test_a_calls_row() -> None:
+    """Strings and objects as documents, all optional fields."""
+    row = {
+        **PLAIN,
+        "documents": ["a", {"id": "7", "text": "b", "metadata": {"p": 1}, "score": 0.5}],
+        "id": 12,
+        "reference": "r",
+        "metadata": {"m": None},
+        "capture": {"framework": "plain", "status": "aborted"},
+    }
+
+    call = call_from(row)
+
+    assert call.id == "12"
+    assert call.documents == (
+        Document(text="a"),
+        Document(text="b", id="7", metadata={"p": 1}, score=0.5),
+    )
+    assert call.capture is not None
+    assert call.capture.status == "aborted"
+
+
+def test_what_was_written_is_read_back() -> None:
+    """`to_line(call)` is a CALLS row."""
+    call = call_from({**RAGBENCH, "history": [{"role": "user", "content": "hi"}]})
+
+    assert call_from(parse_object(to_line(call))) == call
+
+
+def test_a_ragbench_row_as_published() -> None:
+    """Its sentences and keys are used, its labels are labels, its scores stay out of the call."""
+    row = row_from(RAGBENCH)
+
+    assert row.call.sentences is not None
+    assert row.call.sentences.documents == (
+        Sentence("0a", "A b.", 0, 4),
+        Sentence("0b", "C d.", 5, 9),
+    )
+    assert row.call.sentences.response == (Sentence("a", "A b.", 0, 4),)
+    assert row.labels is not None
+    assert row.labels.unsupported_response_sentence_keys == ()
+    assert row.labeller is not None
+    assert row.labeller.model == "annotator"
+    assert row.published["relevance_score"] == 0.5
+    assert row.published["adherence_score"] == 1.0
+    assert row.published["gpt3_adherence"] is None
+    assert row.call.metadata == {
+        "dataset_name": "madeup_test",
+        "annotating_model_name": "annotator",
+    }
+
+
+def test_flat_sentences_are_read_too() -> None:
+    """`[[key, text], …]` without nesting by document."""
+    row = {**PLAIN, "documents": ["A.", "B."], "documents_sentences": [["0a", "A."], ["1a", "B."]]}
+
+    call = call_from(row)
+
+    assert call.sentences is not None
+    assert [s.key for s in call.sentences.documents] == ["0a", "1a"]
+
+
+def test_a_recorded_sentence_that_is_not_in_the_text_keeps_its_key() -> None:
+    """It is used as it is, without offsets."""
+    row = {**PLAIN, "documents_sentences": [[["0a", "A  b."], ["0b", "C d."]]]}
+
+    call = call_from(row)
+
+    assert call.sentences is not None
+    assert call.sentences.documents == (Sentence("0a", "A  b."), Sentence("0b", "C d.", 5, 9))
+
+
+def test_unknown_fields_are_kept_in_metadata() -> None:
+    """Nothing that the user wrote is dropped."""
+    call = call_from({**PLAIN, "model": "m", "metadata": {"a": 1}})
+
+    assert call.metadata == {"a": 1, "model": "m"}
+
+
+def test_labels_do_not_matter_to_a_call() -> None:
+    """`run` reads the call of a row whose labels are broken."""
+    assert call_from({**PLAIN, "labels": 5, "all_relevant_sentence_keys": 7}).question == "q"
+
+
+def test_a_labelled_row() -> None:
+    """A CALLS row with `labels`."""
+    row = row_from({**PLAIN, "labels": LABELS})
+
+    assert row.labels is not None
+    assert row.labels.all_relevant_sentence_keys == ("0a",)
+    assert row.labeller is not None
+    assert row.labeller.name == "recorded"
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "why"),
+    [
+        ({"question": None}, "question", "valid string, not None"),
+        ({"documents": None}, "documents", "not None"),
+        ({"documents": ["a", 5]}, "documents[1]", "not 5"),
+        ({"response": 5}, "response", "not 5"),
+        ({"metadata": "x"}, "metadata", "not 'x'"),
+        ({"metadata": {"model": 1}, "model": 2}, "model", "stands beside `metadata`"),
+        ({"relevance_score": "high"}, "relevance_score", "not 'high'"),
+        ({"documents_sentences": "x"}, "documents_sentences", "list of [key, text]"),
+        ({"documents_sentences": [["0a", 5]]}, "documents_sentences[0]", "should be [key, text]"),
+        ({"documents_sentences": [[["0a", "x"], ["0a", "y"]]]}, "documents_sentences[0][1]", "twice"),
+        ({"documents_sentences": [[["9a", "x"]]]}, "documents_sentences[0][0]", "'9a' is no key"),
+        ({"documents_sentences": [[[["0a", "x"]]]]}, "documents_sentences[0][0]", "nested too deeply"),
+        ({"response_sentences": [["0a", "x"]]}, "response_sentences[0]", "no key of a response"),
+        ({"labels": 5}, "labels", "not 5"),
+        ({"labels": {**LABELS, "all_relevant_sentence_keys": [5]}}, "labels.all_relevant_sentence_keys[0]", "not 5"),
+        ({"labels": {"all_relevant_sentence_keys": []}}, "labels.sentence_support_information", "missing"),
+        ({"all_relevant_sentence_keys": []}, "all_utilized_sentence_keys", "is missing beside"),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_is_named(change: dict[str, Any], field: str, why: str) -> None:
+    """Path of the field, and what is wrong with its value."""
+    with pytest.raises(InputError) as caught:
+        row_from({**PLAIN, **change})
+
+    assert caught.value.field == field
+    assert why in caught.value.why
+
+
+@pytest.mark.parametrize("name", ["question", "documents", "response"])
+def test_a_missing_field_is_named_with_what_is_there(name: str) -> None:
+    """A misspelt name is easy to see when the line's unknown fields are listed."""
+    row = {key: value for key, value in PLAIN.items() if key != name} | {"qestion": "q"}
+
+    with pytest.raises(InputError, match="is missing; the line has qestion") as caught:
+        row_from(row)
+
+    assert caught.value.field == name
+
+
+def test_lines_keep_their_numbers(tmp_path: Path) -> None:
+    """Bad lines are errors in their place; blank lines are none; the rest goes on."""
+    path = tmp_path / "calls.jsonl"
+    good = json.dumps(PLAIN)
+    path.write_text(f"{good}\n\nnope\n{good}\n[]\n{good}", encoding="utf-8")
+
+    lines = list(read_calls(path))
+
+    assert [line.number for line in lines] == [1, 3, 4, 5, 6]
+    assert [line.value is None for line in lines] == [False, True, False, True, False]
+    assert str(lines[1].error) == "line 3: not JSON: Expecting value at column 1"
+
+
+def test_gzip_is_recognised(tmp_path: Path) -> None:
+    """By its first bytes, whatever its name."""
+    path = tmp_path / "calls.jsonl"
+    path.write_bytes(gzip.compress(json.dumps(PLAIN).encode() + b"\n"))
+
+    assert [line.value.question for line in read_calls(path) if line.value] == ["q"]
+
+
+def test_windows_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
+    """Files from elsewhere are read as they are."""
+    path = tmp_path / "calls.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(PLAIN).encode() + b"\r\n")
+
+    assert [line.error for line in read_calls(path)] == [None]
+
+
+def test_every_ragbench_row_is_read(ragbench: list[Path]) -> None:
+    """All development rows, as published, with labels and sentences."""
+    rows = 0
+    for path in ragbench:
+        for line in read_lines(path, row_from):
+            assert line.error is None
+            assert line.value is not None
+            assert line.value.labels is not None
+            assert line.value.call.sentences is not None
+            rows += 1
+
+    assert rows == 2697

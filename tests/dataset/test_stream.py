@@ -1,0 +1,163 @@
+"""Many calls: order, concurrency, bounds, failures, early leaving; with and without a loop."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from by_hand import ScriptedLabeller, labels_of
+
+from rag_eval_integrations.dataset import evaluate_calls
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import Labelling, RagCall, SentencizedCall
+
+LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
+
+
+def numbered(count: int) -> Iterator[RagCall]:
+    for number in range(count):
+        yield RagCall(question=f"q{number}", documents=["A b."], response="A b.", id=str(number))
+
+
+class Waiting(ScriptedLabeller):
+    """Waits as long as the call's number says; counts how many wait at once."""
+
+    def __init__(self, delays: dict[str, float] | None = None) -> None:
+        super().__init__(LABELS)
+        self.delays = delays or {}
+        self.now = self.most = 0
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(self.delays.get(call.call.id, 0.001))
+        self.now -= 1
+        return await super().label(call)
+
+
+async def test_results_come_in_input_order() -> None:
+    """Even when the first call takes longest."""
+    judge = Waiting({"0": 0.05})
+
+    ids = [e.id async for e in evaluate_calls(numbered(20), RagEvaluator(judge))]
+
+    assert ids == [str(number) for number in range(20)]
+
+
+async def test_or_as_they_finish() -> None:
+    """`ordered=False` lets a slow call come last; `numbered` says which call it was."""
+    judge = Waiting({"0": 0.05})
+    stream = evaluate_calls(numbered(6), RagEvaluator(judge), ordered=False)
+
+    results = [(index, e.id) async for index, e in stream.numbered()]
+
+    assert results[-1] == (0, "0")
+    assert all(str(index) == name for index, name in results)
+
+
+async def test_no_more_than_max_concurrency_at_once() -> None:
+    """And as many as that."""
+    judge = Waiting()
+
+    async for _ in evaluate_calls(numbered(30), RagEvaluator(judge), max_concurrency=4):
+        pass
+
+    assert judge.most == 4
+
+
+async def test_calls_are_taken_as_they_are_needed() -> None:
+    """An endless source works; no more than a bounded number is read ahead."""
+    taken = 0
+
+    def endless() -> Iterator[RagCall]:
+        nonlocal taken
+        for number in itertools.count():
+            taken += 1
+            yield RagCall(question=f"q{number}", documents=["A b."], response="A b.")
+
+    seen = 0
+    async for _ in evaluate_calls(
+        endless(), RagEvaluator(ScriptedLabeller(LABELS)), max_concurrency=2
+    ):
+        seen += 1
+        if seen == 300:
+            break
+
+    assert taken < 300 + 64 * 2 + 3
+
+
+async def test_a_slow_head_does_not_hold_more_than_the_bound() -> None:
+    """Finished calls wait for the first one in bounded number."""
+    judge = Waiting({"0": 0.3})
+    taken = 0
+
+    def counted() -> Iterator[RagCall]:
+        nonlocal taken
+        for call in numbered(1000):
+            taken += 1
+            yield call
+
+    stream = evaluate_calls(counted(), RagEvaluator(judge), max_concurrency=2)
+    first = await anext(aiter(stream))
+
+    assert first.id == "0"
+    assert taken <= 64 * 2 + 1
+
+
+async def test_one_failure_never_stops_the_run() -> None:
+    """A failing call is an evaluation with its error, in its place."""
+
+    class Failing(ScriptedLabeller):
+        async def label(self, call: SentencizedCall) -> Labelling:
+            if call.call.id == "3":
+                raise ConnectionError("down")
+            return await super().label(call)
+
+    results = [e async for e in evaluate_calls(numbered(6), RagEvaluator(Failing(LABELS)))]
+
+    assert [e.error is not None for e in results] == [False, False, False, True, False, False]
+
+
+async def test_a_failing_source_is_raised_after_what_was_under_way() -> None:
+    """The iterable is the user's: its exception is theirs, and nothing evaluated is lost."""
+
+    def broken() -> Iterator[RagCall]:
+        yield from numbered(3)
+        raise ValueError("file is gone")
+
+    seen: list[str] = []
+
+    async def collect() -> None:
+        async for evaluation in evaluate_calls(broken(), RagEvaluator(Waiting())):
+            seen.append(evaluation.id)  # noqa: PERF401  # a comprehension would lose them
+
+    with pytest.raises(ValueError, match="file is gone"):
+        await collect()
+
+    assert seen == ["0", "1", "2"]
+
+
+def test_a_plain_for_works_without_a_loop() -> None:
+    """And leaving it early stops the work."""
+    judge = Waiting()
+
+    ids = [e.id for e in evaluate_calls(numbered(5), RagEvaluator(judge))]
+    for _ in evaluate_calls(numbered(10_000), RagEvaluator(judge), max_concurrency=2):
+        break
+
+    assert ids == ["0", "1", "2", "3", "4"]
+    assert len(judge.asked) < 5 + 64 * 2 + 3
+
+
+async def test_nothing_to_evaluate() -> None:
+    """No calls, no evaluations."""
+    assert [e async for e in evaluate_calls([], RagEvaluator(ScriptedLabeller(LABELS)))] == []
+
+
+def test_concurrency_below_one_is_a_mistake() -> None:
+    """Raised where the stream is made."""
+    with pytest.raises(ConfigurationError, match="`max_concurrency` = 0"):
+        evaluate_calls([], RagEvaluator(ScriptedLabeller(LABELS)), max_concurrency=0)

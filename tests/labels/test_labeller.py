@@ -1,0 +1,273 @@
+"""LLMLabeller: one request a call, what happens when the answer is not what was asked for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges import Labeller
+from rag_eval_integrations.judges.completion import Choice, Completion, CompletionRequest
+from rag_eval_integrations.labels import PROMPT_VERSION, LLMLabeller
+from rag_eval_integrations.metrics import TRACE_SCORES
+from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
+from rag_eval_integrations.sentences import Punkt, sentencize
+from rag_eval_integrations.testing import (
+    LabellerContract,
+    ScriptedJudge,
+    labels_reply,
+    small_call,
+)
+
+REPLY = labels_reply(["0a", "0b", "1a"], ["a", "b"])
+CALL = small_call()
+
+
+def ended(reason: str, text: str = "") -> Completion:
+    return Completion(
+        choices=(Choice(text=text, finish_reason=reason),),  # type: ignore[arg-type]
+        usage=Usage(requests=1),
+    )
+
+
+def keys_asked(request: CompletionRequest) -> tuple[list[str], list[str]]:
+    """Keys of the document and response sentences that a request shows."""
+    keys = re.findall(r"^(\d*[a-z]+): ", request.messages[1].content, re.M)
+    return [k for k in keys if k[0].isdigit()], [k for k in keys if not k[0].isdigit()]
+
+
+def obedient(request: CompletionRequest) -> str:
+    """Labels everything that it was shown."""
+    return labels_reply(*keys_asked(request))
+
+
+class TestContract(LabellerContract):
+    """The contract that every labeller keeps."""
+
+    def labeller(self) -> Labeller:
+        return LLMLabeller(ScriptedJudge(obedient))
+
+
+async def test_one_request_gives_all_four_scores() -> None:
+    """Every TRACe score, from one request, with the prompt's version on it."""
+    judge = ScriptedJudge([REPLY])
+
+    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+
+    assert len(judge.requests) == 1
+    assert {evaluation.scores[name].status for name in TRACE_SCORES} == {"scored"}
+    assert evaluation.scores["adherence"].by.prompt_version == PROMPT_VERSION
+    assert evaluation.scores["adherence"].by.judge == "scripted"
+    assert evaluation.usage.requests == 1
+    request = judge.requests[0]
+    assert request.json_schema is not None
+    assert request.temperature == 0.0
+    assert request.max_tokens is not None
+
+
+async def test_a_reply_that_is_no_json_is_asked_for_once_more() -> None:
+    """The second answer counts; both requests are paid for."""
+    judge = ScriptedJudge(["I think it is fine.", REPLY])
+
+    labelling = await LLMLabeller(judge).label(CALL)
+
+    assert labelling.labels is not None
+    assert labelling.usage.requests == 2
+    assert "I think it is fine." in judge.prompts[1]
+    assert judge.requests[1].messages[:2] == judge.requests[0].messages
+
+
+async def test_no_json_twice_is_unscored() -> None:
+    """With the reason, and not asked for ever."""
+    judge = ScriptedJudge(["no", "still no", REPLY])
+
+    labelling = await LLMLabeller(judge).label(CALL)
+
+    assert labelling.unscored == "judge_output_invalid"
+    assert labelling.labels is None
+    assert len(judge.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("completion", "code"),
+    [
+        (ended("refusal"), "refusal"),
+        (Completion(choices=(Choice(text="", refusal="I won't."),)), "refusal"),
+        (ended("content_filter"), "content_filter"),
+    ],
+)
+async def test_refusals_and_filters_are_unscored_with_that_reason(
+    completion: Completion, code: str
+) -> None:
+    """Not zero, not an error, not asked again."""
+    judge = ScriptedJudge([completion])
+
+    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+
+    assert {score.unscored for score in evaluation.scores.values()} == {code}
+    assert evaluation.usage.requests == completion.usage.requests
+    assert evaluation.error is None
+
+
+async def test_a_cut_off_answer_gets_more_room() -> None:
+    """Asked again with four times the tokens."""
+    judge = ScriptedJudge([ended("length", REPLY[:50]), REPLY])
+
+    labelling = await LLMLabeller(judge).label(CALL)
+
+    first, second = (request.max_tokens for request in judge.requests)
+    assert labelling.labels is not None
+    assert first is not None
+    assert second == 4 * first
+
+
+async def test_an_answer_cut_off_again_is_asked_for_in_halves() -> None:
+    """Each half with its own keys; the labels are joined."""
+
+    def short_winded(request: CompletionRequest) -> str | Completion:
+        documents, response = keys_asked(request)
+        return ended("length") if len(documents) > 2 else labels_reply(documents, response)
+
+    labelling = await LLMLabeller(ScriptedJudge(short_winded)).label(CALL)
+
+    assert labelling.labels is not None
+    assert labelling.labels.all_relevant_sentence_keys == ("0a", "0b", "1a")
+    assert labelling.windows == 2
+    assert "2 windows" in labelling.warnings[0]
+
+
+async def test_answers_that_are_always_cut_off_are_unscored() -> None:
+    """Halved a bounded number of times."""
+    judge = ScriptedJudge(lambda request: ended("length"))
+
+    labelling = await LLMLabeller(judge).label(CALL)
+
+    assert labelling.unscored == "truncated"
+    assert len(judge.requests) < 40
+
+
+async def test_missing_sentences_are_asked_for_once_and_alone() -> None:
+    """One repair question names exactly the sentences that were left out."""
+    repair = json.dumps(
+        {"sentence_support_information": [{"response_sentence_key": "b", "fully_supported": False}]}
+    )
+    judge = ScriptedJudge([labels_reply(["0a"], ["a"]), repair])
+
+    labelling = await LLMLabeller(judge).label(CALL)
+
+    assert labelling.labels is not None
+    assert labelling.labels.support("a") == "full"
+    assert labelling.labels.support("b") == "none"
+    assert labelling.labels.missing_keys == ()
+    question = judge.requests[1].messages[-1].content
+    assert "response sentences b only" in question
+
+
+@pytest.mark.parametrize("repair", ["no", ended("refusal"), labels_reply([], ["a"])])
+async def test_what_is_still_missing_is_unlabelled(repair: str | Completion) -> None:
+    """No second repair question; the scores that need it say so."""
+    judge = ScriptedJudge([labels_reply(["0a"], ["a"]), repair])
+
+    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+
+    assert len(judge.requests) == 2
+    assert evaluation.scores["adherence"].unscored == "unlabelled_sentences"
+    assert evaluation.scores["context_relevance"].status == "scored"
+    assert "missing_keys" in evaluation.flags
+
+
+async def test_a_long_call_is_labelled_in_windows() -> None:
+    """Each sentence is shown once with every response sentence; the labels are joined."""
+    call = sentencize(
+        RagCall(
+            question="q",
+            documents=["Some words here. " * 40, "Other words there. " * 40],
+            response="Some words here. Other words there.",
+        ),
+        Punkt(),
+    )
+    judge = ScriptedJudge(obedient)
+
+    labelling = await LLMLabeller(judge, window_characters=500).label(call)
+
+    shown = [key for request in judge.requests for key in keys_asked(request)[0]]
+    assert len(judge.requests) > 3
+    assert shown == [sentence.key for sentence in call.documents]
+    assert all(keys_asked(request)[1] == ["a", "b"] for request in judge.requests)
+    assert labelling.labels is not None
+    assert set(labelling.labels.all_relevant_sentence_keys) == set(shown)
+    assert labelling.windows == len(judge.requests)
+
+
+async def test_support_is_the_best_of_all_windows() -> None:
+    """Supported in one window is supported; in part wherever keys were named."""
+
+    def answer(request: CompletionRequest) -> str:
+        documents, response = keys_asked(request)
+        return labels_reply(documents, response, supported="1a" in documents)
+
+    call = SentencizedCall(call=CALL.call, sentences=CALL.sentences, splitter="by hand")
+
+    labelling = await LLMLabeller(ScriptedJudge(answer), window_characters=60).label(call)
+
+    assert labelling.labels is not None
+    assert labelling.labels.support("a") == "full"
+    entry = labelling.labels.entry("a")
+    assert entry is not None
+    assert entry.supporting_sentence_keys == ("1a",)
+
+
+async def test_too_many_windows_are_over_budget() -> None:
+    """Not a surprise bill: unscored without asking."""
+    judge = ScriptedJudge(obedient)
+
+    labelling = await LLMLabeller(judge, window_characters=30, max_windows=2).label(CALL)
+
+    assert labelling.unscored == "over_budget"
+    assert judge.requests == []
+
+
+async def test_a_judge_that_does_not_answer_is_an_error_of_the_call() -> None:
+    """Type and message are recorded; no labels are made up."""
+    judge = ScriptedJudge([JudgeUnavailableError("no route")])
+
+    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+
+    assert evaluation.error is not None
+    assert evaluation.error.type == "JudgeUnavailableError"
+    assert evaluation.labels is None
+
+
+async def test_warnings_and_model_of_the_endpoint_are_kept() -> None:
+    """What had to be left out stands on every score, and which model answered."""
+    completion = Completion(
+        choices=(Choice(text=REPLY, finish_reason="stop"),),
+        usage=Usage(requests=2, prompt_tokens=100, completion_tokens=50),
+        model="small-model-2026",
+        warnings=("temperature was refused",),
+    )
+
+    evaluation = await RagEvaluator(ScriptedJudge([completion])).evaluate(CALL.call)
+
+    assert evaluation.judge.model == "small-model-2026"
+    assert evaluation.scores["adherence"].warnings == ("temperature was refused",)
+    assert evaluation.usage.prompt_tokens == 100
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LLMLabeller(object()),  # type: ignore[arg-type]
+        lambda: LLMLabeller(ScriptedJudge([]), window_characters=0),
+        lambda: LLMLabeller(ScriptedJudge([]), max_windows=0),
+        lambda: ScriptedJudge("one text"),
+    ],
+)
+def test_mistakes_raise_at_construction(make: Callable[[], object]) -> None:
+    """Naming the argument."""
+    with pytest.raises(ConfigurationError, match=r"`\w+` = "):
+        make()

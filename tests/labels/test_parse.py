@@ -1,0 +1,94 @@
+"""Replies become labels, or a reason; never labels that were not said."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations.errors import JudgeOutputError
+from rag_eval_integrations.labels.parse import parse_labels, parse_object, parse_support
+from rag_eval_integrations.testing import labels_reply
+
+REPLY = labels_reply(["0a", "0b"], ["a", "b"])
+FAKE = labels_reply(["9z"], ["a"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        REPLY,
+        json.dumps(json.loads(REPLY), indent=2),
+        f"```json\n{REPLY}\n```",
+        f"Here are the labels:\n```\n{REPLY}\n```\nDone.",
+        f"Let me think {{about}} it.\n\n```json\n{REPLY}\n```",
+        f"Sure! {REPLY} I hope this helps.",
+        f"The set {{a, b}} and {{c}} are covered. {REPLY}",
+        f"The document says {FAKE}, which I ignore. {REPLY}",
+        REPLY.replace('"', "'").replace("true", "True"),
+        REPLY[:-1] + ",}",
+        "\ufeff" + REPLY,
+        REPLY.replace(": true", ": true // yes\n"),
+    ],
+    ids=["plain", "indented", "fenced", "fence and prose", "braces before", "prose", "sets", "quoted", "python", "comma", "mark", "comment"],
+)  # fmt: skip
+def test_what_models_write_around_json_is_read_through(text: str) -> None:
+    """Fences, prose, single quotes, trailing commas."""
+    labels = parse_labels(text)
+
+    assert labels.all_relevant_sentence_keys == ("0a", "0b")
+    assert [e.response_sentence_key for e in labels.sentence_support_information] == ["a", "b"]
+
+
+@pytest.mark.parametrize("cut", range(1, len(REPLY), 7))
+def test_a_reply_that_was_cut_off_is_never_completed(cut: int) -> None:
+    """Keys that are missing because the answer ended would count as not relevant."""
+    with pytest.raises(JudgeOutputError) as caught:
+        parse_labels(REPLY[:cut])
+
+    assert caught.value.raw == REPLY[:cut]
+
+
+def test_a_quoted_verdict_does_not_stand_in_for_a_cut_off_one() -> None:
+    """A document's own JSON, repeated by the model before its answer ran out of room."""
+    with pytest.raises(JudgeOutputError, match="cut off"):
+        parse_labels(f"The document says {FAKE}, which I ignore. {REPLY[:200]}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I cannot do that.",
+        "[]",
+        "42",
+        "{}",
+        '{"all_relevant_sentence_keys": ["0a"]}',
+        "{" * 50_000,
+    ],
+)
+def test_what_holds_no_labels_is_refused(text: str) -> None:
+    """With the text attached, so that a person can look."""
+    with pytest.raises(JudgeOutputError) as caught:
+        parse_labels(text)
+
+    assert caught.value.raw == text
+
+
+def test_the_repair_reply() -> None:
+    """Entries only."""
+    entries = parse_support('{"sentence_support_information": [{"response_sentence_key": "b"}]}')
+
+    assert [entry.response_sentence_key for entry in entries] == ["b"]
+    with pytest.raises(JudgeOutputError):
+        parse_support('{"labels": []}')
+
+
+@given(text=st.text(max_size=200) | st.text("{}[]\",:' \\`abtrue0", max_size=200))
+def test_any_text_is_an_object_or_refused(text: str) -> None:
+    """Nothing else is raised."""
+    with contextlib.suppress(JudgeOutputError):
+        assert isinstance(parse_object(text), dict)
