@@ -1,0 +1,153 @@
+"""What capture adds to a call: LangChain LCEL chain and LlamaIndex query engine, in memory.
+
+Run: python benchmarks/capture_overhead.py [--calls 2000] [--memory-calls 10000]
+
+For each host, calls without a handler, with one that does nothing, and with ours take turns in
+one loop, so that a busy machine disturbs all alike; the medians are compared. Then what is left
+behind after many calls: open calls, failures, resident memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from langchain_core.callbacks import BaseCallbackHandler
+from llama_index_instrumentation import get_dispatcher
+from llama_index_instrumentation.event_handlers import NullEventHandler
+from llama_index_instrumentation.span_handlers import NullSpanHandler
+
+from rag_eval_integrations.cli.demo import langchain_app, llama_index_app
+from rag_eval_integrations.cli.demo.corpus import LANGCHAIN_EXCHANGES, LLAMA_INDEX_EXCHANGES
+from rag_eval_integrations.langchain import RagEvalCallbackHandler
+from rag_eval_integrations.llama_index import RagEvalHandler
+
+Ask = Callable[[], object]
+
+
+class DoesNothing(BaseCallbackHandler):
+    """The floor: what LangChain itself takes to call any handler."""
+
+    run_inline = True
+
+
+def discard(call: object) -> None:
+    """A target that only takes the call."""
+
+
+def medians(variants: dict[str, Ask], calls: int) -> dict[str, float]:
+    """Median seconds a call of each variant, taken in turns."""
+    times: dict[str, list[float]] = {name: [] for name in variants}
+    for ask in variants.values():
+        for _ in range(50):
+            ask()
+    for _ in range(calls):
+        for name, ask in variants.items():
+            began = time.perf_counter()
+            ask()
+            times[name].append(time.perf_counter() - began)
+    return {name: statistics.median(taken) for name, taken in times.items()}
+
+
+def resident_mb() -> float:
+    """Resident memory now; the peak where /proc does not tell."""
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        return int(statm.read_text().split()[1]) * resource.getpagesize() / 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def report(host: str, found: dict[str, float]) -> None:
+    base = found["no handler"]
+    print(f"{host}: {base * 1e6:.0f} µs a call without a handler")
+    for name, median in found.items():
+        if name != "no handler":
+            print(f"  {name:<18} + {(median - base) * 1e6:6.0f} µs")
+
+
+def memory(name: str, ask: Ask, calls: int) -> None:
+    """Say what many calls leave behind in the process; the frameworks leave something too."""
+    for _ in range(500):  # caches
+        ask()
+    gc.collect()
+    before, objects = resident_mb(), len(gc.get_objects())
+    for _ in range(calls):
+        ask()
+    gc.collect()
+    print(
+        f"  {calls} calls, {name}: RSS {before:.1f} -> {resident_mb():.1f} MB, "
+        f"{len(gc.get_objects()) - objects:+d} objects"
+    )
+
+
+def left(handler: RagEvalCallbackHandler | RagEvalHandler) -> None:
+    """Say what our handler itself still holds."""
+    print(f"  {handler.open_calls} open, {handler.failed} failed, {handler.dropped} dropped")
+
+
+def langchain(calls: int, memory_calls: int) -> None:
+    handler = RagEvalCallbackHandler(discard)
+    chain = langchain_app.build_chain()
+    question = LANGCHAIN_EXCHANGES[0].question
+
+    def ask(*callbacks: BaseCallbackHandler) -> Ask:
+        return lambda: chain.invoke(question, config={"callbacks": list(callbacks)})
+
+    variants = {"no handler": ask(), "does nothing": ask(DoesNothing()), "ours": ask(handler)}
+    report("LangChain", medians(variants, calls))
+    memory("no handler", ask(), memory_calls)
+    memory("ours", ask(handler), memory_calls)
+    left(handler)
+
+
+def llama_index(calls: int, memory_calls: int) -> None:
+    handler = RagEvalHandler(discard)
+    engine = llama_index_app.build_engine()
+    question = LLAMA_INDEX_EXCHANGES[0].question
+    root = get_dispatcher()
+    span_handler, event_handler = NullSpanHandler(), NullEventHandler()
+
+    def plain() -> object:
+        return engine.query(question)
+
+    times: dict[str, list[float]] = {"no handler": [], "does nothing": [], "ours": []}
+
+    def timed(name: str) -> None:
+        began = time.perf_counter()
+        plain()
+        times[name].append(time.perf_counter() - began)
+
+    for round_ in range(calls + 50):
+        timed("no handler")
+        spans, events = root.span_handlers, root.event_handlers
+        root.span_handlers, root.event_handlers = [*spans, span_handler], [*events, event_handler]
+        timed("does nothing")
+        root.span_handlers, root.event_handlers = spans, events
+        handler.install()
+        timed("ours")
+        handler.uninstall()
+        if round_ == 50:
+            times = {name: [] for name in times}
+    report("LlamaIndex", {name: statistics.median(taken) for name, taken in times.items()})
+    memory("no handler", plain, memory_calls)
+    with handler:
+        memory("ours", plain, memory_calls)
+    left(handler)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--memory-calls", type=int, default=10_000)
+    chosen = parser.parse_args()
+    langchain(chosen.calls, chosen.memory_calls)
+    llama_index(chosen.calls, chosen.memory_calls)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""A LangChain app to observe: real retriever, prompt, chain; a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrough
+
+from rag_eval_integrations.langchain import RagEvalCallbackHandler
+from rag_eval_integrations.records import RagCall
+
+ANSWER = "The kettle boils in four minutes."
+PROMPT = ChatPromptTemplate.from_messages(
+    [("system", "Use this:\n{context}"), ("human", "{question}")]
+)
+
+
+def sections() -> list[Document]:
+    return [
+        Document(id="a", page_content="The kettle boils in four minutes.", metadata={"page": 3}),
+        Document(id="b", page_content="The lid opens with one\n  hand.", metadata={"score": 0.5}),
+        Document(id="c", page_content="The base turns all the way round."),
+    ]
+
+
+class Sections(BaseRetriever):
+    """Finds the same sections whatever is asked; fails where `error` is set."""
+
+    found: list[Document] | None = None
+    error: str | None = None
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        if self.error is not None:
+            raise RuntimeError(self.error)
+        return sections() if self.found is None else list(self.found)
+
+
+def model(answer: str = ANSWER) -> FakeListChatModel:
+    return FakeListChatModel(responses=[answer])
+
+
+def joined(documents: list[Document]) -> str:
+    return "\n\n".join(document.page_content for document in documents)
+
+
+def rag_chain(
+    retriever: Runnable[Any, Any] | None = None,
+    *,
+    llm: Runnable[Any, Any] | None = None,
+    fmt: Callable[[list[Document]], Any] = joined,
+) -> Runnable[Any, str]:
+    context = (retriever or Sections()) | RunnableLambda(fmt)
+    inputs: Any = {"context": context, "question": RunnablePassthrough()}
+    chain: Runnable[Any, str] = inputs | PROMPT | (llm or model()) | StrOutputParser()
+    return chain
+
+
+class Captured:
+    """A handler and what it delivered."""
+
+    def __init__(self) -> None:
+        self.calls: list[RagCall] = []
+        self.handler = RagEvalCallbackHandler(self.calls.append)
+
+    @property
+    def config(self) -> Any:
+        return {"callbacks": [self.handler]}
+
+    @property
+    def only(self) -> RagCall:
+        assert [call.question for call in self.calls] == [self.calls[0].question]
+        return self.calls[0]
+
+
+@pytest.fixture
+def captured() -> Iterator[Captured]:
+    """Whatever a test does: nothing stays open, and the capture itself never fails."""
+    captured = Captured()
+    yield captured
+    assert captured.handler.open_calls == 0
+    assert captured.handler.failed == 0
+    assert not captured.handler._runs

@@ -1,0 +1,144 @@
+"""A LlamaIndex app to observe: a real vector index and query engine; a scripted model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from llama_index.core import PromptHelper, VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.llms import (
+    CompletionResponse,
+    CompletionResponseGen,
+    CustomLLM,
+    LLMMetadata,
+)
+from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.response_synthesizers.no_text import NoText
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index_instrumentation import get_dispatcher
+
+from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
+from rag_eval_integrations.llama_index import RagEvalHandler
+from rag_eval_integrations.records import RagCall
+
+TOKENS = ["The", " kettle", " boils", " in", " four", " minutes."]
+ANSWER = "".join(TOKENS)
+
+
+class Model(CustomLLM):
+    """Says the same, in one piece or token by token; fails where `error` is set."""
+
+    error: str | None = None
+    fail_after: int | None = None
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(model_name="scripted")
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        if self.error is not None:
+            raise RuntimeError(self.error)
+        return CompletionResponse(text=ANSWER)
+
+    @llm_completion_callback()
+    def stream_complete(
+        self, prompt: str, formatted: bool = False, **kwargs: Any
+    ) -> CompletionResponseGen:
+        text = ""
+        for i, token in enumerate(TOKENS):
+            if i == self.fail_after:
+                raise RuntimeError("connection lost")
+            text += token
+            yield CompletionResponse(text=text, delta=token)
+
+
+class Sections(BaseRetriever):
+    """Finds the given nodes whatever is asked; fails where `error` is set."""
+
+    def __init__(self, nodes: list[TextNode], error: str | None = None) -> None:
+        super().__init__(callback_manager=CallbackManager([]))
+        self._nodes = nodes
+        self._error = error
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        if self._error is not None:
+            raise RuntimeError(self._error)
+        return [NodeWithScore(node=node, score=0.5) for node in self._nodes]
+
+
+def nodes() -> list[TextNode]:
+    return [
+        TextNode(id_="a", text="The kettle boils in four minutes.", metadata={"page": 3}),
+        TextNode(id_="b", text="The lid opens with one hand."),
+        TextNode(id_="c", text="The base turns all the way round."),
+    ]
+
+
+def engine(
+    retriever: BaseRetriever | None = None,
+    *,
+    llm: CustomLLM | None = None,
+    streaming: bool = False,
+    postprocessors: Any = None,
+    mode: Any = "compact",
+) -> RetrieverQueryEngine:
+    if retriever is None:
+        index = VectorStoreIndex(nodes(), embed_model=HashedWords(), transformations=[])
+        retriever = index.as_retriever(similarity_top_k=3)
+    synthesizer = (
+        NoText(llm=llm or Model())
+        if mode == "no_text"
+        else get_response_synthesizer(
+            llm=llm or Model(),
+            prompt_helper=PromptHelper(context_window=4096, num_output=256, tokenizer=str.split),
+            callback_manager=CallbackManager([]),
+            response_mode=mode,
+            streaming=streaming,
+        )
+    )
+    return RetrieverQueryEngine(
+        retriever=retriever,
+        response_synthesizer=synthesizer,
+        node_postprocessors=postprocessors,
+        callback_manager=CallbackManager([]),
+    )
+
+
+class Captured:
+    """An installed handler and what it delivered."""
+
+    def __init__(self) -> None:
+        self.calls: list[RagCall] = []
+        self.handler = RagEvalHandler(self.calls.append)
+
+    @property
+    def only(self) -> RagCall:
+        assert len(self.calls) == 1
+        return self.calls[0]
+
+
+@pytest.fixture(autouse=True)
+def _dispatcher_as_before() -> Iterator[None]:
+    """The dispatcher belongs to the process: a test leaves nothing on it."""
+    root = get_dispatcher()
+    before = (list(root.span_handlers), list(root.event_handlers))
+    yield
+    assert [id(one) for one in root.span_handlers] == [id(one) for one in before[0]]
+    assert [id(one) for one in root.event_handlers] == [id(one) for one in before[1]]
+
+
+@pytest.fixture
+def captured() -> Iterator[Captured]:
+    """Whatever a test does: nothing stays open, and the capture itself never fails."""
+    captured = Captured()
+    with captured.handler:
+        yield captured
+    assert captured.handler.open_calls == 0
+    assert captured.handler.failed == 0
+    assert not captured.handler._spans
