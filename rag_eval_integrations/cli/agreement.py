@@ -1,0 +1,210 @@
+"""`rag-eval agreement`: a judge's evaluations against gold labels, matched row by row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from rag_eval_integrations.agreement import Agreement, Figure, Gold, Group, agree, match
+from rag_eval_integrations.cli.terminal import complain, safe, stdout
+from rag_eval_integrations.dataset import (
+    Labelled,
+    call_from,
+    labelled_from,
+    read_lines,
+    score_labelled,
+)
+from rag_eval_integrations.dataset.reading import Line
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import score_labelling
+from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
+from rag_eval_integrations.records import Evaluation, JudgeInfo, Labelling, from_object
+from rag_eval_integrations.report.tables import plain_table
+from rag_eval_integrations.sentences import Punkt, sentencize
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_COLUMNS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
+    ("A AUROC", "not adherent, AUROC", ("scores", "adherence"), "auroc"),
+    ("A κ", "adherence, Cohen's κ", ("scores", "adherence"), "kappa"),
+    ("R RMSE", "context_relevance, RMSE", ("scores", "context_relevance"), "rmse"),
+    ("U RMSE", "context_utilization, RMSE", ("scores", "context_utilization"), "rmse"),
+    ("C RMSE", "completeness, RMSE", ("scores", "completeness"), "rmse"),
+    ("R F1", "relevant keys, F1", ("keys", "relevant"), "f1"),
+    ("U F1", "utilized keys, F1", ("keys", "utilized"), "f1"),
+    ("S F1", "supporting keys, F1", ("keys", "supporting"), "f1"),
+)
+"""Short title, full title, where the figure stands, which statistic."""
+
+
+def agreement(evals: Path, gold: Path, *, human: str | None, baselines: bool, as_json: bool) -> int:
+    """Compare two files and return the exit code.
+
+    Raises:
+        ConfigurationError: when the rows cannot be compared, or none of them match.
+        OSError: when a file cannot be read.
+    """
+    reader = _Reader()
+    predicted = list(reader.values(evals, lambda content: from_object(Evaluation, content)))
+    trace = _same_formulas(predicted)
+    gold_rows = list(reader.values(gold, lambda content: _gold(content, trace, human)))
+    matched = match(predicted, gold_rows)
+    if not matched.pairs:
+        raise ConfigurationError("gold", str(gold), f"no row of it is in {evals}")
+    if matched.unmatched:
+        complain(f"{matched.unmatched} rows are in one file only and were left out")
+    if matched.ambiguous:
+        complain(f"{matched.ambiguous} rows repeat and were matched in order of appearance")
+    found = agree(matched, baselines=baselines)
+    if as_json:
+        print(json.dumps(found.to_json(), allow_nan=False, indent=1))  # noqa: T201  # the result
+    else:
+        _print(found)
+    return reader.exit_code()
+
+
+class _Reader:
+    """Reads whole files, reporting bad lines."""
+
+    def __init__(self) -> None:
+        self.invalid = 0
+
+    def values(self, path: Path, read: Any) -> Iterator[Any]:
+        line: Line[Any]
+        for line in read_lines(path, read):
+            if line.value is None:
+                self.invalid += 1
+                complain(f"{path}: {line.error}")
+            else:
+                yield line.value
+
+    def exit_code(self) -> int:
+        return 2 if self.invalid else 0
+
+
+def _same_formulas(predicted: list[Evaluation]) -> Trace:
+    """Gold is scored with the formulas of the evaluations, from its labels alone."""
+    for evaluation in predicted:
+        for name in TRACE_SCORES:
+            score = evaluation.scores.get(name)
+            if score is not None and score.by.formulas is not None:
+                formulas = cast(Formulas, score.by.formulas)
+                return Trace(formulas, score.by.relevance_baseline, hard=True)
+    return Trace(hard=True)
+
+
+def _gold(content: dict[str, Any], trace: Trace, human: str | None) -> Gold:
+    fields = {**content, **_metadata(content)}
+    if (
+        human is not None
+        and "labels" not in content
+        and "all_relevant_sentence_keys" not in content
+    ):
+        call = sentencize(call_from(content), Punkt())
+        nothing = Labelling(
+            labels=None, judge=JudgeInfo(name="human"), unscored="missing_param",
+            reason="the gold row has no labels",
+        )  # fmt: skip
+        return Gold.from_row(score_labelling(call, nothing, [trace]), fields, human=human)
+    labelled = labelled_from(content, Punkt())
+    return Gold.from_row(_gold_evaluation(labelled, trace), fields, human=human)
+
+
+def _gold_evaluation(labelled: Labelled, trace: Trace) -> Evaluation:
+    clean = score_labelled(labelled, [trace])
+    if trace.formulas != "ragbench":
+        return clean
+    # The published columns count the lists as recorded; keys are compared cleaned.
+    raw = score_labelled(labelled, [trace], raw_keys=True)
+    return clean.model_copy(update={"scores": raw.scores})
+
+
+def _metadata(content: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = content.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _print(found: Agreement) -> None:
+    console = stdout()
+    console.print(_by_dataset(found))
+    console.print(_overall(found))
+    baselines = _baseline_table(found)
+    if baselines is not None:
+        console.print(baselines)
+    for path, block in found.pooled.blocks.items():
+        if path[0] == "human":
+            values = ", ".join(f"{name} {_cell(figure)}" for name, figure in block.figures.items())
+            console.print(safe(f"human {path[1]} (n {block.counts.get('n', 0)}): {values}"))
+    used = sorted({str(maker.get("formulas")) for maker in found.formulas.values()} - {"None"})
+    console.print(
+        f"{len(found.matched.pairs)} rows; {', '.join(used)} formulas; 95 % intervals by bootstrap "
+        "over rows. Pooled AUROC mostly says which data set a row is from: compare the mean over "
+        "data sets.",
+        soft_wrap=True,
+    )
+    for note in found.notes:
+        console.print(safe(note), soft_wrap=True)
+
+
+def _figure(group: Group, path: tuple[str, ...], statistic: str) -> Figure | None:
+    block = group.blocks.get(path)
+    return block.figures.get(statistic) if block else None
+
+
+def _by_dataset(found: Agreement) -> Table:
+    numbers = (f"{short}>" for short, *_ in _COLUMNS)
+    table = plain_table("Agreement with gold by data set", "data set", "n>", *numbers)
+    for name, group in found.by_dataset.items():
+        table.add_row(safe(name), *_row(group))
+    table.add_section()
+    if len(found.by_dataset) > 1:
+        table.add_row("mean over sets", *_row(found.mean_over_datasets))
+    table.add_row("pooled", *_row(found.pooled))
+    return table
+
+
+def _row(group: Group) -> list[str]:
+    figures = [_figure(group, path, statistic) for _, _, path, statistic in _COLUMNS]
+    return [str(group.counts.get("n", "")), *(_value(figure) for figure in figures)]
+
+
+def _overall(found: Agreement) -> Table:
+    table = plain_table("With 95 % intervals", "", "figure", "mean over data sets", "pooled")
+    for short, title, path, statistic in _COLUMNS:
+        cells = (
+            _cell(_figure(group, path, statistic))
+            for group in (found.mean_over_datasets, found.pooled)
+        )
+        table.add_row(short, title, *cells)
+    return table
+
+
+def _value(figure: Figure | None) -> str:
+    return "–" if figure is None or figure.value is None else f"{figure.value:.3f}"
+
+
+def _cell(figure: Figure | None) -> str:
+    if figure is None or figure.interval is None:
+        return _value(figure)
+    low, high = figure.interval
+    return f"{_value(figure)} ({low:.3f} to {high:.3f})"
+
+
+def _baseline_table(found: Agreement) -> Table | None:
+    """One row a baseline and statistic, with the judge's own figure on the same rows beside."""
+    title = "Baselines on the same rows: mean over data sets"
+    table = plain_table(title, "baseline", "score", "statistic", "baseline's>", "judge's>")
+    for path, block in found.mean_over_datasets.blocks.items():
+        if path[0] != "baselines":
+            continue
+        for name, figure in block.figures.items():
+            if name.startswith("judge_"):
+                continue
+            own = block.figures.get(f"judge_{name}") or _figure(
+                found.mean_over_datasets, ("scores", path[2]), name
+            )
+            table.add_row(safe(path[1]), safe(path[2]), safe(name), _value(figure), _value(own))
+    return table if table.row_count else None

@@ -1,0 +1,111 @@
+"""`rag-eval demo`: real LangChain and LlamaIndex apps, captured, judged without a key, printed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_eval_integrations.report import calls_table, plain, unsupported_sentences
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from rag_eval_integrations.records import Evaluation, RagCall
+
+_EXTRAS = {"langchain": "langchain_core", "llama-index": "llama_index.core"}
+
+ESTIMATES = (
+    "These scores are LEXICAL ESTIMATES: the embedded judge compares words and asks no model. "
+    "It misses paraphrases and contradictions; use a model as judge before you rely on a score."
+)
+
+
+def missing_extras() -> list[str]:
+    """Name the extras whose framework is not installed."""
+    return [extra for extra, module in _EXTRAS.items() if not _is_installed(module)]
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even the package that would hold it
+        return False
+
+
+def run_demo(out: Path, console: Console) -> int:
+    """Run both apps, write `calls.jsonl` and `evals.jsonl` into `out`, print what was found.
+
+    Returns the exit code: 0; 2 when a host's extra is not installed, or a call was not captured.
+
+    Raises:
+        OSError: `out` cannot be made or written.
+    """
+    missing = missing_extras()
+    if missing:
+        wanted = missing[0] if len(missing) == 1 else "all"
+        console.print(
+            "The demo runs LangChain and LlamaIndex apps. Not installed: "
+            f"{' and '.join(missing)}. Run: pip install 'rag-eval-integrations[{wanted}]'",
+            markup=False,
+            soft_wrap=True,
+        )
+        return 2
+    out.mkdir(parents=True, exist_ok=True)
+    calls, failed = _run_apps()
+    evaluations = _evaluate(calls)
+    _write(out / "calls.jsonl", calls)
+    _write(out / "evals.jsonl", evaluations)
+    _print(evaluations, console)
+    for path in ("calls.jsonl", "evals.jsonl"):
+        console.print(f"Wrote {plain(str(out / path))}", markup=False, soft_wrap=True)
+    if failed:
+        console.print(f"{failed} calls could not be captured; the log says why.")
+        return 2
+    return 0
+
+
+def _run_apps() -> tuple[list[RagCall], int]:
+    # The frameworks take seconds to import, and may not be installed.
+    from rag_eval_integrations.cli.demo import langchain_app, llama_index_app  # noqa: PLC0415
+
+    calls: list[RagCall] = []
+    failed = langchain_app.run(calls.append) + llama_index_app.run(calls.append)
+    return calls, failed
+
+
+def _evaluate(calls: list[RagCall]) -> list[Evaluation]:
+    from rag_eval_integrations.evaluator import RagEvaluator  # noqa: PLC0415 -- nltk, the judge
+
+    evaluator = RagEvaluator()
+    return [evaluator.evaluate_sync(call) for call in calls]
+
+
+def _write(path: Path, records: list[RagCall] | list[Evaluation]) -> None:
+    from rag_eval_integrations.records import to_line  # noqa: PLC0415 -- pydantic
+
+    path.write_text("".join(f"{to_line(record)}\n" for record in records), encoding="utf-8")
+
+
+def _print(evaluations: list[Evaluation], console: Console) -> None:
+    from rag_eval_integrations.metrics import diagnose  # noqa: PLC0415 -- pydantic
+
+    console.print(calls_table(evaluations))
+    found = {}
+    for evaluation in evaluations:
+        sentences = unsupported_sentences(evaluation)
+        diagnoses = diagnose(evaluation.scores)
+        found.update({diagnosis.pattern: diagnosis for diagnosis in diagnoses})
+        if not (sentences or diagnoses):
+            continue
+        console.print(f"\n{plain(evaluation.question, 200)}", markup=False, style="bold")
+        if sentences:
+            console.print(sentences)
+        if diagnoses:
+            patterns = ", ".join(diagnosis.pattern for diagnosis in diagnoses)
+            console.print(f"  points at: {patterns}", markup=False, highlight=False)
+    console.print("\nWhat the scores point at:", style="bold")
+    for diagnosis in found.values():
+        text = f"  {diagnosis.pattern}: {diagnosis.problem} {diagnosis.fix}"
+        console.print(text, markup=False, highlight=False)
+    console.print(f"\n{ESTIMATES}", markup=False, highlight=False, style="bold yellow")

@@ -1,0 +1,93 @@
+"""The demo's LangChain app: an LCEL chain with a real retriever and a scripted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.callbacks import CallbackManagerForLLMRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnablePassthrough
+
+from rag_eval_integrations._observe import Target
+from rag_eval_integrations.cli.demo.corpus import (
+    LANGCHAIN_EXCHANGES,
+    SECTIONS,
+    embed,
+    scripted_answer,
+    similarity,
+)
+from rag_eval_integrations.langchain import RagEvalCallbackHandler
+
+
+class ManualRetriever(BaseRetriever):
+    """Finds the nearest sections of the manual.
+
+    LangChain's own in-memory store would do, but needs numpy, which langchain-core does not bring.
+    """
+
+    k: int = 2
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        asked = embed(query)
+        scored = [(similarity(asked, embed(section.text)), section) for section in SECTIONS]
+        nearest = sorted(scored, key=lambda pair: -pair[0])[: self.k]
+        return [
+            Document(
+                id=section.id,
+                page_content=section.text,
+                metadata={"title": section.title, "score": round(score, 4)},
+            )
+            for score, section in nearest
+        ]
+
+
+class ScriptedChatModel(BaseChatModel):
+    """Answers from the script; no model, no key, no network."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        answer = scripted_answer(str(messages[-1].content))
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(content=answer))])
+
+
+def build_chain() -> Runnable[str, str]:
+    """Build the chain as a tutorial would: retrieve, format, prompt, ask, parse."""
+
+    def as_context(documents: list[Document]) -> str:
+        return "\n\n".join(document.page_content for document in documents)
+
+    prompt = ChatPromptTemplate.from_messages(
+        [
+            ("system", "Answer from the manual.\n\n{context}"),
+            ("human", "{question}"),
+        ]
+    )
+    inputs: Any = {"context": ManualRetriever() | as_context, "question": RunnablePassthrough()}
+    chain: Runnable[str, str] = inputs | prompt | ScriptedChatModel() | StrOutputParser()
+    return chain
+
+
+def run(target: Target) -> int:
+    """Ask all questions; every call reaches `target`. Returns how often the capture failed."""
+    handler = RagEvalCallbackHandler(target)
+    chain = build_chain()
+    for exchange in LANGCHAIN_EXCHANGES:
+        chain.invoke(exchange.question, config={"callbacks": [handler], "run_name": "manual"})
+    return handler.failed

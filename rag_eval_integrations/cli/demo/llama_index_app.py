@@ -1,0 +1,99 @@
+"""The demo's LlamaIndex app: a query engine over a real vector index with a scripted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llama_index.core import PromptHelper, VectorStoreIndex
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.embeddings import BaseEmbedding
+from llama_index.core.llms import (
+    CompletionResponse,
+    CompletionResponseGen,
+    CustomLLM,
+    LLMMetadata,
+)
+from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.schema import TextNode
+
+from rag_eval_integrations._observe import Target
+from rag_eval_integrations.cli.demo.corpus import (
+    LLAMA_INDEX_EXCHANGES,
+    SECTIONS,
+    embed,
+    scripted_answer,
+)
+from rag_eval_integrations.llama_index import RagEvalHandler
+
+
+class HashedWords(BaseEmbedding):
+    """Embeds as the corpus does."""
+
+    def _get_query_embedding(self, query: str) -> list[float]:
+        return embed(query)
+
+    async def _aget_query_embedding(self, query: str) -> list[float]:
+        return embed(query)
+
+    def _get_text_embedding(self, text: str) -> list[float]:
+        return embed(text)
+
+
+class ScriptedLLM(CustomLLM):
+    """Answers from the script; no model, no key, no network."""
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        """Say what the model is."""
+        return LLMMetadata(model_name="scripted")
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        """Answer the question in the prompt."""
+        return CompletionResponse(text=scripted_answer(prompt))
+
+    @llm_completion_callback()
+    def stream_complete(
+        self, prompt: str, formatted: bool = False, **kwargs: Any
+    ) -> CompletionResponseGen:
+        """Answer in one piece."""
+        text = scripted_answer(prompt)
+        yield CompletionResponse(text=text, delta=text)
+
+
+def build_engine() -> RetrieverQueryEngine:
+    """Build the engine; nothing global is set, no tokenizer is loaded."""
+    nodes = [
+        TextNode(
+            id_=section.id,
+            text=section.text,
+            metadata={"title": section.title},
+            # Titles help people, not this model: what it sees is the text alone.
+            excluded_llm_metadata_keys=["title"],
+            excluded_embed_metadata_keys=["title"],
+        )
+        for section in SECTIONS
+    ]
+    index = VectorStoreIndex(nodes, embed_model=HashedWords(), transformations=[])
+    synthesizer = get_response_synthesizer(
+        llm=ScriptedLLM(),
+        # LlamaIndex's default counts tokens with tiktoken; words will do here.
+        prompt_helper=PromptHelper(context_window=4096, num_output=256, tokenizer=str.split),
+        callback_manager=CallbackManager([]),
+    )
+    return RetrieverQueryEngine(
+        retriever=index.as_retriever(similarity_top_k=2),
+        response_synthesizer=synthesizer,
+        callback_manager=CallbackManager([]),
+    )
+
+
+def run(target: Target) -> int:
+    """Ask all questions; every call reaches `target`. Returns how often the capture failed."""
+    engine = build_engine()
+    with RagEvalHandler(target) as handler:
+        for exchange in LLAMA_INDEX_EXCHANGES:
+            engine.query(exchange.question)
+    return handler.failed

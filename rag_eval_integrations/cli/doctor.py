@@ -1,0 +1,80 @@
+"""`rag-eval doctor`: what is installed, what works, and what the judge is."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from rag_eval_integrations.cli.terminal import safe, stdout
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges import JUDGES
+from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.report.tables import plain_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_BASE = ("pydantic", "nltk", "openai", "typer", "rich")
+_HOSTS = {"langchain-core": "langchain", "llama-index-core": "llama-index"}
+
+_CALL = RagCall(
+    question="When does the ferry leave?",
+    documents=("The ferry leaves at nine. It carries forty passengers.",),
+    response="The ferry leaves at nine.",
+)
+
+
+def doctor(judge: str | None) -> int:
+    """Print the findings; 1 when something that should work does not, else 0.
+
+    Raises:
+        ConfigurationError: for a judge that does not exist.
+    """
+    evaluator = RagEvaluator(judge or "embedded")
+    evaluation = evaluator.evaluate_sync(_CALL)
+    console = stdout()
+    console.print(_packages())
+    for line in _judge_lines(evaluator):
+        console.print(safe(line), soft_wrap=True)
+    if evaluation.error is not None:
+        console.print(safe(f"judge {evaluator.judge.name}: FAILED: {evaluation.error.message}"))
+        return 1
+    values = ", ".join(
+        f"{name} {score.status if score.value is None else format(score.value, '.2f')}"
+        for name, score in evaluation.scores.items()
+    )
+    console.print(safe(f"judge {evaluator.judge.name}: works ({values})"), soft_wrap=True)
+    return 0
+
+
+def _packages() -> Table:
+    table = plain_table("Installed", "package", "version")
+    table.add_row("rag-eval-integrations", _installed("rag-eval-integrations"))
+    table.add_row("python", f"{platform.python_version()} ({sys.platform})")
+    for name in _BASE:
+        table.add_row(name, _installed(name))
+    for name, extra in _HOSTS.items():
+        found = _installed(name)
+        missing = f"missing: pip install 'rag-eval-integrations[{extra}]'"
+        table.add_row(name, found if found != "missing" else missing)
+    return table
+
+
+def _installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _judge_lines(evaluator: RagEvaluator) -> Iterator[str]:
+    judge = evaluator.judge
+    yield f"judges: {', '.join(JUDGES)}; default embedded (no key, no network)"
+    yield f"judge {judge.name}: version {getattr(judge, 'version', 'not stated')}"
+    card = getattr(judge, "card", None)
+    if isinstance(card, str):
+        yield card
+    yield f"splitter: {evaluator.splitter.name}"

@@ -1,0 +1,157 @@
+"""`rag-eval run`: calls in, evaluations out, resumable."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rag_eval_integrations import _loop
+from rag_eval_integrations.cli.options import Threshold, metrics_from, thresholds_from
+from rag_eval_integrations.cli.progress import Progress
+from rag_eval_integrations.cli.summary import print_summary
+from rag_eval_integrations.cli.terminal import complain, stdout
+from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.report.summary import Summary
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of `rag-eval run`."""
+
+    calls: Path
+    out: Path
+    judge: str = "embedded"
+    metrics: str = "trace"
+    formulas: str = "seed"
+    relevance_baseline: int | None = None
+    max_concurrency: int = 8
+    resume: bool = False
+    limit: int | None = None
+    skip_invalid: bool = False
+    dry_run: bool = False
+    fail_under: list[str] = field(default_factory=list)
+
+
+def run(settings: Settings) -> int:
+    """Evaluate every call of a file and return the exit code.
+
+    Raises:
+        ConfigurationError: for options that cannot work, before the first row.
+        OSError: when a file cannot be read or written.
+    """
+    evaluator = RagEvaluator(
+        settings.judge,
+        metrics_from(settings.metrics, settings.formulas, settings.relevance_baseline),
+    )
+    thresholds = thresholds_from(settings.fail_under, evaluator.names)
+    if settings.out.exists() and settings.out.samefile(settings.calls):
+        raise ConfigurationError("out", str(settings.out), "is the input")
+    rows = _Rows(settings)
+    if settings.dry_run:
+        return _dry_run(rows, evaluator)
+    summary = Summary()
+    # What is imported by now stays; not looking through it again, and more rarely through the
+    # rest, saves a seventh of the time a row takes. This process does nothing else.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 50, 100)
+    started = time.perf_counter()
+    with EvaluationFile(settings.out, evaluator.fingerprint, resume=settings.resume) as file:
+        _loop.run(_evaluate(rows, evaluator, file, summary))
+        file.finish()
+    console = stdout()
+    print_summary(console, summary, time.perf_counter() - started, rows.taken_over)
+    console.print(f"{summary.calls} evaluations in {settings.out}", soft_wrap=True)
+    return max(rows.exit_code(), _check(thresholds, summary))
+
+
+async def _evaluate(
+    rows: _Rows, evaluator: RagEvaluator, file: EvaluationFile, summary: Summary
+) -> None:
+    # All on the loop's thread: the file's index is shared by reading (taking over) and writing.
+    numbers: dict[int, int] = {}
+    counter = itertools.count()
+
+    def calls() -> Iterator[RagCall]:
+        for number, call in enumerate(rows.valid()):
+            recorded = file.take(number, call)
+            if recorded is None:
+                numbers[next(counter)] = number
+                yield call
+            else:
+                rows.taken_over += 1
+                summary.add(recorded)
+
+    stream = evaluate_calls(
+        calls(), evaluator, max_concurrency=rows.settings.max_concurrency, ordered=False
+    )
+    with Progress(rows.settings.calls, rows.settings.limit) as progress:
+        async for index, evaluation in stream.numbered():
+            file.add(numbers.pop(index), evaluation)
+            summary.add(evaluation)
+            progress.advance(summary.calls + rows.invalid)
+
+
+class _Rows:
+    """The lines of the input: valid calls out, bad lines reported and counted."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.invalid = 0
+        self.taken_over = 0
+        # Opened before anything is written, so that a wrong name leaves nothing behind.
+        settings.calls.open("rb").close()
+
+    def valid(self) -> Iterator[RagCall]:
+        lines: Iterator[Line[RagCall]] = read_calls(self.settings.calls)
+        for line in itertools.islice(lines, self.settings.limit):
+            if line.value is None:
+                self.invalid += 1
+                complain(f"{self.settings.calls}: {line.error}")
+            else:
+                yield line.value
+
+    def exit_code(self) -> int:
+        if not self.invalid:
+            return 0
+        complain(f"{self.settings.calls}: {self.invalid} invalid line(s), left out of the output")
+        return 0 if self.settings.skip_invalid else 2
+
+
+def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
+    calls = characters = 0
+    for call in rows.valid():
+        calls += 1
+        characters += len(call.question) + len(call.response or "")
+        characters += sum(len(document.text) for document in call.documents)
+    stdout().print(
+        f"{calls} calls, {characters:,} characters; judge {evaluator.judge.name}: "
+        f"no requests, no cost. Nothing was written.",
+        soft_wrap=True,
+    )
+    return rows.exit_code()
+
+
+def _check(thresholds: list[Threshold], summary: Summary) -> int:
+    code = 0
+    for threshold in thresholds:
+        score = summary.mean(threshold.name)
+        mean = None if score is None else score.mean
+        if mean is None:
+            print(f"FAILED {threshold.name}: none is scored", file=sys.stderr)  # noqa: T201
+        elif mean < threshold.value:
+            print(  # noqa: T201
+                f"FAILED {threshold.name}: mean {mean:.4f} < {threshold.value:g}", file=sys.stderr
+            )
+        else:
+            continue
+        code = 1
+    return code

@@ -1,0 +1,57 @@
+"""`rag-eval score`: TRACe from recorded labels, no judge."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from rag_eval_integrations.cli.options import metrics_from
+from rag_eval_integrations.cli.summary import print_summary
+from rag_eval_integrations.cli.terminal import complain, stdout
+from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import to_line
+from rag_eval_integrations.report.summary import Summary
+from rag_eval_integrations.sentences import Punkt
+
+
+def score(
+    labelled: Path,
+    out: Path,
+    *,
+    formulas: str,
+    relevance_baseline: int | None,
+    raw_keys: bool,
+    skip_invalid: bool,
+) -> int:
+    """Score every labelled row of a file and return the exit code.
+
+    Raises:
+        ConfigurationError: for options that cannot work, before the first row.
+        OSError: when a file cannot be read or written.
+    """
+    metrics = metrics_from("trace", formulas, relevance_baseline)
+    if out.exists() and out.samefile(labelled):
+        raise ConfigurationError("out", str(out), "is the input")
+    splitter = Punkt()
+    summary = Summary()
+    invalid = 0
+    started = time.perf_counter()
+    lines = read_lines(labelled, lambda content: labelled_from(content, splitter))
+    unfinished = out.with_name(out.name + ".unfinished")
+    with unfinished.open("w", encoding="ascii") as target:
+        for line in lines:
+            if line.value is None:
+                invalid += 1
+                complain(f"{labelled}: {line.error}")
+                continue
+            evaluation = score_labelled(line.value, metrics, raw_keys=raw_keys)
+            summary.add(evaluation)
+            target.write(to_line(evaluation) + "\n")
+    unfinished.replace(out)
+    console = stdout()
+    print_summary(console, summary, time.perf_counter() - started)
+    console.print(f"{summary.calls} evaluations in {out}", soft_wrap=True)
+    if invalid:
+        complain(f"{labelled}: {invalid} invalid line(s), left out of the output")
+    return 2 if invalid and not skip_invalid else 0

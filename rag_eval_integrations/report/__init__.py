@@ -1,0 +1,5 @@
+"""What a person reads: evaluations as tables on a console."""
+
+from rag_eval_integrations.report.console import calls_table, plain, unsupported_sentences
+
+__all__ = ["calls_table", "plain", "unsupported_sentences"]

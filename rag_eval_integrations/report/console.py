@@ -1,0 +1,121 @@
+"""Evaluations for a terminal, one call a row. Pure: builds rich renderables, prints nothing.
+
+Questions, documents and answers are other people's text. All of it goes through `plain` into
+`Text` objects, so it can neither be read as markup nor steer the terminal.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rag_eval_integrations.records import Evaluation, Score
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+_HEADINGS = {
+    "context_relevance": "relev.",
+    "context_utilization": "utiliz.",
+    "completeness": "compl.",
+    "adherence": "adher.",
+}
+_LEFT_OUT = {"supported_fraction", "trace_average"}  # they follow from what is shown
+
+
+def plain(text: str, width: int | None = None) -> str:
+    r"""Show text on one line: white space as single spaces, what a terminal obeys as `\xNN`.
+
+    Control characters, format characters (such as those that turn the direction of writing) and
+    lone surrogates are escaped; more than `width` characters are cut, with an ellipsis.
+    """
+    line = " ".join(text.split())
+    if width is not None and len(line) > width:
+        line = line[: max(width - 1, 0)].rstrip() + "…"
+    return "".join(map(_shown, line))
+
+
+def _shown(character: str) -> str:
+    if unicodedata.category(character) not in {"Cc", "Cf", "Cs"}:
+        return character
+    return character.encode("unicode_escape").decode()
+
+
+def calls_table(evaluations: Iterable[Evaluation]) -> Table:
+    """Build a table: question, host, every score, keys of unsupported response sentences.
+
+    A score without a value shows why (`no_context`, `error` …), never a number.
+    """
+    from rich.table import Table  # noqa: PLC0415 -- costs 0.1 s, for who prints only
+    from rich.text import Text  # noqa: PLC0415 -- the same
+
+    rows = list(evaluations)
+    names = list(
+        dict.fromkeys(name for row in rows for name in row.scores if name not in _LEFT_OUT)
+    )
+    table = Table(show_lines=False, pad_edge=False)
+    table.add_column("question", ratio=1, min_width=16)
+    table.add_column("host", no_wrap=True)
+    for name in names:
+        table.add_column(Text(plain(_HEADINGS.get(name, name))), justify="right")
+    table.add_column("unsupported", no_wrap=True)
+    for row in rows:
+        table.add_row(
+            Text(plain(row.question, 120)),
+            Text(plain(row.capture.framework if row.capture else "–")),
+            *(Text(_cell(row.scores.get(name))) for name in names),
+            Text(_keys([key for key, *_ in _unsupported(row)])),
+        )
+    return table
+
+
+def unsupported_sentences(evaluation: Evaluation) -> Text:
+    """List the response sentences that the documents do not fully support; empty when none is.
+
+    One line each: key, how far it is supported, the sentence, and below it the judge's reason.
+    """
+    from rich.text import Text  # noqa: PLC0415 -- costs 0.1 s, for who prints only
+
+    lines = Text()
+    for key, support, sentence, explanation in _unsupported(evaluation):
+        if lines:
+            lines.append("\n")
+        lines.append(f"  {plain(key)} ", style="bold red")
+        lines.append(f"{support}: ")
+        lines.append(f"“{plain(sentence, 300)}”")
+        if explanation:
+            lines.append(f"\n     {plain(explanation, 300)}", style="dim")
+    return lines
+
+
+_IN_WORDS = {"none": "not supported", "partial": "partly supported"}
+
+
+def _unsupported(evaluation: Evaluation) -> list[tuple[str, str, str, str]]:
+    labels = evaluation.labels
+    if labels is None:
+        return []
+    found = []
+    for sentence in evaluation.sentences.response:
+        words = _IN_WORDS.get(labels.support(sentence.key))
+        if words is not None:
+            entry = labels.entry(sentence.key)
+            found.append((sentence.key, words, sentence.text, entry.explanation if entry else ""))
+    return found
+
+
+def _cell(score: Score | None) -> str:
+    if score is None:
+        return "–"
+    if score.value is None:
+        return score.unscored or score.status
+    return f"{score.value:.2f}"
+
+
+def _keys(keys: Sequence[str], shown: int = 4) -> str:
+    if not keys:
+        return "–"
+    rest = len(keys) - shown
+    return plain(" ".join(keys[:shown])) + (f" +{rest}" if rest > 0 else "")

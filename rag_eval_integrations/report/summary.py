@@ -1,0 +1,111 @@
+"""Sums up many evaluations in flat memory: means with their counts, reasons, diagnoses, usage."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rag_eval_integrations.metrics import Diagnosis, diagnose
+from rag_eval_integrations.records import By, Evaluation, Score, Usage
+from rag_eval_integrations.report.tables import plain_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass
+class ScoreSummary:
+    """What is known of one score over many calls."""
+
+    scored: int = 0
+    total: int = 0
+    sum: float = 0.0
+    unscored: Counter[str] = field(default_factory=Counter)
+    """Reason code → calls; `error` counts calls that failed."""
+
+    @property
+    def mean(self) -> float | None:
+        """Mean over the scored calls; None when none is scored."""
+        return self.sum / self.scored if self.scored else None
+
+    def add(self, score: Score) -> None:
+        """Count one score."""
+        self.total += 1
+        if score.value is not None:
+            self.scored += 1
+            self.sum += score.value
+        else:
+            self.unscored[score.unscored or score.status] += 1
+
+
+@dataclass
+class Summary:
+    """Running totals over evaluations.
+
+    Scores made by different judges, prompts or formulas are kept apart: a mean over both would
+    mean neither.
+    """
+
+    calls: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    """`stage: type` → calls that failed."""
+    makers: dict[By, dict[str, ScoreSummary]] = field(default_factory=dict)
+    diagnoses: Counter[str] = field(default_factory=Counter)
+    warnings: Counter[str] = field(default_factory=Counter)
+    flags: Counter[str] = field(default_factory=Counter)
+    usage: Usage = field(default_factory=Usage)
+    _texts: dict[str, Diagnosis] = field(default_factory=dict)
+
+    def add(self, evaluation: Evaluation) -> None:
+        """Count one evaluation."""
+        self.calls += 1
+        if evaluation.error is not None:
+            self.errors[f"{evaluation.error.stage}: {evaluation.error.type}"] += 1
+        for name, score in evaluation.scores.items():
+            summaries = self.makers.setdefault(_maker(score.by), defaultdict(ScoreSummary))
+            summaries[name].add(score)
+        for diagnosis in diagnose(evaluation.scores):
+            self.diagnoses[diagnosis.pattern] += 1
+            self._texts[diagnosis.pattern] = diagnosis
+        self.flags.update(evaluation.flags)
+        self.warnings.update({w for s in evaluation.scores.values() for w in s.warnings})
+        self.usage += evaluation.usage
+
+    def mean(self, name: str) -> ScoreSummary | None:
+        """Look up one score's totals; None when it was never given.
+
+        Raises:
+            ValueError: when it was made in different ways.
+        """
+        found = [summaries[name] for summaries in self.makers.values() if name in summaries]
+        if len(found) > 1:
+            raise ValueError(f"{name} was made by {len(found)} different judges or formulas")
+        return found[0] if found else None
+
+    def advice(self) -> list[tuple[Diagnosis, int]]:
+        """Patterns found, each with its number of calls, the most frequent first."""
+        return [(self._texts[pattern], count) for pattern, count in self.diagnoses.most_common()]
+
+
+def _maker(by: By) -> By:
+    # How a text was split and in how many pieces it was labelled does not change what a score is.
+    return by.model_copy(update={"splitter": None, "windows": None})
+
+
+def summary_tables(summary: Summary) -> list[Table]:
+    """Render the totals: one table for each way in which scores were made."""
+    tables = []
+    for by, summaries in summary.makers.items():
+        made = [by.judge or "", by.model or "", f"v{by.judge_version}" if by.judge_version else ""]
+        title = " ".join(part for part in made if part)
+        formulas = f", {by.formulas} formulas" if by.formulas else ""
+        table = plain_table(
+            f"Scores by {title}{formulas}", "score", "mean>", "scored>", "unscored because"
+        )
+        for name, score in summaries.items():
+            why = ", ".join(f"{code} {count}" for code, count in score.unscored.most_common())
+            mean = "–" if score.mean is None else f"{score.mean:.3f}"
+            table.add_row(name, mean, f"{score.scored}/{score.total}", why)
+        tables.append(table)
+    return tables

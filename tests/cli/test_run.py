@@ -1,0 +1,315 @@
+"""`rag-eval run`: every row gets a score or a reason, bad input is named, runs are resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_eval_integrations.metrics import TRACE_SCORES
+from rag_eval_integrations.records import Evaluation, from_line
+
+Command = Callable[..., Any]
+
+CALL: dict[str, Any] = {
+    "id": "1",
+    "question": "When does the ferry to the island leave?",
+    "documents": [
+        "The ferry to the island leaves at nine. Tickets are sold on board.",
+        "Bicycles may be taken along for a small fee.",
+    ],
+    "response": "The ferry to the island leaves at nine.",
+}
+
+
+def write(path: Path, *rows: object) -> Path:
+    lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    return path
+
+
+def read(path: Path) -> list[Evaluation]:
+    return [from_line(Evaluation, line) for line in path.read_bytes().splitlines()]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "evals.jsonl"
+
+
+def test_a_call_is_scored(rag_eval: Command, tmp_path: Path, out: Path) -> None:
+    """All TRACe scores, the fields of the file format, the summary, the loud note."""
+    done = rag_eval("run", write(tmp_path / "calls.jsonl", CALL), "-o", out)
+
+    assert done.code == 0
+    row = json.loads(out.read_text())
+    assert row["schema"] == 1
+    assert {"id", "question", "response", "metadata", "capture", "scores", "labels", "sentences",
+            "judge", "usage", "flags", "error"} <= set(row)  # fmt: skip
+    assert tuple(row["scores"]) == TRACE_SCORES
+    assert {score["status"] for score in row["scores"].values()} == {"scored"}
+    assert row["judge"]["name"] == "embedded"
+    assert row["sentences"]["documents"][0] == [
+        "0a",
+        "The ferry to the island leaves at nine.",
+        0,
+        39,
+    ]
+    assert "lexical_estimate" in row["flags"]
+    assert "lexical estimate" in done.out.lower()
+    assert "1/1" in done.out
+    assert done.err == ""
+
+
+HOSTILE: list[tuple[str, dict[str, Any], str | None]] = [
+    ("no documents", {"documents": []}, "no_context"),
+    ("empty documents", {"documents": ["", "  "]}, "no_context"),
+    ("empty response", {"response": ""}, "empty_response"),
+    ("no response", {"response": None}, "empty_response"),
+    ("no question", {"question": " "}, "no_question"),
+    ("a refusal", {"response": "I am sorry, but the documents do not say when it leaves."}, None),
+    ("lone surrogates", {"response": "It leaves \ud800 at nine.", "documents": ["At \udfff nine it leaves."]}, None),
+    ("NUL bytes", {"response": "It leaves\u0000 at nine.", "question": "When\u0000?"}, None),
+    ("right to left", {"documents": ["\u202eThe ferry leaves at nine.\u202c"], "response": "\u202eAt nine it leaves.\u202c"}, None),
+    ("another language", {"question": "Wann fährt die Fähre zur Insel ab?", "documents": ["Die Fähre zur Insel fährt um neun Uhr ab und kommt gegen zehn an."], "response": "Sie fährt um neun Uhr morgens ab."}, "judge_incapable"),
+    ("markup", {"response": "[red]The ferry[/red] leaves at \u001b[31mnine.", "id": "[bold]\u001b]0;x\u0007"}, None),
+    ("2,000 sentences", {"documents": ["The ferry leaves at nine. " * 2000], "response": "It leaves at nine. " * 50}, None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "code"), [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])  # fmt: skip
+def test_odd_input_gets_a_score_or_a_reason(
+    rag_eval: Command, tmp_path: Path, out: Path, change: dict[str, Any], code: str | None
+) -> None:
+    """Nothing is lost, nothing is NaN, nothing is zero for want of a judgement."""
+    calls = write(tmp_path / "calls.jsonl", CALL, {**CALL, "id": "odd", **change}, CALL)
+
+    done = rag_eval("run", calls, "-o", out)
+
+    assert done.code == 0
+    first, odd, last = read(out)
+    assert first.scores == last.scores
+    assert odd.error is None
+    assert odd.response == change.get("response", CALL["response"])
+    for score in odd.scores.values():
+        assert score.unscored == code
+        assert (score.value is None) == (code is not None)
+    assert "\x1b" not in done.out
+
+
+def test_a_two_megabyte_document(rag_eval: Command, tmp_path: Path, out: Path) -> None:
+    """It is split, judged and scored like any other."""
+    text = "".join(f"Line {n} of the log says that pump {n % 97} ran. " for n in range(45_000))
+    assert len(text) > 2_000_000
+    calls = write(tmp_path / "calls.jsonl", {**CALL, "documents": [*CALL["documents"], text]})
+
+    assert rag_eval("run", calls, "-o", out).code == 0
+
+    (evaluation,) = read(out)
+    assert len(evaluation.sentences.documents) > 40_000
+    assert evaluation.scores["adherence"].status == "scored"
+
+
+BAD: list[tuple[bytes | dict[str, Any], str]] = [
+    (b"{not json", "not JSON: Expecting property name enclosed in double quotes at column 2"),
+    (b"\xff\xfe", "not UTF-8 at byte 0"),
+    (b"[1, 2]", "not a JSON object, but [1, 2]"),
+    ({"documents": [], "response": "r"}, "field `question`: is missing"),
+    ({**CALL, "documents": "text"}, "field `documents`: should be a list of documents, not 'text'"),
+    ({**CALL, "documents": [{"txt": "x"}]}, "field `documents[0].text`: is missing"),
+    ({**CALL, "response": 5}, "field `response`: Input should be a valid string, not 5"),
+    (b'{"question": "q", "documents": [], "response": "r", "metadata": {"x": NaN}}', "not JSON: NaN is no number"),
+    ({**CALL, "schema": 9}, "field `schema`: this version reads schema 1, not 9"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("bad", "message"), BAD)
+def test_a_bad_line_is_named_and_loses_no_other(
+    rag_eval: Command, tmp_path: Path, out: Path, bad: bytes | dict[str, Any], message: str
+) -> None:
+    """File, line, field and why on stderr; the other rows are written; exit 2."""
+    calls = write(tmp_path / "calls.jsonl", CALL, bad, {**CALL, "id": "3"})
+
+    done = rag_eval("run", calls, "-o", out)
+
+    assert done.code == 2
+    assert f"{calls}: line 2: {message}" in done.err
+    assert "1 invalid line(s)" in done.err
+    assert [evaluation.id for evaluation in read(out)] == ["1", "3"]
+
+
+def test_skip_invalid_still_reports_but_exits_zero(
+    rag_eval: Command, tmp_path: Path, out: Path
+) -> None:
+    """Never silently skipped."""
+    calls = write(tmp_path / "calls.jsonl", CALL, b"nope")
+
+    done = rag_eval("run", calls, "-o", out, "--skip-invalid")
+
+    assert done.code == 0
+    assert "line 2: not JSON" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--judge", "gpt"], "`judge` = 'gpt': no such judge; use embedded"),
+        (["--metrics", "magic"], "`metrics` = 'magic': no such metric; use trace"),
+        (["--formulas", "paper"], "`formulas` = 'paper': use one of seed, ragbench"),
+        (["--relevance-baseline", "0"], "`relevance_baseline` = 0: use a number from 1"),
+        (["--formulas", "ragbench", "--relevance-baseline", "20"], "`relevance_baseline` = 20"),
+        (["--fail-under", "adherence"], "`fail-under` = 'adherence': write NAME=VALUE"),
+        (["--fail-under", "truth=0.5"], "no score 'truth'; there are context_relevance"),
+        (["--fail-under", "adherence=high"], "should be a number from 0 to 1"),
+        (["--fail-under", "adherence=1.5"], "should be a number from 0 to 1"),
+        (["--fail-under", "adherence=nan"], "should be a number from 0 to 1"),
+        (["--max-concurrency", "0"], "--max-concurrency"),
+        (["--nonsense"], "--nonsense"),
+    ],
+)
+def test_wrong_options_exit_2_before_the_first_row(
+    rag_eval: Command, tmp_path: Path, out: Path, words: list[str], message: str
+) -> None:
+    """And leave nothing behind."""
+    calls = write(tmp_path / "calls.jsonl", CALL)
+
+    done = rag_eval("run", calls, "-o", out, *words)
+
+    assert done.code == 2
+    assert message in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["calls.jsonl"]
+
+
+def test_a_file_that_is_not_there(rag_eval: Command, tmp_path: Path, out: Path) -> None:
+    """Exit 2, named, nothing written."""
+    done = rag_eval("run", tmp_path / "none.jsonl", "-o", out)
+
+    assert done.code == 2
+    assert "none.jsonl" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_input_is_not_overwritten(rag_eval: Command, tmp_path: Path) -> None:
+    """Writing onto the calls is a mistake."""
+    calls = write(tmp_path / "calls.jsonl", CALL)
+
+    done = rag_eval("run", calls, "-o", calls)
+
+    assert done.code == 2
+    assert "is the input" in done.err
+    assert json.loads(calls.read_text()) == CALL
+
+
+def test_fail_under(rag_eval: Command, tmp_path: Path, out: Path) -> None:
+    """Exit 1 below the threshold, 0 at or above it, 1 when nothing is scored; 2 beats 1."""
+    calls = write(tmp_path / "calls.jsonl", CALL)
+    empty = write(tmp_path / "empty.jsonl", {**CALL, "response": ""})
+    bad = write(tmp_path / "bad.jsonl", CALL, b"nope")
+
+    assert rag_eval("run", calls, "-o", out, "--fail-under", "adherence=1.0").code == 0
+    low = rag_eval("run", calls, "-o", out, "--fail-under", "context_relevance=1")
+    none = rag_eval("run", empty, "-o", out, "--fail-under", "adherence=0")
+    both = rag_eval("run", bad, "-o", out, "--fail-under", "context_relevance=1")
+
+    assert low.code == 1
+    assert "FAILED context_relevance: mean" in low.err
+    assert none.code == 1
+    assert "FAILED adherence: none is scored" in none.err
+    assert both.code == 2
+
+
+def test_a_dry_run_writes_nothing(rag_eval: Command, tmp_path: Path, out: Path) -> None:
+    """It checks every line and counts."""
+    calls = write(tmp_path / "calls.jsonl", CALL, b"nope")
+
+    done = rag_eval("run", calls, "-o", out, "--dry-run")
+
+    assert done.code == 2
+    assert "1 calls" in done.out
+    assert [path.name for path in tmp_path.iterdir()] == ["calls.jsonl"]
+
+
+def test_limit(rag_eval: Command, tmp_path: Path, out: Path) -> None:
+    """Only the first lines."""
+    calls = write(tmp_path / "calls.jsonl", CALL, {**CALL, "id": "2"}, b"nope")
+
+    assert rag_eval("run", calls, "-o", out, "--limit", 2).code == 0
+    assert [evaluation.id for evaluation in read(out)] == ["1", "2"]
+
+
+def test_formulas_and_baseline_are_stamped(rag_eval: Command, tmp_path: Path, out: Path) -> None:
+    """Every score says by which formulas it was made."""
+    calls = write(tmp_path / "calls.jsonl", CALL)
+
+    rag_eval("run", calls, "-o", out, "--relevance-baseline", 20)
+    (seed,) = read(out)
+    rag_eval("run", calls, "-o", out, "--formulas", "ragbench")
+    (ragbench,) = read(out)
+
+    assert seed.scores["context_relevance"].by.relevance_baseline == 20
+    assert ragbench.scores["context_relevance"].by.formulas == "ragbench"
+
+
+def test_resume_takes_over_what_is_there(rag_eval: Command, tmp_path: Path, out: Path) -> None:
+    """A second run of a grown file makes only the new rows; other formulas are made again."""
+    calls = write(tmp_path / "calls.jsonl", CALL)
+    rag_eval("run", calls, "-o", out)
+    write(calls, CALL, {**CALL, "id": "2"})
+
+    grown = rag_eval("run", calls, "-o", out, "--resume")
+    other = rag_eval("run", calls, "-o", out, "--resume", "--formulas", "ragbench")
+
+    assert "1 taken over from an earlier run" in grown.out
+    assert "taken over" not in other.out
+    assert [evaluation.id for evaluation in read(out)] == ["1", "2"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_a_killed_run_is_resumed(rag_eval: Command, tmp_path: Path, out: Path) -> None:
+    """Kill -9 in the middle: finished rows stay, the rest is made, the file is whole and ordered."""
+    rows = [{**CALL, "id": str(n), "question": f"{CALL['question']} ({n})"} for n in range(3000)]
+    calls = write(tmp_path / "calls.jsonl", *rows)
+    partial = tmp_path / "evals.jsonl.partial"
+    code = "from rag_eval_integrations.cli import main; main()"
+    running = subprocess.Popen([sys.executable, "-c", code, "run", calls, "-o", out])
+    deadline = time.monotonic() + 60
+    while (not partial.exists() or partial.stat().st_size < 50_000) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait(30)
+    finished = partial.read_bytes().count(b"\n")
+    assert 0 < finished < len(rows)
+
+    refused = rag_eval("run", calls, "-o", out)
+    done = rag_eval("run", calls, "-o", out, "--resume")
+
+    assert refused.code == 2
+    assert "--resume" in refused.err
+    assert done.code == 0
+    assert f"{finished} taken over from an earlier run" in done.out
+    assert [evaluation.id for evaluation in read(out)] == [row["id"] for row in rows]
+    assert not partial.exists()
+
+
+def test_every_ragbench_file_gives_a_score_or_a_reason(
+    rag_eval: Command, ragbench: list[Path], out: Path
+) -> None:
+    """The first rows of each development file, as published."""
+    for path in ragbench:
+        done = rag_eval("run", path, "-o", out, "--limit", 25)
+
+        assert done.code == 0
+        evaluations = read(out)
+        assert len(evaluations) == 25
+        for evaluation in evaluations:
+            assert evaluation.error is None
+            assert {score.status for score in evaluation.scores.values()} == {"scored"}
+            assert evaluation.scores["adherence"].by.splitter == "recorded"

@@ -1,0 +1,205 @@
+"""`rag-eval score`, `agreement` and `doctor`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_eval_integrations.records import Evaluation, from_line
+
+Command = Callable[..., Any]
+
+ROW: dict[str, Any] = {
+    "id": "1",
+    "question": "What is it?",
+    "documents": ["Alpha is one. Beta is two.", "Gamma is three."],
+    "response": "Alpha is one. Delta is four.",
+    "labels": {
+        "all_relevant_sentence_keys": ["0a", "0b."],
+        "all_utilized_sentence_keys": ["0a"],
+        "sentence_support_information": [
+            {"response_sentence_key": "a", "supporting_sentence_keys": ["0a"], "fully_supported": True},
+            {"response_sentence_key": "b", "supporting_sentence_keys": [], "fully_supported": False},
+        ],
+    },
+}  # fmt: skip
+
+
+def write(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def read(path: Path) -> list[Evaluation]:
+    return [from_line(Evaluation, line) for line in path.read_bytes().splitlines()]
+
+
+def test_recorded_labels_are_scored(rag_eval: Command, tmp_path: Path) -> None:
+    """No judge is asked; the summary names the diagnosis."""
+    out = tmp_path / "evals.jsonl"
+
+    done = rag_eval("score", write(tmp_path / "labelled.jsonl", ROW), "-o", out)
+
+    assert done.code == 0
+    (evaluation,) = read(out)
+    assert evaluation.scores["context_relevance"].value == pytest.approx(2 / 3)
+    assert evaluation.scores["adherence"].value == 0.0
+    assert evaluation.judge.name == "recorded"
+    assert "hallucination (1 of 1 calls)" in done.out
+
+
+def test_an_evals_file_is_scored_with_other_formulas(rag_eval: Command, tmp_path: Path) -> None:
+    """What `score` or `run` wrote is read again."""
+    out, again = tmp_path / "evals.jsonl", tmp_path / "again.jsonl"
+    rag_eval("score", write(tmp_path / "labelled.jsonl", ROW), "-o", out)
+
+    done = rag_eval("score", out, "-o", again, "--formulas", "ragbench")
+
+    assert done.code == 0
+    assert read(again)[0].scores["context_utilization"].value == pytest.approx(1 / 3)
+    assert read(again)[0].row_key == read(out)[0].row_key
+
+
+def test_raw_keys_reproduce_the_published_columns(
+    rag_eval: Command, ragbench: list[Path], tmp_path: Path
+) -> None:
+    """All rows of one published file, to 1e-9, through the command."""
+    source = next(path for path in ragbench if path.name.startswith("emanual_test"))
+    out = tmp_path / "evals.jsonl"
+
+    done = rag_eval("score", source, "-o", out, "--formulas", "ragbench", "--raw-keys")
+
+    assert done.code == 0
+    published = [json.loads(line) for line in gzip.decompress(source.read_bytes()).splitlines()]
+    for row, evaluation in zip(published, read(out), strict=True):
+        for name, column in (
+            ("context_relevance", "relevance_score"),
+            ("context_utilization", "utilization_score"),
+            ("completeness", "completeness_score"),
+            ("adherence", "adherence_score"),
+        ):
+            assert evaluation.scores[name].value == pytest.approx(float(row[column]), abs=1e-9)
+
+
+def test_rows_without_labels_are_named(rag_eval: Command, tmp_path: Path) -> None:
+    """Exit 2, unless bad lines are to be skipped; the input is never the output."""
+    plain = {key: value for key, value in ROW.items() if key != "labels"}
+    labelled = write(tmp_path / "labelled.jsonl", ROW, plain)
+    out = tmp_path / "evals.jsonl"
+
+    done = rag_eval("score", labelled, "-o", out)
+
+    assert done.code == 2
+    assert f"{labelled}: line 2: field `labels`: is missing: the row has no recorded" in done.err
+    assert len(read(out)) == 1
+    assert rag_eval("score", labelled, "-o", out, "--skip-invalid").code == 0
+    assert rag_eval("score", labelled, "-o", labelled).code == 2
+
+
+@pytest.fixture
+def judged(rag_eval: Command, ragbench: list[Path], tmp_path: Path) -> tuple[Path, Path]:
+    """Forty published rows, and what the embedded judge says of them."""
+    source = next(path for path in ragbench if path.name.startswith("delucionqa_test"))
+    gold, evals = tmp_path / "gold.jsonl", tmp_path / "evals.jsonl"
+    gold.write_bytes(b"\n".join(gzip.decompress(source.read_bytes()).splitlines()[:40]))
+    assert rag_eval("run", gold, "-o", evals, "--formulas", "ragbench").code == 0
+    return evals, gold
+
+
+def test_agreement_as_json(rag_eval: Command, judged: tuple[Path, Path]) -> None:
+    """The shape that the format promises, on real rows."""
+    done = rag_eval("agreement", *judged, "--json")
+
+    found = json.loads(done.out)
+    assert done.code == 0
+    assert (found["n"], found["unmatched"]) == (40, 0)
+    assert set(found["scores"]["adherence"]) >= {"n", "rmse", "auroc", "kappa", "ci95"}
+    assert set(found["scores"]["context_relevance"]) >= {
+        "n",
+        "rmse",
+        "pearson",
+        "spearman",
+        "kendall",
+    }
+    low, high = found["scores"]["context_relevance"]["ci95"]["rmse"]
+    assert low <= found["scores"]["context_relevance"]["rmse"] <= high
+    assert set(found["keys"]) >= {"relevant", "utilized", "supporting"}
+    assert list(found["by_dataset"]) == ["delucionqa"]
+
+
+def test_agreement_as_a_table_with_baselines(rag_eval: Command, judged: tuple[Path, Path]) -> None:
+    """Per data set, the published columns beside, and how to read it."""
+    done = rag_eval("agreement", *judged, "--baselines")
+
+    assert done.code == 0
+    assert "delucionqa" in done.out
+    assert "ragas_faithfulness" in done.out
+    assert "compare the mean over data sets" in done.out
+
+
+def test_gold_against_itself_agrees(
+    rag_eval: Command, judged: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Recorded labels against the rows they come from: no error at all."""
+    _, gold = judged
+    recorded = tmp_path / "recorded.jsonl"
+    rag_eval("score", gold, "-o", recorded, "--formulas", "ragbench", "--raw-keys")
+
+    found = json.loads(rag_eval("agreement", recorded, gold, "--json").out)
+
+    assert found["scores"]["context_relevance"]["rmse"] == pytest.approx(0, abs=1e-12)
+    assert found["scores"]["context_utilization"]["rmse"] == pytest.approx(0, abs=1e-12)
+    assert found["scores"]["completeness"]["rmse"] == pytest.approx(0, abs=1e-12)
+    assert found["scores"]["adherence"]["kappa"] in (None, 1.0)
+
+
+def test_agreement_with_a_human_field(rag_eval: Command, tmp_path: Path) -> None:
+    """A number of each gold row, on any scale; the rows need no labels then."""
+    rows = [
+        {**{k: v for k, v in ROW.items() if k != "labels"}, "id": str(n), "question": f"What is {n}?", "expert": n % 5}
+        for n in range(12)
+    ]  # fmt: skip
+    calls = write(tmp_path / "calls.jsonl", *rows)
+    evals = tmp_path / "evals.jsonl"
+    rag_eval("run", calls, "-o", evals)
+
+    done = rag_eval("agreement", evals, calls, "--human", "expert", "--json")
+
+    assert done.code == 0
+    assert "human" in json.loads(done.out)
+
+
+def test_rows_that_do_not_match_are_said(rag_eval: Command, tmp_path: Path) -> None:
+    """Left out and counted; exit 2 when none match."""
+    out = tmp_path / "evals.jsonl"
+    rag_eval("score", write(tmp_path / "a.jsonl", ROW), "-o", out)
+    other = {**ROW, "id": "2", "question": "Something else?"}
+
+    some = rag_eval("agreement", out, write(tmp_path / "b.jsonl", ROW, other), "--json")
+    none = rag_eval("agreement", out, write(tmp_path / "c.jsonl", other), "--json")
+
+    assert some.code == 0
+    assert json.loads(some.out)["unmatched"] == 1
+    assert "1 rows are in one file only" in some.err
+    assert none.code == 2
+
+
+def test_doctor(rag_eval: Command) -> None:
+    """What is installed, the judge tried on a call."""
+    done = rag_eval("doctor")
+
+    assert done.code == 0
+    for word in (
+        "pydantic",
+        "langchain-core",
+        "llama-index-core",
+        "judge embedded: works",
+        "punkt",
+    ):
+        assert word in done.out
+    assert rag_eval("doctor", "--judge", "nobody").code == 2

@@ -1,0 +1,100 @@
+"""Evaluations on a console: unscored is never a number, hostile text never obeyed."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+from rich.console import Console, RenderableType
+
+from rag_eval_integrations.records import (
+    Evaluation,
+    JudgeInfo,
+    Labels,
+    Score,
+    Sentence,
+    Sentences,
+    SentenceSupport,
+)
+from rag_eval_integrations.report import calls_table, plain, unsupported_sentences
+
+
+def shown(renderable: RenderableType) -> str:
+    screen = StringIO()
+    Console(file=screen, width=120, force_terminal=False).print(renderable)
+    return screen.getvalue()
+
+
+def evaluation(sentence: str, *, question: str = "Why?", supported: bool = False) -> Evaluation:
+    return Evaluation(
+        id="x",
+        row_key="0" * 64,
+        question=question,
+        response=sentence,
+        scores={
+            "adherence": Score(name="adherence", status="scored", value=0.0),
+            "completeness": Score(name="completeness", status="unscored", unscored="no_context"),
+            "geval:tone": Score(name="geval:tone", status="error", reason="down"),
+        },
+        labels=Labels(
+            all_relevant_sentence_keys=(),
+            all_utilized_sentence_keys=(),
+            sentence_support_information=(
+                SentenceSupport(
+                    response_sentence_key="a", explanation="no source", fully_supported=supported
+                ),
+            ),
+        ),
+        sentences=Sentences(response=(Sentence("a", sentence),)),
+        judge=JudgeInfo(name="scripted"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("two\n words\t", "two words"),
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("a\u202eb", "a\\u202eb"),
+        ("\ud800", "\\ud800"),
+        ("[bold]x", "[bold]x"),
+    ],
+)
+def test_plain_is_one_line_that_no_terminal_obeys(text: str, expected: str) -> None:
+    """Control, direction and half characters are spelt out; white space is collapsed."""
+    assert plain(text) == expected
+
+
+def test_plain_cuts() -> None:
+    """More than the width is cut, and says so."""
+    assert plain("abcdef", 4) == "abc…"
+    assert plain("abcd", 4) == "abcd"
+
+
+def test_table_shows_values_reasons_and_keys() -> None:
+    """A value as a number, no value as its reason, unsupported sentences by key."""
+    text = shown(calls_table([evaluation("Made up.")]))
+
+    row = text.splitlines()[3]
+    assert "0.00" in row
+    assert "no_context" in row
+    assert "error" in row
+    assert row.rstrip(" │┃").endswith("a")
+
+
+def test_table_takes_markup_as_text() -> None:
+    """A question cannot colour the table or break it."""
+    assert "[red]Why?[/nope]" in shown(calls_table([evaluation("x", question="[red]Why?[/nope]")]))
+
+
+def test_unsupported_sentences_come_with_key_and_reason() -> None:
+    """What is unsupported is quoted, and why."""
+    text = shown(unsupported_sentences(evaluation("Made \x1b[2J [b]up.")))
+
+    assert "a not supported: “Made \\x1b[2J [b]up.”" in text
+    assert "no source" in text
+
+
+def test_supported_sentences_are_not_listed() -> None:
+    """Nothing to say is nothing said."""
+    assert not unsupported_sentences(evaluation("True.", supported=True))

@@ -1,0 +1,48 @@
+"""The README: every Python example runs as it stands, every file it links is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.S)
+
+
+@pytest.mark.parametrize("code", EXAMPLES, ids=["score", "langchain", "llama_index"])
+def test_examples_run(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Offline, without a key, and they print what they promise."""
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+
+    assert capsys.readouterr().out.strip()
+
+
+def test_the_invented_sentence_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first example shows what the library is for."""
+    exec(compile(EXAMPLES[0], "README.md", "exec"), {"__name__": "readme"})
+
+    assert "famous admiral" in capsys.readouterr().out
+
+
+def test_links_lead_somewhere(root: Path) -> None:
+    """Files, and headings of this page."""
+    headings = {
+        re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-")
+        for title in re.findall(r"^#+ (.*)$", README, re.M)
+    }
+    for link in re.findall(r"\]\(([^)]+)\)", README):
+        if link.startswith("#"):
+            assert link[1:] in headings
+        elif not link.startswith("https://"):
+            assert (root / link).exists(), link
+
+
+def test_the_commands_are_the_gates(root: Path) -> None:
+    """CI runs exactly the README's two commands."""
+    gate = (root / ".ci" / "run").read_text()
+
+    for command in ("uv run rag-eval demo", "uv run pytest"):
+        assert command in README
+        assert command in gate
