@@ -17,8 +17,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rag_eval_integrations.dataset import evaluate_calls
     from rag_eval_integrations.evaluator import RagEvaluator
-    from rag_eval_integrations.judges import judge_from
-    from rag_eval_integrations.judges.embedded import EmbeddedJudge
+    from rag_eval_integrations.judges import (
+        CachingJudge,
+        CallableJudge,
+        EmbeddedJudge,
+        OpenAIJudge,
+        judge_from,
+    )
     from rag_eval_integrations.metrics import Trace, diagnose
     from rag_eval_integrations.records import (
         Capture,
@@ -32,11 +37,14 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "CachingJudge",
+    "CallableJudge",
     "Capture",
     "Document",
     "EmbeddedJudge",
     "Evaluation",
     "Labels",
+    "OpenAIJudge",
     "RagCall",
     "RagEvaluator",
     "Score",
@@ -47,11 +55,14 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CachingJudge": "judges",
+    "CallableJudge": "judges",
     "Capture": "records",
     "Document": "records",
-    "EmbeddedJudge": "judges.embedded",
+    "EmbeddedJudge": "judges",
     "Evaluation": "records",
     "Labels": "records",
+    "OpenAIJudge": "judges",
     "RagCall": "records",
     "RagEvaluator": "evaluator",
     "Score": "records",

@@ -6,13 +6,15 @@ Not `asyncio.run` a call (a client reused across loops fails with "Event loop is
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_eval_integrations.errors import ReentryError
+
+if TYPE_CHECKING:
+    import asyncio
 
 T = TypeVar("T")
 
@@ -24,6 +26,8 @@ _thread: threading.Thread | None = None
 def running_loop() -> asyncio.AbstractEventLoop:
     """Return the private loop, started on first use (and again in a forked child)."""
     global _loop, _thread
+    import asyncio  # noqa: PLC0415  # 40 ms that a light import does not pay
+
     with _lock:
         if _loop is None:
             loop = asyncio.new_event_loop()
@@ -42,6 +46,8 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     Raises:
         ReentryError: when called on the private loop itself, which would wait for ever.
     """
+    from asyncio import run_coroutine_threadsafe  # noqa: PLC0415
+
     loop = running_loop()
     if threading.current_thread() is _thread:
         coroutine.close()
@@ -49,7 +55,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
             "a sync function was called from inside an evaluation, on the loop that would have to "
             "serve it; await the async form instead (for example `evaluate` for `evaluate_sync`)"
         )
-    future = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    future = run_coroutine_threadsafe(coroutine, loop)
     try:
         return future.result()
     except BaseException:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Sequence
@@ -11,9 +10,9 @@ from functools import cached_property
 from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import Completer, Labeller, judge_from
+from rag_eval_integrations.judges import Completer, Labeller, judge_from, with_retries
 from rag_eval_integrations.judges.single_flight import SingleFlight
-from rag_eval_integrations.labels import LLMLabeller, reconcile, speaks_to_a_judge
+from rag_eval_integrations.labels import reconcile, speaks_to_a_judge
 from rag_eval_integrations.metrics import Metric, Trace
 from rag_eval_integrations.records import (
     By,
@@ -29,7 +28,7 @@ from rag_eval_integrations.records import (
     Usage,
 )
 from rag_eval_integrations.records.evaluation import Stage
-from rag_eval_integrations.sentences import Punkt, Splitter, sentencize
+from rag_eval_integrations.sentences import Splitter, sentencize
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +45,7 @@ class RagEvaluator:
 
     Args:
         judge: a judge's name (`embedded`), any `Labeller`, or a model (`Completer`), which is asked
-            with the labelling prompt.
+            with the labelling prompt, through `ThrottledJudge` unless it is in one already.
         metrics: what to score; default `[Trace()]`.
         splitter: how to split; default `Punkt()`, English.
         max_remembered: how many labellings are kept for further views on the same call; 0 shares
@@ -65,9 +64,9 @@ class RagEvaluator:
         max_remembered: int = 256,
     ) -> None:
         found = judge_from(judge)
-        self.judge: Labeller = found if isinstance(found, Labeller) else LLMLabeller(found)
+        self.judge: Labeller = found if isinstance(found, Labeller) else _asked_to_label(found)
         self.metrics: tuple[Metric, ...] = (Trace(),) if metrics is None else tuple(metrics)
-        self.splitter: Splitter = Punkt() if splitter is None else splitter
+        self.splitter: Splitter = _default_splitter() if splitter is None else splitter
         if not self.metrics:
             raise ConfigurationError("metrics", metrics, "give at least one metric")
         names = [name for metric in self.metrics for name in metric.names]
@@ -102,6 +101,8 @@ class RagEvaluator:
             if len(call.response or "") + sum(len(d.text) for d in call.documents) < _BIG_CALL:
                 sentencized = sentencize(call, self.splitter)
             else:
+                import asyncio  # noqa: PLC0415  # 40 ms that a light import does not pay
+
                 sentencized = await asyncio.to_thread(sentencize, call, self.splitter)
             nothing = nothing_to_judge(sentencized)
             if nothing is not None:
@@ -152,6 +153,18 @@ class RagEvaluator:
     def _unasked(self, code: UnscoredCode | None, reason: str) -> Labelling:
         info = JudgeInfo(name=self.judge.name, version=getattr(self.judge, "version", None))
         return Labelling(labels=None, judge=info, usage=Usage(), unscored=code, reason=reason)
+
+
+def _asked_to_label(completer: Completer) -> Labeller:
+    from rag_eval_integrations.labels import LLMLabeller  # noqa: PLC0415  # only for a model
+
+    return LLMLabeller(with_retries(completer))
+
+
+def _default_splitter() -> Splitter:
+    from rag_eval_integrations.sentences import Punkt  # noqa: PLC0415  # 30 ms of patterns
+
+    return Punkt()
 
 
 def score_labelling(

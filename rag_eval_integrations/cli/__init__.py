@@ -38,6 +38,10 @@ Baseline = Annotated[
         metavar="N", help="Divide relevance by N instead of the number of sentences (seed only)."
     ),
 ]
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="The judge's OpenAI-compatible endpoint, with /v1."),
+]
 SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Do not exit 2 for bad lines.")]
 
 
@@ -63,13 +67,21 @@ def demo_command(
 def run_command(
     calls: Calls,
     out: Out,
-    judge: Annotated[str, typer.Option(metavar="embedded", help="Who labels.")] = "embedded",
+    judge: Annotated[
+        str, typer.Option(metavar="embedded|openai:MODEL", help="Who labels.")
+    ] = "embedded",
+    base_url: BaseUrl = None,
     metrics: Annotated[str, typer.Option(metavar="trace", help="What to score.")] = "trace",
     formulas: Formulas = "seed",
     relevance_baseline: Baseline = None,
     max_concurrency: Annotated[
         int, typer.Option(metavar="N", min=1, help="Calls under way at once.")
     ] = 8,
+    rpm: Annotated[float | None, typer.Option(metavar="N", help="Judge requests a minute.")] = None,
+    tpm: Annotated[float | None, typer.Option(metavar="N", help="Judge tokens a minute.")] = None,
+    cache: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep the judge's answers in this file.")
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on where a run to the same file stopped.")
     ] = False,
@@ -89,9 +101,10 @@ def run_command(
     from rag_eval_integrations.cli import run as command
 
     settings = command.Settings(
-        calls, out, judge=judge, metrics=metrics, formulas=formulas,
-        relevance_baseline=relevance_baseline, max_concurrency=max_concurrency, resume=resume,
-        limit=limit, skip_invalid=skip_invalid, dry_run=dry_run, fail_under=fail_under or [],
+        calls, out, judge=judge, base_url=base_url, metrics=metrics, formulas=formulas,
+        relevance_baseline=relevance_baseline, max_concurrency=max_concurrency, rpm=rpm, tpm=tpm,
+        cache=cache, resume=resume, limit=limit, skip_invalid=skip_invalid, dry_run=dry_run,
+        fail_under=fail_under or [],
     )  # fmt: skip
     raise typer.Exit(command.run(settings))
 
@@ -154,13 +167,15 @@ def agreement_command(
 @app.command("doctor")
 def doctor_command(
     judge: Annotated[
-        str | None, typer.Option(metavar="embedded", help="Try this judge on a small call.")
+        str | None,
+        typer.Option(metavar="embedded|openai:MODEL", help="Try this judge on a small call."),
     ] = None,
+    base_url: BaseUrl = None,
 ) -> None:
     """Say what is installed, what works, and what the judge is."""
     from rag_eval_integrations.cli import doctor as command
 
-    raise typer.Exit(command.doctor(judge))
+    raise typer.Exit(command.doctor(judge, base_url))
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval_integrations.cli.terminal import safe, stdout
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import JUDGES
+from rag_eval_integrations.judges import JUDGES, judge_from
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.report.tables import plain_table
 
@@ -27,13 +27,13 @@ _CALL = RagCall(
 )
 
 
-def doctor(judge: str | None) -> int:
+def doctor(judge: str | None, base_url: str | None = None) -> int:
     """Print the findings; 1 when something that should work does not, else 0.
 
     Raises:
-        ConfigurationError: for a judge that does not exist.
+        ConfigurationError: for a judge that does not exist, or lacks its key.
     """
-    evaluator = RagEvaluator(judge or "embedded")
+    evaluator = RagEvaluator(judge_from(judge or "embedded", base_url=base_url))
     evaluation = evaluator.evaluate_sync(_CALL)
     console = stdout()
     console.print(_packages())
@@ -41,6 +41,12 @@ def doctor(judge: str | None) -> int:
         console.print(safe(line), soft_wrap=True)
     if evaluation.error is not None:
         console.print(safe(f"judge {evaluator.judge.name}: FAILED: {evaluation.error.message}"))
+        return 1
+    for warning in dict.fromkeys(w for s in evaluation.scores.values() for w in s.warnings):
+        console.print(safe(f"  {warning}"), soft_wrap=True)
+    if evaluation.labels is None:
+        reason = next(iter(evaluation.scores.values())).reason
+        console.print(safe(f"judge {evaluator.judge.name}: FAILED: {reason}"), soft_wrap=True)
         return 1
     values = ", ".join(
         f"{name} {score.status if score.value is None else format(score.value, '.2f')}"

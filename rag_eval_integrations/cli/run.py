@@ -18,8 +18,11 @@ from rag_eval_integrations.cli.terminal import complain, stdout
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.judges import judge_from
+from rag_eval_integrations.labels import LLMLabeller
+from rag_eval_integrations.records import RagCall, Usage
 from rag_eval_integrations.report.summary import Summary
+from rag_eval_integrations.sentences import sentencize
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,10 @@ class Settings:
     formulas: str = "seed"
     relevance_baseline: int | None = None
     max_concurrency: int = 8
+    base_url: str | None = None
+    rpm: float | None = None
+    tpm: float | None = None
+    cache: Path | None = None
     resume: bool = False
     limit: int | None = None
     skip_invalid: bool = False
@@ -47,14 +54,19 @@ def run(settings: Settings) -> int:
         ConfigurationError: for options that cannot work, before the first row.
         OSError: when a file cannot be read or written.
     """
-    evaluator = RagEvaluator(
-        settings.judge,
-        metrics_from(settings.metrics, settings.formulas, settings.relevance_baseline),
-    )
-    thresholds = thresholds_from(settings.fail_under, evaluator.names)
+    metrics = metrics_from(settings.metrics, settings.formulas, settings.relevance_baseline)
+    names = [name for metric in metrics for name in metric.names]
+    thresholds = thresholds_from(settings.fail_under, names)
+    rows = _Rows(settings)
     if settings.out.exists() and settings.out.samefile(settings.calls):
         raise ConfigurationError("out", str(settings.out), "is the input")
-    rows = _Rows(settings)
+    progress = Progress(settings.calls, settings.limit)
+    judge = judge_from(
+        settings.judge, base_url=settings.base_url, rpm=settings.rpm, tpm=settings.tpm,
+        max_concurrency=settings.max_concurrency, cache=settings.cache,
+        on_wait=progress.wait,
+    )  # fmt: skip
+    evaluator = RagEvaluator(judge, metrics)
     if settings.dry_run:
         return _dry_run(rows, evaluator)
     summary = Summary()
@@ -65,7 +77,7 @@ def run(settings: Settings) -> int:
     gc.set_threshold(20_000, 50, 100)
     started = time.perf_counter()
     with EvaluationFile(settings.out, evaluator.fingerprint, resume=settings.resume) as file:
-        _loop.run(_evaluate(rows, evaluator, file, summary))
+        _loop.run(_evaluate(rows, evaluator, file, summary, progress))
         file.finish()
     console = stdout()
     print_summary(console, summary, time.perf_counter() - started, rows.taken_over)
@@ -74,7 +86,11 @@ def run(settings: Settings) -> int:
 
 
 async def _evaluate(
-    rows: _Rows, evaluator: RagEvaluator, file: EvaluationFile, summary: Summary
+    rows: _Rows,
+    evaluator: RagEvaluator,
+    file: EvaluationFile,
+    summary: Summary,
+    progress: Progress,
 ) -> None:
     # All on the loop's thread: the file's index is shared by reading (taking over) and writing.
     numbers: dict[int, int] = {}
@@ -93,7 +109,7 @@ async def _evaluate(
     stream = evaluate_calls(
         calls(), evaluator, max_concurrency=rows.settings.max_concurrency, ordered=False
     )
-    with Progress(rows.settings.calls, rows.settings.limit) as progress:
+    with progress:
         async for index, evaluation in stream.numbered():
             file.add(numbers.pop(index), evaluation)
             summary.add(evaluation)
@@ -128,13 +144,20 @@ class _Rows:
 
 def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     calls = characters = 0
+    usage = Usage()
     for call in rows.valid():
         calls += 1
         characters += len(call.question) + len(call.response or "")
         characters += sum(len(document.text) for document in call.documents)
+        if isinstance(evaluator.judge, LLMLabeller):
+            usage += evaluator.judge.estimate(sentencize(call, evaluator.splitter))
+    if isinstance(evaluator.judge, LLMLabeller):
+        cost = f"about {usage.requests} requests and {usage.prompt_tokens:,} tokens of prompts"
+    else:
+        cost = "no requests, no cost"
     stdout().print(
-        f"{calls} calls, {characters:,} characters; judge {evaluator.judge.name}: "
-        f"no requests, no cost. Nothing was written.",
+        f"{calls} calls, {characters:,} characters; judge {evaluator.judge.name}: {cost}. "
+        "Nothing was asked or written.",
         soft_wrap=True,
     )
     return rows.exit_code()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from rag_eval_integrations.judges.completion import Completion, CompletionRequest
-from rag_eval_integrations.records import Labelling, SentencizedCall
+if TYPE_CHECKING:
+    from rag_eval_integrations.judges.completion import Completion, CompletionRequest
+    from rag_eval_integrations.records import Labelling, SentencizedCall
 
 
 @runtime_checkable

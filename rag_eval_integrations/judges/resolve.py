@@ -1,33 +1,88 @@
 """From what a user passes as `judge=` to a judge."""
 
+# A judge's module is imported when it is asked for: see `judges/__init__.py`.
+# ruff: noqa: PLC0415
+
 from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges.protocols import Completer, Labeller
 
-JUDGES = ("embedded",)
+if TYPE_CHECKING:
+    from rag_eval_integrations.judges.throttling import Waiting
+
+JUDGES = ("embedded", "openai:MODEL")
 """Names that `judge_from` knows."""
 
 
-def judge_from(judge: str | Labeller | Completer) -> Labeller | Completer:
+def judge_from(
+    judge: str | Labeller | Completer,
+    *,
+    base_url: str | None = None,
+    rpm: float | None = None,
+    tpm: float | None = None,
+    max_concurrency: int = 32,
+    cache: str | Path | None = None,
+    on_wait: Callable[[Waiting], None] | None = None,
+) -> Labeller | Completer:
     """Make a judge from its name, or check that an object is one.
 
     Args:
-        judge: `embedded` (no key, no network), or an object with a `name` and `async label(call)`
-            (a `Labeller`) or `async complete(request)` (a `Completer`: any model).
+        judge: `embedded` (no key, no network); `openai:MODEL` (any OpenAI-compatible endpoint,
+            with limits, retries and, where asked for, a cache); or an object with a `name` and
+            `async label(call)` (a `Labeller`) or `async complete(request)` (a `Completer`).
+        base_url: the endpoint, up to and with `/v1`; by default OPENAI_BASE_URL, else OpenAI's.
+        rpm: requests a minute; None for no limit.
+        tpm: tokens a minute; None for no limit.
+        max_concurrency: requests at once.
+        cache: an SQLite file of answers; made when it is not there.
+        on_wait: told what is waited for.
 
     Raises:
-        ConfigurationError: for an unknown name or an object that is neither.
+        ConfigurationError: for an unknown name, an object that is neither, a missing key, or an
+            option that the judge cannot use.
     """
+    options = {"base_url": base_url, "rpm": rpm, "tpm": tpm, "cache": cache}
+    if isinstance(judge, str) and judge.startswith("openai:"):
+        from rag_eval_integrations.judges.openai import OpenAIJudge
+        from rag_eval_integrations.judges.throttling import ThrottledJudge
+
+        asked = ThrottledJudge(
+            OpenAIJudge(judge.removeprefix("openai:"), base_url=base_url),
+            rpm=rpm,
+            tpm=tpm,
+            max_concurrency=max_concurrency,
+            on_wait=on_wait,
+        )
+        if cache is None:
+            return asked
+        from rag_eval_integrations.judges.caching import CachingJudge
+
+        return CachingJudge(asked, cache)
+    for name, value in options.items():
+        if value is not None:
+            raise ConfigurationError(name, value, f"is for openai:MODEL, not for judge {judge!r}")
     if isinstance(judge, str):
         if judge == "embedded":
-            # Its parameters and features are loaded only where they are used.
-            from rag_eval_integrations.judges.embedded import EmbeddedJudge  # noqa: PLC0415
+            from rag_eval_integrations.judges.embedded import EmbeddedJudge
 
             return EmbeddedJudge()
-        raise ConfigurationError("judge", judge, f"no such judge; use {', '.join(JUDGES)}")
+        raise ConfigurationError("judge", judge, f"no such judge; use {' or '.join(JUDGES)}")
     if not isinstance(judge, Labeller | Completer):
         raise ConfigurationError(
             "judge", judge, "needs a `name` and `async label(call)` or `async complete(request)`"
         )
     return judge
+
+
+def with_retries(completer: Completer) -> Completer:
+    """Wrap a model in the one layer that retries, unless it is inside of it already."""
+    if getattr(completer, "retries", False):
+        return completer
+    from rag_eval_integrations.judges.throttling import ThrottledJudge
+
+    return ThrottledJudge(completer)

@@ -6,9 +6,23 @@
 wrote them; `speaks_to_a_judge` notices text that tries to decide its own labels.
 """
 
-from rag_eval_integrations.labels.labeller import LLMLabeller
-from rag_eval_integrations.labels.prompt import PROMPT_VERSION
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from rag_eval_integrations.labels.reconcile import SPECIAL_KEYS, reconcile
 from rag_eval_integrations.labels.suspicion import speaks_to_a_judge
 
-__all__ = ["PROMPT_VERSION", "SPECIAL_KEYS", "LLMLabeller", "reconcile", "speaks_to_a_judge"]
+if TYPE_CHECKING:
+    from rag_eval_integrations.labels.labeller import LLMLabeller
+
+__all__ = ["SPECIAL_KEYS", "LLMLabeller", "reconcile", "speaks_to_a_judge"]
+
+
+def __getattr__(name: str) -> object:
+    # Only a judge that is a model needs it; the embedded one should not pay for its import.
+    if name == "LLMLabeller":
+        from rag_eval_integrations.labels.labeller import LLMLabeller  # noqa: PLC0415
+
+        return LLMLabeller
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

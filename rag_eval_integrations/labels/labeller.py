@@ -80,8 +80,25 @@ class LLMLabeller:
 
     @property
     def version(self) -> str:
-        """Version of the labelling prompt."""
-        return prompt.PROMPT_VERSION
+        """Version of the labelling prompt, and of the model's own settings."""
+        own = getattr(self.completer, "version", None)
+        return f"{prompt.PROMPT_VERSION}/{own}" if own else prompt.PROMPT_VERSION
+
+    def estimate(self, call: SentencizedCall) -> Usage:
+        """Say what labelling a call will take, if no answer has to be asked for again.
+
+        Tokens of the prompts are characters / 4; those of the answers are not known.
+        """
+        parts = windows(call.documents, call.response, self._characters)
+        if not call.documents or not call.response or len(parts) > self._max_windows:
+            return Usage()
+        question = call.call.question
+        characters = sum(
+            len(message.content)
+            for part in parts
+            for message in prompt.messages(question, part.documents, part.response)
+        )
+        return Usage(requests=len(parts), prompt_tokens=characters // 4)
 
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call.
@@ -120,6 +137,7 @@ class _Asking:
         self._usage = Usage(requests=0)
         self._warnings: dict[str, None] = {}
         self._model: str | None = getattr(completer, "model", None)
+        self._version: str | None = getattr(completer, "version", None)
 
     def labelling(
         self,
@@ -137,9 +155,7 @@ class _Asking:
         code, reason = unscored or (None, None)
         return Labelling(
             labels=labels,
-            judge=JudgeInfo(
-                name=self._completer.name, model=self._model, version=prompt.PROMPT_VERSION
-            ),
+            judge=JudgeInfo(name=self._completer.name, model=self._model, version=self._version),
             usage=self._usage,
             windows=windows,
             warnings=tuple(self._warnings),

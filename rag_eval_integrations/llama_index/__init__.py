@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from rag_eval_integrations.errors import MissingDependencyError
 
@@ -11,4 +12,16 @@ if find_spec("llama_index_instrumentation") is None:
 
 from rag_eval_integrations.llama_index.handler import RagEvalHandler
 
-__all__ = ["RagEvalHandler"]
+if TYPE_CHECKING:
+    from rag_eval_integrations.llama_index.judge import LLMJudge
+
+__all__ = ["LLMJudge", "RagEvalHandler"]
+
+
+def __getattr__(name: str) -> object:
+    # Capture must not load what only a judge needs: llama_index.core, 3 s.
+    if name == "LLMJudge":
+        from rag_eval_integrations.llama_index.judge import LLMJudge  # noqa: PLC0415
+
+        return LLMJudge
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -27,7 +27,7 @@ class Record(BaseModel):
     Unknown fields, infinities and NaN are refused with the field's name.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     def __copy__(self) -> Self:
         # pydantic copies cached properties along; after `model_copy(update=…)` they would be stale.

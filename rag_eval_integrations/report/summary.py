@@ -50,7 +50,10 @@ class Summary:
     calls: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     """`stage: type` → calls that failed."""
+    given: dict[str, ScoreSummary] = field(default_factory=dict)
+    """By name, whoever made it: how many are scored, and why the others are not."""
     makers: dict[By, dict[str, ScoreSummary]] = field(default_factory=dict)
+    """What is scored, by who made it."""
     diagnoses: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
     flags: Counter[str] = field(default_factory=Counter)
@@ -63,8 +66,10 @@ class Summary:
         if evaluation.error is not None:
             self.errors[f"{evaluation.error.stage}: {evaluation.error.type}"] += 1
         for name, score in evaluation.scores.items():
-            summaries = self.makers.setdefault(_maker(score.by), defaultdict(ScoreSummary))
-            summaries[name].add(score)
+            self.given.setdefault(name, ScoreSummary()).add(score)
+            if score.value is not None:
+                summaries = self.makers.setdefault(_maker(score.by), defaultdict(ScoreSummary))
+                summaries[name].add(score)
         for diagnosis in diagnose(evaluation.scores):
             self.diagnoses[diagnosis.pattern] += 1
             self._texts[diagnosis.pattern] = diagnosis
@@ -78,10 +83,12 @@ class Summary:
         Raises:
             ValueError: when it was made in different ways.
         """
-        found = [summaries[name] for summaries in self.makers.values() if name in summaries]
-        if len(found) > 1:
-            raise ValueError(f"{name} was made by {len(found)} different judges or formulas")
-        return found[0] if found else None
+        if name not in self.given:
+            return None
+        found = sum(name in summaries for summaries in self.makers.values())
+        if found > 1:
+            raise ValueError(f"{name} was made by {found} different judges or formulas")
+        return self.given[name]
 
     def advice(self) -> list[tuple[Diagnosis, int]]:
         """Patterns found, each with its number of calls, the most frequent first."""
@@ -95,17 +102,19 @@ def _maker(by: By) -> By:
 
 def summary_tables(summary: Summary) -> list[Table]:
     """Render the totals: one table for each way in which scores were made."""
+    makers = summary.makers or {By(): {}}
     tables = []
-    for by, summaries in summary.makers.items():
-        made = [by.judge or "", by.model or "", f"v{by.judge_version}" if by.judge_version else ""]
-        title = " ".join(part for part in made if part)
+    for by, made in makers.items():
+        names = [by.judge or "", by.model or "", f"v{by.judge_version}" if by.judge_version else ""]
+        title = " ".join(dict.fromkeys(part for part in names if part)) or "nobody"
         formulas = f", {by.formulas} formulas" if by.formulas else ""
         table = plain_table(
             f"Scores by {title}{formulas}", "score", "mean>", "scored>", "unscored because"
         )
-        for name, score in summaries.items():
-            why = ", ".join(f"{code} {count}" for code, count in score.unscored.most_common())
+        for name, given in summary.given.items():
+            score = made.get(name, ScoreSummary())
+            why = ", ".join(f"{code} {count}" for code, count in given.unscored.most_common())
             mean = "–" if score.mean is None else f"{score.mean:.3f}"
-            table.add_row(name, mean, f"{score.scored}/{score.total}", why)
+            table.add_row(name, mean, f"{score.scored}/{given.total}", why)
         tables.append(table)
     return tables

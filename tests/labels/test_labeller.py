@@ -10,9 +10,10 @@ import pytest
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import Labeller
+from rag_eval_integrations.judges import Labeller, ThrottledJudge
 from rag_eval_integrations.judges.completion import Choice, Completion, CompletionRequest
-from rag_eval_integrations.labels import PROMPT_VERSION, LLMLabeller
+from rag_eval_integrations.labels import LLMLabeller
+from rag_eval_integrations.labels.prompt import PROMPT_VERSION
 from rag_eval_integrations.metrics import TRACE_SCORES
 from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
 from rag_eval_integrations.sentences import Punkt, sentencize
@@ -235,11 +236,25 @@ async def test_a_judge_that_does_not_answer_is_an_error_of_the_call() -> None:
     """Type and message are recorded; no labels are made up."""
     judge = ScriptedJudge([JudgeUnavailableError("no route")])
 
-    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+    evaluation = await RagEvaluator(ThrottledJudge(judge, max_attempts=1)).evaluate(CALL.call)
 
     assert evaluation.error is not None
     assert evaluation.error.type == "JudgeUnavailableError"
     assert evaluation.labels is None
+
+
+async def test_a_model_is_asked_through_the_one_layer_that_retries() -> None:
+    """A passing failure is not the call's failure, and nothing is wrapped twice."""
+    judge = ScriptedJudge([JudgeUnavailableError("429", retry_after=0.0), REPLY])
+    throttled = ThrottledJudge(ScriptedJudge([REPLY]))
+
+    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+    wrapped = RagEvaluator(throttled).judge
+
+    assert evaluation.error is None
+    assert len(judge.requests) == 2
+    assert isinstance(wrapped, LLMLabeller)
+    assert wrapped.completer is throttled
 
 
 async def test_warnings_and_model_of_the_endpoint_are_kept() -> None:

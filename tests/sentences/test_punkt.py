@@ -306,7 +306,9 @@ def test_no_data_at_all_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
     monkeypatch.setattr(punkt, "find_spec", lambda name: namespace)
 
-    with pytest.raises(ValueError, match=r"`language` = 'german'.*no punkt_tab data in NLTK's data"):
+    with pytest.raises(
+        ValueError, match=r"`language` = 'german'.*no punkt_tab data in NLTK's data"
+    ):
         Punkt(language="german")
 
 

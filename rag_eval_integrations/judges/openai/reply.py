@@ -1,0 +1,249 @@
+"""From the body of a chat reply to a `Completion`: pure.
+
+Read from the bytes and not from the client's objects: building those costs a fifth of the
+client's time, and a body that is no JSON reaches the caller as a bare `JSONDecodeError`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from rag_eval_integrations.errors import JudgeUnavailableError
+from rag_eval_integrations.judges.completion import Choice, Completion, FinishReason, Token
+from rag_eval_integrations.judges.openai.failures import may_pass
+from rag_eval_integrations.judges.openai.request import Sent
+from rag_eval_integrations.judges.reasoning import answer_in
+from rag_eval_integrations.records import Usage
+
+# OpenAI's words, then those that Mistral, Anthropic, TGI and Gemini put through unchanged.
+_FINISHED: dict[str, FinishReason] = {
+    "stop": "stop",
+    "tool_calls": "stop",
+    "function_call": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "eos_token": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "SAFETY": "content_filter",
+    "refusal": "refusal",
+}
+_FLOOR = -9999.0  # what vLLM writes for minus infinity, which JSON does not have
+
+
+def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Completion:
+    """Read a reply.
+
+    Args:
+        content: body of a reply with a 2xx status.
+        sent: what was asked for, whose warnings are passed on.
+        requests: HTTP requests that it took.
+        who: name of the endpoint in errors.
+
+    Raises:
+        JudgeUnavailableError: the body is cut off, no JSON, or holds no answer.
+    """
+    reply = _object(content, who)
+    items = reply.get("choices")
+    if not isinstance(items, list) or not items or not all(isinstance(i, dict) for i in items):
+        raise _without_answer(reply, who)
+    warnings: list[str] = []
+    choices = tuple(_choice(item, sent, warnings) for item in sorted(items, key=_index))
+    wanted = sent.body.get("n", 1)
+    if len(choices) < wanted:
+        warnings.append(f"{wanted} answers were asked for and {len(choices)} given")
+    if "logprobs" in sent.body and not any(choice.tokens for choice in choices):
+        warnings.append("log-probabilities were asked for and accepted, but not given")
+    if is_without_json(sent, choices[0]):
+        warnings.append(f"JSON was asked for by {sent.structured_by} and accepted, but not given")
+    model = reply.get("model")
+    return Completion(
+        choices=choices,
+        usage=_usage(reply.get("usage"), requests),
+        model=_clean(model) if isinstance(model, str) else None,
+        warnings=(*sent.warnings, *dict.fromkeys(warnings)),
+    )
+
+
+def blocked_completion(sent: Sent, requests: int) -> Completion:
+    """The reply to a prompt that a content filter stopped."""
+    choice = Choice(text="", finish_reason="content_filter")
+    return Completion(
+        choices=(choice,), usage=Usage(requests=requests), warnings=tuple(sent.warnings)
+    )
+
+
+def is_without_json(sent: Sent, choice: Choice) -> bool:
+    """Whether the endpoint took a `response_format` and ignored it, as Anthropic's does.
+
+    The beginning tells; JSON that breaks off later is the model's failure.
+    """
+    asked = sent.structured_by in ("json_schema", "json_object")
+    return asked and choice.finish_reason == "stop" and not choice.text.lstrip().startswith("{")
+
+
+def _object(content: bytes, who: str) -> dict[str, Any]:
+    try:
+        reply = json.loads(content)
+    except (ValueError, RecursionError):
+        raise JudgeUnavailableError(
+            f"{who} replied 200 with {len(content)} bytes that are no JSON"
+        ) from None
+    if not isinstance(reply, dict):
+        raise JudgeUnavailableError(f"{who} replied 200 with JSON that is no object")
+    return reply
+
+
+def _without_answer(reply: dict[str, Any], who: str) -> JudgeUnavailableError:
+    """OpenRouter puts an error that its upstream made into a 200."""
+    error = reply.get("error")
+    words = error.get("message") if isinstance(error, dict) else error
+    code = error.get("code") if isinstance(error, dict) else None
+    why = f": {' '.join(words.split())[:300]}" if isinstance(words, str) else ""
+    return JudgeUnavailableError(
+        f"{who} replied 200 without an answer{why}",
+        status=code if isinstance(code, int) and may_pass(code) else None,
+    )
+
+
+def _index(item: dict[str, Any]) -> int:
+    index = item.get("index")
+    return index if isinstance(index, int) else 0
+
+
+def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
+    message = item.get("message")
+    message = message if isinstance(message, dict) else {}
+    written = _written(message, sent)
+    answer = answer_in(written)
+    if answer.unfinished:
+        warnings.append("the answer is nothing but reasoning that does not end")
+    refusal = message.get("refusal")
+    refusal = _clean(refusal) if isinstance(refusal, str) and refusal else None
+    finished = _FINISHED.get(str(item.get("finish_reason")), "unknown")
+    return Choice(
+        text=answer.text,
+        finish_reason="refusal" if refusal is not None else finished,
+        tokens=_tokens(item.get("logprobs"), written, answer.start, answer.text, warnings),
+        refusal=refusal,
+    )
+
+
+def _written(message: dict[str, Any], sent: Sent) -> str:
+    """The answer's text, or the arguments of the tool that had to be called.
+
+    `reasoning` and `reasoning_content` are never read.
+    """
+    if sent.structured_by == "tool":
+        arguments = _arguments(message)
+        if arguments is not None:
+            return _clean(arguments)
+    content = message.get("content")
+    if isinstance(content, list):  # Magistral: parts of type `thinking` and `text`
+        parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        content = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    return _clean(content) if isinstance(content, str) else ""
+
+
+def _arguments(message: dict[str, Any]) -> str | None:
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list) or not calls or not isinstance(calls[0], dict):
+        return None
+    function = calls[0].get("function")
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    if isinstance(arguments, dict):  # Ollama's own dialect, which some gateways pass on
+        return json.dumps(arguments, ensure_ascii=False)
+    return arguments if isinstance(arguments, str) else None
+
+
+def _clean(text: str) -> str:
+    """Replace half surrogate pairs, which JSON can escape and UTF-8 cannot hold."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
+
+
+# --- Log-probabilities ---------------------------------------------------------------------
+
+
+def _tokens(
+    given: object, written: str, start: int, text: str, warnings: list[str]
+) -> tuple[Token, ...] | None:
+    """Tokens of the answer as they were given; None when there are none.
+
+    Placeholders (-9999, all alike) pass: what they are worth is for the metric to say.
+    """
+    items = given.get("content") if isinstance(given, dict) else None
+    if not isinstance(items, list) or not items:
+        return None
+    tokens = [_token(item) for item in items]
+    if any(token is None for token in tokens):
+        warnings.append("the log-probabilities are not of the shape that OpenAI documents")
+        return None
+    return _of_answer(
+        [token for token in tokens if token is not None], written, start, text, warnings
+    )
+
+
+def _of_answer(
+    tokens: list[Token], written: str, start: int, text: str, warnings: list[str]
+) -> tuple[Token, ...]:
+    """Leave out tokens of the reasoning.
+
+    They are in the list where we cut the reasoning off ourselves, and also where the server did
+    (SGLang #25055): the tokens then spell more than the content, which is their end.
+    """
+    spelled = "".join(token.text for token in tokens)
+    if spelled.endswith(written):
+        start += len(spelled) - len(written)
+    elif start or not spelled.startswith(text):
+        warnings.append("the tokens with log-probabilities do not spell the answer")
+        return tuple(tokens)
+    at, kept = 0, []
+    for token in tokens:
+        at += len(token.text)
+        if at > start:
+            kept.append(token)
+    return tuple(kept)
+
+
+def _token(item: object) -> Token | None:
+    if not isinstance(item, dict):
+        return None
+    own = _alternative(item)
+    others = item.get("top_logprobs")
+    top = [_alternative(other) for other in others] if isinstance(others, list) else []
+    if own is None:
+        return None
+    return Token(text=own[0], logprob=own[1], top=tuple(pair for pair in top if pair is not None))
+
+
+def _alternative(item: object) -> tuple[str, float] | None:
+    if not isinstance(item, dict):
+        return None
+    text, logprob = item.get("token"), item.get("logprob")
+    if not isinstance(text, str) or isinstance(logprob, bool):
+        return None
+    if not isinstance(logprob, int | float) or math.isnan(logprob) or logprob == math.inf:
+        return None
+    return _clean(text), max(float(logprob), _FLOOR)
+
+
+def _usage(given: object, requests: int) -> Usage:
+    given = given if isinstance(given, dict) else {}
+
+    def count(name: str) -> int:
+        value = given.get(name)
+        return value if isinstance(value, int) and value > 0 else 0
+
+    return Usage(
+        requests=requests,
+        prompt_tokens=count("prompt_tokens"),
+        completion_tokens=count("completion_tokens"),
+    )
