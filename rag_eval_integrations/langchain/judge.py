@@ -48,7 +48,8 @@ class ChatModelJudge:
     Args:
         model: the model.
         make_model: makes a model for each loop that asks, whose async method is used; give this
-            or `model`.
+            or `model`. A `ChatOpenAI` made so needs an `http_async_client` of its own: all that
+            have none share one, whatever loop they are on.
         name: stands on every score; by default the model's class and model name.
         max_threads: calls at once.
         timeout: seconds for one answer.

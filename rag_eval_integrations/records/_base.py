@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import datetime
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import (
@@ -106,8 +107,15 @@ def to_line(record: Record, **extra: JsonValue) -> str:
 
     ASCII only, so no reader can split it at U+2028 or stumble over an encoding.
     """
-    content: dict[str, Any] = {"schema": SCHEMA, **extra, **record.model_dump(mode="json")}
-    return json.dumps(content, allow_nan=False, separators=(",", ":"))
+    # Not pydantic's JSON mode: before 2.13 it replaces lone surrogates in the keys of objects.
+    content: dict[str, Any] = {"schema": SCHEMA, **extra, **record.model_dump()}
+    return json.dumps(content, allow_nan=False, separators=(",", ":"), default=_iso)
+
+
+def _iso(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"no JSON for {shown(value)}")
 
 
 def parse_object(line: str | bytes) -> dict[str, Any]:

@@ -1,0 +1,113 @@
+"""A call becomes keyed sentences: seed 004's texts give exactly its keys."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations.records import RagCall, Sentence, Sentences
+from rag_eval_integrations.sentences import Punkt, locate, sentencize
+
+SPLITTER = Punkt()
+
+
+@pytest.mark.parametrize(
+    ("documents", "response", "document_keys", "response_keys"),
+    [
+        (
+            [
+                "Machine learning is AI. It learns from data.",
+                "Neural networks are models. They mimic brains.",
+            ],
+            "Machine learning uses neural networks. They learn patterns.",
+            "0a 0b 1a 1b",
+            "a b",
+        ),
+        (
+            [
+                "Machine learning is a subset of AI. It learns patterns from data. Algorithms improve through experience.",
+                "Deep learning uses neural networks. It's popular in computer vision.",
+                "Supervised learning needs labeled data. Unsupervised learning finds patterns.",
+            ],
+            "Machine learning is a field of AI that learns from data. Deep learning uses neural networks. It's powerful for image recognition.",
+            "0a 0b 0c 1a 1b 2a 2b",
+            "a b c",
+        ),
+    ],
+    ids=["step 1", "complete example"],
+)
+def test_the_seeds_texts_give_the_seeds_keys(
+    documents: list[str], response: str, document_keys: str, response_keys: str
+) -> None:
+    """Both examples, word for word."""
+    made = sentencize(
+        RagCall(question="What is machine learning?", documents=documents, response=response),
+        SPLITTER,
+    )
+
+    assert [s.key for s in made.documents] == document_keys.split()
+    assert [s.key for s in made.response] == response_keys.split()
+    assert made.response[0].text == response[: made.response[0].end]
+    assert made.splitter == "punkt-en@1"
+
+
+def test_an_empty_document_keeps_its_number() -> None:
+    """The next document does not move up; nothing without text has a sentence."""
+    made = sentencize(
+        RagCall(question="q", documents=["One.", "", " \n ", "Two."], response=None), SPLITTER
+    )
+
+    assert [s.key for s in made.documents] == ["0a", "3a"]
+    assert made.response == ()
+
+
+def test_keys_go_on_past_z() -> None:
+    """Twenty-seven sentences end at aa, 703 at aaa."""
+    made = sentencize(
+        RagCall(question="q", documents=["It is so. " * 703], response="It is so. " * 27), SPLITTER
+    )
+
+    assert made.documents[26].key == "0aa"
+    assert made.documents[702].key == "0aaa"
+    assert made.response[26].key == "aa"
+
+
+def test_recorded_sentences_are_used_as_they_are() -> None:
+    """And the record says so."""
+    recorded = Sentences(
+        documents=(Sentence("0a", "Both. Of them."),), response=(Sentence("a", "x"),)
+    )
+    call = RagCall(question="q", documents=["Both. Of them."], response="x", sentences=recorded)
+
+    made = sentencize(call, SPLITTER)
+
+    assert made.sentences == recorded
+    assert made.splitter == "recorded"
+
+
+@given(texts=st.lists(st.text(st.characters(exclude_categories=()), max_size=80), max_size=4), response=st.text(max_size=80))  # fmt: skip
+def test_offsets_and_coverage(texts: list[str], response: str) -> None:
+    """`text[start:end]` is the sentence, and every visible character is in exactly one."""
+    made = sentencize(RagCall(question="q", documents=texts, response=response), SPLITTER)
+
+    for number, text in enumerate([*texts, response]):
+        prefix = str(number) if number < len(texts) else ""
+        sentences = made.documents if prefix else made.response
+        own = [s for s in sentences if s.key.rstrip("abcdefghijklmnopqrstuvwxyz") == prefix]
+        assert all(text[s.start : s.end] == s.text for s in own)
+        assert "".join("".join(s.text.split()) for s in own) == "".join(text.split())
+
+
+def test_locate_finds_repeated_sentences_one_after_another() -> None:
+    """The second of two equal sentences gets the second place."""
+    found = locate(
+        [("0a", "So."), ("0b", "So."), ("0c", "Not there."), ("0d", "End.")], "So. So. End."
+    )
+
+    assert found == (
+        Sentence("0a", "So.", 0, 3),
+        Sentence("0b", "So.", 4, 7),
+        Sentence("0c", "Not there."),
+        Sentence("0d", "End.", 8, 12),
+    )
