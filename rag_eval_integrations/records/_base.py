@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from datetime import datetime
-from typing import Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -22,7 +22,30 @@ SCHEMA = 1
 """Version of the file formats; every line of every file carries it as `"schema"`."""
 
 
-class Record(BaseModel):
+if TYPE_CHECKING:
+    _Base = BaseModel
+else:
+    # Hidden from type checkers, which know no metaclass that is computed.
+
+    class _Positional(type(BaseModel)):
+        """Lets a record be made as it is written in the docs: `Document("text", id="7")`."""
+
+        def __call__(cls, *values: object, **fields: object) -> Any:
+            if values:
+                names = list(cls.model_fields)[: len(values)]
+                if len(names) < len(values):
+                    raise TypeError(f"{cls.__name__} takes at most {len(names)} values by position")
+                twice = fields.keys() & set(names)
+                if twice:
+                    raise TypeError(f"{cls.__name__} got {min(twice)!r} by position and by name")
+                fields.update(zip(names, values, strict=True))
+            return super().__call__(**fields)
+
+    class _Base(BaseModel, metaclass=_Positional):
+        """A model whose fields may be given by position."""
+
+
+class Record(_Base):
     """A frozen value that survives JSON unchanged.
 
     Unknown fields, infinities and NaN are refused with the field's name.

@@ -51,6 +51,16 @@ class Document(Record):
     score: float | None = None
     """The retriever's score, on the retriever's own scale."""
 
+    if TYPE_CHECKING:
+        # By position too, and with any mapping; type checkers are told so here.
+        def __init__(
+            self,
+            text: str,
+            id: str | None = None,
+            metadata: Mapping[str, JsonValue] = ...,
+            score: float | None = None,
+        ) -> None: ...
+
 
 class Turn(Record):
     """One earlier turn of a conversation."""
@@ -130,10 +140,10 @@ class RagCall(Record):
         # What is accepted is wider than what is kept; type checkers are told so here.
         def __init__(
             self,
-            *,
             question: str,
             documents: Iterable[Document | str],
             response: str | None,
+            *,
             id: str | int | None = None,
             reference: str | None = None,
             metadata: Mapping[str, JsonValue] = ...,

@@ -143,6 +143,22 @@ def test_a_document_may_be_a_plain_string() -> None:
     assert call.documents == (Document(text="a"), Document(text="b", id="7"))
 
 
+def test_records_can_be_made_by_position() -> None:
+    """`Document("text", "7")`, `RagCall(question, documents, response)`; mistakes are TypeErrors."""
+    call = RagCall("q", ["d", Document("e", "7")], None, id="x")
+
+    assert call == RagCall(
+        question="q",
+        documents=(Document(text="d"), Document(text="e", id="7")),
+        response=None,
+        id="x",
+    )
+    with pytest.raises(TypeError, match="'text' by position and by name"):
+        Document("a", text="b")  # type: ignore[misc]
+    with pytest.raises(TypeError, match="at most 4 values"):
+        Document("a", "b", {}, 1.0, 2)  # type: ignore[call-arg]
+
+
 def test_metadata_is_a_copy() -> None:
     """What the app does to its dict later does not change the record."""
     source: dict[str, list[int]] = {"a": [1]}
