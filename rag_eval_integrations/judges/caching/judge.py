@@ -16,12 +16,13 @@ from rag_eval_integrations.judges.caching.file import CacheFile
 from rag_eval_integrations.judges.completion import Completion, CompletionRequest
 from rag_eval_integrations.judges.protocols import Completer
 from rag_eval_integrations.judges.single_flight import SingleFlight
+from rag_eval_integrations.judges.wrapping import WrappedCompleter
 from rag_eval_integrations.records import SCHEMA, Usage, from_line, to_line
 
 logger = logging.getLogger(__name__)
 
 
-class CachingJudge:
+class CachingJudge(WrappedCompleter):
     """A completer that remembers answers in an SQLite file.
 
     The key is a digest of everything that decides the answer: the judge's name, model, endpoint and
@@ -54,39 +55,12 @@ class CachingJudge:
     def __init__(self, completer: Completer, path: str | Path, *, max_mb: float = 1024.0) -> None:
         if not max_mb >= 1:
             raise ConfigurationError("max_mb", max_mb, "use a number from 1")
-        self._completer = completer
+        super().__init__(completer)
+        self.retries = bool(getattr(completer, "retries", False))
         self._file = CacheFile(Path(path), int(max_mb * 2**20))
         self._closed = False
         self._process = os.getpid()
         self._flights = SingleFlight[Completion](0)
-
-    @property
-    def name(self) -> str:
-        """The completer's name: an answer is the same, remembered or not."""
-        return self._completer.name
-
-    @property
-    def retries(self) -> bool:
-        """Whether the completer inside retries."""
-        return bool(getattr(self._completer, "retries", False))
-
-    @property
-    def model(self) -> str | None:
-        """The completer's model; None when it names none."""
-        model: str | None = getattr(self._completer, "model", None)
-        return model
-
-    @property
-    def version(self) -> str | None:
-        """The completer's version; None when it has none."""
-        version: str | None = getattr(self._completer, "version", None)
-        return version
-
-    @property
-    def base_url(self) -> str | None:
-        """The completer's endpoint; None when it has none."""
-        base_url: str | None = getattr(self._completer, "base_url", None)
-        return base_url
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Answer a request from the file, or from the completer.

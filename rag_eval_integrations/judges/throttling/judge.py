@@ -23,11 +23,12 @@ from rag_eval_integrations.judges.throttling.limits import PerMinute, estimated_
 from rag_eval_integrations.judges.throttling.line import Line, Outcome, Turn
 from rag_eval_integrations.judges.throttling.retry import Tries, overloaded, pause, pause_for_others
 from rag_eval_integrations.judges.throttling.waiting import Reason, Waiting
+from rag_eval_integrations.judges.wrapping import WrappedCompleter
 
 logger = logging.getLogger(__name__)
 
 
-class ThrottledJudge:
+class ThrottledJudge(WrappedCompleter):
     """A completer that keeps limits, retries what may succeed, and gives up on a dead judge.
 
     The one layer that retries: a client's own retries below it would multiply with these. Retried
@@ -64,7 +65,6 @@ class ThrottledJudge:
     """
 
     retries = True
-    """Whoever gets a judge with this mark does not wrap it in another layer of retries."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class ThrottledJudge:
                 raise ConfigurationError(field, count, "use a whole number from 1")
         if not (math.isfinite(cool_down) and cool_down >= 0):
             raise ConfigurationError("cool_down", cool_down, "use a finite number from 0")
-        self._completer = completer
+        super().__init__(completer)
         self._rpm, self._tpm, self._max_concurrency = rpm, tpm, max_concurrency
         self._deadline, self._max_attempts = deadline, max_attempts
         self._max_failures, self._cool_down = max_failures, cool_down
@@ -111,29 +111,6 @@ class ThrottledJudge:
             self._clock,
             self._on_wait,
         )
-
-    @property
-    def name(self) -> str:
-        """The completer's name: throttling changes nothing in the answers."""
-        return self._completer.name
-
-    @property
-    def model(self) -> str | None:
-        """The completer's model; None when it names none."""
-        model: str | None = getattr(self._completer, "model", None)
-        return model
-
-    @property
-    def version(self) -> str | None:
-        """The completer's version; None when it has none."""
-        version: str | None = getattr(self._completer, "version", None)
-        return version
-
-    @property
-    def base_url(self) -> str | None:
-        """The completer's endpoint; None when it has none."""
-        base_url: str | None = getattr(self._completer, "base_url", None)
-        return base_url
 
     def waiting(self) -> Waiting | None:
         """Return what is being waited for, for a progress line; None when nobody waits.
