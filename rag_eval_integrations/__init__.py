@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.capture import capture_call, record_call
     from rag_eval_integrations.dataset import evaluate_calls
     from rag_eval_integrations.evaluator import RagEvaluator
     from rag_eval_integrations.judges import (
@@ -49,9 +50,11 @@ __all__ = [
     "RagEvaluator",
     "Score",
     "Trace",
+    "capture_call",
     "diagnose",
     "evaluate_calls",
     "judge_from",
+    "record_call",
 ]
 
 _HOMES = {
@@ -67,9 +70,11 @@ _HOMES = {
     "RagEvaluator": "evaluator",
     "Score": "records",
     "Trace": "metrics",
+    "capture_call": "capture",
     "diagnose": "metrics",
     "evaluate_calls": "dataset",
     "judge_from": "judges",
+    "record_call": "capture",
 }
 
 

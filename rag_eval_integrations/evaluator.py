@@ -110,8 +110,7 @@ class RagEvaluator:
             stage = "judge"
             labelling = await self._labelling(sentencized)
             stage = "metrics"
-            scored = score_labelling(sentencized, labelling, self.metrics)
-            return scored.model_copy(update={"fingerprint": self.fingerprint})
+            return score_labelling(sentencized, labelling, self.metrics, self.fingerprint)
         except Exception as error:  # the boundary: failure is data from here on
             logger.debug("call %s: %s failed", call.id, stage, exc_info=True)
             return self._failed(sentencized, stage, error)
@@ -134,8 +133,7 @@ class RagEvaluator:
         return labelling.model_copy(update={"labels": reconcile(labelling.labels, call)})
 
     def _without_labels(self, call: SentencizedCall, code: UnscoredCode, reason: str) -> Evaluation:
-        made = score_labelling(call, self._unasked(code, reason), self.metrics)
-        return made.model_copy(update={"fingerprint": self.fingerprint})
+        return score_labelling(call, self._unasked(code, reason), self.metrics, self.fingerprint)
 
     def _failed(self, call: SentencizedCall, stage: Stage, error: Exception) -> Evaluation:
         message = str(error) or repr(error)
@@ -146,9 +144,7 @@ class RagEvaluator:
             for name in self.names
         ]
         failure = EvaluationError(type=type(error).__name__, message=message, stage=stage)
-        return _evaluation(call, scores, labelling, failure).model_copy(
-            update={"fingerprint": self.fingerprint}
-        )
+        return _evaluation(call, scores, labelling, self.fingerprint, failure)
 
     def _unasked(self, code: UnscoredCode | None, reason: str) -> Labelling:
         info = JudgeInfo(name=self.judge.name, version=getattr(self.judge, "version", None))
@@ -168,7 +164,10 @@ def _default_splitter() -> Splitter:
 
 
 def score_labelling(
-    call: SentencizedCall, labelling: Labelling, metrics: Sequence[Metric]
+    call: SentencizedCall,
+    labelling: Labelling,
+    metrics: Sequence[Metric],
+    fingerprint: str | None = None,
 ) -> Evaluation:
     """Score a labelling, whoever made it: the last step of the flow, without a judge.
 
@@ -176,10 +175,11 @@ def score_labelling(
         call: the call with its sentences.
         labelling: reconciled labels, or why there are none.
         metrics: what to score.
+        fingerprint: of the evaluator, where one made the labelling.
     """
     by = _by(call, labelling)
     scores = [score for metric in metrics for score in metric.score(call, labelling, by)]
-    return _evaluation(call, scores, labelling)
+    return _evaluation(call, scores, labelling, fingerprint)
 
 
 def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
@@ -224,6 +224,7 @@ def _evaluation(
     call: SentencizedCall,
     scores: Sequence[Score],
     labelling: Labelling,
+    fingerprint: str | None,
     error: EvaluationError | None = None,
 ) -> Evaluation:
     source = call.call
@@ -232,6 +233,6 @@ def _evaluation(
         reference=source.reference, metadata=source.metadata, capture=source.capture,
         scores={score.name: score for score in scores}, labels=labelling.labels,
         sentences=call.sentences, document_ids=tuple(d.id for d in source.documents),
-        judge=labelling.judge, usage=labelling.usage,
+        judge=labelling.judge, fingerprint=fingerprint, usage=labelling.usage,
         flags=labelling.flags + _flags(call, labelling), error=error,
     )  # fmt: skip

@@ -1,0 +1,225 @@
+"""From what an app set to a `RagCall`; one bad field costs only itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import (
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from datetime import datetime
+from functools import partial
+from numbers import Real
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel
+
+from rag_eval_integrations._observe import (
+    Context,
+    Delivery,
+    Seen,
+    Target,
+    finite,
+    json_object,
+    json_value,
+    to_call,
+)
+from rag_eval_integrations._suppress import suppressed
+from rag_eval_integrations.capture.current import FIELDS, CallInProgress
+from rag_eval_integrations.capture.failures import CountedDelivery
+from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
+
+_LOGGER = logging.getLogger("rag_eval_integrations.capture")
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+def record_call(
+    target: Target,
+    *,
+    question: str,
+    documents: Iterable[object] | None,
+    response: str | None,
+    id: str | int | None = None,
+    reference: str | None = None,
+    history: Iterable[object] = (),
+    app: str | None = None,
+    metadata: Mapping[str, object] | None = None,
+    tags: Iterable[str] = (),
+    latency_s: float | None = None,
+    started_at: datetime | None = None,
+) -> RagCall:
+    """Deliver a call that is already over; the fields are those of `CallInProgress`.
+
+    `latency_s` is its wall time in seconds, `started_at` when it began; documents are None when
+    they are not known, the response for a retrieval alone.
+
+    Returns:
+        The record, whether or not the target took it (a judge's own calls are not delivered).
+
+    Raises:
+        ConfigurationError: `target` is nothing that can be called.
+    """
+    delivery = CountedDelivery(target, _LOGGER)
+    call = CallInProgress(question, app, metadata, tags)
+    call.documents = documents
+    call.response = response
+    call.id = id
+    call.reference = reference
+    call.history = history
+    record = made_record(call, "ok", latency_s, started_at, delivery)
+    if not suppressed():
+        delivery.deliver(record)
+    return record
+
+
+def made_record(
+    call: CallInProgress,
+    status: CaptureStatus,
+    latency_s: object,
+    started_at: object,
+    delivery: Delivery,
+) -> RagCall:
+    """Read each field by itself, so that one that cannot be used costs no other."""
+
+    def read(field: str, reader: Callable[[Any], T], given: object, default: D) -> T | D:
+        if given is None or given is default:
+            return default
+        try:
+            return reader(given)
+        except Exception as error:  # noqa: BLE001 -- the app may set anything
+            delivery.failure(f"capture ({field})", error)
+            return default
+
+    if vars(call).keys() != FIELDS:
+        for name in vars(call).keys() - FIELDS:
+            missing = AttributeError(f"a call has no field {name!r}")
+            delivery.failure(f"capture ({name})", missing)
+    shown = read("documents", lambda given: _documents(given, delivery), call.documents, None)
+    record = to_call(
+        Context(shown or (), "none" if shown is None else "dataflow", ()),
+        {
+            "framework": "plain",
+            "run_id": None,
+            "status": status,
+            "latency_s": read("latency_s", _seconds, latency_s, None),
+            "tags": read("tags", _tags, call.tags, ()),
+            "metadata": read("metadata", _metadata, call.metadata, {}),
+            "retrievers": (),
+        },
+        question=read("question", as_text, call.question, ""),
+        response=read("response", as_text, call.response, None),
+        reference=read("reference", as_text, call.reference, None),
+        history=read("history", _turns, call.history, ()),
+        app=read("app", as_text, call.app, None),
+        started_at=read("started_at", _moment, started_at, None),
+    )
+    label = read("id", _label, call.id, None)
+    return record.model_copy(update={"id": label}) if label else record
+
+
+def as_text(given: object) -> str:
+    """Take a string; raises TypeError for anything else."""
+    if type(given) is str:
+        return given
+    if isinstance(given, str):
+        return str.__str__(given)  # an enum's own __str__ would give its name
+    raise TypeError(f"should be a string, not {type(given).__name__}")
+
+
+def _label(given: object) -> str:
+    return str(given) if type(given) is int else as_text(given)
+
+
+def _seconds(given: object) -> float:
+    seconds = finite(given)
+    if seconds is None or seconds < 0:
+        raise ValueError(f"should be a number of seconds from 0, not {given!r}")
+    return seconds
+
+
+def _moment(given: object) -> datetime:
+    if isinstance(given, datetime):
+        return given
+    raise TypeError(f"should be a datetime, not {type(given).__name__}")
+
+
+def _metadata(given: object) -> dict[str, Any]:
+    if isinstance(given, Mapping):
+        return json_object(given)
+    raise TypeError(f"should be a dict, not {type(given).__name__}")
+
+
+def _several(given: object) -> Iterable[object]:
+    # A string, a dict and a pydantic object (LangChain's document) can be iterated over, too; an
+    # iterator could be read only once, and that is the app's to do.
+    if type(given) is list or type(given) is tuple:  # nearly always; the checks below are slow
+        return given
+    if isinstance(given, Iterable) and not isinstance(
+        given, str | bytes | Mapping | BaseModel | Iterator
+    ):
+        return given
+    raise TypeError(f"should be a list, not {type(given).__name__}")
+
+
+def _tags(given: object) -> tuple[str, ...]:
+    return tuple(as_text(tag) for tag in _several(given))
+
+
+def _turns(given: object) -> tuple[Turn, ...]:
+    return tuple(_turn(item) for item in _several(given))
+
+
+def _turn(item: Any) -> Turn:
+    if isinstance(item, Turn):
+        return item
+    role, content = (item["role"], item["content"]) if isinstance(item, Mapping) else item
+    return Turn(role=role, content=content)
+
+
+def _documents(given: object, delivery: Delivery) -> list[Seen]:
+    found = []
+    for item in _several(given):
+        try:
+            found.append(_seen(item))
+        except Exception as error:  # noqa: BLE001 -- the other documents are kept
+            delivery.failure("capture (documents)", error)
+    return found
+
+
+_TEXTS = ("text", "page_content", "content")
+_NAMES = ("id", "node_id", "id_")
+
+
+def _attribute(item: object, name: str) -> object:
+    return getattr(item, name, None)
+
+
+def _seen(item: object, score: object = None) -> Seen:
+    """Copy a document of any make, by what it has and not by its class."""
+    if isinstance(item, str):
+        return Seen(as_text(item), None, {}, finite(score))
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Real | None):
+        return _seen(*item)
+
+    is_dict = type(item) is dict or isinstance(item, Mapping)  # the second takes 1 µs
+    get: Callable[[str], Any] = cast(Any, item).get if is_dict else partial(_attribute, item)
+    content = None if is_dict else get("get_content")
+    # LlamaIndex's method before `text`, which raises for a node that is no text.
+    texts = (content(),) if callable(content) else map(get, _TEXTS)
+    text = next((text for text in texts if isinstance(text, str)), None)
+    if text is None:
+        raise TypeError(f"{type(item).__name__} is no document: it has no text")
+    name = next((name for name in map(get, _NAMES) if name is not None), None)
+    metadata = get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        metadata = {"metadata": json_value(metadata)}
+    return Seen(
+        as_text(text),
+        None if name is None else str(name),
+        json_object(metadata) if metadata else {},
+        finite(get("score") if score is None else score),
+    )

@@ -1,0 +1,49 @@
+"""Where captured calls go, and a failure count that starts at zero."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from rag_eval_integrations._observe import Delivery
+from rag_eval_integrations.capture import failures
+from rag_eval_integrations.records import Capture, RagCall
+
+
+class Captured:
+    """A target that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.calls: list[RagCall] = []
+
+    def __call__(self, call: RagCall) -> None:
+        self.calls.append(call)
+
+    @property
+    def only(self) -> RagCall:
+        assert len(self.calls) == 1
+        return self.calls[0]
+
+    @property
+    def how(self) -> Capture:
+        assert self.only.capture is not None
+        return self.only.capture
+
+
+@pytest.fixture
+def captured() -> Captured:
+    return Captured()
+
+
+@pytest.fixture(autouse=True)
+def failures_from_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failures are counted, and their tracebacks logged once, for the process."""
+    monkeypatch.setattr(failures, "_FAILURES", Delivery(lambda call: None, failures._LOGGER))
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
+    with caplog.at_level(logging.INFO, logger="rag_eval_integrations.capture"):
+        yield caplog

@@ -1,0 +1,548 @@
+"""`with capture_call(...)` and `record_call(...)`: one right record, and the app undisturbed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from contextvars import copy_context
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+import pytest
+
+from rag_eval_integrations._suppress import suppress_capture, suppressed
+from rag_eval_integrations.capture import (
+    capture_call,
+    capture_failures,
+    current_call,
+    record_call,
+)
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import Document, RagCall, Turn, from_line, to_line
+
+from .conftest import Captured
+
+QUESTION = "How fast is the kettle?"
+ANSWER = "It boils in four minutes."
+
+
+class TestRecord:
+    def test_holds_all_that_was_set(self, captured: Captured) -> None:
+        """Every field of the call object, how it was observed, and it survives JSON."""
+        with capture_call(captured, QUESTION, app="kettle", metadata={"user": 7}, tags=["t"]) as c:
+            c.documents = [ANSWER]
+            c.response = ANSWER
+            c.id = "row-1"
+            c.reference = "Four minutes."
+            c.history = [Turn(role="user", content="Hi"), {"role": "assistant", "content": "Yes?"}]
+
+        call, how = captured.only, captured.how
+        assert call.question == QUESTION
+        assert call.documents == (Document(text=ANSWER),)
+        assert call.response == ANSWER
+        assert call.id == "row-1"
+        assert call.reference == "Four minutes."
+        assert [turn.role for turn in call.history] == ["user", "assistant"]
+        assert call.app == "kettle"
+        assert call.started_at is not None
+        assert call.started_at.tzinfo is UTC
+        assert (how.framework, how.status, how.documents_from) == ("plain", "ok", "dataflow")
+        assert how.metadata == {"user": 7}
+        assert how.tags == ("t",)
+        assert how.latency_s is not None
+        assert how.latency_s >= 0
+        assert from_line(RagCall, to_line(call)) == call
+        assert RagCall.model_validate(call.model_dump()) == call
+
+    def test_of_an_empty_block_says_that_nothing_is_known(self, captured: Captured) -> None:
+        """No documents set is `none`, an empty list is a retrieval that found nothing."""
+        with capture_call(captured, QUESTION):
+            pass
+        with capture_call(captured) as call:
+            call.question = QUESTION
+            call.documents = []
+
+        unset, empty = captured.calls
+        assert (unset.documents, unset.response, unset.id) == ((), None, unset.row_key[:16])
+        assert unset.capture is not None
+        assert unset.capture.documents_from == "none"
+        assert empty.question == QUESTION
+        assert empty.capture is not None
+        assert empty.capture.documents_from == "dataflow"
+
+    def test_is_a_snapshot_of_the_end(self, captured: Captured) -> None:
+        """What the app changes later does not change the record."""
+        hit: dict[str, Any] = {"text": ANSWER, "metadata": {"page": 3}}
+        hits = [hit]
+
+        with capture_call(captured, QUESTION) as call:
+            call.documents = hits
+            hits.append({"text": "Added before the end."})
+        hits.clear()
+        hit["metadata"]["page"] = 4
+        call.response = "too late"
+
+        assert [document.text for document in captured.only.documents] == [
+            ANSWER,
+            "Added before the end.",
+        ]
+        assert captured.only.documents[0].metadata == {"page": 3}
+        assert captured.only.response is None
+
+    async def test_is_the_same_with_async_with(self, captured: Captured) -> None:
+        """And is delivered in the thread of its end."""
+        async with capture_call(captured, QUESTION) as call:
+            await asyncio.sleep(0)
+            call.response = ANSWER
+
+        assert captured.only.response == ANSWER
+
+    def test_record_call_is_one_line(self, captured: Captured) -> None:
+        """It returns what it delivers."""
+        began = datetime.now(UTC)
+
+        record = record_call(
+            captured,
+            question=QUESTION,
+            documents=[ANSWER],
+            response=ANSWER,
+            id=7,
+            metadata={"user": 7},
+            latency_s=0.5,
+            started_at=began,
+        )
+
+        assert captured.only is record
+        assert (record.id, record.started_at) == ("7", began)
+        assert captured.how.latency_s == 0.5
+        assert captured.how.documents_from == "dataflow"
+        assert record_call(captured, question="", documents=None, response=None).documents == ()
+        assert capture_failures() == 0
+
+
+class Hit:
+    """LangChain's document, by its attributes."""
+
+    def __init__(self) -> None:
+        self.page_content = ANSWER
+        self.metadata = {"seen": datetime(2024, 1, 2, tzinfo=UTC), 3: {1}}
+        self.id = 12
+
+
+class Node:
+    """LlamaIndex's scored node; like the original, `text` raises for a node that is no text."""
+
+    score = 0.25
+    node_id = "n"
+    metadata = None
+
+    def get_content(self) -> str:
+        return ANSWER
+
+    @property
+    def text(self) -> str:
+        raise ValueError("Node must be a TextNode to get text.")
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (ANSWER, Document(text=ANSWER)),
+        (Colour.RED, Document(text="red")),
+        (Document(text=ANSWER, id="a", score=1.5, metadata={"p": 1}),) * 2,
+        ({"text": ANSWER, "id": "a"}, Document(text=ANSWER, id="a")),
+        ({"page_content": ANSWER, "metadata": [1]}, Document(text=ANSWER, metadata={"metadata": [1]})),
+        ({"content": "", "score": float("nan")}, Document(text="")),
+        (Hit(), Document(text=ANSWER, id="12", metadata={"seen": "2024-01-02T00:00:00+00:00", "3": [1]})),
+        (Node(), Document(text=ANSWER, id="n", score=0.25)),
+        ((Hit(), 0.5), Document(text=ANSWER, id="12", score=0.5, metadata={"seen": "2024-01-02T00:00:00+00:00", "3": [1]})),
+        ((ANSWER, 1), Document(text=ANSWER, score=1.0)),
+    ],
+)  # fmt: skip
+def test_documents_of_any_make(captured: Captured, given: object, expected: Document) -> None:
+    """Strings, records, dicts, and what both hosts' retrievers return, as JSON values."""
+    with capture_call(captured, QUESTION) as call:
+        call.documents = [given]
+
+    assert captured.only.documents == (expected,)
+    assert capture_failures() == 0
+
+
+def test_documents_of_the_hosts(captured: Captured) -> None:
+    """The real classes: LangChain's document, and LlamaIndex's nodes, also those without a text."""
+    documents = pytest.importorskip("langchain_core.documents")
+    schema = pytest.importorskip("llama_index.core.schema")
+    node = schema.TextNode(id_="n", text=ANSWER, metadata={"page": 3})
+
+    with capture_call(captured, QUESTION) as call:
+        call.documents = [
+            documents.Document(id="d", page_content=ANSWER, metadata={"page": 3}),
+            (documents.Document(page_content=ANSWER), 0.5),
+            node,
+            schema.NodeWithScore(node=node, score=0.25),
+            schema.NodeWithScore(node=schema.ImageNode(id_="i"), score=0.125),
+        ]
+
+    page = {"page": 3}
+    assert captured.only.documents == (
+        Document(text=ANSWER, id="d", metadata=page),
+        Document(text=ANSWER, score=0.5),
+        Document(text=ANSWER, id="n", metadata=page),
+        Document(text=ANSWER, id="n", metadata=page, score=0.25),
+        Document(text="", id="i", score=0.125),
+    )
+    assert capture_failures() == 0
+
+
+class TestWhatCannotBeUsed:
+    @pytest.mark.parametrize(
+        ("field", "value", "kept"),
+        [
+            ("question", 42, ""),
+            ("question", None, ""),
+            ("documents", "one text", ()),
+            ("documents", {"text": "one"}, ()),
+            ("documents", Document(text="one"), ()),
+            ("documents", (text for text in ["a stream of the app"]), ()),
+            ("documents", [object(), "kept", None, ("a", "b")], (Document(text="kept"),)),
+            ("response", ["no", "text"], None),
+            ("id", 1.5, None),
+            ("id", True, None),
+            ("reference", b"bytes", None),
+            ("history", [{"role": "nobody", "content": "x"}], ()),
+            ("history", "Hi", ()),
+            ("app", 3, None),
+            ("metadata", [1], {}),
+            ("tags", "one", ()),
+            ("tags", [1], ()),
+            ("dokuments", ["a typing error"], None),
+        ],
+    )
+    def test_costs_only_itself(
+        self, captured: Captured, log: pytest.LogCaptureFixture, field: str, value: Any, kept: Any
+    ) -> None:
+        """A wrong type is logged by its field and counted; the rest of the call is delivered."""
+        with capture_call(captured, QUESTION) as call:
+            call.response = ANSWER
+            call.documents = ["a"]
+            setattr(call, field, value)
+
+        record = captured.only
+        if field in ("metadata", "tags"):
+            assert getattr(captured.how, field) == kept
+        elif field == "id":
+            assert record.id == record.row_key[:16]
+        elif field != "dokuments":
+            assert getattr(record, field) == kept
+        assert record.response == (None if field == "response" else ANSWER)
+        failed = 0 if value is None else 3 if isinstance(kept, tuple) and len(kept) == 1 else 1
+        assert capture_failures() == failed
+        assert [f"capture ({field})" in line for line in log.messages] == [True] * min(failed, 1)
+        assert from_line(RagCall, to_line(record)) == record
+
+    def test_any_collection_will_do(self, captured: Captured) -> None:
+        """Only what can be read once is refused."""
+        with capture_call(captured, QUESTION) as call:
+            call.documents = {"first": "a", "second": "b"}.values()
+            call.history = [("user", "Hi")]
+
+        assert [document.text for document in captured.only.documents] == ["a", "b"]
+        assert captured.only.history == (Turn(role="user", content="Hi"),)
+        assert capture_failures() == 0
+
+    def test_an_iterator_of_the_app_is_not_read(self, captured: Captured) -> None:
+        """The app's stream is the app's."""
+        documents = iter(["a", "b"])
+
+        with capture_call(captured, QUESTION) as call:
+            call.documents = documents
+
+        assert list(documents) == ["a", "b"]
+
+    @pytest.mark.parametrize(("latency", "started"), [(-1.0, None), (None, "now"), ("1", None)])
+    def test_record_call_is_no_stricter(
+        self, captured: Captured, latency: Any, started: Any
+    ) -> None:
+        """Also code at hand may be wrong."""
+        record = record_call(captured, question=QUESTION, documents=["a"], response=ANSWER, latency_s=latency, started_at=started)  # fmt: skip
+
+        assert captured.only is record
+        assert captured.how.latency_s is None
+        assert record.started_at is None
+        assert capture_failures() == 1
+
+    def test_even_a_broken_call_object_breaks_only_the_record(self, captured: Captured) -> None:
+        """Whatever fails at the end is counted, and the app goes on."""
+        with capture_call(captured, QUESTION) as call:
+            del call.response
+
+        assert captured.calls == []
+        assert capture_failures() == 1
+
+    def test_an_unusable_argument_is_refused_when_it_is_made(self) -> None:
+        """A mistake of set-up, which shows at the first run."""
+
+        async def later(call: RagCall) -> None: ...
+
+        for target in (None, later):
+            with pytest.raises(ConfigurationError, match="target"):
+                capture_call(target, QUESTION)  # type: ignore[arg-type]
+            with pytest.raises(ConfigurationError, match="target"):
+                record_call(target, question="", documents=(), response=None)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="documents"):
+            capture_call(print, QUESTION, documents=["a"])  # type: ignore[arg-type]
+
+
+class TestEnds:
+    def test_an_exception_goes_on_unchanged(self, captured: Captured) -> None:
+        """The same object, no frame of ours, nothing chained to it; status `error`."""
+        error = KeyError("of the app")
+
+        def work() -> None:
+            with capture_call(captured, QUESTION) as call:
+                call.documents = ["a"]
+                call.response = "half an answer"
+                raise error
+
+        with pytest.raises(KeyError) as raised:
+            work()
+
+        assert raised.value is error
+        assert [frame.name for frame in raised.traceback][1:] == ["work"]
+        assert (error.__cause__, error.__context__, error.__suppress_context__) == (
+            None,
+            None,
+            False,
+        )
+        assert captured.how.status == "error"
+        assert captured.only.response is None
+        assert captured.only.documents == (Document(text="a"),)
+
+    async def test_a_cancelled_task_is_aborted(self, captured: Captured) -> None:
+        """With what was set so far; the cancellation goes on."""
+        inside = asyncio.Event()
+
+        async def work() -> None:
+            async with capture_call(captured, QUESTION) as call:
+                call.response = "half"
+                inside.set()
+                await asyncio.sleep(60)
+
+        task = asyncio.create_task(work())
+        await inside.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+        assert captured.how.status == "aborted"
+        assert captured.only.response == "half"
+
+    async def test_a_timeout_is_aborted(self, captured: Captured) -> None:
+        """As asyncio sees it: a cancellation from outside."""
+
+        async def work() -> None:
+            with capture_call(captured, QUESTION):
+                await asyncio.sleep(60)
+
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(work(), 0.01)
+
+        assert captured.how.status == "aborted"
+
+    def test_a_generator_around_the_block_that_is_closed_is_aborted(
+        self, captured: Captured
+    ) -> None:
+        """A block in the app's own generator sees the close."""
+
+        def stream() -> Generator[str, None, None]:
+            with capture_call(captured, QUESTION) as call:
+                for token in ("a", "b"):
+                    call.response = (call.response or "") + token
+                    yield token
+
+        tokens = stream()
+        assert next(tokens) == "a"
+        tokens.close()
+
+        assert captured.how.status == "aborted"
+        assert captured.only.response == "a"
+
+    def test_a_block_may_end_in_another_context(self, captured: Captured) -> None:
+        """As generator dependencies of web frameworks do, whose halves run in two threads."""
+        block = capture_call(captured, QUESTION)
+        call = copy_context().run(block.__enter__)
+        call.response = ANSWER
+
+        copy_context().run(block.__exit__, None, None, None)
+
+        assert captured.only.response == ANSWER
+        assert capture_failures() == 0
+
+    def test_blocks_may_end_in_any_order(self, captured: Captured) -> None:
+        """And what is current is never one that has ended."""
+        first, second = capture_call(captured, "1"), capture_call(captured, "2")
+        one, two = first.__enter__(), second.__enter__()
+
+        first.__exit__(None, None, None)
+        assert current_call() is two
+        second.__exit__(None, None, None)
+
+        assert current_call() not in (one, two)
+        assert [call.question for call in captured.calls] == ["1", "2"]
+
+
+class TestTarget:
+    def test_that_is_broken_never_reaches_the_app(self, log: pytest.LogCaptureFixture) -> None:
+        """1,000 failures: one traceback in the log, all counted, all blocks went on."""
+
+        def broken(call: RagCall) -> None:
+            raise RuntimeError("the target is down")
+
+        for number in range(1000):
+            with capture_call(broken, f"{number}") as call:
+                call.response = ANSWER
+
+        assert capture_failures() == 1000
+        [record] = log.records
+        assert record.name == "rag_eval_integrations.capture"
+        assert "broken" in record.getMessage()
+        assert record.exc_info is not None
+        assert "the target is down" in str(record.exc_info[1])
+
+    def test_that_is_broken_does_not_hide_another(self, log: pytest.LogCaptureFixture) -> None:
+        """Each target's first failure is logged."""
+
+        def one(call: RagCall) -> None:
+            raise RuntimeError
+
+        def another(call: RagCall) -> None:
+            raise RuntimeError
+
+        for target in (one, another, one):
+            record_call(target, question="", documents=(), response=None)
+
+        assert len(log.records) == 2
+        assert capture_failures() == 3
+
+    def test_that_is_broken_leaves_the_apps_exception_alone(self) -> None:
+        """The app sees its own error, not the target's."""
+        error = ValueError("of the app")
+
+        def broken(call: RagCall) -> None:
+            raise RuntimeError
+
+        with pytest.raises(ValueError, match="of the app") as raised, capture_call(broken, ""):
+            raise error
+
+        assert raised.value is error
+        assert error.__context__ is None
+
+    def test_is_called_in_the_thread_of_the_end_and_is_not_captured(self) -> None:
+        """Calls that the target itself makes are not captured, in any host."""
+        seen: list[tuple[int, bool]] = []
+
+        def target(call: RagCall) -> None:
+            seen.append((threading.get_ident(), suppressed()))
+            with capture_call(target, "of the judge"):
+                pass
+
+        with capture_call(target, QUESTION):
+            pass
+
+        assert seen == [(threading.get_ident(), True)]
+
+    def test_gets_nothing_while_suppressed(self, captured: Captured) -> None:
+        """A judge's own calls; the code that sets fields runs all the same."""
+        with suppress_capture(), capture_call(captured, QUESTION) as call:
+            call.response = ANSWER
+            current_call().documents = ["a"]
+            record = record_call(captured, question=QUESTION, documents=(), response=ANSWER)
+
+        assert call.documents is None
+        assert captured.calls == []
+        assert record.response == ANSWER
+
+
+class TestAtOnce:
+    def test_a_call_inside_of_a_call_is_its_own(self, captured: Captured) -> None:
+        """The inner one is delivered first, and neither has the other's documents."""
+        with capture_call(captured, "outer") as outer:
+            assert current_call() is outer
+            with capture_call(captured, "inner") as inner:
+                assert current_call() is inner
+                current_call().documents = ["inner"]
+            current_call().response = "outer"
+
+        assert [call.question for call in captured.calls] == ["inner", "outer"]
+        assert [len(call.documents) for call in captured.calls] == [1, 0]
+        assert [call.response for call in captured.calls] == [None, "outer"]
+
+    def test_outside_of_a_call_nothing_is_kept(self, captured: Captured) -> None:
+        """A function that sets fields also runs where nothing is captured."""
+        current_call().documents = ["a"]
+
+        assert current_call().documents is None
+        assert captured.calls == []
+
+    def test_fifty_threads_with_one_object(self, captured: Captured) -> None:
+        """No cross-talk: each record holds what its own thread set."""
+        block = capture_call(captured)
+        together = threading.Barrier(50)
+
+        def work(number: int) -> None:
+            with block as call:
+                together.wait()
+                call.question = f"{number}"
+                current_call().documents = [f"{number}"]
+                together.wait()
+                call.response = f"{number}"
+
+        with ThreadPoolExecutor(50) as pool:
+            list(pool.map(work, range(50)))
+
+        assert_own(captured)
+
+    async def test_fifty_tasks_with_one_object(self, captured: Captured) -> None:
+        """Nor between tasks; a task started inside belongs to the call."""
+        block = capture_call(captured)
+
+        async def retrieve(number: int) -> None:
+            await asyncio.sleep(0.001 * (number % 7))
+            current_call().documents = [f"{number}"]
+
+        async def work(number: int) -> None:
+            async with block as call:
+                call.question = f"{number}"
+                await asyncio.gather(retrieve(number), asyncio.sleep(0.001 * (number % 5)))
+                call.response = f"{number}"
+
+        await asyncio.gather(*map(work, range(50)))
+
+        assert_own(captured)
+
+    def test_one_object_inside_of_itself(self, captured: Captured) -> None:
+        """Blocks of one object end innermost first."""
+        block = capture_call(captured, QUESTION)
+
+        with ExitStack() as stack:
+            for number in range(3):
+                stack.enter_context(block).response = f"{number}"
+
+        assert [call.response for call in captured.calls] == ["2", "1", "0"]
+
+
+def assert_own(captured: Captured) -> None:
+    assert len(captured.calls) == 50
+    for call in captured.calls:
+        assert call.documents == (Document(text=call.question),)
+        assert call.response == call.question
+    assert len({call.question for call in captured.calls}) == 50
+    assert capture_failures() == 0

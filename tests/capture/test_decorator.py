@@ -1,0 +1,648 @@
+"""`@capture_call(...)`: functions and streams of every kind, and what users' code sees of it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import pytest
+
+from rag_eval_integrations._suppress import suppress_capture
+from rag_eval_integrations.capture import capture_call, capture_failures, current_call
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import Document
+
+from .conftest import Captured
+
+QUESTION = "How fast is the kettle?"
+ANSWER = "It boils in four minutes."
+
+
+class TestReturnValue:
+    @pytest.mark.parametrize(
+        ("result", "response", "documents"),
+        [
+            (ANSWER, ANSWER, ()),
+            ((ANSWER, ["a"]), ANSWER, (Document(text="a"),)),
+            ({"answer": ANSWER, "documents": ["a"]}, ANSWER, (Document(text="a"),)),
+            ({"response": ANSWER}, ANSWER, ()),
+            (None, None, ()),
+        ],
+    )
+    async def test_is_read_and_passed_on(
+        self, captured: Captured, result: Any, response: str, documents: Any
+    ) -> None:
+        """A string, a pair, or a dict; the very object goes to the caller, sync and async."""
+
+        @capture_call(captured)
+        def answer(question: str) -> Any:
+            return result
+
+        @capture_call(captured)
+        async def answer_later(question: str) -> Any:
+            return result
+
+        assert answer(QUESTION) is result
+        assert await answer_later(question=QUESTION) is result
+
+        one, two = captured.calls
+        assert (one.question, one.response, one.documents) == (QUESTION, response, documents)
+        assert one.row_key == two.row_key
+        assert (one.app, two.app) == ("answer", "answer_later")
+        assert capture_failures() == 0
+
+    def test_gives_way_to_what_the_function_set(self, captured: Captured) -> None:
+        """`current_call()` inside, also from functions below."""
+
+        def search() -> list[str]:
+            current_call().documents = ["set"]
+            return ["returned"]
+
+        @capture_call(captured)
+        def answer(question: str) -> tuple[str, list[str]]:
+            found = search()
+            current_call().id = "row-1"
+            current_call().response = "set"
+            return ANSWER, found
+
+        assert answer(QUESTION) == (ANSWER, ["returned"])
+
+        assert captured.only.documents == (Document(text="set"),)
+        assert captured.only.response == "set"
+        assert captured.only.id == "row-1"
+
+    def test_of_another_type_is_read_by_functions(self, captured: Captured) -> None:
+        """`response=` and `documents=` take them from whatever is returned."""
+
+        @capture_call(captured, response=lambda r: r[0]["text"], documents=lambda r: r[1:])
+        def answer(question: str) -> list[Any]:
+            return [{"text": ANSWER}, "a", "b"]
+
+        answer(QUESTION)
+
+        assert captured.only.response == ANSWER
+        assert [document.text for document in captured.only.documents] == ["a", "b"]
+
+    @pytest.mark.parametrize("result", [7, [ANSWER], {"text": ANSWER}, (ANSWER, [], 3)])
+    def test_of_another_type_is_not_guessed(
+        self, captured: Captured, log: pytest.LogCaptureFixture, result: object
+    ) -> None:
+        """The call is delivered without a response; the log says what to pass."""
+
+        @capture_call(captured)
+        def answer(question: str) -> object:
+            return result
+
+        assert answer(QUESTION) is result
+        assert captured.only.response is None
+        assert capture_failures() == 1
+        assert log.records[0].exc_info is not None
+        assert "pass `response`" in str(log.records[0].exc_info[1])
+
+    def test_is_untouched_by_a_failing_extractor(self, captured: Captured) -> None:
+        """Each of the three costs only itself."""
+        bad: Callable[..., Any] = lambda *args: 1 / 0  # noqa: E731
+
+        @capture_call(captured, bad, response=bad, documents=bad)
+        def answer(question: str) -> str:
+            return ANSWER
+
+        assert answer(QUESTION) == ANSWER
+        assert (captured.only.question, captured.only.response) == ("", None)
+        assert capture_failures() == 3
+
+
+class TestQuestion:
+    def test_is_found_however_it_is_passed(self, captured: Captured) -> None:
+        """The first argument, by place, by name, or by its default; of a method the one after `self`."""
+
+        class App:
+            @capture_call(captured)
+            def method(self, question: str, k: int = 3) -> str:
+                return ANSWER
+
+            @classmethod
+            @capture_call(captured)
+            def of_class(cls, question: str) -> str:
+                return ANSWER
+
+            @staticmethod
+            @capture_call(captured)
+            def static(question: str = "default") -> str:
+                return ANSWER
+
+        App().method("place")
+        App().method(k=1, question="name")
+        App.of_class("class")
+        App.static()
+
+        assert [call.question for call in captured.calls] == ["place", "name", "class", "default"]
+
+    def test_is_found_where_it_is_said_to_be(self, captured: Captured) -> None:
+        """A parameter's name, or a function of the arguments."""
+
+        @capture_call(captured, "query")
+        def second(k: int, query: str) -> str:
+            return ANSWER
+
+        @capture_call(captured, question="query")
+        def any_name(**kwargs: str) -> str:
+            return ANSWER
+
+        @capture_call(captured, lambda request: request["q"])
+        def whole(request: dict[str, str]) -> str:
+            return ANSWER
+
+        @capture_call(captured)
+        def starred(*args: str) -> str:
+            return ANSWER
+
+        second(3, "1")
+        second(k=3, query="2")
+        any_name(query="3")
+        whole({"q": "4"})
+        starred("5", "x")
+
+        assert [call.question for call in captured.calls] == ["1", "2", "3", "4", "5"]
+
+    def test_must_be_somewhere(self, captured: Captured) -> None:
+        """Refused when the function is decorated, not when it is called."""
+        for function in (lambda: ANSWER, lambda **kwargs: ANSWER):
+            with pytest.raises(ConfigurationError, match="question"):
+                capture_call(captured)(function)
+        with pytest.raises(ConfigurationError, match="question"):
+            capture_call(captured, "query")(lambda question: ANSWER)
+
+    def test_only_functions_are_decorated(self, captured: Captured) -> None:
+        """A forgotten target, or the wrong order with @staticmethod, is said at once."""
+        forgotten = capture_call(lambda question: ANSWER)  # written: @capture_call
+        for wrong in (QUESTION, staticmethod(len)):
+            with pytest.raises(ConfigurationError, match="decorate a function"):
+                forgotten(wrong)  # type: ignore[arg-type]
+
+
+class TestTheUsersFunction:
+    async def test_raises_its_own_exception(self, captured: Captured) -> None:
+        """The same object through one frame of ours; documents are kept, the response is not."""
+        error = KeyError("of the app")
+
+        @capture_call(captured)
+        def answer(question: str) -> str:
+            current_call().documents = ["a"]
+            current_call().response = "half"
+            raise error
+
+        @capture_call(captured)
+        async def answer_later(question: str) -> str:
+            raise error
+
+        with pytest.raises(KeyError) as raised:
+            answer(QUESTION)
+        assert raised.value is error
+        assert [frame.name for frame in raised.traceback][1:] == ["captured", "answer"]
+        assert error.__context__ is None
+        with pytest.raises(KeyError) as raised:
+            await answer_later(QUESTION)
+        assert raised.value is error
+
+        first = captured.calls[0]
+        assert [call.capture.status for call in captured.calls if call.capture] == ["error"] * 2
+        assert (first.response, first.documents) == (None, (Document(text="a"),))
+
+    def test_is_told_of_a_wrong_call_by_python(self, captured: Captured) -> None:
+        """A missing argument is the same TypeError as without the decorator."""
+
+        @capture_call(captured)
+        def answer(question: str) -> str:
+            return ANSWER
+
+        with pytest.raises(TypeError, match="missing 1 required positional argument"):
+            answer()  # type: ignore[call-arg]
+
+    async def test_may_be_cancelled(self, captured: Captured) -> None:
+        """Status `aborted`, with what was set so far."""
+
+        @capture_call(captured)
+        async def answer(question: str) -> str:
+            current_call().documents = ["a"]
+            await asyncio.sleep(60)
+            return ANSWER
+
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(answer(QUESTION), 0.01)
+
+        assert captured.how.status == "aborted"
+        assert captured.only.documents == (Document(text="a"),)
+
+    def test_keeps_its_name_signature_and_kind(self, captured: Captured) -> None:
+        """Web frameworks inspect all of them."""
+
+        def plain(question: str, *, k: int = 3) -> str:
+            """Say it."""
+            return ANSWER
+
+        async def coroutine(question: str) -> str:
+            return ANSWER
+
+        def stream(question: str) -> Iterator[str]:
+            yield ANSWER
+
+        async def async_stream(question: str) -> AsyncGenerator[str, None]:
+            yield ANSWER
+
+        kinds = (
+            inspect.iscoroutinefunction,
+            inspect.isgeneratorfunction,
+            inspect.isasyncgenfunction,
+        )
+        for function in (plain, coroutine, stream, async_stream):
+            wrapped = capture_call(captured)(function)
+
+            assert wrapped.__name__ == function.__name__
+            assert wrapped.__doc__ == function.__doc__
+            assert inspect.signature(wrapped) == inspect.signature(function)
+            assert [kind(wrapped) for kind in kinds] == [kind(function) for kind in kinds]
+
+    async def test_may_be_any_callable(self, captured: Captured) -> None:
+        """A partial, a bound method, an object whose call is async."""
+
+        class App:
+            async def __call__(self, question: str) -> str:
+                return ANSWER
+
+            def ask(self, k: int, question: str) -> str:
+                return ANSWER
+
+        assert capture_call(captured)(partial(App().ask, 3))(QUESTION) == ANSWER
+        assert capture_call(captured, "question")(App().ask)(3, QUESTION) == ANSWER
+        assert await capture_call(captured)(App())(QUESTION) == ANSWER
+
+        assert [call.question for call in captured.calls] == [QUESTION] * 3
+        assert [call.response for call in captured.calls] == [ANSWER] * 3
+
+    async def test_runs_as_ever_while_suppressed(self, captured: Captured) -> None:
+        """A judge's own calls, streams too."""
+
+        @capture_call(captured)
+        def answer(question: str) -> str:
+            current_call().documents = ["a"]
+            return ANSWER
+
+        @capture_call(captured)
+        def stream(question: str) -> Iterator[str]:
+            yield from ("a", "b")
+
+        with suppress_capture():
+            assert answer(QUESTION) == ANSWER
+            assert list(stream(QUESTION)) == ["a", "b"]
+
+        assert captured.calls == []
+
+    def test_calls_inside_of_calls_are_their_own(self, captured: Captured) -> None:
+        """A decorated function that calls another one, or itself."""
+
+        @capture_call(captured)
+        def answer(question: str) -> str:
+            current_call().documents = [question]
+            return answer(question[1:]) + question[0] if question else ""
+
+        assert answer("abc") == "cba"
+
+        asked = [(call.question, call.response) for call in captured.calls]
+        assert asked == [("", ""), ("c", "c"), ("bc", "cb"), ("abc", "cba")]
+        assert all(call.documents[0].text == call.question for call in captured.calls)
+
+
+class Talk:
+    """What a conversation with a generator gives, event by event."""
+
+    def __init__(self, stream: Generator[Any, Any, Any]) -> None:
+        self.events: list[object] = []
+        for step in (
+            lambda: next(stream),
+            lambda: stream.send("sent"),
+            lambda: stream.throw(KeyError("thrown")),
+            lambda: stream.send("again"),
+            lambda: next(stream),
+        ):
+            try:
+                self.events.append(step())
+            except Exception as error:  # noqa: BLE001 -- any, to be compared
+                self.events.append((type(error), str(error)))
+
+
+def tokens(question: str) -> Generator[Any, Any, str]:
+    current_call().documents = ["a"]
+    got = yield "It "
+    try:
+        yield f"{got} "
+    except KeyError as error:
+        yield str(error)
+    yield None
+    return "result"
+
+
+class TestStream:
+    def test_is_identical_for_its_reader(self, captured: Captured) -> None:
+        """Items, `send`, `throw`, and the returned value are the user's own."""
+        wrapped = capture_call(captured)(tokens)
+
+        assert Talk(wrapped(QUESTION)).events == Talk(tokens(QUESTION)).events
+
+        assert captured.only.response == "It sent 'thrown'"
+        assert captured.only.documents == (Document(text="a"),)
+        assert captured.only.question == QUESTION
+        assert captured.how.status == "ok"
+
+    async def test_is_identical_when_async(self, captured: Captured) -> None:
+        """Also `asend` and `athrow`."""
+
+        async def stream(question: str) -> AsyncGenerator[str, str]:
+            try:
+                got = yield "It "
+                yield got
+            except KeyError:
+                await asyncio.sleep(0)
+                current_call().documents = ["a"]
+                yield "caught"
+
+        async def talk(items: AsyncGenerator[str, str]) -> list[str]:
+            return [
+                await anext(items),
+                await items.asend("sent"),
+                await items.athrow(KeyError()),
+                await anext(items, "end"),
+            ]
+
+        assert await talk(capture_call(captured)(stream)(QUESTION)) == await talk(stream(QUESTION))
+        assert captured.only.response == "It sentcaught"
+        assert captured.only.documents == (Document(text="a"),)
+        assert captured.how.status == "ok"
+
+    async def test_closed_early_is_aborted_with_the_partial_text(self, captured: Captured) -> None:
+        """By `close`, by `break`, by being dropped; the user's own clean-up runs, inside the call."""
+        cleaned: list[bool] = []
+
+        @capture_call(captured)
+        def stream(question: str) -> Iterator[str]:
+            try:
+                yield from ("It ", "boils")
+            finally:
+                cleaned.append(current_call()._ended)
+
+        @capture_call(captured)
+        async def async_stream(question: str) -> AsyncGenerator[str, None]:
+            try:
+                yield "It "
+                yield "boils"
+            finally:
+                await asyncio.sleep(0)
+                cleaned.append(current_call()._ended)
+
+        closed = stream("closed")
+        next(closed)
+        closed.close()  # type: ignore[attr-defined]
+        for _ in stream("dropped"):
+            break
+        gc.collect()
+        items = async_stream("aclosed")
+        await anext(items)
+        await items.aclose()
+
+        assert cleaned == [False] * 3
+        assert [call.question for call in captured.calls] == ["closed", "dropped", "aclosed"]
+        assert [call.response for call in captured.calls] == ["It "] * 3
+        assert {call.capture.status for call in captured.calls if call.capture} == {"aborted"}
+
+    def test_that_takes_its_close_as_an_end_is_aborted_all_the_same(
+        self, captured: Captured
+    ) -> None:
+        """The reader did not get all of it."""
+
+        @capture_call(captured)
+        def stream(question: str) -> Iterator[str]:
+            try:
+                yield "It "
+            except GeneratorExit:
+                return
+
+        items = stream(QUESTION)
+        next(items)
+        items.close()  # type: ignore[attr-defined]
+
+        assert captured.how.status == "aborted"
+
+    async def test_cancelled_while_waiting_is_aborted(self, captured: Captured) -> None:
+        """The reader's task is cancelled between two tokens."""
+        waiting = asyncio.Event()
+
+        @capture_call(captured)
+        async def stream(question: str) -> AsyncGenerator[str, None]:
+            yield "It "
+            waiting.set()
+            await asyncio.sleep(60)
+            yield "boils"
+
+        async def read() -> list[str]:
+            return [token async for token in stream(QUESTION)]
+
+        task = asyncio.create_task(read())
+        await waiting.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+        assert captured.how.status == "aborted"
+        assert captured.only.response == "It "
+
+    def test_left_open_at_the_end_of_the_loop_is_aborted(self, captured: Captured) -> None:
+        """The loop closes it once, whatever the user's clean-up awaits, and has no complaint."""
+        complaints: list[dict[str, Any]] = []
+        held: list[object] = []
+
+        @capture_call(captured)
+        async def stream(question: str) -> AsyncGenerator[str, None]:
+            try:
+                yield "It "
+            finally:
+                await asyncio.sleep(0.001)
+                current_call().id = question
+
+        async def read() -> None:
+            asyncio.get_running_loop().set_exception_handler(
+                lambda _, said: complaints.append(said)
+            )
+            for number in range(20):
+                items = stream(f"{number}")
+                await anext(items)
+                held.append(items)
+
+        asyncio.run(read())
+
+        assert complaints == []
+        assert {call.id for call in captured.calls} == set(map(str, range(20)))
+        assert {call.capture.status for call in captured.calls if call.capture} == {"aborted"}
+
+    async def test_that_fails_raises_its_own_exception(self, captured: Captured) -> None:
+        """The same object; status `error`, and no half answer passes for one."""
+        error = KeyError("of the app")
+
+        @capture_call(captured)
+        def stream(question: str) -> Iterator[str]:
+            yield "It "
+            raise error
+
+        @capture_call(captured)
+        async def async_stream(question: str) -> AsyncGenerator[str, None]:
+            yield "It "
+            raise error
+
+        with pytest.raises(KeyError) as raised:
+            list(stream(QUESTION))
+        assert raised.value is error
+        with pytest.raises(KeyError) as raised:
+            [token async for token in async_stream(QUESTION)]
+        assert raised.value is error
+
+        assert [call.response for call in captured.calls] == [None, None]
+        assert [call.capture.status for call in captured.calls if call.capture] == ["error"] * 2
+
+    async def test_may_be_returned_instead(self, captured: Captured) -> None:
+        """A function that retrieves first and returns a generator: one call, to the stream's end."""
+
+        def generate() -> Iterator[str]:
+            current_call().id = "inside"
+            yield from ("It ", "boils")
+
+        async def generate_later() -> AsyncGenerator[str, None]:
+            yield "It "
+            yield "boils"
+
+        @capture_call(captured)
+        def answer(question: str) -> Iterator[str]:
+            current_call().documents = ["a"]
+            return generate()
+
+        @capture_call(captured)
+        async def answer_later(question: str) -> AsyncGenerator[str, None]:
+            current_call().documents = ["a"]
+            return generate_later()
+
+        stream = answer(QUESTION)
+        assert captured.calls == []
+        assert list(stream) == ["It ", "boils"]
+        assert [token async for token in await answer_later(QUESTION)] == ["It ", "boils"]
+
+        assert [call.response for call in captured.calls] == ["It boils"] * 2
+        assert [len(call.documents) for call in captured.calls] == [1, 1]
+        assert captured.calls[0].id == "inside"
+
+    def test_that_is_returned_but_never_read_is_aborted(self, captured: Captured) -> None:
+        """Its documents were retrieved all the same."""
+
+        @capture_call(captured)
+        def answer(question: str) -> Iterator[str]:
+            current_call().documents = ["a"]
+            return (token for token in "ab")
+
+        answer(QUESTION)
+        gc.collect()
+
+        assert captured.how.status == "aborted"
+        assert captured.only.response is None
+        assert captured.only.documents == (Document(text="a"),)
+
+    def test_of_events_is_read_by_functions(self, captured: Captured) -> None:
+        """`response` and `documents` are asked for each item."""
+
+        @capture_call(
+            captured, response=lambda e: e.get("delta"), documents=lambda e: e.get("docs")
+        )
+        def stream(question: str) -> Iterator[dict[str, Any]]:
+            yield {"docs": ["a"]}
+            yield {"delta": "It "}
+            yield {"delta": "boils"}
+
+        assert len(list(stream(QUESTION))) == 3
+        assert captured.only.response == "It boils"
+        assert captured.only.documents == (Document(text="a"),)
+        assert capture_failures() == 0
+
+    def test_of_events_that_nobody_reads_goes_on(self, captured: Captured) -> None:
+        """Counted an item, logged once."""
+
+        @capture_call(captured)
+        def stream(question: str) -> Iterator[object]:
+            yield from (1, "It boils", 2)
+
+        assert list(stream(QUESTION)) == [1, "It boils", 2]
+        assert captured.only.response == "It boils"
+        assert capture_failures() == 2
+
+    def test_does_not_leak_into_its_reader(self, captured: Captured) -> None:
+        """Two streams read in turns keep to themselves, and the reader is in neither call."""
+
+        @capture_call(captured)
+        def stream(question: str) -> Iterator[str]:
+            for number in range(3):
+                current_call().documents = [question]
+                yield f"{question}{number}"
+
+        for _ in zip(stream("a"), stream("b"), strict=True):
+            current_call().documents = ["of the reader"]
+
+        assert [call.response for call in captured.calls] == ["a0a1a2", "b0b1b2"]
+        assert [call.documents[0].text for call in captured.calls] == ["a", "b"]
+
+
+class TestAtOnce:
+    def test_fifty_threads(self, captured: Captured) -> None:
+        """Each record holds its own question, documents and answer."""
+
+        @capture_call(captured)
+        def stream(question: str) -> Iterator[str]:
+            current_call().documents = [question]
+            yield from question
+
+        @capture_call(captured)
+        def answer(question: str) -> str:
+            current_call().documents = [question]
+            return "".join(stream(question))
+
+        with ThreadPoolExecutor(50) as pool:
+            list(pool.map(answer, map(str, range(100, 150))))
+
+        assert_own(captured, 100)
+
+    async def test_fifty_tasks(self, captured: Captured) -> None:
+        """The same on one loop."""
+
+        @capture_call(captured)
+        async def stream(question: str) -> AsyncGenerator[str, None]:
+            for token in question:
+                await asyncio.sleep(0.001 * int(token))
+                current_call().documents = [question]
+                yield token
+
+        @capture_call(captured)
+        async def answer(question: str) -> str:
+            response = "".join([token async for token in stream(question)])
+            current_call().documents = [question]
+            return response
+
+        await asyncio.gather(*map(answer, map(str, range(100, 150))))
+
+        assert_own(captured, 100)
+
+
+def assert_own(captured: Captured, number: int) -> None:
+    assert len(captured.calls) == number
+    for call in captured.calls:
+        assert call.documents == (Document(text=call.question),)
+        assert call.response == call.question
+    assert capture_failures() == 0
