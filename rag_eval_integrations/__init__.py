@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.background import BackgroundEvaluator
     from rag_eval_integrations.capture import capture_call, record_call
     from rag_eval_integrations.dataset import evaluate_calls
     from rag_eval_integrations.evaluator import RagEvaluator
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BackgroundEvaluator",
     "CachingJudge",
     "CallableJudge",
     "Capture",
@@ -58,6 +60,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BackgroundEvaluator": "background",
     "CachingJudge": "judges",
     "CallableJudge": "judges",
     "Capture": "records",

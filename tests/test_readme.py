@@ -11,9 +11,12 @@ README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encodi
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.S)
 
 
-@pytest.mark.parametrize("code", EXAMPLES, ids=["score", "langchain", "llama_index"])
-def test_examples_run(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("code", EXAMPLES, ids=["score", "langchain", "llama_index", "app"])
+def test_examples_run(
+    code: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Offline, without a key, and they print what they promise."""
+    monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
 
     assert capsys.readouterr().out.strip()

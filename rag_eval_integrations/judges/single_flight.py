@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
@@ -28,6 +29,10 @@ class SingleFlight(Generic[T]):
 
     def __init__(self, size: int) -> None:
         self._size = size
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._lock = threading.Lock()
         self._flying: dict[Hashable, Future[T]] = {}
         self._done: OrderedDict[Hashable, T] = OrderedDict()
@@ -40,6 +45,9 @@ class SingleFlight(Generic[T]):
         """
         from asyncio import wrap_future  # noqa: PLC0415  # 40 ms that a light import does not pay
 
+        if self._process != os.getpid():
+            # What was in flight at a fork is answered in the parent: a child would wait for ever.
+            self._begin()
         while True:
             with self._lock:
                 if key in self._done:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 
 import pytest
@@ -135,3 +136,35 @@ def test_askers_on_two_loops_share_a_request() -> None:
 
     assert answers == [7, 7]
     assert made == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
+def test_a_forked_child_makes_its_own_request() -> None:
+    """What was in flight at the fork is answered in the parent only."""
+    flights: SingleFlight[int] = SingleFlight(4)
+    started, go = threading.Event(), threading.Event()
+
+    async def slow() -> int:
+        started.set()
+        await asyncio.to_thread(go.wait, 10)
+        return 1
+
+    async def quick() -> int:
+        return 2
+
+    parent = threading.Thread(target=lambda: asyncio.run(flights.get("k", slow)))
+    parent.start()
+    assert started.wait(5)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover  # runs in the child
+        os.write(writing, str(asyncio.run(flights.get("k", quick))).encode())
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    go.set()
+    parent.join(5)
+
+    assert os.read(reading, 10) == b"2"
+    os.close(reading)

@@ -1,0 +1,241 @@
+"""What background evaluation costs the app: enqueue, latency under load, memory.
+
+    python benchmarks/background.py [--seconds 10] [--rate 200] [--app-ms 300] [--soak-seconds 10]
+
+The judge is scripted and answers after 500 ms. An open-loop client sends `rate` requests a second
+to an app whose calls take `app-ms` (retrieval and generation, waited for) plus about 0.2 ms of
+work of its own; evaluation off and on take turns of 5 s, so that a busy machine disturbs both
+alike. `--freeze` calls `gc.freeze()` after the first evaluations, as prefork servers advise: a
+full garbage collection stops the whole process, and evaluations allocate.
+
+Promised: enqueue <= 20 us median and <= 200 us p99; p99 latency on <= 1.05 x off; resident memory
+flat. The full measurement is --seconds 60 --soak-seconds 1800.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import resource
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import Evaluation, RagCall
+from rag_eval_integrations.sinks import CallbackSink
+from rag_eval_integrations.testing import ScriptedJudge, labels_reply
+
+TURN = 5.0  # seconds
+DOCUMENTS = tuple(
+    f"Ferry {number} leaves the harbour at nine. It carries forty passengers and ten bicycles. "
+    "Tickets are sold on board and cost two coins. Dogs travel free of charge."
+    for number in range(5)
+)
+REPLY = labels_reply([f"{d}{s}" for d in range(5) for s in "abcd"], ["a", "b"])
+
+
+def make_call(number: int) -> RagCall:
+    """A call of 5 documents with 20 sentences; no two share labels."""
+    return RagCall(
+        question=f"When does ferry {number} leave?",
+        documents=DOCUMENTS,
+        response="The ferry leaves at nine. It carries forty passengers.",
+        id=str(number),
+    )
+
+
+def background(latency: float) -> BackgroundEvaluator:
+    judge = ScriptedJudge(lambda request: REPLY, latency=latency)
+    judge.requests = Forgetful()
+    sink = CallbackSink(lambda evaluation: None)
+    return BackgroundEvaluator(RagEvaluator(judge), [sink], max_concurrency=200)
+
+
+class Forgetful(list):  # type: ignore[type-arg]  # the scripted judge keeps its requests in it
+    """A list that stays empty: the soak must not measure the script's own memory."""
+
+    def append(self, item: object) -> None:
+        """Forget it."""
+
+
+def quantile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def drive(
+    rate: float, seconds: float, app: Callable[[int], float], pool: ThreadPoolExecutor
+) -> list[float]:
+    """Send requests at a fixed rate, whatever the app does; return their latencies."""
+    began = time.perf_counter()
+    answers: list[Future[float]] = []
+    for number in range(int(rate * seconds)):
+        wait = began + number / rate - time.perf_counter()
+        if wait > 0:
+            time.sleep(wait)
+        answers.append(pool.submit(app, number))
+    return [answer.result() for answer in answers]
+
+
+def discard(call: RagCall) -> None:
+    """Do nothing: what any call costs in an app that has just slept."""
+
+
+class App:
+    """Retrieves and generates (a wait), then hands its call on."""
+
+    def __init__(self, seconds: float, target: Callable[[RagCall], None]) -> None:
+        self.seconds = seconds
+        self.target = target
+        self.enqueue: list[float] = []
+
+    def __call__(self, number: int) -> float:
+        """Answer; return the seconds it took."""
+        began = time.perf_counter()
+        time.sleep(self.seconds / 2)  # retrieval
+        call = make_call(number)
+        for _ in range(4):
+            REPLY.encode().decode()  # prompt building
+        time.sleep(self.seconds / 2)  # generation
+        start = time.perf_counter()
+        self.target(call)
+        self.enqueue.append(time.perf_counter() - start)
+        return time.perf_counter() - began
+
+
+def full_collections() -> list[float]:
+    """Have the seconds of every full garbage collection from now on put into a list."""
+    pauses: list[float] = []
+    began = [0.0]
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            began[0] = time.perf_counter()
+        elif info["generation"] == 2:
+            pauses.append(time.perf_counter() - began[0])
+
+    gc.callbacks.append(note)
+    return pauses
+
+
+def latency(seconds: float, rate: float, app_seconds: float, *, freeze: bool) -> None:
+    evaluating = background(0.5)
+    pauses = full_collections()
+    off, on = App(app_seconds, discard), App(app_seconds, evaluating)
+    taken: dict[str, list[float]] = {"off": [], "on": []}
+    with ThreadPoolExecutor(int(rate * app_seconds * 2) + 8) as pool, evaluating:
+        for app in (off, on):
+            drive(rate, 2.0, app, pool)  # threads, caches
+            evaluating.flush()
+            app.enqueue.clear()
+        if freeze:  # only now is everything imported that evaluations need
+            gc.collect()
+            gc.freeze()
+        pauses.clear()
+        for _ in range(max(1, round(seconds / TURN))):
+            taken["off"] += drive(rate, min(seconds, TURN), off, pool)
+            taken["on"] += drive(rate, min(seconds, TURN), on, pool)
+            evaluating.flush()
+        counters = evaluating.counters
+    for name, values in taken.items():
+        print(
+            f"  {name:<4} median {statistics.median(values) * 1e3:7.2f} ms, "
+            f"p99 {quantile(values, 0.99) * 1e3:7.2f} ms, {len(values)} requests"
+        )
+    ratio = quantile(taken["on"], 0.99) / quantile(taken["off"], 0.99)
+    print(f"  p99 on / off: {ratio:.3f} (promised <= 1.05)")
+    enqueue = [value * 1e6 for value in on.enqueue]
+    print(
+        f"  enqueue under load: median {statistics.median(enqueue):.1f} us (promised <= 20), "
+        f"p99 {quantile(enqueue, 0.99):.1f} us (promised <= 200), max {max(enqueue):.0f} us"
+    )
+    print(
+        f"  full garbage collections: {len(pauses)}, longest {max(pauses, default=0) * 1e3:.0f} ms"
+    )
+    nothing = statistics.median(off.enqueue) * 1e6
+    print(f"  a call of an empty function in its place: median {nothing:.1f} us")
+    print(f"  {counters.captured} captured, {counters.scored} scored, {counters.dropped} dropped")
+
+
+def alone(calls: int) -> None:
+    """Enqueue from one thread as fast as it goes, the worker at its evaluations."""
+    made = [make_call(number) for number in range(calls)]
+    for rate in (1.0, 0.5):
+        evaluating = BackgroundEvaluator(
+            RagEvaluator(ScriptedJudge(lambda request: REPLY, latency=0.5)),
+            sample_rate=rate,
+            max_pending=calls,
+        )
+        times = []
+        for call in made:
+            start = time.perf_counter()
+            evaluating.submit(call)
+            times.append((time.perf_counter() - start) * 1e6)
+        print(
+            f"  sample_rate {rate}: median {statistics.median(times):.2f} us, "
+            f"p99 {quantile(times, 0.99):.1f} us, {calls} calls"
+        )
+        evaluating.close(0.0)
+
+
+def resident_mb() -> float:
+    """Resident memory now; the peak where /proc does not tell."""
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        return int(statm.read_text().split()[1]) * resource.getpagesize() / 1e6
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def soak(seconds: float) -> None:
+    """Evaluate without a pause; the first tenth fills caches and pools."""
+    seen: list[int] = [0]
+
+    def count(evaluation: Evaluation) -> None:
+        seen[0] += 1
+
+    judge = ScriptedJudge(lambda request: REPLY)
+    judge.requests = Forgetful()
+    with BackgroundEvaluator(
+        RagEvaluator(judge), [CallbackSink(count)], when_full="block"
+    ) as evaluating:
+        began = time.perf_counter()
+        number = 0
+        start: tuple[float, int] | None = None
+        while (now := time.perf_counter() - began) < seconds:
+            if start is None and now > seconds / 10:
+                gc.collect()
+                start = resident_mb(), number
+            evaluating.submit(make_call(number))
+            number += 1
+        evaluating.flush()
+        gc.collect()
+        assert start is not None
+        print(
+            f"  RSS {start[0]:.1f} MB after {start[1]} calls, "
+            f"{resident_mb():.1f} MB after {number} "
+            f"({number / seconds:.0f} calls/s), {threading.active_count()} threads"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=10.0, help="for off and on each")
+    parser.add_argument("--rate", type=float, default=200.0)
+    parser.add_argument("--app-ms", type=float, default=300.0)
+    parser.add_argument("--soak-seconds", type=float, default=10.0)
+    parser.add_argument("--freeze", action="store_true", help="call gc.freeze() when warm")
+    chosen = parser.parse_args()
+    print("Enqueue, one thread, the queue filling up:")
+    alone(5_000)
+    print(f"App of {chosen.app_ms:g} ms at {chosen.rate:g} requests/s, judge at 500 ms:")
+    latency(chosen.seconds, chosen.rate, chosen.app_ms / 1e3, freeze=chosen.freeze)
+    print(f"Soak of {chosen.soak_seconds:g} s, judge at 0 ms, queue always full:")
+    soak(chosen.soak_seconds)
+
+
+if __name__ == "__main__":
+    main()

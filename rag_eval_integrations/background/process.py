@@ -1,0 +1,43 @@
+"""What a background evaluator does when its process forks or ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from typing import Protocol
+from weakref import WeakSet
+
+
+class Living(Protocol):
+    """What has to be told."""
+
+    def after_fork(self) -> None:
+        """Begin anew in a child, which has the parent's objects but none of its threads."""
+        ...
+
+    def at_exit(self) -> None:
+        """Say what is lost."""
+        ...
+
+
+_living: WeakSet[Living] = WeakSet()
+
+
+def tell(living: Living) -> None:
+    """Have an object told of forks and of the end, for as long as it lives."""
+    _living.add(living)
+
+
+def _after_fork() -> None:
+    for living in list(_living):
+        living.after_fork()
+
+
+def _at_exit() -> None:
+    for living in list(_living):
+        living.at_exit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

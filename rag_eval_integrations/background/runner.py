@@ -1,0 +1,340 @@
+"""BackgroundEvaluator: what is submitted is sampled, queued, evaluated, counted and delivered."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self, get_args
+
+from rag_eval_integrations.background import process
+from rag_eval_integrations.background.aggregate import Aggregate, TrafficSummary
+from rag_eval_integrations.background.budget import Budget, Meter
+from rag_eval_integrations.background.counters import Counters
+from rag_eval_integrations.background.delivery import Delivery
+from rag_eval_integrations.background.failures import FailureLog, logger, shown
+from rag_eval_integrations.background.over_budget import over_budget
+from rag_eval_integrations.background.sampling import chosen
+from rag_eval_integrations.background.tally import Fate, Tally
+from rag_eval_integrations.background.worker import WhenFull, Worker
+from rag_eval_integrations.errors import ConfigurationError, ReentryError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import Evaluation, JudgeInfo, RagCall
+from rag_eval_integrations.sinks import Sink
+
+SampleRate = float | Callable[[RagCall], float]
+
+_LAST_BATCH = 1.0  # seconds that `close` gives threads to end once everything is settled
+
+
+_LEAST_DELIVERIES = 1_000
+"""Evaluations that wait for each sink, at least: a small queue of calls is no reason to lose what
+they were scored."""
+
+
+class BackgroundEvaluator:
+    """Evaluates calls behind the app's back: `submit` only queues, a thread does the rest.
+
+    It is a target for the hosts' handlers (`RagEvalCallbackHandler(background)`), and nothing that
+    goes wrong in it reaches the app: failures are logged once a kind and counted. Drain it with
+    `flush`, `close`, `with` or `async with` (in an async app: `await asyncio.to_thread(
+    background.flush)`); at a bare exit what is left is counted in one log line. In a forked child
+    (gunicorn prefork) it starts empty, with its own thread, counters and budget, and what the
+    parent had queued stays the parent's.
+
+    Args:
+        evaluator: what evaluates.
+        sinks: where evaluations go; each is called from one thread of its own, in batches.
+        sample_rate: share of the calls to judge, in [0, 1], or a function that gives it for a call
+            (more of what looks risky). It runs on the app's thread. The decision is a digest of
+            `call.id`, the same everywhere; a call with the id of an earlier one shares its fate.
+        max_pending: calls that wait, at most, and evaluations that wait for each sink.
+        max_concurrency: calls evaluated at once.
+        budget: limits on evaluations a minute and dollars a day, for each process. Calls beyond
+            are delivered to the sinks unscored (`over_budget`) at once, instead of waiting.
+        when_full: which call gives way when `max_pending` wait: the one submitted, the oldest, or
+            none: `submit` then blocks the app for up to 30 s, and drops the call after that.
+        judge_incomplete: judge calls whose run failed, was aborted or interrupted, too.
+
+    Raises:
+        ConfigurationError: for an argument that cannot be used.
+    """
+
+    def __init__(
+        self,
+        evaluator: RagEvaluator,
+        sinks: Sequence[Sink] = (),
+        *,
+        sample_rate: SampleRate = 1.0,
+        max_pending: int = 1000,
+        max_concurrency: int = 8,
+        budget: Budget | None = None,
+        when_full: WhenFull = "drop_newest",
+        judge_incomplete: bool = False,
+    ) -> None:
+        if not callable(sample_rate) and not _is_probability(sample_rate):
+            raise ConfigurationError(
+                "sample_rate", sample_rate, "use a number in [0, 1], or a function that gives one"
+            )
+        counts: dict[str, object] = {"max_pending": max_pending, "max_concurrency": max_concurrency}
+        for name, number in counts.items():
+            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+                raise ConfigurationError(name, number, "use a whole number from 1")
+        if when_full not in get_args(WhenFull):
+            raise ConfigurationError("when_full", when_full, f"use one of {get_args(WhenFull)}")
+        for sink in sinks:
+            if not isinstance(sink, Sink):
+                raise ConfigurationError("sinks", sink, "a sink has a method `write(batch)`")
+        self._evaluator = evaluator
+        self._sinks = tuple(sinks)
+        self._sample_rate = sample_rate
+        self._judge_all = not callable(sample_rate) and sample_rate == 1.0
+        self._max_pending = max_pending
+        self._max_concurrency = max_concurrency
+        self._budget = Budget() if budget is None else budget
+        self._when_full: WhenFull = when_full
+        self._judge_incomplete = judge_incomplete
+        self._of_parent: tuple[object, ...] = ()
+        self._start_empty()
+        process.tell(self)
+
+    def _start_empty(self) -> None:
+        self._failures = FailureLog()
+        self._tally = Tally()
+        self._aggregate = Aggregate()
+        self._meter = Meter(self._budget)
+        self._worker = Worker(
+            self._evaluate,
+            max_pending=self._max_pending,
+            max_concurrency=self._max_concurrency,
+            when_full=self._when_full,
+        )
+        self._deliveries = tuple(
+            Delivery(sink, name, max(self._max_pending, _LEAST_DELIVERIES), self._failures)
+            for sink, name in zip(self._sinks, _names(self._sinks), strict=True)
+        )
+
+    # --- the app's threads ----------------------------------------------------------------------
+
+    def __call__(self, call: RagCall) -> None:
+        """Submit a call: the form that handlers use."""
+        self.submit(call)
+
+    def submit(self, call: RagCall) -> None:
+        """Hand in a call; takes microseconds and raises nothing.
+
+        From any thread, also from a sink or inside an evaluation.
+        """
+        try:
+            # Few function calls: in an app that has just slept, each costs a microsecond or two.
+            plain = type(call) is RagCall and call.capture is None
+            fate = None if plain else self._refuse(call)
+            probability = 1.0
+            if not self._judge_all and fate is None:
+                probability = self._probability(call)
+                if not chosen(call.id, probability):
+                    fate = "sampled_out"
+            self._tally.captured(fate)
+            if fate is not None:
+                return
+        except Exception as error:  # noqa: BLE001 -- the app's call goes on
+            self._tally.captured("failed")
+            self._failures.say(("submit", type(error).__name__), "a call was not taken", error)
+            return
+        try:
+            dropped = self._worker.offer(call, probability)
+        except Exception as error:  # noqa: BLE001 -- the same
+            self._tally.met("failed")
+            self._failures.say(("queue", type(error).__name__), "a call was not queued", error)
+            return
+        if dropped:
+            self._tally.met("dropped", dropped)
+            why = "it is closed" if self._worker.stopping else "its queue is full"
+            self._failures.say(("dropped", why), f"background evaluation drops calls: {why}")
+
+    def _refuse(self, call: object) -> Fate | None:
+        if not isinstance(call, RagCall):
+            kind = type(call).__name__
+            self._failures.say(("no call", kind), f"{kind} was submitted, which is no RagCall")
+            return "failed"
+        incomplete = call.capture is not None and call.capture.status != "ok"
+        return "skipped" if incomplete and not self._judge_incomplete else None
+
+    def _probability(self, call: RagCall) -> float:
+        if not callable(self._sample_rate):
+            return self._sample_rate
+        probability = self._sample_rate(call)
+        if not _is_probability(probability):
+            raise ValueError(f"`sample_rate` gave {probability!r}, which is not in [0, 1]")
+        return probability
+
+    # --- the worker's loop ----------------------------------------------------------------------
+
+    async def _evaluate(self, call: RagCall, probability: float) -> None:
+        try:
+            evaluation, fate = await self._evaluated(call)
+            self._aggregate.add(evaluation, probability)
+            for delivery in self._deliveries:
+                delivery.put(evaluation)
+        except asyncio.CancelledError as error:
+            if self._worker.stopping:
+                self._tally.met("dropped")
+                raise
+            self._failed(error)  # not of the worker's doing: something inside gave up
+        except BaseException as error:  # noqa: BLE001 -- also SystemExit: the loop must go on
+            self._failed(error)
+        else:
+            self._tally.met(fate)
+
+    async def _evaluated(self, call: RagCall) -> tuple[Evaluation, Fate]:
+        evaluator = self._evaluator
+        refusal = self._meter.start()
+        if refusal is not None:
+            judge = evaluator.judge
+            info = JudgeInfo(name=judge.name, version=getattr(judge, "version", None))
+            unasked = over_budget(call, evaluator.names, info, evaluator.fingerprint, refusal)
+            self._failures.say(("over budget",), f"calls are not judged: {refusal}")
+            return unasked, "over_budget"
+        evaluation = await evaluator.evaluate(call)
+        self._meter.spent(evaluation.usage)
+        if self._meter.cost_unknown:
+            self._failures.say(
+                ("unknown cost",),
+                f"`per_day_usd` cannot be enforced: {evaluation.judge.name} does not say its price",
+            )
+        if evaluation.error is not None:
+            failure = evaluation.error
+            self._failures.say(
+                ("evaluation", failure.stage, failure.type),
+                f"an evaluation failed ({failure.stage}: {failure.type}: {shown(failure.message)})",
+            )
+            return evaluation, "failed"
+        scored = any(score.value is not None for score in evaluation.scores.values())
+        return evaluation, "scored" if scored else "unscored"
+
+    def _failed(self, error: BaseException) -> None:
+        self._tally.met("failed")
+        kind = ("evaluate", type(error).__name__)
+        self._failures.say(kind, "an evaluation ended without a result", error)
+
+    # --- what became of it ----------------------------------------------------------------------
+
+    @property
+    def counters(self) -> Counters:
+        """A snapshot of what became of the calls; `dataclasses.asdict` makes it JSON."""
+        return self._tally.counters(tuple(delivery.counters() for delivery in self._deliveries))
+
+    def summary(self) -> TrafficSummary:
+        """Means over the traffic, weighted by inverse sampling probability, with intervals."""
+        return self._aggregate.summary()
+
+    def flush(self, timeout: float = 30.0) -> bool:
+        """Wait until what was submitted before now is evaluated and written.
+
+        Args:
+            timeout: seconds to wait at most.
+
+        Returns:
+            Whether it was all done in time.
+
+        Raises:
+            ReentryError: in an evaluation or a sink, which would wait for itself.
+        """
+        self._refuse_reentry("flush")
+        end = time.monotonic() + timeout
+        if not self._worker.drain(timeout):
+            return False
+        return all([delivery.wait(end - time.monotonic()) for delivery in self._deliveries])
+
+    def close(self, timeout: float = 30.0) -> bool:
+        """Flush, then end the threads; what was not done in time is dropped, counted and logged.
+
+        Further calls are dropped. Closing again does nothing.
+
+        Args:
+            timeout: seconds to wait at most for what is left, and one more for threads to end.
+
+        Returns:
+            Whether everything was done in time.
+
+        Raises:
+            ReentryError: in an evaluation or a sink.
+        """
+        self._refuse_reentry("close")
+        if self._worker.stopping:
+            return self._tally.pending == 0
+        done = self.flush(timeout)
+        before = self.counters
+        end = time.monotonic() + _LAST_BATCH
+        self._tally.met("dropped", self._worker.stop(_LAST_BATCH))
+        for delivery in self._deliveries:
+            delivery.stop(end - time.monotonic())
+        if not done:
+            _log_undone(before, "at close")
+        return done
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await asyncio.to_thread(self.close)  # the app's loop goes on meanwhile
+
+    def _refuse_reentry(self, name: str) -> None:
+        if self._worker.is_own() or any(d.is_own_thread() for d in self._deliveries):
+            raise ReentryError(
+                f"`{name}` was called from inside an evaluation or a sink, which it would wait for"
+            )
+
+    # --- the process ----------------------------------------------------------------------------
+
+    def after_fork(self) -> None:
+        """Start empty in a child; the parent evaluates what it had queued."""
+        # Kept, never closed: its loop shares the parent's selector, and closing that would stop
+        # the parent's.
+        self._of_parent = (self._worker, self._deliveries, self._of_parent)
+        self._start_empty()
+
+    def at_exit(self) -> None:
+        """Say what the end of the process leaves undone; nothing is waited for."""
+        if not self._worker.stopping:
+            _log_undone(self.counters, "at exit; `flush()` or `close()` before it")
+
+
+def _log_undone(counters: Counters, when: str) -> None:
+    unwritten = sum(sink.pending for sink in counters.sinks)
+    if counters.pending or unwritten:
+        logger.warning(
+            "%d calls were not evaluated and %d evaluations not written %s",
+            counters.pending, unwritten, when,
+        )  # fmt: skip
+
+
+def _is_probability(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and 0.0 <= value <= 1.0
+
+
+def _names(sinks: Sequence[Sink]) -> list[str]:
+    names = [type(sink).__name__ for sink in sinks]
+    several = Counter(names)
+    return [f"{name}-{number}" if several[name] > 1 else name for number, name in enumerate(names)]

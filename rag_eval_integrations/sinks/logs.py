@@ -1,0 +1,65 @@
+"""A sink that logs each evaluation, for apps whose logs are already collected."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from rag_eval_integrations.records import Evaluation
+
+_LOGGER = "rag_eval_integrations.scores"
+_MAX_ID = 64  # characters of an id that the message shows
+
+
+class LoggingSink:
+    """Logs one record a call to `rag_eval_integrations.scores`, at INFO.
+
+    The message holds the id (escaped, at most 64 characters) and the scores, no other text of the
+    user. The record's attribute `rag_eval` holds what a formatter or a log pipeline wants as
+    fields: `{id, run_id, scores, unscored, judge, latency_s}`, where `scores` maps names to values
+    in [0, 1], `unscored` maps the other names to their code (`error` for a failure), and
+    `latency_s` is the app's own time for the call in seconds, None when it was not captured.
+
+    Nothing is configured here: without a handler of the app's, Python shows no INFO record.
+    """
+
+    def __init__(self) -> None:
+        self._logger = logging.getLogger(_LOGGER)
+
+    def write(self, batch: Sequence[Evaluation]) -> None:
+        """Log each evaluation."""
+        if self._logger.isEnabledFor(logging.INFO):
+            for evaluation in batch:
+                fields = _fields(evaluation)
+                self._logger.info(
+                    "call %s: %s", _shown(evaluation.id), _words(evaluation), extra=fields
+                )
+
+
+def _fields(evaluation: Evaluation) -> dict[str, object]:
+    capture = evaluation.capture
+    scores = evaluation.scores.items()
+    return {
+        "rag_eval": {
+            "id": evaluation.id,
+            "run_id": None if capture is None else capture.run_id,
+            "scores": {name: s.value for name, s in scores if s.value is not None},
+            "unscored": {name: s.unscored or s.status for name, s in scores if s.value is None},
+            "judge": evaluation.judge.name,
+            "latency_s": None if capture is None else capture.latency_s,
+        }
+    }
+
+
+def _words(evaluation: Evaluation) -> str:
+    return " ".join(
+        f"{name}={score.unscored or score.status}" if score.value is None
+        else f"{name}={score.value:.3f}"
+        for name, score in evaluation.scores.items()
+    )  # fmt: skip
+
+
+def _shown(text: str) -> str:
+    # An id is the user's: a line end in it would forge a log line, an escape colour the terminal.
+    short = text if len(text) <= _MAX_ID else f"{text[: _MAX_ID - 1]}…"
+    return short.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,80 @@
+"""Calls, evaluators and sinks for tests of background evaluation."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+
+import pytest
+from by_hand import ScriptedLabeller, labels_of
+
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import Capture, Evaluation, Labelling, RagCall, SentencizedCall
+
+LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
+WAIT = 20.0
+"""Seconds after which a test gives up."""
+
+
+def call(number: int = 0, status: str | None = None) -> RagCall:
+    """A call of one document and one sentence; no two share labels."""
+    capture = None if status is None else Capture(framework="plain", status=status)  # type: ignore[arg-type]
+    return RagCall(
+        question=f"Question {number}?", documents=["It is so."], response="It is so.",
+        id=str(number), capture=capture,
+    )  # fmt: skip
+
+
+def evaluator() -> RagEvaluator:
+    """Finds everything relevant, used and supported."""
+    return RagEvaluator(ScriptedLabeller(LABELS))
+
+
+class Gate:
+    """A judge that answers when it is let."""
+
+    name, version = "gated", "1"
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.asked: list[str] = []
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        import asyncio
+
+        self.asked.append(call.call.id)
+        while not self.open.is_set():  # noqa: ASYNC110 -- set by another thread
+            await asyncio.sleep(0.005)
+        return await ScriptedLabeller(LABELS).label(call)
+
+
+class Kept:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+        self.evaluations: list[Evaluation] = []
+        self.threads: set[int] = set()
+
+    def write(self, batch: Sequence[Evaluation]) -> None:
+        self.threads.add(threading.get_ident())
+        self.evaluations += batch
+        self.ids += [evaluation.id for evaluation in batch]
+
+
+def until(claim: Callable[[], bool]) -> None:
+    """Wait until a claim is true; fail after a bounded time."""
+    pause = threading.Event()
+    for _ in range(int(WAIT / 0.005)):
+        if claim():
+            return
+        pause.wait(0.005)
+    pytest.fail("it did not become true in time")
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What the background logs."""
+    caplog.set_level(logging.WARNING, logger="rag_eval_integrations.background")
+    return caplog

@@ -1,0 +1,126 @@
+"""Budgets: what may be spent, and what becomes of the calls beyond."""
+
+from __future__ import annotations
+
+import pytest
+from by_hand import ScriptedLabeller
+
+from rag_eval_integrations.background import BackgroundEvaluator, Budget
+from rag_eval_integrations.background.budget import Meter
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import Labelling, SentencizedCall, Usage
+
+from .conftest import LABELS, WAIT, Kept, call, evaluator
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Priced(ScriptedLabeller):
+    """Costs a quarter of a dollar a call, or nobody knows what."""
+
+    def __init__(self, cost: float | None) -> None:
+        super().__init__(LABELS)
+        self.cost = cost
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        labelling = await super().label(call)
+        return labelling.model_copy(update={"usage": Usage(requests=1, cost_usd=self.cost)})
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "window"), [(3, 3, 60.0), (0.5, 1, 120.0), (2.5, 3, 72.0)]
+)
+def test_no_window_has_more_starts_than_the_limit(limit: float, most: int, window: float) -> None:
+    """Asked every second for an hour, every window of that length holds at most that many."""
+    clock = Clock()
+    meter = Meter(Budget(per_minute=limit), monotonic=clock)
+    starts = []
+    for _ in range(3600):
+        if meter.start() is None:
+            starts.append(clock.now)
+        clock.now += 1.0
+
+    for start in starts:
+        assert sum(start <= other < start + window for other in starts) <= most
+    assert len(starts) == pytest.approx(60 * limit, abs=most)
+
+
+def test_a_day_ends_at_midnight_utc() -> None:
+    """What was spent yesterday is forgotten."""
+    clock = Clock()
+    meter = Meter(Budget(per_day_usd=1.0), clock=clock)
+    meter.spent(Usage(requests=1, cost_usd=0.6))
+    assert meter.start() is None
+    meter.spent(Usage(requests=1, cost_usd=0.6))
+    assert meter.start() == "the day's budget of 1 USD is spent"
+    clock.now += 86_400
+
+    assert meter.start() is None
+
+
+def test_calls_beyond_the_minutes_budget_are_delivered_unscored(
+    log: pytest.LogCaptureFixture,
+) -> None:
+    """With the code `over_budget`, counted, and without asking the judge."""
+    kept = Kept()
+    judge = ScriptedLabeller(LABELS)
+    with BackgroundEvaluator(
+        RagEvaluator(judge), [kept], budget=Budget(per_minute=3)
+    ) as background:
+        for number in range(10):
+            background(call(number))
+        assert background.flush(WAIT)
+        counters, summary = background.counters, background.summary()
+
+    assert (counters.scored, counters.over_budget) == (3, 7)
+    assert len(judge.asked) == 3
+    unscored = [e for e in kept.evaluations if e.labels is None]
+    assert {s.unscored for e in unscored for s in e.scores.values()} == {"over_budget"}
+    assert unscored[0].scores["adherence"].reason == "3 evaluations a minute are used up"
+    assert list(unscored[0].scores) == list(kept.evaluations[0].scores)
+    assert summary.unscored["adherence"] == {"over_budget": 7}
+    assert len(log.records) == 1
+
+
+def test_the_days_dollars_end_judging() -> None:
+    """Four calls at a quarter spend one dollar."""
+    with BackgroundEvaluator(
+        RagEvaluator(Priced(0.25)), max_concurrency=1, budget=Budget(per_day_usd=1.0)
+    ) as background:
+        for number in range(6):
+            background(call(number))
+        assert background.flush(WAIT)
+
+        assert (background.counters.scored, background.counters.over_budget) == (4, 2)
+
+
+def test_an_unknown_price_is_not_zero(log: pytest.LogCaptureFixture) -> None:
+    """The limit cannot be kept, which is said once; judging goes on."""
+    with BackgroundEvaluator(
+        RagEvaluator(Priced(None)), budget=Budget(per_day_usd=1.0)
+    ) as background:
+        for number in range(5):
+            background(call(number))
+        assert background.flush(WAIT)
+
+        assert background.counters.scored == 5
+    assert [r.getMessage() for r in log.records] == [
+        "`per_day_usd` cannot be enforced: scripted does not say its price; "
+        "further ones of this kind are only counted"
+    ]
+
+
+def test_no_budget_is_no_limit() -> None:
+    """Nor a warning about prices."""
+    with BackgroundEvaluator(evaluator()) as background:
+        for number in range(100):
+            background(call(number))
+        assert background.flush(WAIT)
+
+        assert background.counters.scored == 100

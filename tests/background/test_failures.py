@@ -1,0 +1,177 @@
+"""What fails: evaluations and sinks. Nothing is raised, each kind is said once, all is counted."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+
+import pytest
+from by_hand import ScriptedLabeller
+
+from rag_eval_integrations._suppress import suppressed
+from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.background.failures import FailureLog
+from rag_eval_integrations.errors import JudgeRejectedError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import Evaluation, Labelling, RagCall, SentencizedCall
+
+from .conftest import LABELS, WAIT, Kept, call, evaluator
+
+
+class Failing(ScriptedLabeller):
+    """Fails every call, in four ways."""
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        kinds = (
+            JudgeRejectedError("401: wrong key\nFORGED line"),
+            TypeError("a bug"),
+            TimeoutError(),
+            SystemExit(2),
+        )
+        raise kinds[int(call.call.id) % 4]
+
+
+def test_1000_failing_evaluations(log: pytest.LogCaptureFixture) -> None:
+    """None is raised into the app, one log line each kind, all are counted and delivered."""
+    kept = Kept()
+    with BackgroundEvaluator(RagEvaluator(Failing(LABELS)), [kept]) as background:
+        for number in range(1000):
+            background(call(number))
+        assert background.flush(WAIT)
+        counters = background.counters
+
+    assert (counters.captured, counters.failed, counters.dropped) == (1000, 1000, 0)
+    lines = [record.getMessage() for record in log.records]
+    assert len(lines) == 4
+    assert any("judge: JudgeRejectedError: 401: wrong key\\nFORGED line" in line for line in lines)
+    assert not any("\n" in line for line in lines)
+    assert len(kept.ids) == 750  # a SystemExit leaves no evaluation
+    assert {e.error.stage for e in kept.evaluations if e.error is not None} == {"judge"}
+
+
+def test_a_broken_evaluator_is_counted(log: pytest.LogCaptureFixture) -> None:
+    """Also where the evaluator breaks its own promise, or something inside cancels itself."""
+    import asyncio
+
+    class Broken(RagEvaluator):
+        async def evaluate(self, call: RagCall) -> Evaluation:
+            raise asyncio.CancelledError if call.id == "0" else KeyError(call.id)
+
+    with BackgroundEvaluator(Broken(ScriptedLabeller(LABELS))) as background:
+        for number in range(5):
+            background(call(number))
+        assert background.flush(WAIT)
+
+        assert background.counters.failed == 5
+    assert len(log.records) == 2
+
+
+def test_a_call_without_a_value_is_unscored() -> None:
+    """Counted apart from failures: there is nothing to judge without a response."""
+    with BackgroundEvaluator(evaluator()) as background:
+        background(RagCall(question="q", documents=["It is so."], response=None))
+        assert background.flush(WAIT)
+
+        assert (background.counters.unscored, background.counters.failed) == (1, 0)
+
+
+def test_a_broken_sink_is_counted_and_holds_up_nobody(log: pytest.LogCaptureFixture) -> None:
+    """The other sink has everything; each kind of failure is logged once, with a traceback."""
+
+    class Broken:
+        def write(self, batch: Sequence[Evaluation]) -> None:
+            raise SystemExit(1) if batch[0].id == "0" else OSError("no space")
+
+    kept = Kept()
+    with BackgroundEvaluator(evaluator(), [Broken(), kept]) as background:
+        for number in range(20):
+            background(call(number))
+            if number % 5 == 0:
+                assert background.flush(WAIT)
+        assert background.flush(WAIT)
+        counters = background.counters
+
+    assert len(kept.ids) == 20
+    assert (counters.scored, counters.sinks[0].failed, counters.sinks[1].written) == (20, 20, 20)
+    assert 1 <= len(log.records) <= 2
+    assert all(record.exc_info for record in log.records)
+
+
+def test_a_slow_sink_drops_and_holds_up_nobody() -> None:
+    """Its queue is bounded: what it cannot take is dropped and counted, for it alone."""
+    go, began = threading.Event(), threading.Event()
+
+    class Slow:
+        def write(self, batch: Sequence[Evaluation]) -> None:
+            began.set()
+            assert go.wait(WAIT)
+
+    kept = Kept()
+    background = BackgroundEvaluator(evaluator(), [Slow(), kept], max_pending=10)
+    background(call(0))
+    assert began.wait(WAIT)
+    for start in range(1, 40, 5):
+        for number in range(start, start + 5):
+            background(call(number))
+        assert background._worker.drain(WAIT)
+        assert background._deliveries[1].wait(WAIT)
+
+    counters = background.counters
+    assert counters.scored == 41
+    assert len(kept.ids) == 41
+    assert (counters.sinks[0].pending, counters.sinks[0].dropped) == (11, 30)
+    assert not background.flush(0.05)
+    go.set()
+    assert background.close(WAIT)
+    assert background.counters.sinks[0].written == 11
+
+
+def test_a_sink_that_hangs_does_not_hang_close(log: pytest.LogCaptureFixture) -> None:
+    """What it holds and what waits for it is said in one line."""
+    go, began = threading.Event(), threading.Event()
+
+    class Hanging:
+        def write(self, batch: Sequence[Evaluation]) -> None:
+            began.set()
+            go.wait(WAIT)
+
+    background = BackgroundEvaluator(evaluator(), [Hanging()])
+    background(call(0))
+    assert began.wait(WAIT)
+
+    assert not background.close(0.05)
+    go.set()
+    assert [record.getMessage() for record in log.records] == [
+        "0 calls were not evaluated and 1 evaluations not written at close"
+    ]
+
+
+def test_what_an_evaluation_or_a_sink_runs_is_not_captured() -> None:
+    """A chain in a sink would otherwise be evaluated, and feed the sink again."""
+    seen: list[bool] = []
+
+    class Looking(ScriptedLabeller):
+        async def label(self, call: SentencizedCall) -> Labelling:
+            seen.append(suppressed())
+            return await super().label(call)
+
+    class Sink:
+        def write(self, batch: Sequence[Evaluation]) -> None:
+            seen.append(suppressed())
+
+    with BackgroundEvaluator(RagEvaluator(Looking(LABELS)), [Sink()]) as background:
+        background(call())
+
+    assert seen == [True, True]
+    assert not suppressed()
+
+
+def test_kinds_without_end_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """At most 100 kinds are remembered and logged."""
+    failures = FailureLog()
+    with caplog.at_level(logging.WARNING):
+        for number in range(300):
+            failures.say((str(number),), "failed")
+
+    assert len(caplog.records) == 100

@@ -1,0 +1,329 @@
+"""Flush, close, re-entry, fork and the interpreter's end."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from by_hand import ScriptedLabeller
+
+from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.errors import ReentryError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import Evaluation, Labelling, SentencizedCall
+from rag_eval_integrations.sinks import CallbackSink
+
+from .conftest import LABELS, WAIT, Gate, Kept, call, evaluator, until
+
+
+def test_flush_says_whether_it_was_in_time() -> None:
+    """False while a call is being evaluated, True once it is done; nothing is lost either way."""
+    gate, kept = Gate(), Kept()
+    background = BackgroundEvaluator(RagEvaluator(gate), [kept])
+    background(call())
+
+    assert not background.flush(0.05)
+    gate.open.set()
+    assert background.flush(WAIT)
+    assert kept.ids == ["0"]
+    assert background.close(WAIT)
+
+
+def test_flush_of_nothing_is_done() -> None:
+    """Before the first call there is no thread to wait for."""
+    before = threading.active_count()
+    background = BackgroundEvaluator(evaluator())
+
+    assert background.flush(0.0)
+    assert background.close(0.0)
+    assert threading.active_count() == before
+
+
+def test_flush_ends_under_steady_traffic() -> None:
+    """It waits for what was submitted before it, not for what comes meanwhile."""
+    kept = Kept()
+    background = BackgroundEvaluator(evaluator(), [kept], max_pending=100_000)
+    stop = threading.Event()
+
+    def traffic() -> None:
+        number = 1000
+        while not stop.wait(0.002):
+            background(call(number))
+            number += 1
+
+    thread = threading.Thread(target=traffic)
+    thread.start()
+    background(call(1))
+    assert background.flush(WAIT)
+    assert "1" in kept.ids
+    stop.set()
+    thread.join()
+    assert background.close(WAIT)
+
+
+def test_close_drops_and_counts_what_is_not_done(log: pytest.LogCaptureFixture) -> None:
+    """One line says how much; later calls are dropped; the thread has ended."""
+    before = threading.active_count()
+    gate = Gate()
+    background = BackgroundEvaluator(RagEvaluator(gate), max_concurrency=2)
+    for number in range(5):
+        background(call(number))
+    until(lambda: len(gate.asked) == 2)
+
+    assert not background.close(0.0)
+    background(call(9))
+
+    assert background.counters.dropped == 6
+    assert background.counters.pending == 0
+    assert log.records[0].getMessage() == (
+        "5 calls were not evaluated and 0 evaluations not written at close"
+    )
+    assert threading.active_count() == before
+    assert background.close()
+
+
+async def test_async_with_drains_without_blocking_the_loop() -> None:
+    """The app's loop goes on while the evaluator closes."""
+    gate, kept = Gate(), Kept()
+    async with BackgroundEvaluator(RagEvaluator(gate), [kept]) as background:
+        background(call())
+        asyncio.get_running_loop().call_later(0.05, gate.open.set)
+
+    assert kept.ids == ["0"]
+
+
+def test_it_works_again_after_a_quiet_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that went to sleep is woken by the next call."""
+    monkeypatch.setattr("rag_eval_integrations.background.worker._QUIET", 0.0)
+    kept = Kept()
+    with BackgroundEvaluator(evaluator(), [kept]) as background:
+        for number in range(3):
+            background(call(number))
+            assert background.flush(WAIT)
+            until(lambda: background._worker._idle)
+
+    assert kept.ids == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("max_concurrency", [1, 2, 7])
+def test_never_more_at_once_than_allowed(max_concurrency: int) -> None:
+    """And full use of what is allowed."""
+    gate = Gate()
+    with BackgroundEvaluator(RagEvaluator(gate), max_concurrency=max_concurrency) as background:
+        for number in range(20):
+            background(call(number))
+        until(lambda: len(gate.asked) == max_concurrency)
+        assert not background.flush(0.1)
+        assert len(gate.asked) == max_concurrency
+        gate.open.set()
+        assert background.flush(WAIT)
+
+        assert background.counters.scored == 20
+
+
+def test_a_sink_may_submit_but_not_wait() -> None:
+    """A submission from a sink is evaluated; `flush` and `close` there would wait for themselves."""
+    raised: list[str] = []
+    ids: list[str] = []
+
+    def follow_up(evaluation: Evaluation) -> None:
+        ids.append(evaluation.id)
+        if evaluation.id == "0":
+            background(call(1))
+            for wait in (background.flush, background.close):
+                with pytest.raises(ReentryError):
+                    wait()
+                raised.append(wait.__name__)
+
+    background = BackgroundEvaluator(evaluator(), [CallbackSink(follow_up)])
+    background(call(0))
+    until(lambda: ids == ["0", "1"])
+
+    assert raised == ["flush", "close"]
+    assert background.close(WAIT)
+    assert background.counters.sinks[0].failed == 0
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_an_evaluation_may_submit_but_not_wait(in_thread: bool) -> None:
+    """Not even for room in a full queue, on the loop or in a thread that it waits for."""
+    seen: list[str] = []
+
+    class Judge(ScriptedLabeller):
+        async def label(self, call_: SentencizedCall) -> Labelling:
+            if call_.call.id == "0":
+                await asyncio.to_thread(again) if in_thread else again()
+            return await super().label(call_)
+
+    def again() -> None:
+        with pytest.raises(ReentryError):
+            background.flush()
+        background(call(1))
+        background(call(2))
+        seen.append("done")
+
+    background = BackgroundEvaluator(
+        RagEvaluator(Judge(LABELS)), max_pending=1, max_concurrency=1, when_full="block"
+    )
+    background(call(0))
+    until(lambda: bool(seen))
+    assert background.close(WAIT)
+
+    assert (background.counters.scored, background.counters.dropped) == (2, 1)
+
+
+def test_the_loop_survives_what_ends_loops(log: pytest.LogCaptureFixture) -> None:
+    """A SystemExit in a task that a judge started ends asyncio's loop: another takes over."""
+
+    class Judge(ScriptedLabeller):
+        async def label(self, call_: SentencizedCall) -> Labelling:
+            if call_.call.id == "0":
+
+                async def leave() -> None:
+                    raise SystemExit(3)
+
+                await asyncio.create_task(leave())
+            return await super().label(call_)
+
+    kept = Kept()
+    background = BackgroundEvaluator(RagEvaluator(Judge(LABELS)), [kept], max_concurrency=1)
+    for number in range(3):
+        background(call(number))
+    assert background.flush(WAIT)
+    background(call(3))
+    assert background.close(WAIT)
+
+    assert kept.ids == ["1", "2", "3"]
+    assert background.counters.failed == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
+def test_a_forked_child_starts_empty_and_works() -> None:
+    """The parent's calls are evaluated once, by the parent; the child has its own thread."""
+    gate, kept = Gate(), Kept()
+    background = BackgroundEvaluator(RagEvaluator(gate), [kept], max_concurrency=2)
+    for number in range(5):
+        background(call(number))
+    until(lambda: len(gate.asked) == 2)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:  # pragma: no cover  # runs in the child
+        try:
+            at_start = background.counters
+            gate.open.set()
+            background(call(7))
+            background(call(8))
+            done = background.close(WAIT)
+            result = [at_start.captured, done, sorted(kept.ids), background.counters.scored]
+        except BaseException as error:  # noqa: BLE001 -- told to the parent
+            result = [repr(error)]
+        os.write(writing, json.dumps(result).encode())
+        os._exit(0)
+
+    os.close(writing)
+    os.waitpid(child, 0)
+    gate.open.set()
+    assert background.close(WAIT)
+
+    assert json.loads(os.read(reading, 1000)) == [0, True, ["7", "8"], 2]
+    os.close(reading)
+    assert sorted(kept.ids) == ["0", "1", "2", "3", "4"]
+    assert background.counters.scored == 5
+
+
+EXIT = """
+import sys; sys.path[:0] = ["tests"]
+import time
+from by_hand import ScriptedLabeller, labels_of
+from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import RagCall
+
+class Slow(ScriptedLabeller):
+    async def label(self, call):
+        import asyncio
+        await asyncio.sleep(60)
+
+background = BackgroundEvaluator(RagEvaluator(Slow(labels_of([], [], {}))), max_concurrency=2)
+for number in range(5):
+    background(RagCall(question=str(number), documents=["It is so."], response="It is so."))
+time.sleep(0.1)
+"""
+
+
+def test_a_bare_exit_counts_what_is_undone_and_does_not_wait(root: Path) -> None:
+    """One line on stderr, exit code 0, long before the judge would have answered."""
+    done = subprocess.run(
+        [sys.executable, "-c", EXIT], capture_output=True, text=True, cwd=root, timeout=30
+    )
+
+    assert done.returncode == 0
+    assert done.stderr == (
+        "5 calls were not evaluated and 0 evaluations not written at exit; "
+        "`flush()` or `close()` before it\n"
+    )
+
+
+def test_the_exit_line_is_for_what_is_pending_alone(log: pytest.LogCaptureFixture) -> None:
+    """Nothing is said of an evaluator that is drained, or was closed and said it then."""
+    gate = Gate()
+    background = BackgroundEvaluator(RagEvaluator(gate))
+    background.at_exit()
+    background(call())
+    background.at_exit()
+    background.close(0.0)
+    background.at_exit()
+
+    assert [record.getMessage().split(" written ")[1] for record in log.records] == [
+        "at exit; `flush()` or `close()` before it",
+        "at close",
+    ]
+
+
+def test_a_drained_evaluator_exits_silently(root: Path) -> None:
+    """Nothing to say, nothing said."""
+    code = EXIT.replace("Slow(labels", "ScriptedLabeller(labels").replace(
+        "time.sleep(0.1)", "assert background.flush(20)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=root, timeout=30
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_counters_can_be_exported() -> None:
+    """A snapshot is frozen, and JSON through `asdict`."""
+    with BackgroundEvaluator(evaluator(), [Kept(), Kept()]) as background:
+        background(call())
+        assert background.flush(WAIT)
+        counters = background.counters
+
+    exported = json.loads(json.dumps(dataclasses.asdict(counters)))
+    assert exported["scored"] == 1
+    assert [sink["name"] for sink in exported["sinks"]] == ["Kept-0", "Kept-1"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        counters.scored = 2  # type: ignore[misc]  # the point
+
+
+def test_a_sequence_of_sinks_is_enough() -> None:
+    """Any object with `write(batch)` is a sink."""
+
+    class Own:
+        def write(self, batch: Sequence[Evaluation]) -> None:
+            ids.extend(evaluation.id for evaluation in batch)
+
+    ids: list[str] = []
+    with BackgroundEvaluator(evaluator(), (Own(),)) as background:
+        background(call(4))
+
+    assert ids == ["4"]

@@ -1,0 +1,240 @@
+"""Handing in calls: sampling, skipping, the full queue, and that nothing is ever raised."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from rag_eval_integrations.background import BackgroundEvaluator, Budget, WhenFull
+from rag_eval_integrations.background.sampling import chosen
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import RagCall
+
+from .conftest import WAIT, Gate, Kept, call, evaluator, until
+
+
+def test_every_call_is_evaluated_and_delivered_off_the_apps_thread() -> None:
+    """Scores reach the sink, in another thread, and the counts add up."""
+    kept = Kept()
+    with BackgroundEvaluator(evaluator(), [kept]) as background:
+        for number in range(20):
+            background(call(number))
+        assert background.flush(WAIT)
+
+        counters = background.counters
+    assert (counters.captured, counters.scored, counters.pending) == (20, 20, 0)
+    assert sorted(kept.ids, key=int) == [str(number) for number in range(20)]
+    assert kept.evaluations[0].scores["adherence"].value == 1.0
+    assert len(kept.threads) == 1
+    assert threading.get_ident() not in kept.threads
+
+
+def test_only_calls_that_ended_well_are_judged() -> None:
+    """A call that failed, was aborted or interrupted is counted as skipped, unless asked for."""
+    statuses = (None, "ok", "error", "aborted", "interrupted")
+    for judge_incomplete, scored in ((False, 2), (True, 5)):
+        with BackgroundEvaluator(evaluator(), judge_incomplete=judge_incomplete) as background:
+            for number, status in enumerate(statuses):
+                background(call(number, status))
+            assert background.flush(WAIT)
+
+            counters = background.counters
+        assert (counters.scored, counters.skipped) == (scored, 5 - scored)
+
+
+def test_what_is_no_call_is_counted_and_logged_once_a_kind(log: pytest.LogCaptureFixture) -> None:
+    """Nothing is raised into the app."""
+    with BackgroundEvaluator(evaluator()) as background:
+        for wrong in (None, "text", 3, None, "text"):
+            background.submit(wrong)  # type: ignore[arg-type]  # the point
+
+        assert background.counters.failed == 5
+    assert len(log.records) == 3
+
+
+def test_a_process_without_threads_to_spare_is_no_failure_of_the_app(
+    monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
+) -> None:
+    """The call is counted as failed; the next one tries again."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with BackgroundEvaluator(evaluator()) as background:
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            background(call(0))
+        background(call(1))
+        assert background.flush(WAIT)
+
+        assert (background.counters.failed, background.counters.scored) == (1, 1)
+    assert len(log.records) == 1
+
+
+@pytest.mark.parametrize("rate", [lambda call: 2.0, lambda call: 1 / 0, lambda call: None])
+def test_a_broken_sample_rate_is_counted(rate: object, log: pytest.LogCaptureFixture) -> None:
+    """Not raised, and the call is not judged at an unknown weight."""
+    with BackgroundEvaluator(evaluator(), sample_rate=rate) as background:  # type: ignore[arg-type]
+        background(call())
+        background(call())
+
+        assert background.counters.failed == 2
+    assert len(log.records) == 1
+
+
+def test_sampling_is_decided_by_the_id_alone() -> None:
+    """The same in another evaluator; a lower rate takes a part of what a higher one takes."""
+    taken = []
+    for rate in (0.3, 0.3, 0.6):
+        kept = Kept()
+        with BackgroundEvaluator(evaluator(), [kept], sample_rate=rate) as background:
+            for number in range(200):
+                background(call(number))
+            assert background.flush(WAIT)
+            counters = background.counters
+        assert counters.sampled_out + counters.scored == 200
+        taken.append(set(kept.ids))
+
+    assert taken[0] == taken[1]
+    assert taken[0] < taken[2]
+
+
+@pytest.mark.parametrize("make", [str, lambda n: f"{n:016x}", lambda n: f"user-{n}\ud800"])
+def test_sampling_is_unbiased(make: object) -> None:
+    """Of 20,000 ids of any form the wanted share is taken, within 4.5 standard deviations."""
+    for rate in (0.01, 0.25, 0.9):
+        taken = sum(chosen(make(number), rate) for number in range(20_000))  # type: ignore[operator]
+
+        assert abs(taken - 20_000 * rate) < 4.5 * (20_000 * rate * (1 - rate)) ** 0.5
+
+
+def test_the_ends_of_sampling_are_exact() -> None:
+    """0 takes none, 1 takes all."""
+    assert not any(chosen(str(number), 0.0) for number in range(1000))
+    assert all(chosen(str(number), 1.0) for number in range(1000))
+
+
+@pytest.mark.parametrize(("when_full", "left"), [("drop_newest", "123"), ("drop_oldest", "345")])
+def test_a_full_queue_drops_and_counts(when_full: WhenFull, left: str) -> None:
+    """The newest or the oldest of what waits; never what is being evaluated."""
+    gate, kept = Gate(), Kept()
+    background = BackgroundEvaluator(
+        RagEvaluator(gate), [kept], max_pending=3, max_concurrency=1, when_full=when_full
+    )
+    background(call(0))
+    until(lambda: gate.asked == ["0"])
+    for number in range(1, 6):
+        background(call(number))
+
+    assert background.counters.dropped == 2
+    assert background.counters.pending == 4
+    gate.open.set()
+    assert background.close(WAIT)
+    assert kept.ids == ["0", *left]
+
+
+def test_a_full_queue_blocks_when_told_to() -> None:
+    """The app waits for room, and nothing is dropped."""
+    gate, kept = Gate(), Kept()
+    background = BackgroundEvaluator(
+        RagEvaluator(gate), [kept], max_pending=1, max_concurrency=1, when_full="block"
+    )
+    background(call(0))
+    until(lambda: gate.asked == ["0"])
+    background(call(1))
+    done = threading.Event()
+
+    def app() -> None:
+        background(call(2))
+        done.set()
+
+    thread = threading.Thread(target=app)
+    thread.start()
+    assert not done.wait(0.1)
+    gate.open.set()
+    assert done.wait(WAIT)
+    thread.join()
+    assert background.close(WAIT)
+
+    assert kept.ids == ["0", "1", "2"]
+    assert background.counters.dropped == 0
+
+
+def test_blocking_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge that hangs does not hang the app: the call is dropped after a while."""
+    monkeypatch.setattr("rag_eval_integrations.background.worker._MAX_BLOCK", 0.05)
+    gate = Gate()
+    background = BackgroundEvaluator(
+        RagEvaluator(gate), max_pending=1, max_concurrency=1, when_full="block"
+    )
+    background(call(0))
+    until(lambda: gate.asked == ["0"])
+    background(call(1))
+    background(call(2))
+
+    assert background.counters.dropped == 1
+    background.close(0.0)
+
+
+def test_many_threads_may_submit_at_once() -> None:
+    """Every call is in exactly one count."""
+    background = BackgroundEvaluator(evaluator(), max_pending=50, sample_rate=0.8)
+    threads = [
+        threading.Thread(target=lambda k=k: [background(call(100 * k + n)) for n in range(100)])
+        for k in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert background.close(WAIT)
+
+    c = background.counters
+    assert (c.captured, c.pending) == (800, 0)
+    assert c.sampled_out + c.dropped + c.scored == 800
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"sample_rate": 1.5},
+        {"sample_rate": float("nan")},
+        {"sample_rate": "half"},
+        {"max_pending": 0},
+        {"max_concurrency": True},
+        {"when_full": "wait"},
+        {"sinks": [print]},
+    ],
+)
+def test_wrong_arguments_are_refused_at_construction(wrong: dict[str, object]) -> None:
+    """With the argument's name."""
+    with pytest.raises(ConfigurationError, match=f"`{next(iter(wrong))}`"):
+        BackgroundEvaluator(evaluator(), **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [0, -1.0, float("inf"), float("nan"), "9", True])
+@pytest.mark.parametrize("name", ["per_minute", "per_day_usd"])
+def test_a_wrong_budget_is_refused(name: str, wrong: object) -> None:
+    """At construction, with the limit's name."""
+    with pytest.raises(ConfigurationError, match=f"`{name}`"):
+        Budget(**{name: wrong})  # type: ignore[arg-type]
+
+
+def test_a_rate_by_call_weighs_each_call_by_its_own_chance() -> None:
+    """By hand: 10 risky calls kept whole, of 1000 others a tenth; the means are of all 1010."""
+
+    def rate(call: RagCall) -> float:
+        return 1.0 if int(call.id) < 10 else 0.1
+
+    with BackgroundEvaluator(evaluator(), sample_rate=rate) as background:
+        for number in range(1010):
+            background(call(number))
+        assert background.flush(WAIT)
+        counters, mean = background.counters, background.summary().mean("adherence")
+
+    assert mean is not None
+    assert 60 < counters.scored < 160
+    assert mean.scored == counters.scored
+    assert mean.mean == 1.0

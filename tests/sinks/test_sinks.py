@@ -1,0 +1,230 @@
+"""The first three sinks: a file, the log, a function."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import (
+    Capture,
+    Evaluation,
+    JudgeInfo,
+    Score,
+    Sentences,
+    from_line,
+)
+from rag_eval_integrations.sinks import CallbackSink, JsonlSink, LoggingSink, Sink
+
+
+def made(id: str = "1", *, response: str = "SECRET", capture: Capture | None = None) -> Evaluation:
+    scores = {
+        "adherence": Score(name="adherence", status="scored", value=1.0),
+        "completeness": Score(name="completeness", status="unscored", unscored="no_relevant"),
+        "geval:tone": Score(name="geval:tone", status="error", reason="SECRET"),
+    }
+    return Evaluation(
+        id=id, row_key="k", question="SECRET", response=response, capture=capture, scores=scores,
+        labels=None, sentences=Sentences(), judge=JudgeInfo(name="embedded"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("sink", [JsonlSink("x"), LoggingSink(), CallbackSink(print)])
+def test_each_is_a_sink(sink: object) -> None:
+    """They keep the protocol."""
+    assert isinstance(sink, Sink)
+
+
+def test_rows_are_lines_of_evals_jsonl(tmp_path: Path) -> None:
+    """Appended in order, each readable as the evaluation it was."""
+    path = tmp_path / "evals.jsonl"
+    sink = JsonlSink(path)
+    assert not path.exists()
+    rows = [made("1"), made("2", response="a\nb\u2028c\ud800"), made("3")]
+
+    sink.write(rows[:1])
+    sink.write(rows[1:])
+
+    lines = path.read_bytes().split(b"\n")
+    assert lines.pop() == b""
+    assert [from_line(Evaluation, line) for line in lines] == rows
+    assert all(json.loads(line)["schema"] == 1 for line in lines)
+
+
+def test_the_path_does_not_move_with_the_app(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A relative path is meant from where the sink was made."""
+    monkeypatch.chdir(tmp_path)
+    sink = JsonlSink("evals.jsonl")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+
+    sink.write([made()])
+
+    assert (tmp_path / "evals.jsonl").exists()
+
+
+def test_a_rotated_file_is_made_anew(tmp_path: Path) -> None:
+    """As log rotation does it: the file is renamed, the next batch starts another."""
+    path = tmp_path / "evals.jsonl"
+    sink = JsonlSink(path)
+    sink.write([made("1")])
+    path.rename(tmp_path / "evals.jsonl.1")
+    sink.write([made("2")])
+
+    assert from_line(Evaluation, path.read_bytes()).id == "2"
+
+
+def test_a_part_left_by_a_killed_process_spoils_no_row(tmp_path: Path) -> None:
+    """The next row starts on a line of its own."""
+    path = tmp_path / "evals.jsonl"
+    path.write_bytes(b'{"schema":1,"id":"4')
+
+    JsonlSink(path).write([made("5")])
+
+    lines = path.read_bytes().splitlines()
+    assert len(lines) == 2
+    assert from_line(Evaluation, lines[1]).id == "5"
+
+
+def test_a_row_cut_short_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk raises, and leaves whole rows only."""
+    path = tmp_path / "evals.jsonl"
+    sink = JsonlSink(path)
+    sink.write([made("1")])
+    before = path.read_bytes()
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, line: write(fd, line[:10]))
+
+    with pytest.raises(OSError, match="10 of"):
+        sink.write([made("2")])
+
+    assert path.read_bytes() == before
+
+
+def test_a_missing_folder_raises(tmp_path: Path) -> None:
+    """For the background evaluator to count and log; no folder is made."""
+    with pytest.raises(FileNotFoundError):
+        JsonlSink(tmp_path / "none" / "evals.jsonl").write([made()])
+
+
+WRITER = """
+import sys; sys.path[:0] = ["tests/sinks"]
+from test_sinks import made
+from rag_eval_integrations.sinks import JsonlSink
+sink = JsonlSink(sys.argv[1])
+for number in range(150):
+    sink.write([made(f"{sys.argv[2]}-{number}", response=sys.argv[2] * 20_000)])
+"""
+
+
+def test_several_processes_never_tear_a_row(tmp_path: Path, root: Path) -> None:
+    """Three processes, 450 rows of 20 kB: every line is whole, and each process's in order."""
+    path = tmp_path / "evals.jsonl"
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, path, name], cwd=root) for name in "abc"
+    ]
+
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    rows = [from_line(Evaluation, line) for line in path.read_bytes().splitlines()]
+    for name in "abc":
+        ids = [row.id for row in rows if row.id.startswith(name)]
+        assert ids == [f"{name}-{number}" for number in range(150)]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
+def test_a_forked_child_writes_on(tmp_path: Path) -> None:
+    """With the same sink; a child forked in the middle of a write does not keep the file locked."""
+    path = tmp_path / "evals.jsonl"
+    sink = JsonlSink(path)
+    sink.write([made("parent")])
+    child = os.fork()
+    if child == 0:  # pragma: no cover  # runs in the child
+        sink.write([made("child")])
+        os._exit(0)
+    os.waitpid(child, 0)
+    sink.write([made("again")])
+
+    ids = [from_line(Evaluation, line).id for line in path.read_bytes().splitlines()]
+    assert ids == ["parent", "child", "again"]
+    with path.open("rb") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_one_log_record_a_call_with_fields(caplog: pytest.LogCaptureFixture) -> None:
+    """At INFO, with what a log pipeline needs, and no text of the user's in the message."""
+    capture = Capture(framework="langchain", run_id="run-7", latency_s=1.25)
+    with caplog.at_level(logging.INFO, logger="rag_eval_integrations.scores"):
+        LoggingSink().write([made("1", capture=capture), made("2")])
+
+    first, second = caplog.records
+    assert (first.name, first.levelname) == ("rag_eval_integrations.scores", "INFO")
+    assert first.getMessage() == (
+        "call 1: adherence=1.000 completeness=no_relevant geval:tone=error"
+    )
+    assert first.rag_eval == {  # type: ignore[attr-defined]  # given as `extra`
+        "id": "1",
+        "run_id": "run-7",
+        "scores": {"adherence": 1.0},
+        "unscored": {"completeness": "no_relevant", "geval:tone": "error"},
+        "judge": "embedded",
+        "latency_s": 1.25,
+    }
+    assert second.rag_eval["run_id"] is None  # type: ignore[attr-defined]  # the same
+    assert "SECRET" not in caplog.text
+
+
+def test_an_id_cannot_forge_a_log_line(caplog: pytest.LogCaptureFixture) -> None:
+    """Line ends and control characters are escaped, and it is cut."""
+    with caplog.at_level(logging.INFO, logger="rag_eval_integrations.scores"):
+        LoggingSink().write([made("1\nERROR all is lost \x1b[31m \u2028" + "x" * 500)])
+
+    message = caplog.records[0].getMessage()
+    assert message.startswith("call 1\\nERROR all is lost \\x1b[31m \\u2028xxx")
+    assert len(message) < 200
+    assert message.isprintable()
+
+
+def test_nothing_is_made_when_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
+    """Below INFO the sink does no work."""
+    with caplog.at_level(logging.WARNING, logger="rag_eval_integrations.scores"):
+        LoggingSink().write([made()])
+
+    assert caplog.records == []
+
+
+def test_the_callback_has_every_evaluation_in_order() -> None:
+    """Also the ones after a failure, which is raised in the end."""
+    seen: list[str] = []
+
+    def function(evaluation: Evaluation) -> None:
+        seen.append(evaluation.id)
+        if evaluation.id in ("2", "3"):
+            raise KeyError(evaluation.id)
+
+    sink = CallbackSink(function)
+    with pytest.raises(KeyError):
+        sink.write([made("1"), made("2")])
+    with pytest.raises(ExceptionGroup):
+        sink.write([made("2"), made("3"), made("4")])
+
+    assert seen == ["1", "2", "2", "3", "4"]
+
+
+def test_a_callback_that_cannot_be_called_is_refused() -> None:
+    """At construction; an async one too, which nothing would await."""
+
+    async def later(evaluation: Evaluation) -> None: ...
+
+    for wrong in (None, "print", later):
+        with pytest.raises(ConfigurationError, match="`function`"):
+            CallbackSink(wrong)  # type: ignore[arg-type]  # the point
