@@ -10,7 +10,7 @@ import pytest
 from by_hand import ScriptedLabeller
 
 from rag_eval_integrations._suppress import suppressed
-from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.background import BackgroundEvaluator, runner
 from rag_eval_integrations.background.failures import FailureLog
 from rag_eval_integrations.errors import JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -98,8 +98,9 @@ def test_a_broken_sink_is_counted_and_holds_up_nobody(log: pytest.LogCaptureFixt
     assert all(record.exc_info for record in log.records)
 
 
-def test_a_slow_sink_drops_and_holds_up_nobody() -> None:
+def test_a_slow_sink_drops_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its queue is bounded: what it cannot take is dropped and counted, for it alone."""
+    monkeypatch.setattr(runner, "_LEAST_DELIVERIES", 10)
     go, began = threading.Event(), threading.Event()
 
     class Slow:
