@@ -22,6 +22,7 @@ from functools import lru_cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.sentences.blocks import Block, BlockKind, blocks
@@ -93,7 +94,7 @@ class Punkt:
         """Return the `(start, end)` of each sentence of *text*, as `Splitter` promises.
 
         A heading, a table row and a fenced code block are one sentence each. Imports NLTK when
-        the first full stop has to be decided.
+        the first full stop has to be decided that needs it.
         """
         found: list[tuple[int, int]] = []
         for block in blocks(text):
@@ -198,20 +199,49 @@ class _Model:
 
 @lru_cache(maxsize=32)
 def _model(language: str, path: str) -> _Model:
-    from nltk.tokenize.punkt import (  # type: ignore[import-untyped]  # noqa: PLC0415  # 0.8 s; no stubs
+    """Everything that is decided without NLTK; `decides` loads it when it is first asked."""
+    lists = {}
+    if language == "english":
+        shipped = _shipped()
+        names = ("never_final", "titles", "numbered", "before_small", "starters")
+        lists = {name: frozenset(shipped[name].split()) for name in names}
+        special = set(shipped["abbreviations"].split())
+    else:
+        read = _reader(path, language)
+        special = set(read("abbrev_types.txt"))
+        special |= {line.split("\t")[0] for line in read("collocations.tab")}
+
+    @lru_cache(maxsize=16_384)
+    def decides(text: str) -> bool:
+        return bool(_tokenizer(language, path).text_contains_sentbreak(text))
+
+    return _Model(decides, frozenset(special), **lists)
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> dict[str, Any]:
+    text = files(__package__).joinpath("punkt_english.json").read_text(encoding="utf-8")
+    shipped: dict[str, Any] = json.loads(text)
+    return shipped
+
+
+@lru_cache(maxsize=32)
+def _tokenizer(language: str, path: str) -> Any:
+    """NLTK's Punkt with a language's parameters.
+
+    Importing NLTK takes 1 to 7 s (it brings scipy along where there is one), so it waits for the
+    first word that only Punkt can decide about: an abbreviation, a number, an initial.
+    """
+    from nltk.tokenize.punkt import (  # type: ignore[import-untyped]  # noqa: PLC0415  # see above
         PunktParameters,
         PunktSentenceTokenizer,
     )
 
-    parameters, lists = PunktParameters(), {}
+    parameters = PunktParameters()
     if language == "english":
-        shipped = json.loads(
-            files(__package__).joinpath("punkt_english.json").read_text(encoding="utf-8")
-        )
-        names = ("never_final", "titles", "numbered", "before_small", "starters")
-        lists = {name: frozenset(shipped[name].split()) for name in names}
+        shipped = _shipped()
         parameters.abbrev_types = set(shipped["abbreviations"].split())
-        parameters.sent_starters = set(lists["starters"])
+        parameters.sent_starters = set(shipped["starters"].split())
         parameters.ortho_context = _Flags(
             {word: int(flags) for flags, w in shipped["orthography"].items() for word in w.split()}
         )
@@ -223,9 +253,7 @@ def _model(language: str, path: str) -> _Model:
         parameters.collocations = {(pair[0], pair[1]) for pair in pairs}
         contexts = (line.rsplit("\t", 1) for line in read("ortho_context.tab"))
         parameters.ortho_context = _Flags({word: int(flags) for word, flags in contexts})
-    ask = PunktSentenceTokenizer(parameters).text_contains_sentbreak
-    special = parameters.abbrev_types | {first for first, _ in parameters.collocations}
-    return _Model(lru_cache(maxsize=16_384)(ask), frozenset(special), **lists)
+    return PunktSentenceTokenizer(parameters)
 
 
 def _places() -> Iterator[tuple[str, str]]:
