@@ -229,8 +229,9 @@ def _shipped() -> dict[str, Any]:
 def _tokenizer(language: str, path: str) -> Any:
     """NLTK's Punkt with a language's parameters.
 
-    Importing NLTK takes 1.9 s, 7 s where there is a scipy to bring along (no bytecode cached), so it waits for the
-    first word that only Punkt can decide about: an abbreviation, a number, an initial.
+    Importing NLTK takes 1.9 s, 7 s where there is a scipy to bring along (no bytecode cached), so
+    it waits for the first word that only Punkt can decide about: an abbreviation, a number, an
+    initial.
     """
     from nltk.tokenize.punkt import (  # type: ignore[import-untyped]  # noqa: PLC0415  # see above
         PunktParameters,
