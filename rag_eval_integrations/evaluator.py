@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
+from typing import NamedTuple, cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
@@ -13,7 +14,13 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import Completer, Labeller, judge_from, with_retries
 from rag_eval_integrations.judges.single_flight import SingleFlight
 from rag_eval_integrations.labels import reconcile, speaks_to_a_judge
-from rag_eval_integrations.metrics import Metric, Trace
+from rag_eval_integrations.metrics import (
+    CompletionMetric,
+    LabelMetric,
+    Measured,
+    Metric,
+    Trace,
+)
 from rag_eval_integrations.records import (
     By,
     Evaluation,
@@ -36,12 +43,22 @@ _BIG_CALL = 50_000
 """Characters from which splitting leaves the loop for a thread: about 10 ms of work."""
 
 
+class _Part(NamedTuple):
+    """What one metric, or all that share the labels, made of a call."""
+
+    scores: tuple[Score, ...]
+    labelling: Labelling | None = None
+    usage: Usage = Usage()
+    error: EvaluationError | None = None
+
+
 class RagEvaluator:
     """Evaluates RAG calls: splits, asks the judge once, scores.
 
     One object may serve any number of calls at once, from any thread or loop. Calls with the same
     content share one judge request (single flight), so that several views on one evaluator cost
-    what one costs.
+    what one costs. Metrics that ask a model themselves (G-Eval) are asked at the same time; one
+    that fails does not take the others' scores with it.
 
     Args:
         judge: a judge's name (`embedded`), any `Labeller`, or a model (`Completer`), which is asked
@@ -52,7 +69,8 @@ class RagEvaluator:
             only what is in flight.
 
     Raises:
-        ConfigurationError: for an unknown judge, no metrics, or two metrics with one score name.
+        ConfigurationError: for an unknown judge, no metrics, two metrics with one score name, or a
+            metric that asks a model where the judge is none.
     """
 
     def __init__(
@@ -64,7 +82,14 @@ class RagEvaluator:
         max_remembered: int = 256,
     ) -> None:
         found = judge_from(judge)
-        self.judge: Labeller = found if isinstance(found, Labeller) else _asked_to_label(found)
+        self.judge: Labeller
+        self._model: Completer | None
+        if isinstance(found, Labeller):
+            # A labeller that asks a model lends it to the metrics that ask one.
+            self.judge, self._model = found, getattr(found, "completer", None)
+        else:
+            self._model = with_retries(found)
+            self.judge = _asked_to_label(self._model)
         self.metrics: tuple[Metric, ...] = (Trace(),) if metrics is None else tuple(metrics)
         self.splitter: Splitter = _default_splitter() if splitter is None else splitter
         if not self.metrics:
@@ -75,7 +100,13 @@ class RagEvaluator:
             raise ConfigurationError("metrics", repeated, "two metrics give scores of this name")
         if max_remembered < 0:
             raise ConfigurationError("max_remembered", max_remembered, "use a number from 0")
+        self._models = {
+            metric.names: self._model_for(cast("CompletionMetric", metric))
+            for metric in self.metrics
+            if metric.needs == "completion"
+        }
         self._labellings = SingleFlight[Labelling](max_remembered)
+        self._measured = SingleFlight[Measured](max_remembered)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -85,39 +116,75 @@ class RagEvaluator:
     @cached_property
     def fingerprint(self) -> str:
         """Digest of judge, metrics and splitter: what decides the scores besides the call."""
-        judge = self.judge
-        parts = [judge.name, str(getattr(judge, "version", "")), self.splitter.name]
-        text = "\n".join([*parts, *map(repr, self.metrics)])
+        asked: list[Labeller | Completer] = [self.judge, *self._models.values()]
+        judges = [part for one in asked for part in (one.name, str(getattr(one, "version", "")))]
+        text = "\n".join([*judges[:2], self.splitter.name, *judges[2:], *map(repr, self.metrics)])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
-    async def evaluate(self, call: RagCall) -> Evaluation:
+    async def evaluate(self, call: RagCall, *, only: Collection[str] | None = None) -> Evaluation:
         """Evaluate one call; what goes wrong is in the evaluation, nothing is raised.
 
-        A call without response, documents or question is unscored without asking the judge.
+        A call without response, documents or question gets no labels, and the judge is not asked
+        for any.
+
+        Args:
+            call: what was captured.
+            only: names of scores; the metrics that give none of them are left out. All by default.
         """
-        stage: Stage = "sentences"
+        import asyncio  # noqa: PLC0415  # 40 ms that a light import does not pay
+
+        metrics = [
+            metric
+            for metric in self.metrics
+            if only is None or not set(only).isdisjoint(metric.names)
+        ]
+        from_labels = [cast("LabelMetric", m) for m in metrics if m.needs == "labels"]
+        asking = [cast("CompletionMetric", m) for m in metrics if m.needs == "completion"]
         sentencized = SentencizedCall(call=call, sentences=Sentences(), splitter=self.splitter.name)
         try:
-            if len(call.response or "") + sum(len(d.text) for d in call.documents) < _BIG_CALL:
-                sentencized = sentencize(call, self.splitter)
-            else:
-                import asyncio  # noqa: PLC0415  # 40 ms that a light import does not pay
+            sentencized = await self._split(call)
+        except Exception as error:  # noqa: BLE001 -- the boundary: failure is data from here on
+            failed = self._failed(sentencized, metrics, "sentences", error)
+            return _evaluation(sentencized, [failed], self._unasked(None, ""), self.fingerprint)
+        labelled = self._labelled(sentencized, from_labels)
+        if asking:
+            measured = (self._measure(sentencized, metric) for metric in asking)
+            first, *others = await asyncio.gather(labelled, *measured)
+        else:  # without a task of its own: 60 µs a call
+            first, others = await labelled, []
+        labelling = first.labelling or self._unasked(None, "")
+        by_name = {score.name: score for part in (first, *others) for score in part.scores}
+        ordered = tuple(by_name[name] for metric in metrics for name in metric.names)
+        parts = [first._replace(scores=ordered), *(one._replace(scores=()) for one in others)]
+        return _evaluation(sentencized, parts, labelling, self.fingerprint)
 
-                sentencized = await asyncio.to_thread(sentencize, call, self.splitter)
-            nothing = nothing_to_judge(sentencized)
-            if nothing is not None:
-                return self._without_labels(sentencized, *nothing)
-            stage = "judge"
-            labelling = await self._labelling(sentencized)
-            stage = "metrics"
-            return score_labelling(sentencized, labelling, self.metrics, self.fingerprint)
-        except Exception as error:  # the boundary: failure is data from here on
-            logger.debug("call %s: %s failed", call.id, stage, exc_info=True)
-            return self._failed(sentencized, stage, error)
-
-    def evaluate_sync(self, call: RagCall) -> Evaluation:
+    def evaluate_sync(self, call: RagCall, *, only: Collection[str] | None = None) -> Evaluation:
         """Evaluate one call from code that is not async; also inside a notebook."""
-        return _loop.run(self.evaluate(call))
+        return _loop.run(self.evaluate(call, only=only))
+
+    async def _split(self, call: RagCall) -> SentencizedCall:
+        if len(call.response or "") + sum(len(d.text) for d in call.documents) < _BIG_CALL:
+            return sentencize(call, self.splitter)
+        import asyncio  # noqa: PLC0415  # as above
+
+        return await asyncio.to_thread(sentencize, call, self.splitter)
+
+    # --- scores from labels ---------------------------------------------------------------------
+
+    async def _labelled(self, call: SentencizedCall, metrics: Sequence[LabelMetric]) -> _Part:
+        if not metrics:
+            return _Part(())
+        nothing = nothing_to_judge(call)
+        if nothing is not None:
+            labelling = self._unasked(*nothing)
+            return _Part(_scores(call, labelling, metrics), labelling)
+        stage: Stage = "judge"
+        try:
+            labelling = await self._labelling(call)
+            stage = "metrics"
+            return _Part(_scores(call, labelling, metrics), labelling, labelling.usage)
+        except Exception as error:  # noqa: BLE001 -- the boundary
+            return self._failed(call, metrics, stage, error)
 
     async def _labelling(self, call: SentencizedCall) -> Labelling:
         # Two rows of the same text may bring different recorded sentences; RagCall is hashed by
@@ -132,29 +199,70 @@ class RagEvaluator:
             return labelling
         return labelling.model_copy(update={"labels": reconcile(labelling.labels, call)})
 
-    def _without_labels(self, call: SentencizedCall, code: UnscoredCode, reason: str) -> Evaluation:
-        return score_labelling(call, self._unasked(code, reason), self.metrics, self.fingerprint)
-
-    def _failed(self, call: SentencizedCall, stage: Stage, error: Exception) -> Evaluation:
-        message = str(error) or repr(error)
-        labelling = self._unasked(None, message)
-        by = _by(call, labelling)
-        scores = [
-            Score(name=name, status="error", reason=f"{type(error).__name__}: {message}", by=by)
-            for name in self.names
-        ]
-        failure = EvaluationError(type=type(error).__name__, message=message, stage=stage)
-        return _evaluation(call, scores, labelling, self.fingerprint, failure)
-
     def _unasked(self, code: UnscoredCode | None, reason: str) -> Labelling:
         info = JudgeInfo(name=self.judge.name, version=getattr(self.judge, "version", None))
         return Labelling(labels=None, judge=info, usage=Usage(), unscored=code, reason=reason)
 
+    # --- scores that a model is asked for ---------------------------------------------------------
 
-def _asked_to_label(completer: Completer) -> Labeller:
+    def _model_for(self, metric: CompletionMetric) -> Completer:
+        if metric.judge is not None:
+            return with_retries(metric.judge)
+        if self._model is None:
+            raise ConfigurationError(
+                "metrics",
+                ", ".join(metric.names),
+                f"asks a model, which the judge {self.judge.name} is not; pass a model as the "
+                "judge, such as 'openai:gpt-4o-mini', or one for this metric alone (`judge=`)",
+            )
+        return self._model
+
+    async def _measure(self, call: SentencizedCall, metric: CompletionMetric) -> _Part:
+        # Several views on one evaluator (the hosts' evaluator objects) ask once, as for labels.
+        # Not by row_key alone: what such a metric reads beside it (metadata) decides as well.
+        key = (metric.names, call.call.model_dump_json(exclude={"capture", "started_at"}))
+        try:
+            measured = await self._measured.get(key, lambda: self._measure_once(call, metric))
+        except Exception as error:  # noqa: BLE001 -- the boundary
+            return self._failed(call, [metric], "metrics", error, self._models[metric.names])
+        return _Part(measured.scores, None, measured.usage)
+
+    async def _measure_once(self, call: SentencizedCall, metric: CompletionMetric) -> Measured:
+        with suppress_capture():
+            return await metric.measure(call.call, self._models[metric.names])
+
+    # --- failures ---------------------------------------------------------------------------------
+
+    def _failed(
+        self,
+        call: SentencizedCall,
+        metrics: Sequence[Metric],
+        stage: Stage,
+        error: Exception,
+        judge: Completer | Labeller | None = None,
+    ) -> _Part:
+        logger.debug("call %s: %s failed", call.call.id, stage, exc_info=error)
+        asked = judge or self.judge
+        kind, message = type(error).__name__, str(error) or repr(error)
+        by = By(
+            judge=asked.name,
+            judge_version=getattr(asked, "version", None),
+            splitter=call.splitter,
+            windows=1,
+        )
+        scores = tuple(
+            Score(name=name, status="error", reason=f"{kind}: {message}", by=by)
+            for metric in metrics
+            for name in metric.names
+        )
+        failure = EvaluationError(type=kind, message=message, stage=stage)
+        return _Part(scores, self._unasked(None, message), Usage(), failure)
+
+
+def _asked_to_label(model: Completer) -> Labeller:
     from rag_eval_integrations.labels import LLMLabeller  # noqa: PLC0415  # only for a model
 
-    return LLMLabeller(with_retries(completer))
+    return LLMLabeller(model)
 
 
 def _default_splitter() -> Splitter:
@@ -166,7 +274,7 @@ def _default_splitter() -> Splitter:
 def score_labelling(
     call: SentencizedCall,
     labelling: Labelling,
-    metrics: Sequence[Metric],
+    metrics: Sequence[LabelMetric],
     fingerprint: str | None = None,
 ) -> Evaluation:
     """Score a labelling, whoever made it: the last step of the flow, without a judge.
@@ -177,14 +285,20 @@ def score_labelling(
         metrics: what to score.
         fingerprint: of the evaluator, where one made the labelling.
     """
+    part = _Part(_scores(call, labelling, metrics), labelling, labelling.usage)
+    return _evaluation(call, [part], labelling, fingerprint)
+
+
+def _scores(
+    call: SentencizedCall, labelling: Labelling, metrics: Sequence[LabelMetric]
+) -> tuple[Score, ...]:
     by = _by(call, labelling)
-    scores = [score for metric in metrics for score in metric.score(call, labelling, by)]
-    return _evaluation(call, scores, labelling, fingerprint)
+    return tuple([score for metric in metrics for score in metric.score(call, labelling, by)])
 
 
 def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
     """Say why a call cannot be judged at all: the code and the words; None when it can."""
-    if not call.response:
+    if not call.response and not _is_retrieval_alone(call.call):
         what = "has no response" if call.call.response is None else "has an empty response"
         return "empty_response", f"the call {what}"
     if not call.documents:
@@ -193,6 +307,12 @@ def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
     if not call.call.question.strip():
         return "no_question", "the call has no question"
     return None
+
+
+def _is_retrieval_alone(call: RagCall) -> bool:
+    """Whether a retriever was captured by itself: no answer was ever asked for."""
+    capture = call.capture
+    return call.response is None and capture is not None and capture.status == "ok"
 
 
 def _by(call: SentencizedCall, labelling: Labelling) -> By:
@@ -222,17 +342,20 @@ def _flags(call: SentencizedCall, labelling: Labelling) -> tuple[str, ...]:
 
 def _evaluation(
     call: SentencizedCall,
-    scores: Sequence[Score],
+    parts: Sequence[_Part],
     labelling: Labelling,
     fingerprint: str | None,
-    error: EvaluationError | None = None,
 ) -> Evaluation:
     source = call.call
+    usage, *others = [part.usage for part in parts]
+    for other in others:
+        usage += other
     return Evaluation(
         id=source.id, row_key=source.row_key, question=source.question, response=source.response,
         reference=source.reference, metadata=source.metadata, capture=source.capture,
-        scores={score.name: score for score in scores}, labels=labelling.labels,
-        sentences=call.sentences, document_ids=tuple(d.id for d in source.documents),
-        judge=labelling.judge, fingerprint=fingerprint, usage=labelling.usage,
-        flags=labelling.flags + _flags(call, labelling), error=error,
+        scores={score.name: score for part in parts for score in part.scores},
+        labels=labelling.labels, sentences=call.sentences,
+        document_ids=tuple(d.id for d in source.documents), judge=labelling.judge,
+        fingerprint=fingerprint, usage=usage, flags=labelling.flags + _flags(call, labelling),
+        error=next((part.error for part in parts if part.error is not None), None),
     )  # fmt: skip

@@ -8,17 +8,23 @@ import pytest
 from by_hand import ScriptedLabeller, labels_of
 
 from rag_eval_integrations._suppress import suppressed
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.metrics import TRACE_SCORES, Trace
+from rag_eval_integrations.judges import Completer
+from rag_eval_integrations.judges.completion import Choice, Completion, CompletionRequest, Message
+from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Trace
 from rag_eval_integrations.records import (
+    By,
     Capture,
     Labelling,
     Labels,
     RagCall,
+    Score,
     Sentence,
     Sentences,
     SentencizedCall,
+    UnscoredCode,
+    Usage,
 )
 
 CALL = RagCall(
@@ -244,3 +250,145 @@ def test_mistakes_raise_at_construction(arguments: dict[str, object], field: str
     """The message names the argument and shows the value."""
     with pytest.raises(ConfigurationError, match=f"`{field}` = "):
         RagEvaluator(**arguments)  # type: ignore[arg-type]
+
+
+class Lengths:
+    """A metric that asks a model: how long it says that the response is."""
+
+    needs = "completion"
+
+    def __init__(self, name: str = "length", judge: Completer | None = None) -> None:
+        self.names = (name,)
+        self.judge = judge
+
+    def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
+        return (Score(name=self.names[0], status="unscored", unscored=code, reason=reason, by=by),)
+
+    async def measure(self, call: RagCall, judge: Completer) -> Measured:
+        asked = CompletionRequest(messages=(Message(role="user", content=call.response or ""),))
+        completion = await judge.complete(asked)
+        length = float(completion.text)
+        score = Score(
+            name=self.names[0], status="scored", value=length / 100, by=By(judge=judge.name)
+        )
+        return Measured((score,), completion.usage)
+
+
+class Model:
+    """Answers every request with the length of its prompt; labels nothing."""
+
+    def __init__(self, name: str = "model", fail: bool = False) -> None:
+        self.name = name
+        self.asked = 0
+        self.fail = fail
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        self.asked += 1
+        assert suppressed()
+        if self.fail:
+            raise JudgeRejectedError("not for you")
+        text = str(len(request.messages[-1].content))
+        return Completion(choices=(Choice(text=text),), usage=Usage(requests=1))
+
+
+async def test_a_metric_that_asks_a_model_scores_beside_the_labels() -> None:
+    """Scores stand in the order of the metrics; what both cost is added up."""
+    metrics = [Lengths(judge=Model("other")), Trace()]
+
+    evaluation = await RagEvaluator(ScriptedLabeller(LABELS), metrics).evaluate(CALL)
+
+    assert tuple(evaluation.scores) == ("length", *TRACE_SCORES)
+    assert evaluation.scores["length"].value == 0.39
+    assert evaluation.scores["length"].by.judge == "other"
+    assert evaluation.scores["adherence"].value == 0.0
+    assert evaluation.usage.requests == 2
+
+
+async def test_a_metric_alone_asks_for_no_labels() -> None:
+    """One request, of the metric's; the evaluator's model serves metrics without one."""
+    model = Model()
+
+    evaluation = await RagEvaluator(model, [Lengths()]).evaluate(CALL)
+
+    assert evaluation.scores["length"].value == 0.39
+    assert evaluation.labels is None
+    assert (model.asked, evaluation.usage.requests) == (1, 1)
+    assert evaluation.judge.name == "model"
+
+
+async def test_views_on_one_evaluator_ask_once_and_only_what_is_wanted() -> None:
+    """`only` leaves other metrics out; the same score asked for twice is one request."""
+    model = Model()
+    evaluator = RagEvaluator(model, [Lengths("one"), Lengths("two"), Trace()])
+
+    first, second = await asyncio.gather(
+        evaluator.evaluate(CALL, only=["one"]), evaluator.evaluate(CALL, only=["one"])
+    )
+
+    assert tuple(first.scores) == tuple(second.scores) == ("one",)
+    assert model.asked == 1
+
+
+async def test_a_metric_that_fails_leaves_the_others_alone() -> None:
+    """An error score with its reason, beside the labels' scores; the evaluation has the error."""
+    metrics = [Trace(), Lengths(judge=Model("broken", fail=True))]
+
+    evaluation = await RagEvaluator(ScriptedLabeller(LABELS), metrics).evaluate(CALL)
+
+    assert evaluation.scores["adherence"].value == 0.0
+    assert evaluation.scores["length"].status == "error"
+    assert "not for you" in str(evaluation.scores["length"].reason)
+    assert evaluation.scores["length"].by.judge == "broken"
+    assert evaluation.error is not None
+    assert evaluation.error.stage == "metrics"
+
+
+def test_a_metric_that_asks_a_model_needs_one() -> None:
+    """With a judge that is no model it is refused at construction, naming what to use."""
+    with pytest.raises(ConfigurationError, match=r"length.*openai:"):
+        RagEvaluator("embedded", [Lengths()])
+
+
+def test_the_fingerprint_names_the_models_of_metrics() -> None:
+    """Another model for one metric is another evaluator."""
+
+    class Plain(Lengths):
+        def __repr__(self) -> str:
+            return "Plain()"
+
+    prints = {RagEvaluator("embedded", [Plain(judge=Model(n))]).fingerprint for n in ("a", "b")}
+
+    assert len(prints) == 2
+
+
+async def test_a_retriever_alone_is_scored_on_relevance_only() -> None:
+    """Captured without an answer: relevance has a value, the rest are `empty_response`."""
+    captured = Capture(
+        framework="langchain",
+        run_id="1",
+        status="ok",
+        documents_from="retriever",
+        latency_s=0.1,
+    )
+    call = RagCall(
+        question=CALL.question, documents=CALL.documents, response=None, capture=captured
+    )
+
+    for judge in (ScriptedLabeller(labels_of(["0a", "0b"], [], {})), "embedded"):
+        scores = (await RagEvaluator(judge).evaluate(call)).scores
+        assert scores["context_relevance"].value is not None
+        assert {scores[name].unscored for name in TRACE_SCORES[1:]} == {"empty_response"}
+
+
+async def test_a_call_that_failed_without_an_answer_is_not_retrieval_alone() -> None:
+    """A chain that raised has no response either; the judge is not asked about it."""
+    captured = Capture(
+        framework="langchain", run_id="1", status="error", documents_from="prompt", latency_s=0.1
+    )
+    call = RagCall(
+        question=CALL.question, documents=CALL.documents, response=None, capture=captured
+    )
+
+    scores = (await RagEvaluator().evaluate(call)).scores
+
+    assert {score.unscored for score in scores.values()} == {"empty_response"}

@@ -28,8 +28,17 @@ def metrics_from(names: str, formulas: str, relevance_baseline: int | None) -> l
     for name in names.split(","):
         if name.strip() != "trace":
             raise ConfigurationError("metrics", name, "no such metric; use trace")
-        metrics.append(Trace(cast(Formulas, formulas), relevance_baseline))
+        metrics.append(trace_from(formulas, relevance_baseline))
     return metrics
+
+
+def trace_from(formulas: str, relevance_baseline: int | None) -> Trace:
+    """Make TRACe with the formulas of `--formulas` and `--relevance-baseline`.
+
+    Raises:
+        ConfigurationError: for unknown formulas, or options that contradict each other.
+    """
+    return Trace(cast(Formulas, formulas), relevance_baseline)
 
 
 def thresholds_from(words: Sequence[str], names: Sequence[str]) -> list[Threshold]:

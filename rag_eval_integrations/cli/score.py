@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from rag_eval_integrations.cli.options import metrics_from
+from rag_eval_integrations.cli.options import trace_from
 from rag_eval_integrations.cli.summary import print_summary
 from rag_eval_integrations.cli.terminal import complain, stdout
 from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
@@ -30,7 +30,7 @@ def score(
         ConfigurationError: for options that cannot work, before the first row.
         OSError: when a file cannot be read or written.
     """
-    metrics = metrics_from("trace", formulas, relevance_baseline)
+    metrics = [trace_from(formulas, relevance_baseline)]
     if out.exists() and out.samefile(labelled):
         raise ConfigurationError("out", str(out), "is the input")
     splitter = Punkt()

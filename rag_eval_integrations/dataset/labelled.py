@@ -10,7 +10,7 @@ from rag_eval_integrations.dataset.rows import row_from
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.evaluator import nothing_to_judge, score_labelling
 from rag_eval_integrations.labels import reconcile
-from rag_eval_integrations.metrics import Metric
+from rag_eval_integrations.metrics import LabelMetric
 from rag_eval_integrations.records import (
     Document,
     Evaluation,
@@ -88,7 +88,7 @@ def _from_evaluation(evaluation: Evaluation) -> Labelled:
 
 
 def score_labelled(
-    labelled: Labelled, metrics: Sequence[Metric], *, raw_keys: bool = False
+    labelled: Labelled, metrics: Sequence[LabelMetric], *, raw_keys: bool = False
 ) -> Evaluation:
     """Score one labelled row.
 
@@ -123,7 +123,7 @@ def score_labelled(
     return _with_identity(scored, labelled.evaluation) if labelled.evaluation else scored
 
 
-def _unlabelled(labelled: Labelled, metrics: Sequence[Metric]) -> Evaluation:
+def _unlabelled(labelled: Labelled, metrics: Sequence[LabelMetric]) -> Evaluation:
     recorded = labelled.evaluation
     assert recorded is not None
     if recorded.error is not None:

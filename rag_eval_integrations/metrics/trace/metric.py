@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Literal, get_args
 
 from pydantic import JsonValue
 
@@ -89,6 +89,11 @@ class Trace:
         """Names of the scores that `score` returns, in order."""
         return TRACE_SCORES
 
+    @property
+    def needs(self) -> Literal["labels"]:
+        """It is made from labels."""
+        return "labels"
+
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
         """Every score without a value, for the same reason."""
         by = self._stamp(by)
@@ -108,6 +113,8 @@ class Trace:
                 by,
             )
         made = _Maker(self, call, labels, labelling.warnings, self._stamp(by))
+        if call.call.response is None:
+            return made.retrieval_alone()
         scores = [made.relevance(), made.utilization(), made.completeness(), made.adherence()]
         average = made.average([score for score in scores if score.name in _AVERAGED])
         return (*scores, made.supported_fraction(), average)
@@ -233,6 +240,12 @@ class _Maker:
             reason=f"{supports.count('full')} of {len(supports)} response sentences are fully "
                    f"supported, {supports.count('partial')} in part.",
         )  # fmt: skip
+
+    def retrieval_alone(self) -> tuple[Score, ...]:
+        """Score a retriever without an answer: only relevance says something of it."""
+        rest = TRACE_SCORES[1:]
+        why = "retrieval alone was captured: there is no response"
+        return (self.relevance(), *(self._without(name, "empty_response", why) for name in rest))
 
     def _unlabelled(self, name: str, proof: dict[str, JsonValue] | None) -> Score:
         missing = [s.key for s in self.call.response if self.labels.support(s.key) == "unlabelled"]
