@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval_integrations.metrics import Diagnosis, diagnose
 from rag_eval_integrations.records import By, Evaluation, Score, Usage
@@ -39,12 +39,19 @@ class ScoreSummary:
             self.unscored[score.unscored or score.status] += 1
 
 
+class Made(NamedTuple):
+    """A score as one estimator makes it."""
+
+    name: str
+    method: str | None
+
+
 @dataclass
 class Summary:
     """Running totals over evaluations.
 
-    Scores made by different judges, prompts or formulas are kept apart: a mean over both would
-    mean neither.
+    Scores made by different judges, prompts, formulas or estimators are kept apart: a mean over
+    both would mean neither.
     """
 
     calls: int = 0
@@ -52,8 +59,8 @@ class Summary:
     """`stage: type` → calls that failed."""
     given: dict[str, ScoreSummary] = field(default_factory=dict)
     """By name, whoever made it: how many are scored, and why the others are not."""
-    makers: dict[By, dict[str, ScoreSummary]] = field(default_factory=dict)
-    """What is scored, by who made it."""
+    makers: dict[By, dict[Made, ScoreSummary]] = field(default_factory=dict)
+    """What is scored, by who made it, and by name and estimator."""
     diagnoses: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
     flags: Counter[str] = field(default_factory=Counter)
@@ -69,7 +76,7 @@ class Summary:
             self.given.setdefault(name, ScoreSummary()).add(score)
             if score.value is not None:
                 summaries = self.makers.setdefault(_maker(score.by), defaultdict(ScoreSummary))
-                summaries[name].add(score)
+                summaries[Made(name, score.method)].add(score)
         for diagnosis in diagnose(evaluation.scores):
             self.diagnoses[diagnosis.pattern] += 1
             self._texts[diagnosis.pattern] = diagnosis
@@ -85,9 +92,9 @@ class Summary:
         """
         if name not in self.given:
             return None
-        found = sum(name in summaries for summaries in self.makers.values())
+        found = sum(made.name == name for summaries in self.makers.values() for made in summaries)
         if found > 1:
-            raise ValueError(f"{name} was made by {found} different judges or formulas")
+            raise ValueError(f"{name} was made by {found} different judges, formulas or estimators")
         return self.given[name]
 
     def advice(self) -> list[tuple[Diagnosis, int]]:
@@ -112,9 +119,11 @@ def summary_tables(summary: Summary) -> list[Table]:
             f"Scores by {title}{formulas}", "score", "mean>", "scored>", "unscored because"
         )
         for name, given in summary.given.items():
-            score = made.get(name, ScoreSummary())
             why = ", ".join(f"{code} {count}" for code, count in given.unscored.most_common())
-            mean = "–" if score.mean is None else f"{score.mean:.3f}"
-            table.add_row(name, mean, f"{score.scored}/{given.total}", why)
+            found = {one.method: score for one, score in made.items() if one.name == name}
+            for method, score in (found or {None: ScoreSummary()}).items():
+                mean = "–" if score.mean is None else f"{score.mean:.3f}"
+                title = f"{name} ({method})" if len(found) > 1 else name
+                table.add_row(title, mean, f"{score.scored}/{given.total}", why)
         tables.append(table)
     return tables

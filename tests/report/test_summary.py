@@ -1,0 +1,76 @@
+"""Summary: means over many evaluations, never over scores that were made in different ways."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
+from rag_eval_integrations.report.summary import Summary, summary_tables
+
+
+def evaluation(*scores: Score) -> Evaluation:
+    return Evaluation(
+        id="1",
+        row_key="k",
+        question="q",
+        response="r",
+        scores={score.name: score for score in scores},
+        labels=None,
+        sentences=Sentences(),
+        judge=JudgeInfo(name="j"),
+    )
+
+
+def scored(value: float, *, name: str = "geval:tone", method: str, judge: str = "j") -> Score:
+    return Score(name=name, status="scored", value=value, method=method, by=By(judge=judge))
+
+
+def shown(summary: Summary) -> str:
+    console = Console(file=io.StringIO(), width=120)
+    for table in summary_tables(summary):
+        console.print(table)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_two_estimators_have_a_line_each_and_no_common_mean() -> None:
+    """An expectation from log-probabilities and one from samples are never averaged together."""
+    summary = Summary()
+    summary.add(evaluation(scored(0.2, method="logprobs")))
+    summary.add(evaluation(scored(0.4, method="logprobs")))
+    summary.add(evaluation(scored(0.9, method="monte_carlo")))
+
+    with pytest.raises(ValueError, match="estimators"):
+        summary.mean("geval:tone")
+    table = shown(summary)
+    assert "geval:tone (logprobs)" in table
+    assert "0.300" in table
+    assert "geval:tone (monte_carlo)" in table
+    assert "0.900" in table
+    assert "0.500" not in table
+
+
+def test_one_estimator_needs_no_mention() -> None:
+    """With one estimator a score, the name stands alone and the mean is over all scored rows."""
+    summary = Summary()
+    summary.add(evaluation(scored(0.2, method="single"), scored(1.0, name="a", method="labels")))
+    summary.add(evaluation(scored(0.6, method="single"), scored(0.0, name="a", method="labels")))
+
+    found = summary.mean("geval:tone")
+    assert found is not None
+    assert found.mean == pytest.approx(0.4)
+    assert "(single)" not in shown(summary)
+
+
+def test_two_judges_have_a_table_each() -> None:
+    """A mean over two judges would be neither's."""
+    summary = Summary()
+    summary.add(evaluation(scored(0.2, method="single")))
+    summary.add(evaluation(scored(0.6, method="single", judge="other")))
+
+    with pytest.raises(ValueError, match="2 different judges"):
+        summary.mean("geval:tone")
+    assert len(summary_tables(summary)) == 2
