@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         OpenAIJudge,
         judge_from,
     )
+    from rag_eval_integrations.labels import CascadeJudge
     from rag_eval_integrations.metrics import Trace, diagnose
     from rag_eval_integrations.records import (
         Capture,
@@ -43,6 +44,7 @@ __all__ = [
     "CachingJudge",
     "CallableJudge",
     "Capture",
+    "CascadeJudge",
     "Document",
     "EmbeddedJudge",
     "Evaluation",
@@ -64,6 +66,7 @@ _HOMES = {
     "CachingJudge": "judges",
     "CallableJudge": "judges",
     "Capture": "records",
+    "CascadeJudge": "labels",
     "Document": "records",
     "EmbeddedJudge": "judges",
     "Evaluation": "records",

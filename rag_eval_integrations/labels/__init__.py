@@ -2,8 +2,9 @@
 
     prompt → completer → parse → reconcile → windows joined
 
-`LLMLabeller` asks a model; `reconcile` holds labels against the sentences that exist, whoever
-wrote them; `speaks_to_a_judge` notices text that tries to decide its own labels.
+`LLMLabeller` asks a model; `CascadeJudge` only where a cheaper judge is unsure; `reconcile` holds
+labels against the sentences that exist, whoever wrote them; `speaks_to_a_judge` notices text that
+tries to decide its own labels.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from rag_eval_integrations.labels.reconcile import SPECIAL_KEYS, reconcile
 from rag_eval_integrations.labels.suspicion import speaks_to_a_judge
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.labels.cascade import CascadeJudge
     from rag_eval_integrations.labels.labeller import LLMLabeller
 
-__all__ = ["SPECIAL_KEYS", "LLMLabeller", "reconcile", "speaks_to_a_judge"]
+__all__ = ["SPECIAL_KEYS", "CascadeJudge", "LLMLabeller", "reconcile", "speaks_to_a_judge"]
 
 
 def __getattr__(name: str) -> object:
@@ -25,4 +27,8 @@ def __getattr__(name: str) -> object:
         from rag_eval_integrations.labels.labeller import LLMLabeller  # noqa: PLC0415
 
         return LLMLabeller
+    if name == "CascadeJudge":
+        from rag_eval_integrations.labels.cascade import CascadeJudge  # noqa: PLC0415
+
+        return CascadeJudge
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -122,6 +123,21 @@ class Labels(Record):
         if entry.fully_supported:
             return "full"
         return "partial" if entry.supporting_sentence_keys else "none"
+
+
+    def adherence_probability(self) -> float | None:
+        """P(every response sentence is fully supported); None where the judge gives none.
+
+        The judge's own estimate where there is one, else the product over its sentences.
+        """
+        estimate = (self.estimates or {}).get("adherence")
+        if estimate is not None:
+            return estimate[0]
+        probabilities = self.supported_probabilities
+        keys = [entry.response_sentence_key for entry in self.sentence_support_information]
+        if probabilities is None or any(key not in probabilities for key in keys):
+            return None
+        return math.prod(probabilities[key] for key in keys)
 
 
 class Usage(Record):

@@ -218,12 +218,7 @@ class _Maker:
         if value is None:
             return self._unlabelled("adherence", proof)
         estimate = self._estimate("adherence")
-        probabilities = None if self.trace.hard else self.labels.supported_probabilities
-        probability = None
-        if estimate is not None:
-            probability = estimate[0]
-        elif probabilities is not None and all(key in probabilities for key in keys):
-            probability = math.prod(probabilities[key] for key in keys)
+        probability = None if self.trace.hard else self.labels.adherence_probability()
         return self._score(
             "adherence", value, method="labels", evidence=proof, n=len(keys),
             probability=probability, std_error=estimate[1] if estimate else None,
