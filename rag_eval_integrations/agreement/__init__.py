@@ -7,7 +7,9 @@
 """
 
 from rag_eval_integrations.agreement.bootstrap import RESAMPLES, SEED, Figure
+from rag_eval_integrations.agreement.cascade import CascadePoint, cascade_curve
 from rag_eval_integrations.agreement.compare import Agreement, agree
+from rag_eval_integrations.agreement.curves import Curves, curves
 from rag_eval_integrations.agreement.figures import Figures, Group
 from rag_eval_integrations.agreement.human import agree_with_numbers
 from rag_eval_integrations.agreement.matching import Gold, Matched, Pair, dataset_of, match
@@ -19,6 +21,8 @@ __all__ = [
     "SEED",
     "Agreement",
     "Baseline",
+    "CascadePoint",
+    "Curves",
     "Figure",
     "Figures",
     "Gold",
@@ -27,6 +31,8 @@ __all__ = [
     "Pair",
     "agree",
     "agree_with_numbers",
+    "cascade_curve",
+    "curves",
     "dataset_of",
     "match",
 ]

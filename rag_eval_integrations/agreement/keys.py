@@ -71,7 +71,9 @@ def key_blocks(pairs: Sequence[Pair]) -> tuple[Blocks, int]:
     Each block is micro-averaged: its counts are summed over sentences of all rows. `n` is the
     number of rows.
     """
-    rows = [labelled for row, pair in enumerate(pairs) if (labelled := _labelled(row, pair))]
+    rows = [
+        labelled for row, pair in enumerate(pairs) if (labelled := on_same_sentences(row, pair))
+    ]
     size = len(pairs)
     blocks: Blocks = {
         ("keys", "relevant"): _relevant(rows, size),
@@ -82,7 +84,8 @@ def key_blocks(pairs: Sequence[Pair]) -> tuple[Blocks, int]:
     return blocks, size - len(rows)
 
 
-def _labelled(row: int, pair: Pair) -> Labelled | None:
+def on_same_sentences(row: int, pair: Pair) -> Labelled | None:
+    """Take the labels of both sides; None where they labelled different sentences."""
     predicted, gold = pair.predicted, pair.gold
     if predicted.labels is None or gold.labels is None:
         return None

@@ -10,7 +10,8 @@ from rag_eval_integrations.agreement.bootstrap import Statistic
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.agreement.resampled import Block, Blocks
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import Score
+from rag_eval_integrations.labels.cascade import CASCADE_FLAGS
+from rag_eval_integrations.records import Evaluation, Score
 
 ADHERENCE = "adherence"
 Maker = Mapping[str, str | int | None]
@@ -69,7 +70,7 @@ def check_one_maker(pairs: Sequence[Pair]) -> dict[str, Maker]:
         rows = compared(pairs, name)
         if not rows:
             continue
-        predicted = _single_maker((item.predicted for item in rows), name, "predicted", _MAKER)
+        predicted = _predictor(((item.pair, item.predicted) for item in rows), name)
         gold = _single_maker((item.gold for item in rows), name, "gold", _GOLD_MAKER)
         for field in _FORMULAS:
             if predicted[field] != gold[field]:
@@ -81,6 +82,34 @@ def check_one_maker(pairs: Sequence[Pair]) -> dict[str, Maker]:
                 )
         made[name] = {field: predicted[field] for field in (*_FORMULAS, "method")}
     return made
+
+
+def _predictor(rows: Iterable[tuple[Pair, Score]], name: str) -> Maker:
+    """How the judge made a score: in one way, or in one way for each judge of a cascade."""
+    by_part: dict[str | None, list[Score]] = {}
+    for pair, score in rows:
+        by_part.setdefault(cascade_part(pair.predicted), []).append(score)
+    makers = [_single_maker(scores, name, "predicted", _MAKER) for scores in by_part.values()]
+    if len(makers) == 1:
+        return makers[0]
+    if None in by_part:
+        raise ConfigurationError(
+            "judge", name, "was made by a cascade in some predicted rows and not in others"
+        )
+    for field in _FORMULAS:
+        if makers[0][field] != makers[1][field]:
+            raise ConfigurationError(
+                field, makers[1][field], f"made `{name}` of some predicted rows only"
+            )
+    return {
+        field: value if value == makers[1][field] else f"{value} or {makers[1][field]}"
+        for field, value in makers[0].items()
+    }
+
+
+def cascade_part(evaluation: Evaluation) -> str | None:
+    """Which judge of a `CascadeJudge` labelled: the flag that says so; None without a cascade."""
+    return next((flag for flag in CASCADE_FLAGS if flag in evaluation.flags), None)
 
 
 def _single_maker(scores: Iterable[Score], name: str, side: str, fields: Sequence[str]) -> Maker:
@@ -107,16 +136,18 @@ def gold_models(pairs: Sequence[Pair]) -> tuple[str, ...]:
 def check_one_predictor(pairs: Sequence[Pair]) -> None:
     """Make sure that each predicted score was made in one way, whatever it is compared with.
 
+    Rows of a cascade may be made in two: by its first judge and by its second.
+
     Raises:
         ConfigurationError: names the score and the field that differs.
     """
-    by_name: dict[str, list[Score]] = {}
+    by_name: dict[str, list[tuple[Pair, Score]]] = {}
     for pair in pairs:
         for name, score in pair.predicted.scores.items():
             if score.value is not None:
-                by_name.setdefault(name, []).append(score)
-    for name, scores in by_name.items():
-        _single_maker(scores, name, "predicted", _MAKER)
+                by_name.setdefault(name, []).append((pair, score))
+    for name, rows in by_name.items():
+        _predictor(rows, name)
 
 
 def score_blocks(pairs: Sequence[Pair]) -> Blocks:

@@ -12,8 +12,7 @@ from rag_eval_integrations.records import Labelling, SentencizedCall
 
 AskWhen = tuple[float, float] | Callable[[SentencizedCall, Labelling], bool]
 
-ASKED = "cascade_second"
-NOT_ASKED = "cascade_first"
+CASCADE_FLAGS = NOT_ASKED, ASKED = "cascade_first", "cascade_second"
 """Flags of an evaluation: which of the two judges gave the labels."""
 
 

@@ -1,0 +1,113 @@
+"""cascade_curve and cascaded rows: composites of two judges' rows, held against gold."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_eval_integrations.agreement import Pair, agree, cascade_curve
+from rag_eval_integrations.agreement.cascade import curve_json
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import By, Evaluation, Usage
+
+from .conftest import make_evaluation
+
+FIRST = By(judge="embedded", formulas="seed")
+SECOND = By(judge="model", formulas="seed")
+# P(adherent) of the first; it is wrong on the two rows it is least sure of. The second is right.
+PROBABILITIES = [0.95, 0.9, 0.6, 0.45, 0.1, 0.05]
+GOLD = [1.0, 1.0, 0.0, 1.0, 0.0, 0.0]
+
+
+def first(row: int, **fields: object) -> Evaluation:
+    probability = PROBABILITIES[row]
+    made = make_evaluation(
+        str(row), {"adherence": float(probability >= 0.5)}, probability=probability, by=FIRST
+    )
+    return made.model_copy(update=fields)
+
+
+def second(row: int, **fields: object) -> Evaluation:
+    made = make_evaluation(str(row), {"adherence": GOLD[row]}, by=SECOND)
+    return made.model_copy(update={"usage": Usage(requests=1, prompt_tokens=100), **fields})
+
+
+def pairs(rows: list[Evaluation]) -> list[Pair]:
+    gold = By(judge="gold", formulas="seed")
+    return [
+        Pair(row, make_evaluation(row.id, {"adherence": GOLD[int(row.id)]}, by=gold), "set")
+        for row in rows
+    ]
+
+
+def auroc(point: object) -> float | None:
+    pooled = point.pooled  # type: ignore[attr-defined]
+    value: float | None = pooled.blocks["scores", "adherence"].figures["auroc"].value
+    return value
+
+
+def test_the_least_sure_rows_are_asked_first() -> None:
+    """Every point asks a larger share; agreement and cost rise together until all is asked."""
+    points = cascade_curve(pairs([first(row) for row in range(6)]), [second(row) for row in range(6)], steps=3)  # fmt: skip
+
+    assert [point.share for point in points] == [0, pytest.approx(1 / 3), pytest.approx(2 / 3), 1]
+    assert [point.usage.requests for point in points] == [0, 2, 4, 6]
+    assert [point.band for point in points] == [
+        None, pytest.approx(0.1), pytest.approx(0.4), pytest.approx(0.45)
+    ]  # fmt: skip
+    # One of nine (positive, negative) pairs is in the wrong order until the two rows are asked.
+    assert auroc(points[0]) == pytest.approx(8 / 9)
+    assert [auroc(point) for point in points[1:]] == [1.0, 1.0, 1.0]
+    assert curve_json(points)[1]["share"] == pytest.approx(1 / 3)
+
+
+def test_a_row_without_a_probability_is_asked_first_of_all() -> None:
+    """What the first judge could not label is what the second is for."""
+    rows = [first(0), first(1), make_evaluation("2", {"adherence": None}, by=FIRST)]
+
+    points = cascade_curve(pairs(rows), [second(row) for row in range(3)], steps=3)
+
+    assert points[1].pooled.blocks["scores", "adherence"].counts["n"] == 3
+    assert points[1].band is None
+
+
+def test_a_row_that_the_second_misses_is_refused() -> None:
+    """A curve over some of the rows would be of something else."""
+    rows = pairs([first(row) for row in range(6)])
+    with pytest.raises(ConfigurationError, match="1 of 6 rows"):
+        cascade_curve(rows, [second(row) for row in range(5)])
+    with pytest.raises(ConfigurationError, match="steps"):
+        cascade_curve(rows, [second(row) for row in range(6)], steps=0)
+
+
+def test_rows_of_a_cascade_are_one_judge_to_agreement() -> None:
+    """Flags say that two judges took turns on purpose; the figures are those of all rows."""
+    rows = [
+        second(row, flags=("cascade_second",))
+        if row in (2, 3)
+        else first(row, flags=("cascade_first",))
+        for row in range(6)
+    ]
+
+    found = agree(pairs(rows), resamples=0)
+
+    assert found.pooled.blocks["scores", "adherence"].figures["auroc"].value == 1.0
+    assert found.formulas["adherence"]["formulas"] == "seed"
+
+
+def test_two_judges_without_a_cascade_are_refused() -> None:
+    """Rows of two files thrown together are still an error, also beside cascaded ones."""
+    mixed = [first(0), second(1), first(2), first(3), first(4), first(5)]
+    with pytest.raises(ConfigurationError, match="judge"):
+        agree(pairs(mixed), resamples=0)
+    beside = [first(row, flags=("cascade_first",)) for row in range(5)] + [second(5)]
+    with pytest.raises(ConfigurationError, match="cascade"):
+        agree(pairs(beside), resamples=0)
+
+
+def test_a_cascade_of_two_formula_sets_is_refused() -> None:
+    """The two judges' numbers would not mean the same."""
+    other = make_evaluation("5", {"adherence": 0.0}, by=By(judge="model", formulas="ragbench"))
+    rows = [first(row, flags=("cascade_first",)) for row in range(5)]
+    rows.append(other.model_copy(update={"flags": ("cascade_second",)}))
+    with pytest.raises(ConfigurationError, match="formulas"):
+        agree(pairs(rows), resamples=0)

@@ -1,0 +1,85 @@
+"""ROC and reliability: worked by hand, equal to the AUROC that agreement prints, never NaN."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations.agreement import Pair
+from rag_eval_integrations.agreement.curves import curve_of, curves
+from rag_eval_integrations.agreement.statistics import auroc
+
+from .conftest import make_evaluation, make_labels, make_sentences
+
+ITEMS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60)
+
+
+def test_a_curve_worked_by_hand() -> None:
+    """Four items, one pair in the wrong order: three quarters of the area, and its points."""
+    found = curve_of([(0.9, True), (0.8, False), (0.6, True), (0.1, False)])
+
+    assert found.roc == ((0.0, 0.0), (0.0, 0.5), (0.5, 0.5), (0.5, 1.0), (1.0, 1.0))
+    assert found.auroc == 0.75
+    assert [one.n for one in found.bins] == [1, 1, 1, 1]
+    assert found.calibration_error == pytest.approx((0.1 + 0.8 + 0.4 + 0.1) / 4)
+
+
+def test_one_class_has_no_curve() -> None:
+    """Without positives or negatives there is nothing to rank: None, not 0 or NaN."""
+    found = curve_of([(0.9, True), (0.2, True)])
+    assert (found.roc, found.auroc) == ((), None)
+    assert found.calibration_error == pytest.approx(0.45)
+
+
+@given(ITEMS)
+def test_the_area_is_the_auroc(items: list[tuple[float, bool]]) -> None:
+    """Ties included, the drawn area is the statistic that the table prints."""
+    found = curve_of(items)
+    expected = auroc([probability for probability, _ in items], [positive for _, positive in items])
+    assert (found.auroc is None) == (expected is None)
+    if expected is not None:
+        assert found.auroc == pytest.approx(expected)
+    assert sum(one.n for one in found.bins) == found.n == len(items)
+    assert 0 <= found.calibration_error <= 1
+
+
+def test_every_verdict_with_probabilities_is_drawn() -> None:
+    """Responses, document sentences and response sentences, each against its own gold."""
+    sentences = make_sentences("0a 0b", "a b")
+    predicted = make_evaluation(
+        scores={"adherence": 1.0},
+        probability=0.8,
+        sentences=sentences,
+        labels=make_labels(
+            "0a",
+            "0a",
+            {"a": ("0a", True), "b": ("", True)},
+            relevant_probabilities={"0a": 0.9, "0b": 0.2},
+            utilized_probabilities={"0a": 0.7},
+            supported_probabilities={"a": 0.9, "b": 0.6},
+        ),
+    )
+    gold = make_evaluation(
+        scores={"adherence": 0.0},
+        sentences=sentences,
+        labels=make_labels("0a", "0a 0b", {"a": ("0a", True), "b": ("", False)}),
+    )
+
+    found = curves([Pair(predicted, gold)])
+
+    assert {title: (one.n, one.positives) for title, one in found.items()} == {
+        "not adherent": (1, 1),
+        "relevant": (2, 1),
+        "utilized": (1, 1),
+        "unsupported": (2, 1),
+    }
+    assert found["unsupported"].auroc == 1.0
+
+
+def test_a_judge_without_probabilities_has_no_curves() -> None:
+    """Labels alone rank nothing."""
+    sentences = make_sentences("0a", "a")
+    labels = make_labels("0a", "0a", {"a": ("0a", True)})
+    row = make_evaluation(scores={"adherence": 1.0}, sentences=sentences, labels=labels)
+    assert curves([Pair(row, row)]) == {}
