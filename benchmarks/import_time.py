@@ -15,6 +15,10 @@ STATEMENTS = {
     "pydantic": "from pydantic import BaseModel\nclass A(BaseModel): x: int",
     "package": "import rag_eval_integrations",
     "RagCall, RagEvaluator": "from rag_eval_integrations import RagCall, RagEvaluator",
+    "Punkt, its first sentences": (
+        "from rag_eval_integrations.sentences import Punkt\n"
+        "Punkt().spans('Dr. Fox left at 5 p.m. with J. Bach. He came back, etc. So did I.')"
+    ),
     "rag-eval --help": (
         "import sys; sys.argv = ['rag-eval', '--help']\n"
         "from rag_eval_integrations.cli import main; main()"

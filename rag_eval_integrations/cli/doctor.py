@@ -17,7 +17,7 @@ from rag_eval_integrations.report.tables import plain_table
 if TYPE_CHECKING:
     from rich.table import Table
 
-_BASE = ("pydantic", "nltk", "openai", "typer", "rich")
+_BASE = ("pydantic", "openai", "typer", "rich", "jinja2", "PyYAML")
 _HOSTS = {"langchain-core": "langchain", "llama-index-core": "llama-index"}
 
 _CALL = RagCall(

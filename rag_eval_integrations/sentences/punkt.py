@@ -1,11 +1,11 @@
-"""The default splitter: NLTK's Punkt, after a block pass and beside the marks of other scripts.
+"""The default splitter: Punkt, after a block pass and beside the marks of other scripts.
 
     text → blocks → places where a sentence may end → Punkt decides → spans
 
 Punkt (Kiss and Strunk 2006) decides about a full stop from the word before it and the word after
 it. It is asked about these two words only, never about a whole text: so the marks and quotes of
-every script are found in one place (`scripts`), the result is the same with every release of NLTK,
-and the time grows with the length of the text whatever it holds.
+every script are found in one place (`scripts`), and the time grows with the length of the text
+whatever it holds.
 
 English parameters ship with the project. Those of other languages are read where they are already
 installed; nothing is ever downloaded.
@@ -15,28 +15,26 @@ from __future__ import annotations
 
 import json
 import re
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.sentences import punkt_tab
 from rag_eval_integrations.sentences.blocks import Block, BlockKind, blocks
+from rag_eval_integrations.sentences.decision import Parameters
 from rag_eval_integrations.sentences.scripts import End, ends
 
 _VERSION = 1  # of the rules in this package; raise it when any text may give other sentences
-_LLAMA_INDEX_DATA = ("core", "_static", "nltk_cache", "tokenizers")
 _REACH = 64  # characters of a word that are looked at: longer ones are no abbreviations
 
 _SPLIT_KINDS = {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM}
 _LETTER = re.compile(r"[^\W_]")
 _LIST_NUMBER = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})[.)]+")
 _OPENING = "\"'“”‘’«»„‚*_`\u200b\u200e\u200f\ufeff"
-# What Punkt takes for one word. NLTK 3.10 ends words at curly quotes and 3.9 does not; we do.
+# What Punkt is asked about as one word.
 _WORD = re.compile(r"[^\s?!\"'“”‘’«»(){}\[\];:*–—/]*+")
 _WORD_AFTER = re.compile(r"[(\[{]?" + _WORD.pattern)
 _INITIALS = re.compile(r"[^\W\d_](?:\.-?[^\W\d_])*")
@@ -68,7 +66,7 @@ class Punkt:
         if self.language == "english":
             object.__setattr__(self, "_data", ("", ""))
             return
-        found = {place: _languages(place[1]) for place in _places()}
+        found = {place: punkt_tab.languages(place[1]) for place in punkt_tab.places()}
         for place, languages in found.items():
             if self.language in languages:
                 object.__setattr__(self, "_data", place)
@@ -93,8 +91,8 @@ class Punkt:
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the `(start, end)` of each sentence of *text*, as `Splitter` promises.
 
-        A heading, a table row and a fenced code block are one sentence each. Imports NLTK when
-        the first full stop has to be decided that needs it.
+        A heading, a table row and a fenced code block are one sentence each. The first call reads
+        the parameters.
         """
         found: list[tuple[int, int]] = []
         for block in blocks(text):
@@ -129,7 +127,9 @@ class Punkt:
     def _ends(self, text: str, begun: int, end: End, block: Block) -> bool:
         """Decide about a mark that also stands inside sentences."""
         before = text[max(begun, end.mark - _REACH) : end.mark]
-        after = text[end.next : min(end.next + _REACH, block.end)].split()[0].lstrip(_OPENING)
+        after = (
+            text[end.next : min(end.next + _REACH, block.end)].split(None, 1)[0].lstrip(_OPENING)
+        )
         word = _first(_WORD, before[::-1])[::-1]
         following = _first(_WORD_AFTER, after) or after[:1] or '"'
         marks, closed = text[end.mark : end.closing], end.closing < end.stop
@@ -157,17 +157,11 @@ def _is_list_number(text: str, start: int, stop: int) -> bool:
     return stop - start <= 8 and _LIST_NUMBER.fullmatch(text, start, stop) is not None
 
 
-class _Flags(dict[str, int]):
-    """Orthographic contexts; unlike NLTK's, reading an unknown word adds nothing."""
-
-    def __missing__(self, word: str) -> int:
-        return 0
-
-
 @dataclass(frozen=True)
 class _Model:
     """The parameters of one language, and Punkt over them."""
 
+    parameters: Parameters
     decides: Callable[[str], bool]
     """Whether "word. Next" holds a sentence boundary; remembers the latest answers."""
     special: frozenset[str]
@@ -199,103 +193,35 @@ class _Model:
 
 @lru_cache(maxsize=32)
 def _model(language: str, path: str) -> _Model:
-    """Everything that is decided without NLTK; `decides` loads it when it is first asked."""
     lists = {}
     if language == "english":
         shipped = _shipped()
+        parameters = _english(shipped)
         names = ("never_final", "titles", "numbered", "before_small", "starters")
         lists = {name: frozenset(shipped[name].split()) for name in names}
-        special = set(shipped["abbreviations"].split())
     else:
-        read = _reader(path, language)
-        special = set(read("abbrev_types.txt"))
-        special |= {line.split("\t")[0] for line in read("collocations.tab")}
+        parameters = punkt_tab.parameters(language, path)
+    first_words = (first for first, _ in parameters.collocations)
+    return _Model(
+        parameters=parameters,
+        decides=lru_cache(maxsize=16_384)(parameters.has_break),
+        special=frozenset(parameters.abbreviations).union(first_words),
+        **lists,
+    )
 
-    @lru_cache(maxsize=16_384)
-    def decides(text: str) -> bool:
-        return bool(_tokenizer(language, path).text_contains_sentbreak(text))
 
-    return _Model(decides, frozenset(special), **lists)
+def _english(shipped: dict[str, Any]) -> Parameters:
+    """Return what Punkt takes of the shipped file; the rest of it is for `_Model`."""
+    contexts = shipped["orthography"].items()
+    return Parameters(
+        abbreviations=frozenset(shipped["abbreviations"].split()),
+        starters=frozenset(shipped["starters"].split()),
+        collocations=frozenset(),
+        contexts={word: int(flags) for flags, words in contexts for word in words.split()},
+    )
 
 
-@lru_cache(maxsize=1)
 def _shipped() -> dict[str, Any]:
     text = files(__package__).joinpath("punkt_english.json").read_text(encoding="utf-8")
     shipped: dict[str, Any] = json.loads(text)
     return shipped
-
-
-@lru_cache(maxsize=32)
-def _tokenizer(language: str, path: str) -> Any:
-    """NLTK's Punkt with a language's parameters.
-
-    Importing NLTK takes 1.9 s, 7 s where there is a scipy to bring along (no bytecode cached), so
-    it waits for the first word that only Punkt can decide about: an abbreviation, a number, an
-    initial.
-    """
-    from nltk.tokenize.punkt import (  # type: ignore[import-untyped]  # noqa: PLC0415  # see above
-        PunktParameters,
-        PunktSentenceTokenizer,
-    )
-
-    parameters = PunktParameters()
-    if language == "english":
-        shipped = _shipped()
-        parameters.abbrev_types = set(shipped["abbreviations"].split())
-        parameters.sent_starters = set(shipped["starters"].split())
-        parameters.ortho_context = _Flags(
-            {word: int(flags) for flags, w in shipped["orthography"].items() for word in w.split()}
-        )
-    else:
-        read = _reader(path, language)
-        parameters.abbrev_types = set(read("abbrev_types.txt"))
-        parameters.sent_starters = set(read("sent_starters.txt"))
-        pairs = (line.split("\t") for line in read("collocations.tab"))
-        parameters.collocations = {(pair[0], pair[1]) for pair in pairs}
-        contexts = (line.rsplit("\t", 1) for line in read("ortho_context.tab"))
-        parameters.ortho_context = _Flags({word: int(flags) for word, flags in contexts})
-    return PunktSentenceTokenizer(parameters)
-
-
-def _places() -> Iterator[tuple[str, str]]:
-    """Yield the `punkt_tab` folders and zip files of this machine, the user's own first."""
-    import nltk.data  # type: ignore[import-untyped]  # noqa: PLC0415  # 0.8 s, and no stubs
-
-    for root in nltk.data.path:
-        for file in ("punkt_tab", "punkt_tab.zip"):
-            if (path := Path(root, "tokenizers", file)).exists():
-                yield "nltk_data", str(path)
-    try:
-        spec = find_spec("llama_index")  # a namespace: finding it imports nothing
-    except ValueError:  # a module put into `sys.modules` by hand
-        return
-    for root in (spec and spec.submodule_search_locations) or ():
-        for file in ("punkt_tab", "punkt_tab.zip"):
-            if (path := Path(root, *_LLAMA_INDEX_DATA, file)).exists():
-                yield "llama-index-core", str(path)
-
-
-def _languages(path: str) -> set[str]:
-    """Return the languages that a `punkt_tab` folder or zip file holds."""
-    if not path.endswith(".zip"):
-        return {file.parent.name for file in Path(path).glob("*/ortho_context.tab")}
-    with zipfile.ZipFile(path) as archive:
-        parts = [name.split("/") for name in archive.namelist()]
-    return {part[-2] for part in parts if part[-1] == "ortho_context.tab" and len(part) == 3}
-
-
-def _reader(path: str, language: str) -> Callable[[str], list[str]]:
-    """Return what reads the lines of one of a language's files.
-
-    NLTK's own loader is not used: since 3.10 it opens files below its data folders only.
-    """
-
-    def read(file: str) -> list[str]:
-        if path.endswith(".zip"):
-            with zipfile.ZipFile(path) as archive:
-                text = archive.read(f"punkt_tab/{language}/{file}").decode("utf-8")
-        else:
-            text = Path(path, language, file).read_text(encoding="utf-8")
-        return [line for line in text.split("\n") if line]
-
-    return read

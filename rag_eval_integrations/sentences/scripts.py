@@ -47,8 +47,9 @@ CERTAIN_MARKS = (
 """Terminators that end a sentence wherever they stand, save between two figures."""
 
 # "“" and "«" close in German and Danish, and open in English, French and Chinese: see `ends`.
+# Begins with a plain set, which `re` finds ten times as fast as a repeated one.
 _RUN = re.compile(
-    rf"[{SPACED_MARKS}{CERTAIN_MARKS}]++"
+    rf"[{SPACED_MARKS}{CERTAIN_MARKS}][{SPACED_MARKS}{CERTAIN_MARKS}]*+"
     r"(?P<closing>(?:[\"'’”»›)\]}*_`」』）】》〉〕］｝\u200b-\u200f\u2060\u2069\ufeff]"
     r"|\[\d[\d,;–-]{0,20}\])*+)"
     r"(?P<either>[“«]?+)"

@@ -75,7 +75,7 @@ def _run_apps() -> tuple[list[RagCall], int]:
 
 
 def _evaluate(calls: list[RagCall]) -> list[Evaluation]:
-    from rag_eval_integrations.evaluator import RagEvaluator  # noqa: PLC0415 -- nltk, the judge
+    from rag_eval_integrations.evaluator import RagEvaluator  # noqa: PLC0415 -- the judge
 
     evaluator = RagEvaluator()
     return [evaluator.evaluate_sync(call) for call in calls]

@@ -1,0 +1,118 @@
+"""Punkt's decision: does a sentence end between two words?
+
+The classification step of Kiss and Strunk (2006), "Unsupervised Multilingual Sentence Boundary
+Detection", Computational Linguistics 32, over parameters that NLTK's trainer found. It decides as
+NLTK's `PunktSentenceTokenizer.text_contains_sentbreak` does, which the tests hold it to. NLTK
+itself is not asked: importing it takes seconds, and leaves so many objects behind that every full
+garbage collection stops the app for 0.1 s.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Mapping
+from itertools import pairwise
+from typing import NamedTuple
+
+# Orthographic contexts, as bits: where a word was seen in training, and with which first letter.
+_INSIDE_CAPITAL = 1 << 2
+_CAPITAL = 1 << 1 | _INSIDE_CAPITAL | 1 << 3  # at the beginning, inside, nobody knows where
+_BEGINS_SMALL = 1 << 4
+_SMALL = _BEGINS_SMALL | 1 << 5 | 1 << 6
+
+_BREAKS_WORDS = r"[()\[{}\";:@'*?!]|-{2,}|\.{2,}"
+# Dashes and dots in a row, a word with its full stop, or one character of any other kind.
+_TOKEN = re.compile(
+    r"-{2,}|\.{2,}"
+    rf"|(?![-,()\[{{}}\]\"`:;&#*@])\S+?(?=\s|$|{_BREAKS_WORDS}|,(?=$|\s|{_BREAKS_WORDS}))"
+    r"|\S"
+)
+_NUMBER = re.compile(r"-?[.,]?\d[\d,.-]*")
+_INITIAL = re.compile(r"[^\W\d]\.")
+_ANY_NUMBER = "##number##"  # what training files call every number
+_PUNCTUATION = frozenset(";:,.!?")
+
+
+class Parameters(NamedTuple):
+    """What training found out about a language; all words in small letters."""
+
+    abbreviations: Collection[str]
+    """Without their last full stop: `dr`, `e.g`."""
+    starters: Collection[str]
+    """Words that often begin a sentence."""
+    collocations: Collection[tuple[str, str]]
+    """Words that belong together over a full stop: `("st", "louis")`."""
+    contexts: Mapping[str, int]
+    """Orthographic contexts of a word; what is not in here was never seen."""
+
+    def has_break(self, text: str) -> bool:
+        """Tell whether a sentence ends inside a stretch of words on one line."""
+        return any(self._ends(word, following) for word, following in pairwise(_words(text)))
+
+    def _ends(self, word: str, following: str) -> bool:
+        if word in ("?", "!"):
+            return True
+        if word[-1] != ".":
+            return False
+        kind, next_kind = _without_stop(_kind(word)), self._next_kind(following)
+        if (kind, next_kind) in self.collocations:
+            return False
+        ellipsis, abbreviation = word.endswith(".."), self._is_abbreviation(word)
+        initial = _is_initial(word)
+        context = self.contexts.get(next_kind, 0)
+        if (abbreviation or ellipsis) and not initial:
+            if _begins_sentence(following, context):
+                return True
+            if following[0].isupper() and next_kind in self.starters:
+                return True
+        if initial or kind == _ANY_NUMBER:
+            begins = _begins_sentence(following, context)
+            if begins is False:
+                return False
+            if begins is None and initial and following[0].isupper() and not context & _SMALL:
+                return False  # a name that is always written with a capital: "J. Bach"
+        return not (abbreviation or ellipsis)
+
+    def _is_abbreviation(self, word: str) -> bool:
+        if word == "." or word.endswith(".."):
+            return False
+        bare = word[:-1].lower()
+        return bare in self.abbreviations or bare.rpartition("-")[2] in self.abbreviations
+
+    def _next_kind(self, word: str) -> str:
+        kind = _kind(word)
+        ends_by_itself = word[-1] == "." and not word.endswith("..")
+        if ends_by_itself and not self._is_abbreviation(word):
+            return _without_stop(kind)
+        return kind
+
+
+def _words(text: str) -> list[str]:
+    return _TOKEN.findall(text)
+
+
+def _is_initial(word: str) -> bool:
+    # `re` takes "½" and "²" for letters, as NLTK did until it changed to `regex` (3.10).
+    return _INITIAL.fullmatch(word) is not None and unicodedata.category(word[0]) != "No"
+
+
+def _kind(word: str) -> str:
+    small = word.lower()
+    return _ANY_NUMBER if _NUMBER.fullmatch(small) else small
+
+
+def _without_stop(kind: str) -> str:
+    return kind[:-1] if len(kind) > 1 and kind[-1] == "." else kind
+
+
+def _begins_sentence(word: str, context: int) -> bool | None:
+    """Tell from how a word is written whether it begins a sentence; None when that is open."""
+    if word in _PUNCTUATION:
+        return False
+    first = word[0]
+    if first.isupper() and context & _SMALL and not context & _INSIDE_CAPITAL:
+        return True
+    if first.islower() and (context & _CAPITAL or not context & _BEGINS_SMALL):
+        return False
+    return None

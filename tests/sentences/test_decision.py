@@ -1,0 +1,180 @@
+"""Punkt's decision, held to NLTK's own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nltk.tokenize.punkt import (  # type: ignore[import-untyped]  # nltk has no stubs
+    PunktParameters,
+    PunktSentenceTokenizer,
+)
+
+from rag_eval_integrations.sentences import punkt, punkt_tab
+from rag_eval_integrations.sentences.decision import Parameters
+from rag_eval_integrations.sentences.punkt import Punkt
+
+SMALL = Parameters(
+    abbreviations=frozenset({"dr", "e.g", "etc", "st", "u.s", "a", "3"}),
+    starters=frozenset({"the", "so"}),
+    collocations=frozenset({("st", "louis"), ("##number##", "mai"), ("j", "x"), (".", "x")}),
+    contexts={"the": 46, "rare": 4, "name": 36, "begins": 16, "small": 64, "x": 2, "##number##": 8},
+)
+
+
+def oracle(parameters: Parameters) -> PunktSentenceTokenizer:
+    """NLTK over the same parameters."""
+    theirs = PunktParameters()
+    theirs.abbrev_types = set(parameters.abbreviations)
+    theirs.sent_starters = set(parameters.starters)
+    theirs.collocations = set(parameters.collocations)
+    theirs.ortho_context = defaultdict(int, parameters.contexts)
+    return PunktSentenceTokenizer(theirs)
+
+
+WORDS = st.one_of(
+    st.sampled_from(
+        ["dr", "Dr", "e.g", "etc", "U.S", "u.s", "St", "Louis", "the", "The", "So", "rare", "Rare",
+         "Name", "name", "Begins", "begins", "Small", "small", "x", "X", "J", "a", "A", "Mai",
+         "co-dr", "pre-etc", "-dr", "dr-", "well-known", "É", "é", "ß", "İ", "Ǆ", "ǅ", "ΟΔΟΣ", "中",
+         "3", "3.5", "-3", ",5", "1,000", "1-2", "3rd", "٣", "..", "...", "--", "---", ".", "@", "a@b",
+         "#1", "`x", "&c", "_", "a_b", ",", "x,", "%", "$5", "(the", "[3", "{x", "?", "!", "]", ":"]
+    ),
+    st.from_regex(r"[(\[{]?[.,@#&`%+A-Za-z0-9éÉßαΩ中_-]{0,6}", fullmatch=True),
+    # Without what NLTK 3.9 and 3.10 disagree about: see `test_a_fraction_is_no_initial`.
+    st.text(
+        st.characters(
+            codec="utf-8", exclude_categories=["Cc", "Cf", "Cn", "Cs", "Zs", "Zl", "Zp", "No", "Mn", "Mc", "Me", "Pc", "So"],
+            exclude_characters="\"'“”‘’«»",
+        ),
+        max_size=5,
+    ),
+)  # fmt: skip
+
+
+SMALL_ORACLE = oracle(SMALL)
+
+
+@given(WORDS, WORDS)
+def test_it_decides_as_nltk_does(word: str, following: str) -> None:
+    """Over small parameters that every rule of the algorithm has a case in."""
+    text = f"{word}. {following}"
+
+    assert SMALL.has_break(text) == SMALL_ORACLE.text_contains_sentbreak(text)
+
+
+ENGLISH = punkt._model("english", "").parameters
+ENGLISH_ORACLE = oracle(ENGLISH)
+
+
+@given(
+    st.sampled_from(sorted(ENGLISH.abbreviations)) | WORDS,
+    st.sampled_from(sorted(ENGLISH.contexts)) | WORDS,
+)
+def test_it_decides_as_nltk_does_over_the_shipped_parameters(word: str, following: str) -> None:
+    """Abbreviations and known words of English, small, capitalised and in capitals."""
+    for first in (word, word.title(), word.upper()):
+        for second in (following, following.title(), following.upper(), f"{following}."):
+            text = f"{first}. {second}"
+            assert ENGLISH.has_break(text) == ENGLISH_ORACLE.text_contains_sentbreak(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("cat. The", True),
+        ("cat. sat", True),  # a word that is no abbreviation always ends it
+        ("Dr. Smith", False),
+        ("etc. The", True),  # a word that is also seen in small letters, now with a capital
+        ("etc. So", True),  # a starter
+        ("St. Louis", False),
+        ("st. louis", False),
+        ("co-dr. Smith", False),  # the last part counts
+        ("J. Bach", False),
+        ("J. The", True),
+        ("5. name", False),
+        ("5. Bach", True),
+        ("... and", False),
+        ("... The", True),
+        ("? x", True),
+        ("cat", False),
+        ("cat.", False),  # nothing follows
+        ("etc. ,", False),
+        ("", False),
+    ],
+)
+def test_cases_by_hand(text: str, ends: bool) -> None:
+    """Abbreviations, collocations, starters, initials, numbers and ellipses."""
+    assert SMALL.has_break(text) is ends
+
+
+def test_a_fraction_is_no_initial() -> None:
+    """The one thing NLTK's releases differ in: lone characters that only one of them has as letters.
+
+    3.10 asks `regex`: circled letters and combining marks are letters, "½" is none. 3.9 asks `re`:
+    the other way round. Neither are letters here.
+    """
+    for character in "½²①Ⓐ\u0301\u203f":
+        assert SMALL.has_break(f"{character}. name")
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+
+
+def _texts_of(file: Path) -> Iterator[str]:
+    raw = file.read_bytes()
+    text = (gzip.decompress(raw) if file.suffix == ".gz" else raw).decode("utf-8")
+    kind = file.name.removesuffix(".gz").rpartition(".")[2]
+    if kind == "jsonl":
+        for line in text.splitlines():
+            yield from _texts(json.loads(line))
+    elif kind == "json":
+        yield from _texts(json.loads(text))
+    else:
+        yield text
+
+
+@pytest.mark.parametrize(("language", "step"), [("english", 1), ("german", 10), ("french", 10)])
+def test_every_pair_of_the_development_data_is_decided_as_nltk_does(
+    language: str, step: int, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that is asked while splitting every text of ../shared/data; every tenth in others."""
+    if language != "english" and not list(punkt_tab.places()):
+        pytest.skip("llama-index-core, which brings punkt_tab, is not installed")
+    asked: dict[str, bool] = {}
+    decide = Parameters.has_break
+
+    def note(parameters: Parameters, text: str) -> bool:
+        asked[text] = decide(parameters, text)
+        return asked[text]
+
+    splitter = Punkt(language)
+    monkeypatch.setattr(Parameters, "has_break", note)
+    punkt._model.cache_clear()
+    seen: set[str] = set()
+    for file in sorted(path for path in data.rglob("*") if path.is_file()):
+        for text in _texts_of(file):
+            if text not in seen:
+                seen.add(text)
+                if len(seen) % step == 0:
+                    splitter.spans(text)
+    monkeypatch.undo()
+    punkt._model.cache_clear()
+    theirs = oracle(punkt._model(language, splitter._data[1]).parameters)
+
+    assert len(asked) > 500
+    assert [x for x, ends in asked.items() if theirs.text_contains_sentbreak(x) != ends] == []
