@@ -1,6 +1,7 @@
-"""What background evaluation costs the app: enqueue, latency under load, memory.
+"""What background evaluation costs the app: enqueue, latency under load, failures, memory.
 
-    python benchmarks/background.py [--seconds 10] [--rate 200] [--app-ms 300] [--soak-seconds 10]
+    python benchmarks/background.py [--seconds 10] [--rate 200] [--app-ms 300] [--freeze]
+    python benchmarks/background.py --soak 30 [--rate 200]
 
 The judge is scripted and answers after 500 ms. An open-loop client sends `rate` requests a second
 to an app whose calls take `app-ms` (retrieval and generation, waited for) plus about 0.2 ms of
@@ -8,14 +9,19 @@ work of its own; evaluation off and on take turns of 5 s, so that a busy machine
 alike. `--freeze` calls `gc.freeze()` after the first evaluations, as prefork servers advise: a
 full garbage collection stops the whole process, and evaluations allocate.
 
+`--soak` runs for so many minutes instead: calls at `rate`, every tenth evaluation fails, and the
+resident memory is printed as it goes.
+
 Promised: enqueue <= 20 us median and <= 200 us p99; p99 latency on <= 1.05 x off; resident memory
-flat. The full measurement is --seconds 60 --soak-seconds 1800.
+flat; 1,000 failing evaluations counted, one log line each kind. The full measurement is
+`--seconds 60`, then `--soak 30`.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import logging
 import resource
 import statistics
 import threading
@@ -25,8 +31,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.errors import JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import Evaluation, RagCall
+from rag_eval_integrations.judges import ThrottledJudge
+from rag_eval_integrations.judges.completion import CompletionRequest
+from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.sinks import CallbackSink
 from rag_eval_integrations.testing import ScriptedJudge, labels_reply
 
@@ -49,11 +58,18 @@ def make_call(number: int) -> RagCall:
     )
 
 
-def background(latency: float) -> BackgroundEvaluator:
-    judge = ScriptedJudge(lambda request: REPLY, latency=latency)
+def background(reply: Callable[[CompletionRequest], str]) -> BackgroundEvaluator:
+    judge = ScriptedJudge(reply, latency=0.5)
     judge.requests = Forgetful()
     sink = CallbackSink(lambda evaluation: None)
-    return BackgroundEvaluator(RagEvaluator(judge), [sink], max_concurrency=200)
+    # 200 a second at 500 ms are 100 at once; by default a judge is asked 32 things at once.
+    throttled = ThrottledJudge(judge, max_concurrency=200, max_failures=10**9)
+    return BackgroundEvaluator(RagEvaluator(throttled), [sink], max_concurrency=200)
+
+
+def answer(request: CompletionRequest) -> str:
+    """Find everything relevant, used and supported."""
+    return REPLY
 
 
 class Forgetful(list):  # type: ignore[type-arg]  # the scripted judge keeps its requests in it
@@ -123,7 +139,7 @@ def full_collections() -> list[float]:
 
 
 def latency(seconds: float, rate: float, app_seconds: float, *, freeze: bool) -> None:
-    evaluating = background(0.5)
+    evaluating = background(answer)
     pauses = full_collections()
     off, on = App(app_seconds, discard), App(app_seconds, evaluating)
     taken: dict[str, list[float]] = {"off": [], "on": []}
@@ -179,7 +195,9 @@ def alone(calls: int) -> None:
             f"  sample_rate {rate}: median {statistics.median(times):.2f} us, "
             f"p99 {quantile(times, 0.99):.1f} us, {calls} calls"
         )
+        logging.disable()  # what is not evaluated here is meant not to be
         evaluating.close(0.0)
+        logging.disable(logging.NOTSET)
 
 
 def resident_mb() -> float:
@@ -190,51 +208,105 @@ def resident_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-def soak(seconds: float) -> None:
-    """Evaluate without a pause; the first tenth fills caches and pools."""
-    seen: list[int] = [0]
+class EveryTenthFails:
+    """A judge's answers; the tenth is refused for good."""
 
-    def count(evaluation: Evaluation) -> None:
-        seen[0] += 1
+    def __init__(self) -> None:
+        self.asked = 0
 
-    judge = ScriptedJudge(lambda request: REPLY)
-    judge.requests = Forgetful()
-    with BackgroundEvaluator(
-        RagEvaluator(judge), [CallbackSink(count)], when_full="block"
-    ) as evaluating:
-        began = time.perf_counter()
-        number = 0
-        start: tuple[float, int] | None = None
-        while (now := time.perf_counter() - began) < seconds:
-            if start is None and now > seconds / 10:
-                gc.collect()
-                start = resident_mb(), number
+    def __call__(self, request: CompletionRequest) -> str:
+        """Answer, or raise."""
+        self.asked += 1
+        if self.asked % 10 == 0:
+            raise JudgeRejectedError("401: scripted")
+        return REPLY
+
+
+def failing(calls: int) -> None:
+    """Every evaluation fails, in one of four ways: what reaches the app, the log, the counters."""
+    kinds = (JudgeRejectedError("401"), TypeError("a bug"), ValueError("odd"), KeyError("none"))
+    asked = iter(range(10**9))
+
+    def reply(request: CompletionRequest) -> str:
+        raise kinds[next(asked) % len(kinds)]
+
+    lines: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = lines.append  # type: ignore[assignment,method-assign]  # a class for one method
+    logger = logging.getLogger("rag_eval_integrations.background")
+    logger.addHandler(handler)
+    logger.propagate = False
+    with BackgroundEvaluator(RagEvaluator(ScriptedJudge(reply)), max_pending=calls) as evaluating:
+        for number in range(calls):
             evaluating.submit(make_call(number))
-            number += 1
+        evaluating.flush(120.0)
+        counters = evaluating.counters
+    logger.removeHandler(handler)
+    logger.propagate = True
+    print(
+        f"  {counters.captured} captured, {counters.failed} failed, none raised into the app, "
+        f"{len(lines)} log lines for {len(kinds)} kinds"
+    )
+
+
+def soak(minutes: float, rate: float) -> None:
+    """Print memory and counters while calls come in; the first tenth fills caches and pools."""
+    seconds = minutes * 60
+    step = max(1.0, seconds / 30)
+    evaluating = background(EveryTenthFails())
+    warm = 0.0
+    began = time.perf_counter()
+    due = 0.0
+    with evaluating:
+        for number in range(int(rate * seconds)):
+            wait = began + number / rate - time.perf_counter()
+            if wait > 0:
+                time.sleep(wait)
+            evaluating.submit(make_call(number))
+            now = number / rate
+            if now >= due:
+                due += step
+                if not warm and now >= seconds / 10:
+                    warm = resident_mb()
+                print(
+                    f"  {now:6.0f} s  RSS {resident_mb():7.1f} MB  {told(evaluating)}", flush=True
+                )
         evaluating.flush()
         gc.collect()
-        assert start is not None
-        print(
-            f"  RSS {start[0]:.1f} MB after {start[1]} calls, "
-            f"{resident_mb():.1f} MB after {number} "
-            f"({number / seconds:.0f} calls/s), {threading.active_count()} threads"
-        )
+        end = resident_mb()
+        print(f"  at the end    RSS {end:7.1f} MB  {told(evaluating)}")
+    print(f"  {end - warm:+.1f} MB since a tenth of the time (promised: flat)")
+
+
+def told(evaluating: BackgroundEvaluator) -> str:
+    """The counters in a line; what is left out is 0 or the rest."""
+    c = evaluating.counters
+    written = c.sinks[0].written
+    return (
+        f"captured {c.captured}, scored {c.scored}, failed {c.failed}, dropped {c.dropped}, "
+        f"pending {c.pending}, written {written}; {threading.active_count()} threads, "
+        f"{len(gc.get_objects())} objects"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=10.0, help="for off and on each")
-    parser.add_argument("--rate", type=float, default=200.0)
+    parser.add_argument("--rate", type=float, default=200.0, help="calls a second")
     parser.add_argument("--app-ms", type=float, default=300.0)
-    parser.add_argument("--soak-seconds", type=float, default=10.0)
     parser.add_argument("--freeze", action="store_true", help="call gc.freeze() when warm")
+    parser.add_argument("--soak", type=float, metavar="MINUTES", help="only watch the memory")
     chosen = parser.parse_args()
+    if chosen.soak is not None:
+        print(f"Soak of {chosen.soak:g} min at {chosen.rate:g} calls/s, judge at 500 ms:")
+        soak(chosen.soak, chosen.rate)
+        return
     print("Enqueue, one thread, the queue filling up:")
     alone(5_000)
     print(f"App of {chosen.app_ms:g} ms at {chosen.rate:g} requests/s, judge at 500 ms:")
     latency(chosen.seconds, chosen.rate, chosen.app_ms / 1e3, freeze=chosen.freeze)
-    print(f"Soak of {chosen.soak_seconds:g} s, judge at 0 ms, queue always full:")
-    soak(chosen.soak_seconds)
+    print("Evaluations that all fail:")
+    failing(1_000)
 
 
 if __name__ == "__main__":

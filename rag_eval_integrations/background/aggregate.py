@@ -112,17 +112,21 @@ class Aggregate:
 
     def add(self, evaluation: Evaluation, probability: float) -> None:
         """Count one evaluation of a call that was sampled with a probability in (0, 1]."""
+        shared: By | None = None  # the scores of one judge share one `By`; copies are dear
+        by: By | None = None
         with self._lock:
             for name, score in evaluation.scores.items():
-                self._add(name, score, 1 / probability)
+                if by is None or score.by is not shared:
+                    shared = score.by
+                    by = shared.model_copy(update={"splitter": None, "windows": None})
+                self._add(name, score, by, 1 / probability)
 
-    def _add(self, name: str, score: Score, weight: float) -> None:
+    def _add(self, name: str, score: Score, by: By, weight: float) -> None:
         self._totals[name] += 1
         if score.value is None:
             codes = self._unscored.setdefault(name, Counter())
             codes[score.unscored or score.status] += 1
             return
-        by = score.by.model_copy(update={"splitter": None, "windows": None})
         self._sums.setdefault((name, by, score.method), _Sums()).add(score.value, weight)
 
     def summary(self) -> TrafficSummary:

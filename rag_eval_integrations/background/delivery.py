@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Sequence
 
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.background.counters import SinkCounters
@@ -12,6 +13,33 @@ from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.sinks import Sink
 
 _MAX_BATCH = 100
+_GATHER = 0.05
+"""Seconds in which further evaluations join a batch. In each wake of the sink's thread the app's
+threads wait for the interpreter: at 200 evaluations a second, 20 wakes a second are enough."""
+
+
+_LEAST_DELIVERIES = 1_000
+"""Evaluations that wait for each sink, at least: a small queue of calls is no reason to lose what
+they were scored."""
+
+
+def deliveries_to(
+    sinks: Sequence[Sink], max_pending: int, failures: FailureLog
+) -> tuple[Delivery, ...]:
+    """Make a delivery to each sink, named after its class, numbered where several have one class.
+
+    Args:
+        sinks: where evaluations go.
+        max_pending: calls that wait at most; as many evaluations wait for each sink, or 1,000.
+        failures: logs what a sink raises.
+    """
+    classes = [type(sink).__name__ for sink in sinks]
+    several = Counter(classes)
+    names = [f"{name}-{n}" if several[name] > 1 else name for n, name in enumerate(classes)]
+    most = max(max_pending, _LEAST_DELIVERIES)
+    return tuple(
+        Delivery(sink, name, most, failures) for sink, name in zip(sinks, names, strict=True)
+    )
 
 
 class Delivery:
@@ -36,6 +64,7 @@ class Delivery:
         self._accepted = self._written = self._failed = self._dropped = 0
         self._thread: threading.Thread | None = None
         self._stopping = False
+        self._waited_for = 0  # `wait` calls under way
 
     def put(self, evaluation: Evaluation) -> None:
         """Queue an evaluation; never waits. Dropped and counted when the queue is full."""
@@ -51,15 +80,21 @@ class Delivery:
                 self._thread = thread
             self._queue.append(evaluation)
             self._accepted += 1
-            self._changed.notify_all()
+            if len(self._queue) in (1, _MAX_BATCH):
+                self._changed.notify_all()
 
     def wait(self, timeout: float) -> bool:
         """Wait until what is queued now has been written, or has failed; at most `timeout` s."""
         with self._changed:
             target = self._accepted
-            return self._changed.wait_for(
-                lambda: self._written + self._failed >= target, max(0.0, timeout)
-            )
+            self._waited_for += 1
+            self._changed.notify_all()
+            try:
+                return self._changed.wait_for(
+                    lambda: self._written + self._failed >= target, max(0.0, timeout)
+                )
+            finally:
+                self._waited_for -= 1
 
     def stop(self, timeout: float) -> None:
         """End the thread after the batch that it is writing, waiting at most `timeout` seconds."""
@@ -103,7 +138,11 @@ class Delivery:
     def _take(self) -> list[Evaluation]:
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._stopping)
+            self._changed.wait_for(self._is_due, _GATHER)
             return [self._queue.popleft() for _ in range(min(_MAX_BATCH, len(self._queue)))]
+
+    def _is_due(self) -> bool:
+        return self._stopping or self._waited_for > 0 or len(self._queue) >= _MAX_BATCH
 
     def _write(self, batch: list[Evaluation]) -> BaseException | None:
         try:

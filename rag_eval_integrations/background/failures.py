@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 
+from rag_eval_integrations.background.counters import Counters
+
 _MAX_KINDS = 100
 _MAX_MESSAGE = 200
 
@@ -34,3 +36,13 @@ def shown(message: str) -> str:
     """Show a foreign message in a log line: at most 200 characters, line ends escaped."""
     short = message if len(message) <= _MAX_MESSAGE else f"{message[: _MAX_MESSAGE - 1]}…"
     return short.encode("unicode_escape").decode("ascii")
+
+
+def log_undone(counters: Counters, when: str) -> None:
+    """Say in one line what was neither evaluated nor written, if anything was."""
+    unwritten = sum(sink.pending for sink in counters.sinks)
+    if counters.pending or unwritten:
+        logger.warning(
+            "%d calls were not evaluated and %d evaluations not written %s",
+            counters.pending, unwritten, when,
+        )  # fmt: skip

@@ -5,34 +5,31 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, get_args
 
 from rag_eval_integrations.background import process
 from rag_eval_integrations.background.aggregate import Aggregate, TrafficSummary
-from rag_eval_integrations.background.budget import Budget, Meter
+from rag_eval_integrations.background.bounded import BoundedEvaluator
+from rag_eval_integrations.background.budget import Budget
 from rag_eval_integrations.background.counters import Counters
-from rag_eval_integrations.background.delivery import Delivery
-from rag_eval_integrations.background.failures import FailureLog, logger, shown
-from rag_eval_integrations.background.over_budget import over_budget
-from rag_eval_integrations.background.sampling import chosen
+from rag_eval_integrations.background.delivery import deliveries_to
+from rag_eval_integrations.background.failures import FailureLog, log_undone
+from rag_eval_integrations.background.sampling import (
+    SampleRate,
+    checked,
+    chosen,
+    probability_of,
+)
 from rag_eval_integrations.background.tally import Fate, Tally
 from rag_eval_integrations.background.worker import WhenFull, Worker
 from rag_eval_integrations.errors import ConfigurationError, ReentryError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import Evaluation, JudgeInfo, RagCall
+from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.sinks import Sink
 
-SampleRate = float | Callable[[RagCall], float]
-
 _LAST_BATCH = 1.0  # seconds that `close` gives threads to end once everything is settled
-
-
-_LEAST_DELIVERIES = 1_000
-"""Evaluations that wait for each sink, at least: a small queue of calls is no reason to lose what
-they were scored."""
 
 
 class BackgroundEvaluator:
@@ -58,6 +55,10 @@ class BackgroundEvaluator:
         when_full: which call gives way when `max_pending` wait: the one submitted, the oldest, or
             none: `submit` then blocks the app for up to 30 s, and drops the call after that.
         judge_incomplete: judge calls whose run failed, was aborted or interrupted, too.
+        evaluation_timeout: seconds after which an evaluation is given up, above 0, so that a judge
+            that never answers holds no place for ever. The call is delivered with an error, and
+            what it cost is not known. Waiting for a `ThrottledJudge` counts, so leave room for
+            `max_concurrency` requests at its `rpm`.
 
     Raises:
         ConfigurationError: for an argument that cannot be used.
@@ -74,15 +75,16 @@ class BackgroundEvaluator:
         budget: Budget | None = None,
         when_full: WhenFull = "drop_newest",
         judge_incomplete: bool = False,
+        evaluation_timeout: float = 300.0,
     ) -> None:
-        if not callable(sample_rate) and not _is_probability(sample_rate):
-            raise ConfigurationError(
-                "sample_rate", sample_rate, "use a number in [0, 1], or a function that gives one"
-            )
         counts: dict[str, object] = {"max_pending": max_pending, "max_concurrency": max_concurrency}
         for name, number in counts.items():
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
                 raise ConfigurationError(name, number, "use a whole number from 1")
+        if not _is_time(evaluation_timeout):
+            raise ConfigurationError(
+                "evaluation_timeout", evaluation_timeout, "use a finite number of seconds above 0"
+            )
         if when_full not in get_args(WhenFull):
             raise ConfigurationError("when_full", when_full, f"use one of {get_args(WhenFull)}")
         for sink in sinks:
@@ -90,13 +92,14 @@ class BackgroundEvaluator:
                 raise ConfigurationError("sinks", sink, "a sink has a method `write(batch)`")
         self._evaluator = evaluator
         self._sinks = tuple(sinks)
-        self._sample_rate = sample_rate
+        self._sample_rate = checked(sample_rate)
         self._judge_all = not callable(sample_rate) and sample_rate == 1.0
         self._max_pending = max_pending
         self._max_concurrency = max_concurrency
         self._budget = Budget() if budget is None else budget
         self._when_full: WhenFull = when_full
         self._judge_incomplete = judge_incomplete
+        self._evaluation_timeout = evaluation_timeout
         self._of_parent: tuple[object, ...] = ()
         self._start_empty()
         process.tell(self)
@@ -105,17 +108,16 @@ class BackgroundEvaluator:
         self._failures = FailureLog()
         self._tally = Tally()
         self._aggregate = Aggregate()
-        self._meter = Meter(self._budget)
+        self._bounded = BoundedEvaluator(
+            self._evaluator, self._budget, self._evaluation_timeout, self._failures
+        )
         self._worker = Worker(
             self._evaluate,
             max_pending=self._max_pending,
             max_concurrency=self._max_concurrency,
             when_full=self._when_full,
         )
-        self._deliveries = tuple(
-            Delivery(sink, name, max(self._max_pending, _LEAST_DELIVERIES), self._failures)
-            for sink, name in zip(self._sinks, _names(self._sinks), strict=True)
-        )
+        self._deliveries = deliveries_to(self._sinks, self._max_pending, self._failures)
 
     # --- the app's threads ----------------------------------------------------------------------
 
@@ -134,7 +136,7 @@ class BackgroundEvaluator:
             fate = None if plain else self._refuse(call)
             probability = 1.0
             if not self._judge_all and fate is None:
-                probability = self._probability(call)
+                probability = probability_of(call, self._sample_rate)
                 if not chosen(call.id, probability):
                     fate = "sampled_out"
             self._tally.captured(fate)
@@ -163,19 +165,11 @@ class BackgroundEvaluator:
         incomplete = call.capture is not None and call.capture.status != "ok"
         return "skipped" if incomplete and not self._judge_incomplete else None
 
-    def _probability(self, call: RagCall) -> float:
-        if not callable(self._sample_rate):
-            return self._sample_rate
-        probability = self._sample_rate(call)
-        if not _is_probability(probability):
-            raise ValueError(f"`sample_rate` gave {probability!r}, which is not in [0, 1]")
-        return probability
-
     # --- the worker's loop ----------------------------------------------------------------------
 
     async def _evaluate(self, call: RagCall, probability: float) -> None:
         try:
-            evaluation, fate = await self._evaluated(call)
+            evaluation, fate = await self._bounded.evaluate(call)
             self._aggregate.add(evaluation, probability)
             for delivery in self._deliveries:
                 delivery.put(evaluation)
@@ -188,32 +182,6 @@ class BackgroundEvaluator:
             self._failed(error)
         else:
             self._tally.met(fate)
-
-    async def _evaluated(self, call: RagCall) -> tuple[Evaluation, Fate]:
-        evaluator = self._evaluator
-        refusal = self._meter.start()
-        if refusal is not None:
-            judge = evaluator.judge
-            info = JudgeInfo(name=judge.name, version=getattr(judge, "version", None))
-            unasked = over_budget(call, evaluator.names, info, evaluator.fingerprint, refusal)
-            self._failures.say(("over budget",), f"calls are not judged: {refusal}")
-            return unasked, "over_budget"
-        evaluation = await evaluator.evaluate(call)
-        self._meter.spent(evaluation.usage)
-        if self._meter.cost_unknown:
-            self._failures.say(
-                ("unknown cost",),
-                f"`per_day_usd` cannot be enforced: {evaluation.judge.name} does not say its price",
-            )
-        if evaluation.error is not None:
-            failure = evaluation.error
-            self._failures.say(
-                ("evaluation", failure.stage, failure.type),
-                f"an evaluation failed ({failure.stage}: {failure.type}: {shown(failure.message)})",
-            )
-            return evaluation, "failed"
-        scored = any(score.value is not None for score in evaluation.scores.values())
-        return evaluation, "scored" if scored else "unscored"
 
     def _failed(self, error: BaseException) -> None:
         self._tally.met("failed")
@@ -273,7 +241,7 @@ class BackgroundEvaluator:
         for delivery in self._deliveries:
             delivery.stop(end - time.monotonic())
         if not done:
-            _log_undone(before, "at close")
+            log_undone(before, "at close")
         return done
 
     def __enter__(self) -> Self:
@@ -316,25 +284,10 @@ class BackgroundEvaluator:
     def at_exit(self) -> None:
         """Say what the end of the process leaves undone; nothing is waited for."""
         if not self._worker.stopping:
-            _log_undone(self.counters, "at exit; `flush()` or `close()` before it")
+            log_undone(self.counters, "at exit; `flush()` or `close()` before it")
 
 
-def _log_undone(counters: Counters, when: str) -> None:
-    unwritten = sum(sink.pending for sink in counters.sinks)
-    if counters.pending or unwritten:
-        logger.warning(
-            "%d calls were not evaluated and %d evaluations not written %s",
-            counters.pending, unwritten, when,
-        )  # fmt: skip
-
-
-def _is_probability(value: object) -> bool:
+def _is_time(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return math.isfinite(value) and 0.0 <= value <= 1.0
-
-
-def _names(sinks: Sequence[Sink]) -> list[str]:
-    names = [type(sink).__name__ for sink in sinks]
-    several = Counter(names)
-    return [f"{name}-{number}" if several[name] > 1 else name for number, name in enumerate(names)]
+    return math.isfinite(value) and value > 0

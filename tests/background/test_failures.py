@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ import pytest
 from by_hand import ScriptedLabeller
 
 from rag_eval_integrations._suppress import suppressed
-from rag_eval_integrations.background import BackgroundEvaluator, runner
+from rag_eval_integrations.background import BackgroundEvaluator, delivery
 from rag_eval_integrations.background.failures import FailureLog
 from rag_eval_integrations.errors import JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -52,7 +53,6 @@ def test_1000_failing_evaluations(log: pytest.LogCaptureFixture) -> None:
 
 def test_a_broken_evaluator_is_counted(log: pytest.LogCaptureFixture) -> None:
     """Also where the evaluator breaks its own promise, or something inside cancels itself."""
-    import asyncio
 
     class Broken(RagEvaluator):
         async def evaluate(self, call: RagCall) -> Evaluation:
@@ -65,6 +65,56 @@ def test_a_broken_evaluator_is_counted(log: pytest.LogCaptureFixture) -> None:
 
         assert background.counters.failed == 5
     assert len(log.records) == 2
+
+
+def test_a_judge_that_never_answers_is_given_up(log: pytest.LogCaptureFixture) -> None:
+    """It holds no place for ever: counted as failed, delivered with an error, said once."""
+
+    class Silent(ScriptedLabeller):
+        async def label(self, call: SentencizedCall) -> Labelling:
+            if int(call.call.id) < 3:
+                await asyncio.Event().wait()
+            return await super().label(call)
+
+    kept = Kept()
+    with BackgroundEvaluator(
+        RagEvaluator(Silent(LABELS)), [kept], max_concurrency=1, evaluation_timeout=0.05
+    ) as background:
+        for number in range(4):
+            background(call(number))
+        assert background.flush(WAIT)
+        counters, summary = background.counters, background.summary()
+
+    assert (counters.failed, counters.scored) == (3, 1)
+    assert kept.ids == ["0", "1", "2", "3"]
+    late = kept.evaluations[0]
+    assert late.error is not None
+    assert (late.error.type, late.error.stage) == ("TimeoutError", "judge")
+    assert late.error.message == "no result within 0.05 s (`evaluation_timeout`)"
+    assert {score.status for score in late.scores.values()} == {"error"}
+    assert list(late.scores) == list(kept.evaluations[3].scores)
+    assert summary.unscored["adherence"] == {"error": 3}
+    assert len(log.records) == 1
+    assert "TimeoutError: no result within 0.05 s" in log.records[0].getMessage()
+
+
+def test_a_timeout_of_the_evaluators_own_is_not_taken_for_ours(
+    log: pytest.LogCaptureFixture,
+) -> None:
+    """An evaluator that breaks its promise with a TimeoutError is a failure like any other."""
+
+    class Broken(RagEvaluator):
+        async def evaluate(self, call: RagCall) -> Evaluation:  # type: ignore[override]
+            raise TimeoutError("not the background's")
+
+    kept = Kept()
+    with BackgroundEvaluator(Broken(ScriptedLabeller(LABELS)), [kept]) as background:
+        background(call())
+        assert background.flush(WAIT)
+
+        assert background.counters.failed == 1
+    assert kept.ids == []
+    assert "ended without a result" in log.records[0].getMessage()
 
 
 def test_a_call_without_a_value_is_unscored() -> None:
@@ -100,7 +150,7 @@ def test_a_broken_sink_is_counted_and_holds_up_nobody(log: pytest.LogCaptureFixt
 
 def test_a_slow_sink_drops_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its queue is bounded: what it cannot take is dropped and counted, for it alone."""
-    monkeypatch.setattr(runner, "_LEAST_DELIVERIES", 10)
+    monkeypatch.setattr(delivery, "_LEAST_DELIVERIES", 10)
     go, began = threading.Event(), threading.Event()
 
     class Slow:

@@ -206,6 +206,11 @@ def test_many_threads_may_submit_at_once() -> None:
         {"max_concurrency": True},
         {"when_full": "wait"},
         {"sinks": [print]},
+        {"evaluation_timeout": 0},
+        {"evaluation_timeout": -1.0},
+        {"evaluation_timeout": float("inf")},
+        {"evaluation_timeout": None},
+        {"evaluation_timeout": True},
     ],
 )
 def test_wrong_arguments_are_refused_at_construction(wrong: dict[str, object]) -> None:
