@@ -1,4 +1,4 @@
-"""Attach the handler to an LCEL chain; every call comes back as a record to evaluate.
+"""Attach an evaluator to an LCEL chain; every call is scored in the background.
 
 Runs offline: the retriever and the model are stand-ins for yours.
 """
@@ -9,7 +9,7 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations.langchain import RagEvalCallbackHandler
 
 MANUAL = [
@@ -28,13 +28,11 @@ chain = {"context": context, "question": RunnablePassthrough()} | prompt | model
 
 
 def main() -> None:
-    calls = []
-    handler = RagEvalCallbackHandler(calls.append)
-
+    handler = RagEvalCallbackHandler(RagEvaluator())
     print(chain.invoke("How do I reset the station?", config={"callbacks": [handler]}))
+    handler.flush()
 
-    for call in calls:
-        evaluation = RagEvaluator().evaluate_sync(call)
+    for evaluation in handler.evaluations:
         for name, score in evaluation.scores.items():
             print(f"{name}: {score.value} ({score.reason})")
 

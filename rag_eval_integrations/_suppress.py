@@ -11,19 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_SUPPRESSED: ContextVar[bool] = ContextVar("rag_eval_integrations_suppressed", default=False)
+SUPPRESSED: ContextVar[bool] = ContextVar("rag_eval_integrations_suppressed", default=False)
 
 
 def suppressed() -> bool:
     """Whether calls of this context belong to an evaluation, not to the app."""
-    return _SUPPRESSED.get()
+    return SUPPRESSED.get()
 
 
 @contextmanager
 def suppress_capture() -> Iterator[None]:
     """Mark everything called inside as part of an evaluation."""
-    token = _SUPPRESSED.set(True)
+    token = SUPPRESSED.set(True)
     try:
         yield
     finally:
-        _SUPPRESSED.reset(token)
+        SUPPRESSED.reset(token)

@@ -89,6 +89,11 @@ def _innermost_open() -> CallInProgress | None:
     return call
 
 
+def open_call() -> CallInProgress | None:
+    """The innermost call that is captured in this context; None where nothing is."""
+    return None if suppressed() else _innermost_open()
+
+
 def current_call() -> CallInProgress:
     """The innermost call that is captured in this context; in tasks started from it as well.
 
@@ -96,7 +101,7 @@ def current_call() -> CallInProgress:
     call that is never delivered, so that code which sets fields runs either way. In a generator
     that opens a block itself, use the block's own `call`: a generator shares its reader's context.
     """
-    call = None if suppressed() else _innermost_open()
+    call = open_call()
     if call is None:
         _LOGGER.debug("current_call() outside of a captured call: what is set is not kept")
         call = CallInProgress()

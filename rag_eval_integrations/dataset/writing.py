@@ -75,9 +75,9 @@ class EvaluationFile:
     ) -> None:
         self._opened.close()
 
-    def take(self, index: int, call: RagCall) -> Evaluation | None:
+    def take(self, index: int, row: RagCall | Evaluation) -> Evaluation | None:
         """Take over an earlier run's evaluation of a call; None when there is none left."""
-        places = self._recorded.get(_identity(call))
+        places = self._recorded.get(_identity(row))
         if not places:
             return None
         source, offset = places.pop(0)

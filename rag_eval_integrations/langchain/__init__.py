@@ -1,7 +1,14 @@
-"""LangChain: capture of RAG calls from the callbacks that every runnable fires."""
+"""LangChain: capture of RAG calls, evaluator objects, and any chat model as a judge.
+
+Three ways to capture: `RagEvalCallbackHandler` as a callback; `evaluated(chain, target)`, which
+behaves as the chain itself; `EvaluatedRetriever`. Evaluator objects for LangSmith and openevals are
+views on one `RagEvaluator`: `TraceEvaluator`, `GEvalEvaluator`, `as_evaluators`. `evaluate_dataset`
+runs a chain over examples; nothing leaves the machine.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -13,15 +20,65 @@ if find_spec("langchain_core") is None:
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
 
 if TYPE_CHECKING:
+    from rag_eval_integrations.langchain.dataset import aevaluate_dataset, evaluate_dataset
+    from rag_eval_integrations.langchain.evaluated_retriever import EvaluatedRetriever
+    from rag_eval_integrations.langchain.evaluated_runnable import EvaluatedRunnable, evaluated
+    from rag_eval_integrations.langchain.evaluators import (
+        GEvalEvaluator,
+        LangSmithFeedback,
+        MetricEvaluator,
+        TraceEvaluator,
+        as_evaluators,
+    )
     from rag_eval_integrations.langchain.judge import ChatModelJudge
+    from rag_eval_integrations.langchain.prompty_evaluator import PromptyEvaluator
+    from rag_eval_integrations.langchain.under_test import as_model_under_test, as_prompt
 
-__all__ = ["ChatModelJudge", "RagEvalCallbackHandler"]
+__all__ = [
+    "ChatModelJudge",
+    "EvaluatedRetriever",
+    "EvaluatedRunnable",
+    "GEvalEvaluator",
+    "LangSmithFeedback",
+    "MetricEvaluator",
+    "PromptyEvaluator",
+    "RagEvalCallbackHandler",
+    "TraceEvaluator",
+    "aevaluate_dataset",
+    "as_evaluators",
+    "as_model_under_test",
+    "as_prompt",
+    "evaluate_dataset",
+    "evaluated",
+]
+
+# Capture by callback must not load what only the others need: a second of LangChain's imports.
+_HOMES = {
+    "ChatModelJudge": "judge",
+    "EvaluatedRetriever": "evaluated_retriever",
+    "EvaluatedRunnable": "evaluated_runnable",
+    "GEvalEvaluator": "evaluators",
+    "LangSmithFeedback": "evaluators",
+    "MetricEvaluator": "evaluators",
+    "PromptyEvaluator": "prompty_evaluator",
+    "TraceEvaluator": "evaluators",
+    "aevaluate_dataset": "dataset",
+    "as_evaluators": "evaluators",
+    "as_model_under_test": "under_test",
+    "as_prompt": "under_test",
+    "evaluate_dataset": "dataset",
+    "evaluated": "evaluated_runnable",
+}
 
 
 def __getattr__(name: str) -> object:
-    # Capture must not load what only a judge needs: langchain_core's models.
-    if name == "ChatModelJudge":
-        from rag_eval_integrations.langchain.judge import ChatModelJudge  # noqa: PLC0415
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
 
-        return ChatModelJudge
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,32 +1,27 @@
-"""Stage 1, LangChain's values: question, answer, prompt and documents out of what events carry.
+"""Stage 1, LangChain's inputs and outputs: question, earlier turns and answer of a call.
 
-Events carry bare `Any`. It is read here and only here, by attribute and not by class, so that no
-module of LangChain needs to be imported and every version's classes fit. Nothing is guessed: a
-value of an unknown shape gives "no question", "no answer" or "no documents".
+Events carry bare `Any`, and are read by attribute, see `messages`. Nothing is guessed: a value of
+an unknown shape gives "no question" or "no answer".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
-
-from rag_eval_integrations._observe import Seen, finite, json_object
-
-_QUESTION_KEYS = (
-    "question",
-    "query",
-    "input",
-    "user_input",
-    "user_query",
-    "user_question",
-    "messages",
+from rag_eval_integrations.langchain.messages import (
+    AI,
+    HUMAN,
+    LISTS,
+    last_text,
+    message_of,
+    plain,
+    turns_before_last_question,
+    turns_of,
 )
+from rag_eval_integrations.records import Turn
+
+_QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "user_question")
 _ANSWER_KEYS = ("answer", "result", "response", "output", "output_text", "text", "generation")
-_SCORE_KEYS = ("relevance_score", "score")  # where rerankers and stores put theirs
-_HUMAN = {"human", "user", "HumanMessageChunk"}
-_AI = {"ai", "assistant", "AIMessageChunk"}
+_HISTORY_KEYS = ("chat_history", "history", "chat_messages", "previous_messages")
 _MAX_DEPTH = 3
-_LISTS = (list, tuple)  # `list | tuple` is built anew at every check, four times as slow
 
 # The inputs with which streams start; the true ones come with the end (measured on 1.7 and 1.8).
 _STREAM_START = {"input": ""}
@@ -41,21 +36,54 @@ def question_of(inputs: object, depth: int = 0) -> str:
     """Find the user's question in a root's inputs; empty when there is none.
 
     A string, a message, the last human message of a list, or one of the usual keys or attributes.
+    Of a graph's `Command`, what it puts into the state.
     """
     if isinstance(inputs, str):
-        return inputs
+        return plain(inputs)
     if inputs is None or depth > _MAX_DEPTH:
         return ""
-    message = _message(inputs)
+    message = message_of(inputs)
     if message is not None:
-        return message.text if message.role in _HUMAN else ""
-    if isinstance(inputs, _LISTS):
-        return _last_text(inputs, _HUMAN) or ""
+        return message.text if message.role in HUMAN else ""
+    if isinstance(inputs, LISTS):
+        return last_text(inputs, HUMAN) or ""
+    if is_command(inputs):
+        return question_in_state(_field(inputs, "update"), depth)
     for key in _QUESTION_KEYS:
         found = question_of(_field(inputs, key), depth + 1)
         if found:
             return found
-    return ""
+    messages = _field(inputs, "messages")
+    if isinstance(messages, LISTS) and messages and isinstance(messages[-1], str):
+        return plain(messages[-1])  # LangChain reads a bare string among messages as the user's
+    return question_of(messages, depth + 1)
+
+
+def question_in_state(state: object, depth: int = 0) -> str:
+    """Find the user's question in what a root gave back; empty unless it is a state that says."""
+    if isinstance(state, (str, *LISTS)) or message_of(state) is not None:
+        return ""
+    return question_of(state, depth)
+
+
+def history_of(inputs: object) -> tuple[Turn, ...]:
+    """Find the earlier turns in a root's inputs; empty when there are none that can be told."""
+    if inputs is None or isinstance(inputs, str):
+        return ()
+    if isinstance(inputs, LISTS):
+        return turns_before_last_question(inputs)
+    if found := named_history(inputs):
+        return found
+    messages = _field(inputs, "messages")
+    return turns_before_last_question(messages) if isinstance(messages, LISTS) else ()
+
+
+def named_history(inputs: object) -> tuple[Turn, ...]:
+    """Read the earlier turns under one of the keys that are usual for them."""
+    for key in _HISTORY_KEYS:
+        if found := turns_of(_field(inputs, key)):
+            return found
+    return ()
 
 
 def answer_of(outputs: object, depth: int = 0) -> str | None:
@@ -64,127 +92,49 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
     A string, a message, the last AI message of a list, or one of the usual keys or attributes.
     """
     if isinstance(outputs, str):
-        return outputs
+        return plain(outputs)
     if outputs is None or depth > _MAX_DEPTH:
         return None
-    message = _message(outputs)
+    message = message_of(outputs)
     if message is not None:
         return message.text
-    if isinstance(outputs, _LISTS):
-        return _last_text(outputs, _AI)
+    if isinstance(outputs, LISTS):
+        return last_text(outputs, AI)
     for key in _ANSWER_KEYS:
         found = answer_of(_field(outputs, key), depth + 1)
         if found is not None:
             return found
+    structured = _field(outputs, "structured_response")  # where an agent puts what it was told to
+    if structured is not None:
+        return answer_of(structured, depth + 1) or _as_json(structured)
     messages = _field(outputs, "messages")
-    return _last_text(messages, _AI) if isinstance(messages, _LISTS) else None
+    return last_text(messages, AI) if isinstance(messages, LISTS) else None
 
 
-def prompt_texts(started: object) -> tuple[str, ...]:
-    """Take the texts a model is started with: its prompts, or every message's text."""
-    texts: list[str] = []
-    for part in started if isinstance(started, list) else ():
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, list):
-            texts.extend(found.text for item in part if (found := _message(item)) is not None)
-    return tuple(texts)
+def values_of(outputs: object) -> list[str]:
+    """List the answers that outputs of an unknown shape hold side by side."""
+    if isinstance(outputs, dict):
+        parts = list(outputs.values())
+    else:
+        parts = list(outputs) if isinstance(outputs, LISTS) else []
+    return [text for part in parts if (text := answer_of(part))]
 
 
-def generated_text(result: object) -> str | None:
-    """Take the first generation's text out of an `LLMResult`; None when there is none."""
-    for generations in getattr(result, "generations", None) or ():
-        for generation in generations:
-            text = getattr(generation, "text", None)
-            return text if isinstance(text, str) else None
-    return None
+def structured_answer(outputs: object) -> str | None:
+    """Write a pydantic object that a chain answers with as JSON; None for anything else."""
+    return _as_json(outputs) if hasattr(type(outputs), "__pydantic_fields__") else None
 
 
-def documents_of(value: object, depth: int = 0) -> Sequence[object]:
-    """Find LangChain documents, or `(document, score)` pairs, in an event's value.
-
-    A list of documents, of `(document, score)` pairs, or a dict that holds such lists. A single
-    document is no retrieval: maps over documents pass them one by one.
-    """
-    if isinstance(value, dict):
-        found: Sequence[object] = ()
-        for part in value.values() if depth < _MAX_DEPTH else ():
-            if type(part) is not str and (more := documents_of(part, depth + 1)):
-                found = [*found, *more] if found else more
-        return found
-    if isinstance(value, _LISTS) and value and _is_document(value[0]):
-        kind = type(value[0])
-        return [item for item in value if (type(item) is kind is not tuple) or _is_document(item)]
-    return ()
+def is_command(value: object) -> bool:
+    """Whether it is a graph's `Command`; known by its parts, so that LangGraph stays optional."""
+    return hasattr(value, "resume") and hasattr(value, "goto") and hasattr(value, "update")
 
 
-def snapshot(document: object, score: object) -> Seen:
-    """Copy a LangChain document as it is now; `score` is what stood beside it, if anything."""
-    raw = getattr(document, "metadata", None)
-    metadata = json_object(raw) if raw else {}
-    value = finite(score)
-    for key in _SCORE_KEYS:
-        if value is None and key in metadata:
-            value = finite(metadata[key])
-    name = getattr(document, "id", None)
-    return Seen(text_of_document(document), None if name is None else str(name), metadata, value)
-
-
-def text_of_document(document: object) -> str:
-    """Read a document's text: the host's own string, not a copy."""
-    text: str = document.page_content  # type: ignore[attr-defined]  # see `_is_document`
-    return text
-
-
-def _is_document(item: object) -> bool:
-    if isinstance(item, tuple):
-        return len(item) == 2 and not isinstance(item[0], tuple) and _is_document(item[0])
-    return isinstance(getattr(item, "page_content", None), str)
+def _as_json(value: object) -> str | None:
+    dump = getattr(value, "model_dump_json", None)
+    text = dump() if callable(dump) else None
+    return text if isinstance(text, str) else None
 
 
 def _field(value: object, key: str) -> object:
     return value.get(key) if isinstance(value, dict) else getattr(value, key, None)
-
-
-class _Message(NamedTuple):
-    role: str
-    text: str
-
-
-def _message(item: object) -> _Message | None:
-    """Read a message object, a `("human", text)` pair or a `{"role", "content"}` dict."""
-    role: object
-    if isinstance(item, tuple):
-        if len(item) != 2:
-            return None
-        role, content = item
-    elif isinstance(item, dict):
-        role, content = item.get("role", item.get("type")), item.get("content")
-    else:
-        role, content = getattr(item, "type", None), getattr(item, "content", None)
-    if not isinstance(role, str):
-        return None
-    text = _content_text(content)
-    return None if text is None else _Message(role, text)
-
-
-def _content_text(content: object) -> str | None:
-    """Join the text of a message's content; blocks that are no text (images …) are left out."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return None
-    texts = []
-    for block in content:
-        text = block.get("text") if isinstance(block, dict) else block
-        if isinstance(text, str):
-            texts.append(text)
-    return "".join(texts)
-
-
-def _last_text(items: Sequence[object], roles: set[str]) -> str | None:
-    for item in reversed(items):
-        message = _message(item)
-        if message is not None and message.role in roles:
-            return message.text
-    return None

@@ -11,7 +11,8 @@ from rag_eval_integrations.records.call import Capture, Sentences
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Usage
 from rag_eval_integrations.records.score import Score
 
-Stage = Literal["sentences", "judge", "metrics"]
+Stage = Literal["app", "sentences", "judge", "metrics"]
+"""`app`: the call itself failed while it was run to be evaluated."""
 
 
 class EvaluationError(Record):

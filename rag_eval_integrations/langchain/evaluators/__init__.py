@@ -1,0 +1,16 @@
+"""Evaluator objects for LangSmith and openevals: views on one `RagEvaluator`.
+
+run tree | values ─▶ RagCall ─▶ RagEvaluator (one judge request a call) ─▶ {key, score, comment}
+"""
+
+from rag_eval_integrations.langchain.evaluators.base import MetricEvaluator, as_evaluators
+from rag_eval_integrations.langchain.evaluators.feedback import LangSmithFeedback
+from rag_eval_integrations.langchain.evaluators.metrics import GEvalEvaluator, TraceEvaluator
+
+__all__ = [
+    "GEvalEvaluator",
+    "LangSmithFeedback",
+    "MetricEvaluator",
+    "TraceEvaluator",
+    "as_evaluators",
+]

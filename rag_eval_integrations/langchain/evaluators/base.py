@@ -1,0 +1,173 @@
+"""Views on one `RagEvaluator`, in the forms that LangSmith and openevals call evaluators."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Unpack
+
+from rag_eval_integrations import _loop
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.langchain.evaluators.given import Values, call_from
+from rag_eval_integrations.records import Evaluation, RagCall, Score
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from langsmith.evaluation import EvaluationResult, EvaluationResults
+
+
+class MetricEvaluator:
+    """Some of a `RagEvaluator`'s scores, to be called as an evaluator of LangSmith or openevals.
+
+    Three forms of call:
+
+        langsmith.evaluate(app, data=…, evaluators=[evaluator])     # (run, example)
+        evaluator(inputs=…, outputs=…, context=…)                   # openevals
+        evaluator(question=…, documents=…, response=…)              # or evaluator(call)
+
+    One score gives `{"key", "score", "comment", "metadata"}`; several give `{"results": [those]}`,
+    which is LangSmith's `EvaluationResults`. `score` is in [0, 1], 1 is best, or None where there
+    is none: the comment says why, never 0. `metadata` holds what is known of `status`, `unscored`,
+    `passed`, `threshold`, `method` and `judge`.
+
+    All views on one `RagEvaluator` share its judge requests: a call is labelled once, whatever the
+    number of views. Calling works with and without a running loop (which it blocks); in async code
+    `await evaluator.acall(…)`, which is also an evaluator for `langsmith.aevaluate`.
+
+    Args:
+        evaluator: what evaluates.
+        names: the scores to give, in order; by default all. One name alone gives the single form.
+        threshold: least value that passes, in [0, 1], for each of the scores.
+
+    Raises:
+        ConfigurationError: `evaluator` is none, gives no such score, or the threshold is outside.
+    """
+
+    def __init__(
+        self,
+        evaluator: RagEvaluator,
+        names: str | Collection[str] | None = None,
+        *,
+        threshold: float | None = None,
+    ) -> None:
+        if not isinstance(evaluator, RagEvaluator):
+            raise ConfigurationError("evaluator", evaluator, "should be a RagEvaluator")
+        wanted = evaluator.names if names is None else [names] if isinstance(names, str) else names
+        for name in wanted:
+            if name not in evaluator.names:
+                known = ", ".join(evaluator.names)
+                raise ConfigurationError("names", name, f"no such score; use one of {known}")
+        if not wanted:
+            raise ConfigurationError("names", names, "give at least one name")
+        if threshold is not None and (isinstance(threshold, bool) or not 0 <= threshold <= 1):
+            raise ConfigurationError("threshold", threshold, "use 0 to 1")
+        self.rag_evaluator = evaluator
+        """What it is a view on."""
+        self.names = tuple(wanted)
+        """The scores it gives."""
+        self.threshold = threshold
+        # LangSmith names the evaluator's own run by it.
+        self.__name__ = self.names[0] if len(self.names) == 1 else "rag_eval"
+
+    def __call__(
+        self, run: object = None, example: object = None, **values: Unpack[Values]
+    ) -> dict[str, Any]:
+        """Evaluate a LangSmith run, a `RagCall`, or what is given by name (see `Values`).
+
+        Raises:
+            ConfigurationError: nothing to evaluate is given, or it cannot be read.
+            ReentryError: inside of an evaluation; await `acall` there.
+        """
+        return _loop.run(self._given(call_from(run, example, values)))
+
+    async def acall(
+        self, run: object = None, example: object = None, **values: Unpack[Values]
+    ) -> dict[str, Any]:
+        """Evaluate as `__call__` does, in code that is async."""
+        return await self._given(call_from(run, example, values))
+
+    async def _given(self, call: RagCall) -> dict[str, Any]:
+        evaluation = await self.rag_evaluator.evaluate(call, only=self.names)
+        results = [self._result(evaluation, name) for name in self.names]
+        return results[0] if len(results) == 1 else {"results": results}
+
+    def _result(self, evaluation: Evaluation, name: str) -> dict[str, Any]:
+        score = evaluation.scores[name]
+        if self.threshold is not None:
+            score = score.model_copy(update={"threshold": self.threshold})
+        return feedback_of(score, evaluation)
+
+    # --- LangSmith's RunEvaluator -------------------------------------------------------------
+
+    @property
+    def feedback_keys(self) -> list[str]:
+        """The keys of its feedback."""
+        return list(self.names)
+
+    def evaluate_run(
+        self, run: Any, example: Any = None, evaluator_run_id: UUID | None = None
+    ) -> EvaluationResult | EvaluationResults:
+        """Evaluate a run as LangSmith's `RunEvaluator` does, for `EvaluatorCallbackHandler`."""
+        return _as_langsmith(self(run, example), evaluator_run_id)
+
+    async def aevaluate_run(
+        self, run: Any, example: Any = None, evaluator_run_id: UUID | None = None
+    ) -> EvaluationResult | EvaluationResults:
+        """Evaluate a run in code that is async."""
+        return _as_langsmith(await self.acall(run, example), evaluator_run_id)
+
+
+def as_evaluators(evaluator: RagEvaluator) -> dict[str, MetricEvaluator]:
+    """Make one evaluator object for each score of a `RagEvaluator`.
+
+    They share its judge requests. For one object that gives all scores: `MetricEvaluator(…)`.
+
+    Raises:
+        ConfigurationError: `evaluator` is no `RagEvaluator`.
+    """
+    if not isinstance(evaluator, RagEvaluator):
+        raise ConfigurationError("evaluator", evaluator, "should be a RagEvaluator")
+    return {name: MetricEvaluator(evaluator, name) for name in evaluator.names}
+
+
+def feedback_of(score: Score, evaluation: Evaluation) -> dict[str, Any]:
+    """Say a score as openevals and LangSmith do: `key`, `score`, `comment`, `metadata`."""
+    facts = {
+        "status": score.status,
+        "unscored": score.unscored,
+        "passed": score.passed,
+        "threshold": score.threshold,
+        "method": score.method,
+        "judge": score.by.judge or evaluation.judge.name,
+        "model": score.by.model,
+        "flags": list(evaluation.flags) or None,
+    }
+    return {
+        "key": score.name,
+        "score": score.value,
+        "comment": comment_of(score),
+        "metadata": {name: fact for name, fact in facts.items() if fact is not None},
+    }
+
+
+def comment_of(score: Score) -> str:
+    """Say a score in words; of one without a value, that it has none and why."""
+    reason = score.reason or ""
+    if score.status == "scored":
+        return reason
+    what = "error" if score.status == "error" else f"unscored ({score.unscored})"
+    return f"{what}: {reason}" if reason else what
+
+
+def _as_langsmith(
+    result: dict[str, Any], evaluator_run_id: UUID | None
+) -> EvaluationResult | EvaluationResults:
+    from langsmith.evaluation import EvaluationResult  # noqa: PLC0415  # only LangSmith's users
+
+    def one(fields: dict[str, Any]) -> EvaluationResult:
+        return EvaluationResult(**fields, source_run_id=evaluator_run_id)
+
+    if "results" in result:
+        return {"results": [one(fields) for fields in result["results"]]}
+    return one(result)

@@ -1,0 +1,97 @@
+"""Evaluator objects by metric: TRACe from any judge, G-Eval from a model."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges import Completer, Labeller
+from rag_eval_integrations.langchain.evaluators.base import MetricEvaluator
+from rag_eval_integrations.metrics import CompletionMetric, Trace
+
+Judge = str | Labeller | Completer
+
+
+class TraceEvaluator(MetricEvaluator):
+    """TRACe as an evaluator object: all scores of one judge request, or one of them.
+
+    Those made with the same judge share one `RagEvaluator`: four of them, one for each metric,
+    ask the judge once a call.
+
+    Args:
+        judge: the name of a judge, any labeller or model; or a `RagEvaluator` to be a view on.
+        metric: name of the one score to give; by default all are given at once.
+        threshold: least value that passes, in [0, 1].
+
+    Raises:
+        ConfigurationError: the judge or the metric is unknown, or the threshold is outside.
+    """
+
+    def __init__(
+        self,
+        judge: Judge | RagEvaluator = "embedded",
+        *,
+        metric: str | None = None,
+        threshold: float | None = None,
+    ) -> None:
+        known = Trace().names
+        if metric is not None and metric not in known:
+            raise ConfigurationError(
+                "metric", metric, f"no such score; use one of {', '.join(known)}"
+            )
+        if isinstance(judge, RagEvaluator):
+            evaluator = judge
+        else:
+            self._shared = _shared_by(judge)
+            evaluator = self._shared.evaluator
+        super().__init__(evaluator, known if metric is None else metric, threshold=threshold)
+
+
+class GEvalEvaluator(MetricEvaluator):
+    """A metric that asks a model, such as `GEval`, as an evaluator object.
+
+    Args:
+        metric: the metric.
+        judge: the model that it asks; may be left out where the metric has its own.
+        threshold: least value that passes, in [0, 1].
+
+    Raises:
+        ConfigurationError: the judge is unknown, or cannot be asked what the metric asks.
+    """
+
+    def __init__(
+        self,
+        metric: CompletionMetric,
+        judge: Judge | None = None,
+        *,
+        threshold: float | None = None,
+    ) -> None:
+        if getattr(metric, "needs", None) != "completion":
+            raise ConfigurationError("metric", metric, "should be a metric that asks a model")
+        asked: Judge = "embedded" if judge is None else judge
+        super().__init__(RagEvaluator(asked, [metric]), threshold=threshold)
+
+
+@dataclass(frozen=True, eq=False)
+class _Shared:
+    """A judge and its evaluator. It holds the judge, so that no other gets the judge's `id()`."""
+
+    judge: Judge
+    evaluator: RagEvaluator
+
+
+_evaluators: WeakValueDictionary[str | int, _Shared] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def _shared_by(judge: Judge) -> _Shared:
+    """The evaluator of a judge; kept as long as an evaluator object uses it."""
+    key = judge if isinstance(judge, str) else id(judge)
+    with _lock:
+        shared = _evaluators.get(key)
+        if shared is None:
+            shared = _evaluators[key] = _Shared(judge, RagEvaluator(judge))
+        return shared

@@ -1,0 +1,463 @@
+"""The context is what the model saw: fused, reranked, compressed, cut, repeated, or unknown."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda, RunnableParallel, RunnablePassthrough
+
+from .apps import QUESTION, Scripted, Store, ids, says
+from .conftest import ANSWER, PROMPT, Captured, Sections, joined, model, rag_chain, sections
+
+
+def source_of(captured: Captured) -> str:
+    assert captured.only.capture is not None
+    return captured.only.capture.documents_from
+
+
+def left_out(captured: Captured) -> list[str | None]:
+    assert captured.only.capture is not None
+    return ids(captured.only.capture.not_in_prompt)
+
+
+def texts(captured: Captured) -> list[str]:
+    return [document.text for document in captured.only.documents]
+
+
+class Fused(BaseRetriever):
+    """Asks several retrievers and joins what they find, as an ensemble does."""
+
+    parts: list[Any]
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        child = {"callbacks": run_manager.get_child()}
+        found = [document for part in self.parts for document in part.invoke(query, child)]
+        return list({document.page_content: document for document in reversed(found)}.values())
+
+
+class ManyQueries(BaseRetriever):
+    """Asks a model for queries, and a retriever for each, as multi-query retrieval does."""
+
+    inner: Any
+    llm: Any
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        child = {"callbacks": run_manager.get_child()}
+        queries = self.llm.invoke(f"Rewrite: {query}", child).text.splitlines()
+        return [document for q in queries for document in self.inner.invoke(q, child)]
+
+
+class Compressed(BaseRetriever):
+    """Shortens what another retriever finds, as contextual compression does."""
+
+    inner: Any
+    keep: int
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        found = self.inner.invoke(query, {"callbacks": run_manager.get_child()})
+        return [
+            Document(id=document.id, page_content=" ".join(document.page_content.split()[:3]))
+            for document in found[: self.keep]
+        ]
+
+
+class TestNestedRetrievers:
+    def test_fused(self, captured: Captured) -> None:
+        """Of an ensemble, the fused list is the context, not the parts' lists."""
+        parts = [Sections(found=sections()[:2]), Sections(found=sections()[1:])]
+
+        rag_chain(Fused(parts=parts)).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["c", "b", "a"]
+        assert captured.only.capture is not None
+        assert captured.only.capture.retrievers == ("Fused",)
+
+    def test_many_queries(self, captured: Captured) -> None:
+        """The model that writes queries is neither the answer nor the prompt."""
+        retriever = ManyQueries(inner=Sections(), llm=model("one\ntwo"))
+
+        rag_chain(retriever).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+        assert captured.only.response == ANSWER
+        assert captured.only.question == QUESTION
+
+    def test_compressed(self, captured: Captured) -> None:
+        """Documents that were rewritten and dropped inside of the retriever: the rewritten."""
+        rag_chain(Compressed(inner=Sections(), keep=2)).invoke(QUESTION, captured.config)
+
+        assert texts(captured) == ["The kettle boils", "The lid opens"]
+        assert source_of(captured) == "prompt"
+        assert left_out(captured) == []
+
+    def test_rewritten_in_a_lambda(self, captured: Captured) -> None:
+        """Documents that a lambda rewrites: the rewritten; the originals never got there."""
+        short = RunnableLambda(
+            lambda found: [
+                Document(id=d.id, page_content=d.page_content.upper()[:12]) for d in found
+            ]
+        )
+
+        rag_chain(Sections() | short).invoke(QUESTION, captured.config)
+
+        assert texts(captured) == ["THE KETTLE B", "THE LID OPEN", "THE BASE TUR"]
+        assert left_out(captured) == ["a", "b", "c"]
+
+    def test_scored_by_a_lambda(self, captured: Captured) -> None:
+        """A reranker's score is kept, whether beside the document or in its metadata."""
+
+        def rerank(found: list[Document]) -> list[Document]:
+            return [
+                Document(page_content=d.page_content, metadata={"relevance_score": 0.25 + i})
+                for i, d in enumerate(found[:2])
+            ]
+
+        rag_chain(Sections(found=sections()) | RunnableLambda(rerank)).invoke(
+            QUESTION, captured.config
+        )
+
+        assert [document.score for document in captured.only.documents] == [0.25, 0.5]
+        assert ids(captured.only.documents) == ["a", "b"]
+
+    def test_duplicates_count_once(self, captured: Captured) -> None:
+        """A text that two retrievers found is one document."""
+        both = RunnableParallel(x=Sections(), y=Sections(found=sections()[1:]))
+        merged = both | RunnableLambda(lambda found: found["x"] + found["y"])
+
+        rag_chain(merged).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+
+
+class TestOtherSources:
+    def test_one_lambda_that_does_all(self, captured: Captured) -> None:
+        """A store that is searched unseen leaves no documents to tell: no call, no wrong ones."""
+
+        def everything(question: str) -> str:
+            found = Store().similarity_search(question)
+            filled = PROMPT.invoke({"context": joined(found), "question": question})
+            return model().invoke(filled).text
+
+        RunnableLambda(everything).invoke(QUESTION, captured.config)
+
+        assert captured.calls == []
+
+    def test_thread_of_its_own(self, captured: Captured) -> None:
+        """A retriever in a plain thread fires no event of the call; its list is seen to pass."""
+
+        def search(question: str) -> list[Document]:
+            with ThreadPoolExecutor(1) as pool:
+                return pool.submit(Sections().invoke, question).result()
+
+        rag_chain(RunnableLambda(search)).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+        assert source_of(captured) == "prompt"
+
+    def test_lists_of_lists(self, captured: Captured) -> None:
+        """A retriever that is mapped over queries gives a list of lists."""
+
+        def search(question: str) -> list[list[Document]]:
+            return [sections()[:2], sections()[2:]]
+
+        rag_chain(
+            RunnableLambda(search),
+            fmt=lambda lists: joined([document for part in lists for document in part]),
+        ).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+
+    def test_documents_as_dicts(self, captured: Captured) -> None:
+        """Documents that came over a wire are dicts with `page_content`."""
+
+        def search(question: str) -> list[dict[str, Any]]:
+            return [
+                {"page_content": d.page_content, "id": d.id, "metadata": d.metadata}
+                for d in sections()
+            ]
+
+        rag_chain(
+            RunnableLambda(search), fmt=lambda found: "\n".join(d["page_content"] for d in found)
+        ).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+        assert captured.only.documents[0].metadata == {"page": 3}
+
+    def test_documents_in_the_input(self, captured: Captured) -> None:
+        """Documents that the app found before the call came with its input."""
+        chain = (
+            RunnablePassthrough.assign(context=lambda given: joined(given["context"]))
+            | PROMPT
+            | model()
+        )
+
+        chain.invoke({"question": QUESTION, "context": sections()}, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+        assert captured.only.question == QUESTION
+        assert source_of(captured) == "prompt"
+
+
+class TestPrompt:
+    def test_content_blocks(self, captured: Captured) -> None:
+        """A prompt of blocks, an image among them, is read for its text."""
+
+        def prompt(found: dict[str, Any]) -> list[Any]:
+            return [
+                SystemMessage("Use the manual."),
+                HumanMessage(
+                    [
+                        {"type": "text", "text": found["context"]},
+                        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}},
+                        {"type": "text", "text": found["question"]},
+                    ]
+                ),
+            ]
+
+        inputs: Any = {
+            "context": Sections() | RunnableLambda(lambda found: joined(found[:2])),
+            "question": RunnablePassthrough(),
+        }
+
+        (inputs | RunnableLambda(prompt) | model()).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b"]
+        assert left_out(captured) == ["c"]
+
+    def test_attached_documents(self, captured: Captured) -> None:
+        """Documents in blocks of their own (attachments, search results) are in the prompt."""
+
+        def prompt(found: list[Document]) -> list[Any]:
+            first, second, _ = found
+            return [
+                HumanMessage(
+                    [
+                        {
+                            "type": "document",
+                            "source": {"type": "text", "data": first.page_content},
+                        },
+                        {
+                            "type": "search_result",
+                            "content": [{"type": "text", "text": second.page_content}],
+                        },
+                        {"type": "text", "text": QUESTION},
+                    ]
+                )
+            ]
+
+        (Sections() | RunnableLambda(prompt) | model()).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b"]
+        assert source_of(captured) == "prompt"
+
+    @pytest.mark.parametrize(
+        "written",
+        [
+            lambda found: json.dumps([d.page_content for d in found]),
+            lambda found: repr([d.page_content for d in found]),
+            lambda found: (
+                "".join(f"<p>{d.page_content}</p>" for d in found)
+                .replace("&", "&amp;")
+                .replace('"', "&quot;")
+            ),
+        ],
+        ids=["json", "python", "html"],
+    )
+    def test_escaped(self, captured: Captured, written: Any) -> None:
+        """Of escaped documents, those without a character to escape are not taken for all."""
+        found = [
+            Document(id="a", page_content="Plain words about the kettle."),
+            Document(id="b", page_content='The "lid" & its\nhinge, two lines.'),
+            Document(id="c", page_content="Never used at all."),
+        ]
+        used = Sections(found=found) | RunnableLambda(lambda documents: documents[:2])
+
+        rag_chain(used, fmt=written).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b"]
+        assert source_of(captured) == "dataflow"
+        assert left_out(captured) == ["c"]
+
+    def test_text_of_the_history(self, captured: Captured) -> None:
+        """A short document that only an earlier turn contains did not reach the prompt."""
+        found = [Document(id="yes", page_content="boils"), *sections()[1:]]
+        chain = (
+            RunnablePassthrough.assign(
+                context=lambda _: joined(Sections(found=found).invoke("q")[1:])
+            )
+            | RunnableLambda(
+                lambda state: [
+                    SystemMessage(state["context"]),
+                    *state["chat_history"],
+                    HumanMessage(state["question"]),
+                ]
+            )
+            | model()
+        )
+        history = [HumanMessage("When?"), AIMessage("It boils soon.")]
+
+        chain.invoke({"question": QUESTION, "chat_history": history}, captured.config)
+
+        assert ids(captured.only.documents) == ["b", "c"]
+        assert [(turn.role, turn.content) for turn in captured.only.history] == [
+            ("user", "When?"),
+            ("assistant", "It boils soon."),
+        ]
+
+    def test_history_in_one_message(self, captured: Captured) -> None:
+        """So where the turns are written into the question's own message."""
+        found = [Document(id="yes", page_content="boils"), *sections()[1:]]
+
+        def prompt(given: dict[str, Any]) -> str:
+            turns = "\n".join(
+                f"{message.type}: {message.text}" for message in given["chat_history"]
+            )
+            return f"{joined(Sections(found=found).invoke('q')[1:])}\n{turns}\n{QUESTION}"
+
+        (RunnableLambda(prompt) | model()).invoke(
+            {"question": QUESTION, "chat_history": [AIMessage("It boils soon.")]}, captured.config
+        )
+
+        assert ids(captured.only.documents) == ["b", "c"]
+        assert left_out(captured) == ["yes"]
+
+    def test_empty_document(self, captured: Captured) -> None:
+        """A document without text reaches no prompt."""
+        found = [Document(id="none", page_content=""), *sections()]
+
+        rag_chain(Sections(found=found)).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+        assert left_out(captured) == ["none"]
+
+    def test_five_hundred_documents(self, captured: Captured) -> None:
+        """Many documents are all found, in order."""
+        found = [
+            Document(id=str(i), page_content=f"Paragraph {i} of the manual.") for i in range(500)
+        ]
+
+        rag_chain(Sections(found=found)).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == [str(i) for i in range(500)]
+        assert source_of(captured) == "prompt"
+
+    def test_changed_after_retrieval(self, captured: Captured) -> None:
+        """Documents that the app overwrites in place count as the model saw them."""
+
+        def shout(found: list[Document]) -> list[Document]:
+            for document in found:
+                document.page_content = document.page_content.upper()
+            return found
+
+        rag_chain(Sections() | RunnableLambda(shout)).invoke(QUESTION, captured.config)
+
+        assert texts(captured)[0] == "THE KETTLE BOILS IN FOUR MINUTES."
+        assert len(captured.only.documents) == 3
+
+
+class TestManyModels:
+    def test_map_reduce(self, captured: Captured) -> None:
+        """Documents that reached the answer through summaries count as seen."""
+        summaries = Scripted(replies=[says(f"Summary number {i} of the manual.") for i in range(3)])
+
+        def map_reduce(question: str) -> str:
+            parts = [
+                summaries.invoke(f"Sum up: {d.page_content}").text
+                for d in Sections().invoke(question)
+            ]
+            return model().invoke("\n".join([*parts, question])).text
+
+        RunnableLambda(map_reduce).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+        assert source_of(captured) == "prompt"
+        assert captured.only.response == ANSWER
+
+    def test_refine(self, captured: Captured) -> None:
+        """An answer refined document by document was made of them all."""
+        writer = Scripted(replies=[says(f"Draft number {i} of the answer.") for i in range(3)])
+
+        def refine(question: str) -> str:
+            answer = "none"
+            for document in Sections().invoke(question):
+                answer = writer.invoke(
+                    f"{question}\nSo far: {answer}\n{document.page_content}"
+                ).text
+            return answer
+
+        RunnableLambda(refine).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+        assert captured.only.response == "Draft number 2 of the answer."
+
+    def test_model_after_the_answer(self, captured: Captured) -> None:
+        """What is asked after the answer (a title, a check) is not what wrote it."""
+
+        def titled(answer: str) -> dict[str, str]:
+            other = sections()[1].page_content
+            return {"answer": answer, "title": model("Kettles").invoke(f"{other} {answer}").text}
+
+        few = Sections() | RunnableLambda(lambda found: found[:1])
+        (rag_chain(few) | RunnableLambda(titled)).invoke(QUESTION, captured.config)
+
+        assert captured.only.response == ANSWER
+        assert ids(captured.only.documents) == ["a"]
+
+    def test_retrieved_for_citations(self, captured: Captured) -> None:
+        """What is retrieved after the answer was written was not its context."""
+
+        def cited(question: str) -> dict[str, Any]:
+            answer = model().invoke(question).text
+            return {"answer": answer, "sources": Sections().invoke(answer)}
+
+        RunnableLambda(cited).invoke(QUESTION, captured.config)
+
+        assert captured.only.documents == ()
+        assert source_of(captured) == "none"
+        assert left_out(captured) == ["a", "b", "c"]
+
+    def test_history_aware(self, captured: Captured) -> None:
+        """The question is the user's; the retriever's query is a model's."""
+
+        def rephrased(given: dict[str, Any]) -> list[Document]:
+            query = model("kettle boiling time").invoke(given["chat_history"]).text
+            return Sections().invoke(query)
+
+        chain = (
+            RunnablePassthrough.assign(context=RunnableLambda(rephrased))
+            | RunnablePassthrough.assign(context=lambda given: joined(given["context"]))
+            | PROMPT
+            | model()
+        )
+
+        chain.invoke(
+            {"question": "And how fast?", "chat_history": [HumanMessage("The kettle?")]},
+            captured.config,
+        )
+
+        assert captured.only.question == "And how fast?"
+        assert captured.only.response == ANSWER
+
+    def test_two_chains_side_by_side(self, captured: Captured) -> None:
+        """Two answers under one root: which is the answer cannot be known, so none is given."""
+        first = rag_chain(Sections(found=sections()[:1]), llm=model("First answer."))
+        second = rag_chain(Sections(found=sections()[1:]), llm=model("Second answer."))
+
+        RunnableParallel(x=first, y=second).invoke(QUESTION, captured.config)
+
+        assert captured.only.response is None
+        assert sorted(map(str, ids(captured.only.documents))) == ["a", "b", "c"]
+        assert source_of(captured) == "prompt"

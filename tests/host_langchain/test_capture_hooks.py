@@ -1,0 +1,193 @@
+"""`question=`, `documents=` and `response=`: what the user extracts himself."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+from rag_eval_integrations import Document
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.langchain import RagEvalCallbackHandler
+from rag_eval_integrations.records import RagCall, from_line, to_line
+
+from .apps import QUESTION, Store, ids
+from .conftest import ANSWER, PROMPT, Sections, joined, model, rag_chain, sections
+
+
+def ask(chain: Any, given: Any, **hooks: Any) -> tuple[list[RagCall], RagEvalCallbackHandler]:
+    calls: list[RagCall] = []
+    handler = RagEvalCallbackHandler(calls.append, **hooks)
+    chain.invoke(given, {"callbacks": [handler]})
+    assert handler.open_calls == 0
+    return calls, handler
+
+
+def unseen(question: str) -> dict[str, Any]:
+    """An app that searches and asks where no event tells."""
+    found = Store().similarity_search(question)
+    filled = PROMPT.invoke({"context": joined(found), "question": question})
+    return {"reply": model().invoke(filled).text, "sources": [d.page_content for d in found]}
+
+
+class TestHooks:
+    def test_each_overrides_its_field(self) -> None:
+        """What a hook says stands, where the usual capture would have said something else."""
+        chain = RunnableLambda(lambda given: given["ask"]) | rag_chain()
+
+        calls, handler = ask(
+            chain,
+            {"ask": "rephrased", "input": "not this", "who": QUESTION},
+            question=lambda inputs: inputs["who"],
+            documents=lambda inputs, outputs: sections()[:1],
+            response=lambda outputs: outputs.upper(),
+        )
+
+        (call,) = calls
+        assert call.question == QUESTION
+        assert ids(call.documents) == ["a"]
+        assert call.response == ANSWER.upper()
+        assert call.capture is not None
+        assert call.capture.documents_from == "prompt"
+        assert ids(call.capture.not_in_prompt) == ["b", "c"]
+        assert call.capture.metadata == {}
+        assert handler.failed == 0
+        assert from_line(RagCall, to_line(call)) == call
+
+    def test_documents_that_no_event_told(self) -> None:
+        """With documents from the hook, a call in which no retriever ran is a RAG call."""
+        calls, _ = ask(
+            RunnableLambda(unseen),
+            QUESTION,
+            documents=lambda inputs, outputs: outputs["sources"],
+            response=lambda outputs: outputs["reply"],
+        )
+
+        (call,) = calls
+        assert [document.text for document in call.documents] == [
+            document.page_content for document in sections()
+        ]
+        assert (call.question, call.response) == (QUESTION, ANSWER)
+        assert call.capture is not None
+        assert call.capture.documents_from == "prompt"
+
+    @pytest.mark.parametrize(
+        ("given", "ids_and_scores"),
+        [
+            ([Document("x", id="1", score=0.5)], [("1", 0.5)]),
+            ([(sections()[0], 0.75)], [("a", 0.75)]),
+            ([{"page_content": "x", "id": "9"}], [("9", None)]),
+            (iter(["x"]), [(None, None)]),
+            ((), []),
+        ],
+        ids=["ours", "pair", "dict", "iterator", "none"],
+    )
+    def test_shapes_of_documents(self, given: Any, ids_and_scores: list[Any]) -> None:
+        """Documents may be strings, anyone's documents, or pairs with a score."""
+        calls, handler = ask(rag_chain(), QUESTION, documents=lambda inputs, outputs: given)
+
+        assert [(d.id, d.score) for d in calls[0].documents] == ids_and_scores
+        assert handler.failed == 0
+
+    def test_documents_beside_the_prompt(self) -> None:
+        """Documents of the hook that no prompt holds are said to be from the dataflow."""
+        calls, _ = ask(rag_chain(), QUESTION, documents=lambda inputs, outputs: ["Not in it."])
+
+        assert calls[0].capture is not None
+        assert calls[0].capture.documents_from == "dataflow"
+
+    def test_none_leaves_it_to_the_capture(self) -> None:
+        """A documents hook that returns None has no opinion."""
+        calls, _ = ask(rag_chain(), QUESTION, documents=lambda inputs, outputs: None)
+        nothing, _ = ask(model(), QUESTION, documents=lambda inputs, outputs: None)
+
+        assert ids(calls[0].documents) == ["a", "b", "c"]
+        assert nothing == []
+
+    def test_no_response(self) -> None:
+        """A response hook that returns None says that there is none."""
+        calls, _ = ask(rag_chain(), QUESTION, response=lambda outputs: None)
+
+        assert calls[0].response is None
+
+    def test_true_inputs_of_a_stream(self) -> None:
+        """Of a stream, hooks see the inputs, not LangChain's stand-in for them."""
+        calls: list[RagCall] = []
+        seen: list[Any] = []
+        handler = RagEvalCallbackHandler(
+            calls.append,
+            question=lambda inputs: seen.append(inputs) or "asked",
+            documents=lambda inputs, outputs: seen.append(inputs),
+        )
+
+        list(rag_chain().stream(QUESTION, {"callbacks": [handler]}))
+
+        assert seen == [QUESTION, QUESTION]
+        assert calls[0].question == "asked"
+
+    def test_failed_call_has_no_response(self) -> None:
+        """Of a call that failed, the response hook is not asked."""
+        asked: list[Any] = []
+        calls: list[RagCall] = []
+        handler = RagEvalCallbackHandler(calls.append, response=asked.append)
+
+        with pytest.raises(RuntimeError):
+            rag_chain(Sections(error="gone")).invoke(QUESTION, {"callbacks": [handler]})
+
+        assert asked == []
+        assert calls[0].response is None
+
+
+class TestBrokenHooks:
+    @pytest.mark.parametrize(
+        ("name", "hook"),
+        [
+            ("question", lambda inputs: inputs["gone"]),
+            ("question", lambda inputs: 7),
+            ("documents", lambda inputs, outputs: outputs.gone),
+            ("documents", lambda inputs, outputs: "one string"),
+            ("documents", lambda inputs, outputs: [7]),
+            ("response", lambda outputs: outputs.gone),
+            ("response", lambda outputs: 7),
+        ],
+    )
+    def test_leaves_its_field_empty(
+        self, name: str, hook: Any, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A hook that fails is logged, counted and named; nothing is put in its field's place."""
+        with caplog.at_level(logging.ERROR):
+            calls, handler = ask(rag_chain(), {"question": QUESTION}, **{name: hook})
+
+        (call,) = calls
+        empty = {"question": "", "documents": (), "response": None}
+        assert getattr(call, name) == empty[name]
+        for other in empty.keys() - {name}:
+            assert getattr(call, other) != empty[other]
+        assert call.capture is not None
+        assert call.capture.metadata == {"rag_eval_hook_failed": [name]}
+        assert handler.failed == 1
+        assert f"the hook `{name}` failed" in caplog.text
+
+    def test_makes_no_rag_call_of_others(self) -> None:
+        """A hook that fails on a call that is no RAG call is counted, and nothing is delivered."""
+        calls, handler = ask(
+            PROMPT | model(),
+            {"context": "", "question": QUESTION},
+            documents=lambda inputs, outputs: outputs.gone,
+        )
+
+        assert calls == []
+        assert handler.failed == 1
+
+    @pytest.mark.parametrize("name", ["question", "documents", "response"])
+    def test_refused(self, name: str) -> None:
+        """What cannot be called, or would have to be awaited, is refused by name."""
+
+        async def later(*values: Any) -> Any:
+            """Never runs."""
+
+        for hook in ("text", later):
+            with pytest.raises(ConfigurationError, match=f"`{name}`"):
+                RagEvalCallbackHandler(print, **{name: hook})  # type: ignore[arg-type]

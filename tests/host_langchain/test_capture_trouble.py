@@ -1,0 +1,434 @@
+"""Streams that end early, failures, second tries and bounds: always a record, never a remainder."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import threading
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.runnables import RunnableLambda
+
+from rag_eval_integrations.langchain import RagEvalCallbackHandler
+from rag_eval_integrations.records import RagCall
+
+from .apps import QUESTION, ids
+from .conftest import ANSWER, Captured, Sections, joined, model, rag_chain, sections
+
+
+def status_of(call: RagCall) -> str:
+    assert call.capture is not None
+    return call.capture.status
+
+
+def failing(message: str = "no model") -> Any:
+    def fail(prompt: object) -> str:
+        raise ValueError(message)
+
+    return RunnableLambda(fail)
+
+
+class Slow(Sections):
+    """Never comes back."""
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        await asyncio.sleep(60)
+        return []
+
+
+async def settle() -> None:
+    """Let asyncio finalise what was left."""
+    for _ in range(30):
+        await asyncio.sleep(0)
+    gc.collect()
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+class TestStreams:
+    async def test_break_out_of_a_stream(self, captured: Captured) -> None:
+        """An async stream that is broken out of is aborted, with what was given."""
+        given = ""
+        async for chunk in rag_chain().astream(QUESTION, captured.config):
+            given += chunk
+            if len(given) == 3:
+                break
+        await settle()
+
+        assert status_of(captured.only) == "aborted"
+        assert captured.only.response == given == "The"
+        assert captured.only.question == QUESTION
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+
+    def test_forgotten_stream(self, captured: Captured) -> None:
+        """A sync stream that nobody holds any more is aborted."""
+        stream = rag_chain().stream(QUESTION, captured.config)
+        next(stream)
+        del stream
+        gc.collect()
+
+        assert status_of(captured.only) == "aborted"
+
+    def test_stream_never_started(self, captured: Captured) -> None:
+        """A stream that was made and not read is no call."""
+        stream = rag_chain().stream(QUESTION, captured.config)
+        del stream
+        gc.collect()
+
+        assert captured.calls == []
+
+    def test_kept_stream(self) -> None:
+        """A stream that is held and not read stays open, until `ttl`, and ends when it is read."""
+        calls: list[RagCall] = []
+        handler = RagEvalCallbackHandler(calls.append)
+        stream = rag_chain().stream(QUESTION, {"callbacks": [handler]})
+        next(stream)
+
+        assert handler.open_calls == 1
+        list(stream)
+
+        assert handler.open_calls == 0
+        assert status_of(calls[0]) == "ok"
+        assert calls[0].response == ANSWER
+
+    async def test_timeout(self, captured: Captured) -> None:
+        """A call that the app stops waiting for is aborted."""
+        slow = FakeListChatModel(responses=[ANSWER], sleep=1)
+
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(rag_chain(llm=slow).ainvoke(QUESTION, captured.config), 0.1)
+
+        assert status_of(captured.only) == "aborted"
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+
+    async def test_cancelled_events(self, captured: Captured) -> None:
+        """So is a stream of events whose consumer is cancelled."""
+        slow = FakeListChatModel(responses=[ANSWER], sleep=1)
+
+        async def consume() -> None:
+            async for _ in rag_chain(llm=slow).astream_events(
+                QUESTION, captured.config, version="v2"
+            ):
+                pass
+
+        task = asyncio.create_task(consume())
+        await asyncio.sleep(0.2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await settle()
+
+        assert status_of(captured.only) == "aborted"
+
+    async def test_cancelled_retriever(self, captured: Captured) -> None:
+        """A retriever fires no event when it is cancelled; its chain's end takes it along."""
+        task = asyncio.create_task(rag_chain(Slow()).ainvoke(QUESTION, captured.config))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+        assert status_of(captured.only) == "aborted"
+        assert captured.only.documents == ()
+
+    async def test_cancelled_bare_retriever(self) -> None:
+        """With no chain around it, nothing tells of its end: it is dropped after `ttl`."""
+        handler = RagEvalCallbackHandler(lambda call: None, ttl=0.2)
+        task = asyncio.create_task(Slow().ainvoke(QUESTION, {"callbacks": [handler]}))
+        await asyncio.sleep(0.05)
+        assert handler.open_calls == 1
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0.25)
+
+        assert handler.open_calls == 0
+        assert handler.dropped == 1
+        assert not handler._runs
+
+    @pytest.mark.parametrize("way", ["stream", "astream"])
+    async def test_stream_that_fails_midway(self, captured: Captured, way: str) -> None:
+        """A model that breaks off is an error; half an answer is no response."""
+        broken = FakeListChatModel(responses=[ANSWER], error_on_chunk_number=4)
+        chain = rag_chain(llm=broken)
+
+        async def consume() -> None:
+            if way == "stream":
+                list(chain.stream(QUESTION, captured.config))
+            else:
+                [chunk async for chunk in chain.astream(QUESTION, captured.config)]
+
+        with pytest.raises(Exception):  # noqa: B017, PT011 -- LangChain's private class
+            await consume()
+        await settle()
+
+        assert status_of(captured.only) == "error"
+        assert captured.only.response is None
+        assert captured.only.question == QUESTION
+
+
+class TestSecondTries:
+    def test_fallback_inside(self, captured: Captured) -> None:
+        """A model that stands in for another answers with the same documents."""
+        llm = failing().with_fallbacks([model()])
+
+        rag_chain(llm=llm).invoke(QUESTION, captured.config)
+
+        assert len(captured.calls) == 1
+        assert status_of(captured.only) == "ok"
+        assert captured.only.response == ANSWER
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+
+    @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream", "batch", "abatch"])
+    async def test_fallback_around_it_all(self, captured: Captured, way: str) -> None:
+        """A whole chain that stands in for another: one call, of the one that answered."""
+        primary = rag_chain(Sections(found=sections()[:1]), llm=failing())
+        chain = primary.with_fallbacks([rag_chain(Sections(found=sections()[1:]))])
+
+        if way == "invoke":
+            chain.invoke(QUESTION, captured.config)
+        elif way == "ainvoke":
+            await chain.ainvoke(QUESTION, captured.config)
+        elif way == "stream":
+            list(chain.stream(QUESTION, captured.config))
+        elif way == "astream":
+            [chunk async for chunk in chain.astream(QUESTION, captured.config)]
+        elif way == "batch":
+            chain.batch([QUESTION], captured.config)
+        else:
+            await chain.abatch([QUESTION], captured.config)
+
+        call = captured.only
+        assert len(captured.calls) == 1
+        assert status_of(call) == "ok"
+        assert call.response == ANSWER
+        assert ids(call.documents) == ["b", "c"]
+
+    def test_fallback_that_fails_too(self, captured: Captured) -> None:
+        """Where all fail, the call is an error."""
+        chain = rag_chain(llm=failing()).with_fallbacks([rag_chain(llm=failing())])
+
+        with pytest.raises(ValueError, match="no model"):
+            chain.invoke(QUESTION, captured.config)
+
+        assert [status_of(call) for call in captured.calls] == ["error"]
+
+    def test_retry_of_the_model(self, captured: Captured) -> None:
+        """A model that is asked again leaves its first, failed run out."""
+        tries: list[int] = []
+
+        def flaky(prompt: Any) -> Any:
+            tries.append(1)
+            if len(tries) == 1:
+                raise ConnectionError
+            return model().invoke(prompt)
+
+        llm = RunnableLambda(flaky).with_retry(wait_exponential_jitter=False, stop_after_attempt=2)
+
+        rag_chain(llm=llm).invoke(QUESTION, captured.config)
+
+        assert status_of(captured.only) == "ok"
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+
+    def test_batch_with_exceptions(self, captured: Captured) -> None:
+        """Of a batch, every item is a call, those that failed included."""
+
+        class Picky(Sections):
+            def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+                if query == "bad":
+                    raise KeyError(query)
+                return sections()
+
+        outputs = rag_chain(Picky()).batch(
+            ["good", "bad", "fine"], captured.config, return_exceptions=True
+        )
+
+        assert isinstance(outputs[1], KeyError)
+        assert {call.question: status_of(call) for call in captured.calls} == {
+            "good": "ok",
+            "bad": "error",
+            "fine": "ok",
+        }
+
+
+class TestUndisturbed:
+    def test_slow_and_full_target_is_the_targets_affair(self, captured: Captured) -> None:
+        """A target that refuses calls is counted; the chain's answer is the same."""
+        refused: list[int] = []
+
+        def full(call: RagCall) -> None:
+            refused.append(1)
+            raise BufferError("full")
+
+        handler = RagEvalCallbackHandler(full)
+
+        outputs = [rag_chain().invoke(QUESTION, {"callbacks": [handler]}) for _ in range(3)]
+
+        assert outputs == [ANSWER] * 3
+        assert handler.failed == len(refused) == 3
+
+    def test_odd_values(self, captured: Captured) -> None:
+        """Values whose every operation fails are passed on untouched."""
+
+        class Hostile:
+            def __eq__(self, other: object) -> bool:
+                raise RuntimeError("do not compare")
+
+            def __len__(self) -> int:
+                raise RuntimeError("do not count")
+
+            def __bool__(self) -> bool:
+                raise RuntimeError("do not ask")
+
+            __hash__ = None  # type: ignore[assignment]  # nor hash
+
+        odd = Hostile()
+        chain = (
+            RunnableLambda(lambda _: {"odd": odd, "more": [odd], "pair": (odd, odd)})
+            | RunnableLambda(lambda _: QUESTION)
+            | rag_chain()
+            | RunnableLambda(lambda answer: odd)
+        )
+
+        assert chain.invoke({"odd": odd, "question": QUESTION}, captured.config) is odd
+        assert captured.only.response == ANSWER
+
+    def test_documents_are_the_apps_own(self, captured: Captured) -> None:
+        """The objects that go through the chain are the same, unchanged."""
+        found = sections()
+        passed: list[Any] = []
+
+        def keep(documents: list[Document]) -> str:
+            passed.append(documents)
+            return joined(documents)
+
+        rag_chain(Sections(found=found), fmt=keep).invoke(QUESTION, captured.config)
+
+        assert all(a is b for a, b in zip(passed[0], found, strict=True))
+        assert found == sections()
+
+    def test_record_outlives_langchain(self, captured: Captured) -> None:
+        """A record holds plain strings only, not LangChain's subclasses."""
+        rag_chain().invoke(QUESTION, captured.config)
+        list(rag_chain().stream(QUESTION, captured.config))
+
+        for call in captured.calls:
+            assert type(call.response) is str
+            assert type(call.question) is str
+            assert {type(document.text) for document in call.documents} == {str}
+
+
+class TestBounds:
+    async def test_cancellations_leave_nothing(self, captured: Captured) -> None:
+        """Of hundreds of calls, a tenth cancelled and some streams left, nothing stays."""
+        model_was_asked = {f"q{i}": asyncio.Event() for i in range(0, 300, 10)}
+
+        async def never_answer(prompt: Any) -> str:
+            model_was_asked[prompt.to_messages()[-1].text].set()
+            await asyncio.sleep(60)
+            return ""
+
+        fast, slow = rag_chain(), rag_chain(llm=RunnableLambda(never_answer))
+
+        async def one(i: int) -> None:
+            if i % 10 == 0:
+                task = asyncio.create_task(slow.ainvoke(f"q{i}", captured.config))
+                await model_was_asked[f"q{i}"].wait()
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+            elif i % 10 == 1:
+                async for _ in fast.astream(f"q{i}", captured.config):
+                    break
+            else:
+                await fast.ainvoke(f"q{i}", captured.config)
+
+        for start in range(0, 300, 50):
+            await asyncio.gather(*(one(i) for i in range(start, start + 50)))
+        await settle()
+
+        assert captured.handler.open_calls == 0
+        assert len(captured.calls) == 300
+        assert not captured.handler._late
+        statuses = [status_of(call) for call in captured.calls]
+        assert statuses.count("ok") == 240
+        assert statuses.count("aborted") == 60
+
+    def test_calls_let_go_of_their_documents(self, captured: Captured) -> None:
+        """After a call, nothing of ours holds the app's documents, garbage collector or not."""
+        import weakref
+
+        found = sections()
+        held = [weakref.ref(document) for document in found]
+        chain = rag_chain(Sections(found=found))
+        gc.collect()
+        gc.disable()
+        try:
+            chain.invoke(QUESTION, captured.config)
+            del chain
+            found.clear()
+            captured.calls.clear()
+            gc.collect(0)
+        finally:
+            gc.enable()
+        gc.collect()
+
+        assert [reference() for reference in held] == [None, None, None]
+
+    def test_threads_and_a_small_bound(self) -> None:
+        """Many threads over a small bound: what is dropped is counted, nothing else is lost."""
+        calls: list[RagCall] = []
+        handler = RagEvalCallbackHandler(calls.append, max_open=3)
+        barrier = threading.Barrier(10, timeout=30)
+
+        def wait(found: list[Document]) -> str:
+            barrier.wait()
+            return joined(found)
+
+        answers = rag_chain(fmt=wait).batch(
+            [QUESTION] * 10, {"callbacks": [handler], "max_concurrency": 10}
+        )
+
+        assert answers == [ANSWER] * 10
+        assert len(calls) == 3
+        assert handler.dropped == 7
+        assert handler.open_calls == 0
+        assert not handler._runs
+        assert not handler._late
+
+    def test_late_runs_are_bounded(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Ids of runs that outlive their call are kept in a bounded number."""
+        from uuid import uuid4
+
+        handler = RagEvalCallbackHandler(lambda call: None, max_open=1)
+        with caplog.at_level(logging.ERROR):
+            for _ in range(5_000):
+                handler.on_chain_start({}, "q", run_id=uuid4())
+
+        assert handler.open_calls == 1
+        assert len(handler._late) == 4_096
+        assert handler.failed == 0
+
+    def test_run_under_a_late_run(self) -> None:
+        """What starts under a run that outlived its call is no call of its own."""
+        from uuid import uuid4
+
+        calls: list[RagCall] = []
+        handler = RagEvalCallbackHandler(calls.append)
+        root, late, below = uuid4(), uuid4(), uuid4()
+        handler.on_chain_start({}, QUESTION, run_id=root)
+        handler.on_chain_start({}, {}, run_id=late, parent_run_id=root)
+        handler.on_chain_end("", run_id=root)
+
+        handler.on_retriever_start({}, QUESTION, run_id=below, parent_run_id=late)
+        handler.on_retriever_end(sections(), run_id=below)
+        handler.on_chain_end("", run_id=late)
+
+        assert calls == []
+        assert handler.open_calls == 0
+        assert not handler._runs
+        assert not handler._late

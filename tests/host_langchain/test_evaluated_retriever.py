@@ -1,0 +1,426 @@
+"""`EvaluatedRetriever`: a retriever by LangChain's own suite, and part of the call around it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
+from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_tests.integration_tests import RetrieversIntegrationTests
+
+from rag_eval_integrations import RagEvaluator, capture_call
+from rag_eval_integrations._suppress import suppress_capture
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.langchain import EvaluatedRetriever, RagEvalCallbackHandler
+from rag_eval_integrations.records import RagCall
+
+from .conftest import ANSWER, Captured, Sections, rag_chain, sections
+
+QUESTION = "How fast is the kettle?"
+
+
+class Numbered(BaseRetriever):
+    """Finds as many documents as it is asked for."""
+
+    k: int = 2
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
+    ) -> list[Document]:
+        return [Document(f"{query} {number}") for number in range(kwargs.get("k", self.k))]
+
+
+class Waiting(BaseRetriever):
+    """Never finds anything."""
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        raise NotImplementedError
+
+    async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        await asyncio.Event().wait()
+        return []
+
+
+class TestByLangChainsSuite(RetrieversIntegrationTests):
+    """LangChain's contract for retrievers, over one with an argument `k`."""
+
+    @property
+    def retriever_constructor(self) -> Any:
+        return EvaluatedRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"retriever": Numbered(), "target": [].append}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "kettle"
+
+
+class TestByLangChainsSuiteOverAVectorStore(RetrieversIntegrationTests):
+    """The same over the retriever that nearly everybody has."""
+
+    @property
+    def retriever_constructor(self) -> Any:
+        return EvaluatedRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+        store.add_documents(sections())
+        return {"retriever": store.as_retriever(), "target": [].append}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "kettle"
+
+
+@pytest.fixture
+def calls() -> list[RagCall]:
+    return []
+
+
+@pytest.fixture
+def retriever(calls: list[RagCall]) -> EvaluatedRetriever:
+    return EvaluatedRetriever(Sections(tags=["inner"]), calls.append)
+
+
+def ids(call: RagCall) -> list[str | None]:
+    return [document.id for document in call.documents]
+
+
+class TestAlone:
+    def test_is_a_call_without_a_response(
+        self, retriever: EvaluatedRetriever, calls: list[RagCall]
+    ) -> None:
+        """Question, documents with id, metadata and score, and how it was observed."""
+        found = retriever.invoke(QUESTION, {"tags": ["t"], "metadata": {"user": 7}})
+
+        assert found == sections()
+        (call,) = calls
+        assert (call.question, call.response, ids(call)) == (QUESTION, None, ["a", "b", "c"])
+        assert call.documents[0].metadata == {"page": 3}
+        assert call.documents[1].score == 0.5
+        assert call.started_at is not None
+        capture = call.capture
+        assert capture is not None
+        assert (capture.framework, capture.status, capture.documents_from) == (
+            "langchain",
+            "ok",
+            "retriever",
+        )
+        assert capture.tags == ("t",)
+        assert capture.metadata["user"] == 7
+        assert capture.retrievers == ("Sections",)
+        assert capture.run_id
+        assert capture.latency_s is not None
+        assert RagCall.model_validate(call.model_dump()) == call
+
+    def test_every_way_to_run_it(self, retriever: EvaluatedRetriever, calls: list[RagCall]) -> None:
+        """`invoke`, `batch`, `stream` and their async forms give one call each."""
+
+        async def awaited() -> None:
+            assert await retriever.ainvoke(QUESTION) == sections()
+            assert await retriever.abatch([QUESTION, "b"]) == [sections(), sections()]
+            assert [found async for found in retriever.astream(QUESTION)] == [sections()]
+
+        assert retriever.batch([QUESTION, "b"]) == [sections(), sections()]
+        assert list(retriever.stream(QUESTION)) == [sections()]
+        asyncio.run(awaited())
+
+        assert sorted(call.question for call in calls) == [QUESTION] * 5 + ["b"] * 2
+
+    def test_is_scored_on_context_relevance_only(self) -> None:
+        """The rest is unscored: no answer was asked for."""
+        retriever = EvaluatedRetriever(Sections(), RagEvaluator())
+
+        retriever.invoke("How many minutes does the kettle boil?")
+
+        assert retriever.flush()
+        (evaluation,) = retriever.evaluations
+        relevance = evaluation.scores.pop("context_relevance")
+        assert relevance.value is not None
+        assert relevance.value > 0
+        assert {score.unscored for score in evaluation.scores.values()} == {"empty_response"}
+
+    def test_tells_every_evaluation(self) -> None:
+        """`on_evaluation` is that of the handler."""
+        told: list[Any] = []
+        retriever = EvaluatedRetriever(Sections(), RagEvaluator(), on_evaluation=told.append)
+
+        retriever.invoke(QUESTION)
+
+        assert retriever.flush()
+        assert tuple(told) == retriever.evaluations
+
+    def test_an_error_is_a_call(self, calls: list[RagCall]) -> None:
+        """It goes on unchanged, and the call has no documents."""
+        retriever = EvaluatedRetriever(Sections(error="closed"), calls.append)
+
+        with pytest.raises(RuntimeError, match=r"^closed$"):
+            retriever.invoke(QUESTION)
+
+        (call,) = calls
+        assert call.capture is not None
+        assert (call.capture.status, call.documents, call.response) == ("error", (), None)
+
+    async def test_a_cancellation_is_a_call(self, calls: list[RagCall]) -> None:
+        """LangChain fires no event for it, and the wrapper sees it all the same."""
+        task = asyncio.create_task(EvaluatedRetriever(Waiting(), calls.append).ainvoke(QUESTION))
+        await asyncio.sleep(0.01)
+
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+        assert [call.capture.status for call in calls if call.capture] == ["aborted"]
+
+    def test_nothing_found(self, calls: list[RagCall]) -> None:
+        """No documents is a result as well."""
+        EvaluatedRetriever(Sections(found=[]), calls.append).invoke(QUESTION)
+
+        assert [(call.documents, call.capture and call.capture.status) for call in calls] == [
+            ((), "ok")
+        ]
+
+    def test_a_runnable_is_a_retriever(self, calls: list[RagCall]) -> None:
+        """Configurable retrievers and lambdas are runnables only."""
+        runnable = Sections().configurable_fields(tags=ConfigurableField(id="tags"))
+
+        EvaluatedRetriever(runnable, calls.append).invoke(QUESTION)
+        EvaluatedRetriever(RunnableLambda(lambda query: sections()), calls.append).invoke("b")
+
+        assert [ids(call) for call in calls] == [["a", "b", "c"]] * 2
+
+    async def test_what_a_call_configures_goes_through(self, calls: list[RagCall]) -> None:
+        """As with the retriever itself, which reads it from the config of the call."""
+        runnable = Numbered().configurable_fields(k=ConfigurableField(id="count"))
+        retriever = EvaluatedRetriever(runnable, calls.append)
+        config: RunnableConfig = {"configurable": {"count": 5}}
+
+        assert len(retriever.invoke("x", config)) == 5
+        assert len(await retriever.ainvoke("x", config)) == 5
+        assert len(rag_chain(retriever).invoke("x", config)) > 0
+
+        assert [len(call.documents) for call in calls] == [5, 5, 5]
+
+    def test_arguments_go_through(self, calls: list[RagCall]) -> None:
+        """Those of the call go before those of the wrapper."""
+        retriever = EvaluatedRetriever(Numbered(), calls.append, k=3, name="mine", tags=["t"])
+
+        assert len(retriever.invoke("x")) == 3
+        assert len(retriever.invoke("x", k=1)) == 1
+
+        assert retriever.get_name() == "mine"
+        assert calls[0].capture is not None
+        assert (calls[0].capture.retrievers, calls[0].capture.tags) == (("mine",), ("t",))
+
+    def test_a_judges_own_retrieval_is_no_call(
+        self, retriever: EvaluatedRetriever, calls: list[RagCall]
+    ) -> None:
+        """What an evaluation runs is not captured."""
+        with suppress_capture():
+            retriever.invoke(QUESTION)
+
+        assert calls == []
+
+    def test_a_broken_target_never_shows(self, caplog: pytest.LogCaptureFixture) -> None:
+        """The app gets its documents; the failure is logged once and counted."""
+
+        def broken(call: RagCall) -> None:
+            raise OSError("full")
+
+        retriever = EvaluatedRetriever(Sections(), broken)
+
+        with caplog.at_level(logging.ERROR):
+            assert [retriever.invoke(QUESTION), retriever.invoke(QUESTION)] == [sections()] * 2
+
+        assert retriever.failed == 2
+        assert len(caplog.records) == 1
+
+    def test_what_is_no_document_costs_the_call_only(self, calls: list[RagCall]) -> None:
+        """The app gets what its retriever gave; the capture counts a failure."""
+        odd: Any = RunnableLambda(lambda query: [object()])
+        retriever = EvaluatedRetriever(odd, calls.append)
+
+        assert len(retriever.invoke(QUESTION)) == 1
+
+        assert (calls, retriever.failed) == ([], 1)
+
+    def test_user_mistakes_are_named(self) -> None:
+        """At construction, with the field."""
+        with pytest.raises(ConfigurationError, match="retriever"):
+            EvaluatedRetriever(sections, print)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="target"):
+            EvaluatedRetriever(Sections(), None)
+        with pytest.raises(ConfigurationError, match="on_evaluation"):
+            EvaluatedRetriever(Sections(), print, on_evaluation=print)
+
+
+class TestInsideOfACall:
+    def test_a_handler_s_call(
+        self, retriever: EvaluatedRetriever, calls: list[RagCall], captured: Captured
+    ) -> None:
+        """The chain's call has the documents, once; there is no second call."""
+        rag_chain(retriever).invoke(QUESTION, captured.config)
+
+        assert calls == []
+        call = captured.only
+        assert (call.response, ids(call)) == (ANSWER, ["a", "b", "c"])
+        assert call.capture is not None
+        assert call.capture.retrievers == ("Sections",)
+
+    async def test_a_handler_s_call_async(
+        self, retriever: EvaluatedRetriever, calls: list[RagCall], captured: Captured
+    ) -> None:
+        """The same in async code, fifty at once."""
+        chain = rag_chain(retriever)
+
+        await asyncio.gather(*(chain.ainvoke(f"q{i}", captured.config) for i in range(50)))
+
+        assert calls == []
+        assert len(captured.calls) == 50
+
+    def test_a_process_wide_handler_s_call(
+        self, retriever: EvaluatedRetriever, calls: list[RagCall], captured: Captured
+    ) -> None:
+        """The handler need not be given with the call."""
+        captured.handler.attach_globally()
+        try:
+            rag_chain(retriever).invoke(QUESTION)
+            retriever.invoke("alone")
+        finally:
+            captured.handler.detach()
+
+        assert [call.question for call in captured.calls] == [QUESTION]
+        assert [call.question for call in calls] == ["alone"]
+
+    def test_a_handler_of_the_retriever_alone(
+        self, retriever: EvaluatedRetriever, calls: list[RagCall], captured: Captured
+    ) -> None:
+        """To that handler a bare retriever is no call, so the wrapper delivers one."""
+        retriever.invoke(QUESTION, captured.config)
+        rag_chain(retriever.with_config(callbacks=[captured.handler])).invoke("in a chain")
+
+        assert captured.calls == []
+        assert [call.question for call in calls] == [QUESTION, "in a chain"]
+
+    def test_a_chain_without_a_handler(
+        self, retriever: EvaluatedRetriever, calls: list[RagCall]
+    ) -> None:
+        """Nothing else captures, so it is alone."""
+        rag_chain(retriever).invoke(QUESTION)
+
+        assert [(call.question, call.response) for call in calls] == [(QUESTION, None)]
+
+    def test_a_plain_block(self, retriever: EvaluatedRetriever, calls: list[RagCall]) -> None:
+        """What was retrieved inside is the block's, in order, each document once."""
+        blocks: list[RagCall] = []
+        more = EvaluatedRetriever(Sections(found=[Document("More.", id="d")]), calls.append)
+
+        with capture_call(blocks.append, QUESTION) as call:
+            retriever.invoke(QUESTION)
+            more.invoke(QUESTION)
+            retriever.invoke("again")
+            call.response = ANSWER
+
+        assert calls == []
+        assert [ids(block) for block in blocks] == [["a", "b", "c", "d"]]
+
+    def test_a_decorated_function(
+        self, retriever: EvaluatedRetriever, calls: list[RagCall]
+    ) -> None:
+        """The same; a batch adds from its threads."""
+        blocks: list[RagCall] = []
+
+        @capture_call(blocks.append)
+        def answer(question: str) -> str:
+            retriever.batch([question, "other"])
+            return ANSWER
+
+        answer(QUESTION)
+
+        assert calls == []
+        assert [(ids(block), block.response) for block in blocks] == [(["a", "b", "c"], ANSWER)]
+
+    def test_a_block_keeps_what_the_app_sets(self, retriever: EvaluatedRetriever) -> None:
+        """Documents that the app sets afterwards go before; what it is reading is not touched."""
+        blocks: list[RagCall] = []
+        ranked = iter([Document("Ranked.")])
+
+        with capture_call(blocks.append, QUESTION) as call:
+            retriever.invoke(QUESTION)
+            call.documents = ["Mine."]
+        with capture_call(blocks.append, QUESTION) as call:
+            call.documents = ranked
+            retriever.invoke(QUESTION)
+            assert call.documents is ranked
+            call.documents = list(ranked)
+
+        assert [[d.text for d in block.documents] for block in blocks] == [["Mine."], ["Ranked."]]
+
+    def test_many_blocks_at_once(self, retriever: EvaluatedRetriever) -> None:
+        """Fifty threads, no cross-talk."""
+        blocks: list[RagCall] = []
+        numbered = EvaluatedRetriever(Numbered(), blocks.append)
+
+        def one(number: int) -> None:
+            with capture_call(blocks.append, f"q{number}"):
+                numbered.invoke(f"q{number}")
+
+        with ThreadPoolExecutor(50) as threads:
+            list(threads.map(lambda n: copy_context().run(one, n), range(50)))
+
+        assert len(blocks) == 50
+        for block in blocks:
+            assert [d.text for d in block.documents] == [f"{block.question} {n}" for n in (0, 1)]
+
+    def test_a_block_inside_of_a_handler_s_call(
+        self, retriever: EvaluatedRetriever, calls: list[RagCall], captured: Captured
+    ) -> None:
+        """Both captured calls have the documents."""
+        blocks: list[RagCall] = []
+
+        def answer(question: str) -> str:
+            with capture_call(blocks.append, question) as call:
+                retriever.invoke(question)
+                call.response = ANSWER
+            return ANSWER
+
+        RunnableLambda(answer).invoke(QUESTION, captured.config)
+
+        assert calls == []
+        assert [ids(call) for call in (*blocks, captured.only)] == [["a", "b", "c"]] * 2
+
+    def test_the_handler_s_own_block(
+        self, retriever: EvaluatedRetriever, calls: list[RagCall], captured: Captured
+    ) -> None:
+        """`handler.call(…)` is a captured call as any."""
+        with captured.handler.call(QUESTION) as call:
+            retriever.invoke("kettle speed")
+            call.response = ANSWER
+
+        assert calls == []
+        assert (captured.only.question, ids(captured.only)) == (QUESTION, ["a", "b", "c"])
+
+    def test_two_targets(self, retriever: EvaluatedRetriever, calls: list[RagCall]) -> None:
+        """Several handlers: one that has a call around it is enough."""
+        seen: list[RagCall] = []
+        outer, inner = RagEvalCallbackHandler(seen.append), RagEvalCallbackHandler(seen.append)
+
+        chain = rag_chain(retriever.with_config(callbacks=[inner]))
+        chain.invoke(QUESTION, {"callbacks": [outer]})
+
+        assert calls == []
+        assert [call.question for call in seen] == [QUESTION]

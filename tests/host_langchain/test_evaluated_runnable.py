@@ -1,0 +1,327 @@
+"""`evaluated` on real chains, agents and graphs: the runnable itself, and captured."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.load import dumpd
+from langchain_core.runnables import (
+    ConfigurableField,
+    Runnable,
+    RunnableBinding,
+    RunnableConfig,
+    RunnableGenerator,
+    RunnableLambda,
+)
+from langgraph.graph import END, START, StateGraph
+
+from rag_eval_integrations import RagEvaluator
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.langchain import EvaluatedRunnable, evaluated
+from rag_eval_integrations.records import RagCall
+
+from .conftest import ANSWER, Sections, rag_chain
+
+QUESTION = "How fast is the kettle?"
+
+
+class Starts(BaseCallbackHandler):
+    """A handler of the app's own: which runs started, under what."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def on_chain_start(self, *args: Any, **kwargs: Any) -> None:
+        self.names.append(kwargs["name"])
+
+
+def wrapped(chain: Runnable[Any, Any] | None = None) -> tuple[EvaluatedRunnable, list[RagCall]]:
+    calls: list[RagCall] = []
+    return evaluated(rag_chain() if chain is None else chain, calls.append), calls
+
+
+async def _collected(items: AsyncIterator[Any]) -> list[Any]:
+    return [item async for item in items]
+
+
+async def _once(value: Any) -> AsyncIterator[Any]:
+    yield value
+
+
+async def _events(runnable: Runnable[Any, Any]) -> list[tuple[str, str]]:
+    found = [event async for event in runnable.astream_events(QUESTION, version="v2")]
+    return sorted((event["event"], event["name"]) for event in found)
+
+
+WAYS: dict[str, Callable[[Runnable[Any, Any]], Any]] = {
+    "invoke": lambda it: it.invoke(QUESTION),
+    "batch": lambda it: it.batch([QUESTION]),
+    "batch of configs": lambda it: it.batch([QUESTION], [{"tags": ["t"]}]),
+    "batch_as_completed": lambda it: list(it.batch_as_completed([QUESTION])),
+    "stream": lambda it: list(it.stream(QUESTION)),
+    "transform": lambda it: list(it.transform(iter([QUESTION]))),
+    "ainvoke": lambda it: asyncio.run(it.ainvoke(QUESTION)),
+    "abatch": lambda it: asyncio.run(it.abatch([QUESTION])),
+    "abatch_as_completed": lambda it: asyncio.run(_collected(it.abatch_as_completed([QUESTION]))),
+    "astream": lambda it: asyncio.run(_collected(it.astream(QUESTION))),
+    "atransform": lambda it: asyncio.run(_collected(it.atransform(_once(QUESTION)))),
+    "astream_events": lambda it: asyncio.run(_events(it)),
+    "bind": lambda it: it.bind().invoke(QUESTION),
+    "with_config": lambda it: it.with_config(run_name="x", callbacks=[]).invoke(QUESTION),
+    "with_retry": lambda it: it.with_retry(stop_after_attempt=2).invoke(QUESTION),
+    "with_listeners": lambda it: it.with_listeners(on_end=lambda run: None).invoke(QUESTION),
+    "with_types": lambda it: it.with_types(input_type=str).invoke(QUESTION),
+    "with_fallbacks": lambda it: it.with_fallbacks([RunnableLambda(str)]).invoke(QUESTION),
+    "map": lambda it: it.map().invoke([QUESTION]),
+    "| before": lambda it: (it | RunnableLambda(str.upper)).invoke(QUESTION),
+    "| after": lambda it: (RunnableLambda(str) | it).invoke(QUESTION),
+    "in a dict": lambda it: (RunnableLambda(str) | {"answer": it}).invoke(QUESTION),
+}
+
+
+class TestBehavesAsTheRunnable:
+    @pytest.mark.parametrize("way", WAYS)
+    def test_same_result_and_one_call(self, way: str) -> None:
+        """Every way to run it gives what the chain gives, and one record."""
+        chain, calls = wrapped()
+
+        result = WAYS[way](chain)
+
+        assert result == WAYS[way](rag_chain())
+        assert [(call.question, call.response) for call in calls] == [(QUESTION, ANSWER)]
+
+    def test_same_looks(self) -> None:
+        """Name, schemas, graph, config fields and attributes are the chain's own."""
+        inner = rag_chain().with_config(run_name="kettle")
+        chain, _ = wrapped(inner)
+
+        assert chain.get_name() == inner.get_name()
+        assert chain.InputType == inner.InputType
+        assert chain.get_input_schema().model_json_schema() == inner.get_input_jsonschema()
+        assert chain.get_output_jsonschema() == inner.get_output_jsonschema()
+        assert chain.get_graph().to_json() == inner.get_graph().to_json()
+        assert chain.config_specs == inner.config_specs
+        assert chain.steps == inner.steps
+        with pytest.raises(AttributeError, match="no_such_thing"):
+            chain.no_such_thing  # noqa: B018
+
+    def test_name_of_a_named_runnable(self) -> None:
+        """`.name` is the runnable's, as is `get_name()`; also after `bind`."""
+        named = RunnableLambda(str, name="kettle")
+
+        assert evaluated(named, print).name == "kettle"
+        assert evaluated(named, print).bind().name == "kettle"  # type: ignore[attr-defined]
+
+    def test_errors_are_the_runnables(self) -> None:
+        """An exception goes through as it is, the call is recorded as failed."""
+        chain, calls = wrapped(rag_chain(Sections(error="closed")))
+
+        with pytest.raises(RuntimeError, match=r"^closed$"):
+            chain.invoke(QUESTION)
+
+        assert [call.capture.status for call in calls if call.capture] == ["error"]
+
+    def test_errors_of_a_batch_are_returned(self) -> None:
+        """`return_exceptions` reaches the runnable."""
+        chain, _ = wrapped(rag_chain(Sections(error="closed")))
+
+        (error,) = chain.batch([QUESTION], return_exceptions=True)
+
+        assert isinstance(error, RuntimeError)
+
+    def test_keyword_arguments_go_through(self) -> None:
+        """What is given by keyword, or bound, reaches the runnable."""
+
+        def answer(given: str, config: RunnableConfig, **more: Any) -> dict[str, Any]:
+            return more
+
+        chain, _ = wrapped(RunnableLambda(answer))
+
+        assert chain.bind(a=1).invoke("x", b=2) == {"a": 1, "b": 2}
+
+    def test_configurable_fields_go_through(self) -> None:
+        """What a call configures is configured."""
+        retriever = Sections(name="one").configurable_fields(name=ConfigurableField(id="who"))
+        chain, calls = wrapped(rag_chain(retriever))
+
+        chain.invoke(QUESTION, {"configurable": {"who": "other"}})
+
+        assert calls[0].capture is not None
+        assert calls[0].capture.retrievers == ("other",)
+
+    def test_a_call_s_own_callbacks_stay(self) -> None:
+        """A handler given with the call sees every run, and the capture is there as well."""
+        chain, calls = wrapped()
+        own, bare = Starts(), Starts()
+
+        chain.invoke(QUESTION, {"callbacks": [own]})
+        rag_chain().invoke(QUESTION, {"callbacks": [bare]})
+
+        assert own.names == bare.names
+        assert len(calls) == 1
+
+    def test_is_part_of_the_run_around_it(self) -> None:
+        """Called without config inside of a runnable, its runs are still below that runnable.
+
+        `with_config(callbacks=…)` cuts them off there: the events of the inner chain were missing.
+        """
+        chain, calls = wrapped()
+
+        def around(inner: Runnable[Any, Any]) -> list[tuple[str, str]]:
+            outer = RunnableLambda(lambda question: inner.invoke(question))
+            return asyncio.run(_events(outer))
+
+        assert around(chain) == around(rag_chain())
+        assert [call.question for call in calls] == [QUESTION]
+
+    def test_tokens_of_a_graph_stream_through(self) -> None:
+        """A wrapped chain in a LangGraph node gives the graph's `messages` stream its tokens."""
+        chain, calls = wrapped()
+        graph = StateGraph(dict)
+        graph.add_node("answer", lambda state: {"answer": chain.invoke(state["question"])})
+        graph.add_edge(START, "answer")
+        graph.add_edge("answer", END)
+
+        tokens = [
+            message.content
+            for message, _ in graph.compile().stream({"question": QUESTION}, stream_mode="messages")
+        ]
+
+        assert "".join(tokens) == ANSWER
+        assert len(calls) == 1
+
+    def test_a_graph_keeps_its_arguments_and_methods(self) -> None:
+        """A wrapped graph streams in its own modes and shows its state."""
+        from langgraph.checkpoint.memory import InMemorySaver
+
+        graph = StateGraph(dict)
+        graph.add_node("answer", lambda state: {"answer": rag_chain().invoke(state["question"])})
+        graph.add_edge(START, "answer")
+        graph.add_edge("answer", END)
+        compiled = graph.compile(checkpointer=InMemorySaver())
+        wrapper, calls = wrapped(compiled)
+        config: RunnableConfig = {"configurable": {"thread_id": "1"}}
+
+        updates = list(wrapper.stream({"question": QUESTION}, config, stream_mode="updates"))
+
+        assert updates == [{"answer": {"answer": ANSWER}}]
+        assert wrapper.get_state(config).values["answer"] == ANSWER
+        assert [call.response for call in calls] == [ANSWER]
+
+    @pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
+    async def test_a_graphs_third_kind_of_events(self) -> None:
+        """Where LangChain has version 3, the wrapper gives what the graph gives."""
+        graph = StateGraph(dict)
+        graph.add_node("answer", lambda state: {"answer": rag_chain().invoke(state["question"])})
+        graph.add_edge(START, "answer")
+        graph.add_edge("answer", END)
+        compiled: Any = graph.compile()
+        if not hasattr(RunnableBinding, "stream_events"):
+            pytest.skip("this release of langchain-core has no version 3")
+        wrapper, calls = wrapped(compiled)
+
+        run = wrapper.stream_events({"question": QUESTION}, version="v3")
+        events = list(run)
+        there = [
+            event
+            async for event in await wrapper.astream_events({"question": QUESTION}, version="v3")
+        ]
+
+        assert type(run) is type(compiled.stream_events({"question": QUESTION}, version="v3"))
+        assert run.output == {"answer": ANSWER}
+        assert len(events) == len(there) > 0
+        assert [call.response for call in calls] == [ANSWER, ANSWER]
+
+    def test_the_handler_is_there_once(self) -> None:
+        """Given with the call as well, or wrapped in a bound wrapper, a call is one record."""
+        chain, calls = wrapped()
+
+        chain.invoke(QUESTION, {"callbacks": [chain.handler]})
+
+        assert len(calls) == 1
+
+    def test_a_closed_stream(self) -> None:
+        """Leaving the stream early gives what the chain gives: an aborted call."""
+        chain, calls = wrapped()
+
+        stream = chain.stream(QUESTION)
+        first = next(stream)
+        assert isinstance(stream, Iterator)
+        stream.close()  # type: ignore[attr-defined]
+
+        assert first == ANSWER[0]
+        assert [call.capture.status for call in calls if call.capture] == ["aborted"]
+
+    def test_is_not_written_down(self) -> None:
+        """LangChain serialises it as what it cannot: a handler is no JSON."""
+        chain, _ = wrapped()
+
+        assert dumpd(chain)["type"] == "not_implemented"
+
+    def test_streams_chunk_by_chunk(self) -> None:
+        """Nothing is held back: the first item is there before the second is made."""
+        made = []
+
+        def count(given: Iterator[Any]) -> Iterator[str]:
+            for item in ("a", "b"):
+                made.append(item)
+                yield item
+
+        chain, _ = wrapped(RunnableGenerator(count))
+
+        next(chain.stream(QUESTION))
+
+        assert made == ["a"]
+
+
+class TestTarget:
+    def test_three_lines_attach_an_evaluator_and_show_scores(self) -> None:
+        """A `RagEvaluator` is run in the background; `evaluations` gives what it found."""
+        chain = evaluated(rag_chain(), RagEvaluator())
+        chain.invoke(QUESTION)
+
+        assert chain.flush()
+        (evaluation,) = chain.evaluations
+        assert evaluation.scores["adherence"].value == 1.0
+        assert evaluation.question == QUESTION
+
+    def test_flush_and_evaluations_stay_after_bind(self) -> None:
+        """What `bind` makes shares the handler."""
+        chain = evaluated(rag_chain(), RagEvaluator())
+        bound = chain.bind()
+        bound.invoke(QUESTION)
+
+        assert isinstance(bound, EvaluatedRunnable)
+        assert chain.flush()
+        assert len(bound.evaluations) == len(chain.evaluations) == 1
+
+    def test_options_are_the_handlers(self) -> None:
+        """Hooks, bounds and `on_evaluation` are passed on."""
+        calls: list[RagCall] = []
+        chain = evaluated(rag_chain(), calls.append, question=lambda inputs: f"<{inputs}>")
+
+        chain.invoke(QUESTION)
+
+        assert [call.question for call in calls] == [f"<{QUESTION}>"]
+        with pytest.raises(ConfigurationError, match="max_open"):
+            evaluated(rag_chain(), calls.append, max_open=0)
+
+    def test_a_broken_target_never_shows(self) -> None:
+        """The app gets its answer, the failure is counted."""
+
+        def broken(call: RagCall) -> None:
+            raise OSError("full")
+
+        chain = evaluated(rag_chain(), broken)
+
+        assert chain.invoke(QUESTION) == ANSWER
+        assert chain.handler.failed == 1
+
+    def test_a_function_is_no_runnable(self) -> None:
+        """The message names the field and what to use instead."""
+        with pytest.raises(ConfigurationError, match=r"runnable.*capture_call"):
+            evaluated(len, print)  # type: ignore[arg-type]
