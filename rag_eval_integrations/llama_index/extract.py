@@ -1,4 +1,4 @@
-"""Stage 1, LlamaIndex's values: question, answer, prompt and nodes out of spans and events.
+"""Stage 1, LlamaIndex's values: question, answer, prompt, nodes and turns out of its objects.
 
 Read by attribute and not by class, so that `llama_index.core` (5 s to import) is not needed. A
 response is never turned into a string: `str()` of a streaming response drains the app's stream.
@@ -6,81 +6,185 @@ response is never turned into a string: `str()` of a streaming response drains t
 
 from __future__ import annotations
 
-from inspect import BoundArguments
-from typing import NamedTuple
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 from rag_eval_integrations._observe import Seen, finite, json_object
+from rag_eval_integrations.records import Document, Turn
 
 _LISTS = (list, tuple)
 _LLM_MODE = "llm"  # the value of `MetadataMode.LLM`, a string enum: the text as models see it
+_QUESTIONS = ("user_msg", "question", "query", "message", "input", "user_input", "prompt")
+_ANSWERS = ("response", "answer", "result", "output", "text", "content", "message")
+_MAX_DEPTH = 4  # a workflow's result may hold a response that holds a message
+_TURNS: Mapping[str, Literal["user", "assistant"]] = {
+    "user": "user",
+    "assistant": "assistant",
+    "model": "assistant",
+    "chatbot": "assistant",
+}
+
+# --- The question -------------------------------------------------------------------------
 
 
-def question_of(bound_args: BoundArguments) -> str:
-    """Read the question from an entry method's first argument: a string or a query bundle."""
-    for value in bound_args.arguments.values():
+def question_of(arguments: Mapping[str, Any]) -> str:
+    """Read the question from what an entry method was called with; empty when it is not there.
+
+    An engine's is its first argument; a workflow's has one of the usual names, or is the last
+    message of the user in its chat history.
+    """
+    if "start_event" in arguments:
+        given = fields_of(arguments["start_event"])
+    elif len(arguments) == 1 and "kwargs" in arguments:
+        given = arguments["kwargs"]
+    else:
+        return text_of(next(iter(arguments.values()), None)) or ""
+    texts = (text_of(given.get(name)) for name in _QUESTIONS)
+    return next((text for text in texts if text is not None), None) or next(
+        (turn.content for turn in reversed(turns_of(given.get("chat_history"))) if _asks(turn)), ""
+    )
+
+
+def _asks(turn: Turn) -> bool:
+    return turn.role == "user"
+
+
+def text_of(value: object) -> str | None:
+    """The text of a string, a query bundle or a message."""
+    if isinstance(value, str):
+        return value
+    text = getattr(value, "query_str", None)
+    if text is None:
+        text = getattr(value, "content", None)
+    return text if isinstance(text, str) else None
+
+
+def fields_of(event: object) -> dict[str, Any]:
+    """The fields of a workflow's event, declared or not."""
+    declared = getattr(event, "__dict__", {})
+    free = getattr(event, "_data", None)
+    return {**declared, **free} if isinstance(free, Mapping) else dict(declared)
+
+
+def turns_of(messages: object) -> tuple[Turn, ...]:
+    """What users and assistants said, oldest first; empty messages (tool calls) are left out."""
+    if not isinstance(messages, _LISTS):
+        return ()
+    said = ((_TURNS.get(_role(message)), text_of(message)) for message in messages)
+    return tuple([Turn(role=role, content=text) for role, text in said if role and text])
+
+
+def _role(message: object) -> str:
+    role = getattr(message, "role", None)
+    return str(getattr(role, "value", role))
+
+
+# --- The answer ---------------------------------------------------------------------------
+
+
+def unwrapped(result: object) -> object:
+    """What an entry method returned; a workflow's result comes inside of its stop event."""
+    if "source_nodes" in getattr(result, "__dict__", ()):
+        return result
+    if "StopEvent" not in [kind.__name__ for kind in type(result).__mro__]:
+        return result
+    held = getattr(result, "result", None)
+    return fields_of(result) if held is None else held
+
+
+def answer_of(result: object, depth: int = 0) -> str | None:
+    """Read a finished response's text; a structured answer as its JSON; None when there is none."""
+    if result is None or isinstance(result, str):
+        return result
+    if depth == _MAX_DEPTH:
+        return None
+    if isinstance(result, Mapping):
+        texts = (answer_of(result.get(name), depth + 1) for name in _ANSWERS)
+        return next((text for text in texts if text is not None), None)
+    # Its own fields only: a structured response answers every attribute, by dumping its model.
+    own = getattr(result, "__dict__", {})
+    if "response" in own and (depth == 0 or "role" not in own):
+        text = answer_of(own["response"], depth + 1)
+        return text or _as_json(own.get("structured_response")) or text
+    if "role" in own:  # a chat message, whose content is a property
+        return text_of(result)
+    if hasattr(own.get("message"), "role"):  # a chat model's response
+        return text_of(own["message"])
+    if "text" in own and "raw" in own:  # a completion
+        return answer_of(own["text"], depth + 1)
+    as_json = getattr(type(result), "model_dump_json", None)
+    return None if as_json is None else str(as_json(result))
+
+
+def _as_json(value: object) -> str | None:
+    return json.dumps(json_object(value)) if isinstance(value, Mapping) else None
+
+
+# --- The prompt ---------------------------------------------------------------------------
+
+
+def prompt_of(event: object) -> tuple[str, Sequence[Any]]:
+    """Take what a model is started with out of its start event: the text, and its messages."""
+    # A pydantic model takes 10 µs to say that it has no such attribute.
+    own = getattr(event, "__dict__", {})
+    messages = own.get("messages") or ()
+    return prompt_in(own.get("prompt"), messages), messages
+
+
+def prompt_in(*values: object) -> str:
+    """The first text among a model's arguments: a prompt, or a list of messages."""
+    for value in values:
         if isinstance(value, str):
             return value
-        query = getattr(value, "query_str", None)
-        return query if isinstance(query, str) else ""
+        if isinstance(value, _LISTS) and value:
+            texts = [getattr(message, "content", None) for message in value]
+            return "\n".join([text for text in texts if isinstance(text, str)])
     return ""
 
 
-def answer_of(result: object) -> str | None:
-    """Read a finished response's text; a structured answer as its JSON; None when there is none."""
-    if isinstance(result, str):
-        return result
-    response = getattr(result, "response", None)
-    if response is None or isinstance(response, str):
-        return response
-    as_json = getattr(response, "model_dump_json", None)
-    return str(as_json()) if callable(as_json) else None
+def model_arguments(arguments: Mapping[str, Any]) -> Iterator[object]:
+    """The arguments of a model's method, from under LlamaIndex's own wrappers."""
+    for value in arguments.values():
+        if isinstance(value, Mapping):
+            yield from value.values()
+        elif type(value) is tuple:
+            yield from value
+        else:
+            yield value
 
 
-def is_stream(result: object) -> bool:
-    """Whether the response's text is still to be generated."""
-    # Its own fields only: a structured response answers every attribute, by dumping its model.
-    return getattr(result, "__dict__", {}).get("response_gen") is not None
+# --- Nodes --------------------------------------------------------------------------------
 
 
-def nodes_of(value: object) -> list[Scored]:
-    """Find the nodes in a retriever's or postprocessor's list, or in a response's sources."""
+def nodes_of(value: object) -> list[tuple[Any, float | None]]:
+    """Find the nodes, with their scores, in a list of them or in a response's sources."""
     if not isinstance(value, _LISTS):
-        value = getattr(value, "__dict__", {}).get("source_nodes")
+        own = getattr(value, "__dict__", {})
+        found = own.get("source_nodes")
+        # A chat response knows the sources of its tools, but not of one that streams (0.14).
+        value = found or [
+            node
+            for source in own.get("sources") or ()
+            for node in getattr(getattr(source, "raw_output", None), "source_nodes", None) or ()
+        ]
     if not isinstance(value, _LISTS):
         return []
-    return [
-        Scored(item.node, finite(item.score))
-        for item in value
-        if hasattr(item, "node") and hasattr(item, "score")
-    ]
+    scored = []
+    for item in value:
+        try:
+            node, score = item.node, item.score
+        except AttributeError:
+            continue
+        # NaN and infinities are no numbers to JSON; they differ from themselves times zero.
+        if score is not None and (type(score) is not float or score * 0.0 != 0.0):
+            score = finite(score)
+        scored.append((node, score))
+    return scored
 
 
-def prompt_of(event: object) -> str:
-    """Take the text that a model is started with out of its start event."""
-    prompt = getattr(event, "prompt", None)
-    if isinstance(prompt, str):
-        return prompt
-    texts = [
-        getattr(message, "content", None) for message in getattr(event, "messages", None) or ()
-    ]
-    return "\n".join(text for text in texts if isinstance(text, str))
-
-
-class Scored(NamedTuple):
-    """A node and the score that it has at this stage."""
-
-    node: object
-    score: float | None
-
-
-def raw_text(node: object) -> object:
-    """The string that the node holds: as long as it is the same one, a snapshot stands."""
-    return getattr(node, "text", None)
-
-
-def snapshot(scored: Scored) -> Seen:
+def snapshot(node: Any, score: float | None) -> Seen:
     """Copy a node as it is now, with the text that models are shown (metadata in front of it)."""
-    node = scored.node
     content = getattr(node, "get_content", None)
     text = content(metadata_mode=_LLM_MODE) if callable(content) else ""
     name = getattr(node, "node_id", None)
@@ -89,5 +193,32 @@ def snapshot(scored: Scored) -> Seen:
         text if isinstance(text, str) else "",
         None if name is None else str(name),
         json_object(metadata) if metadata else {},
-        scored.score,
+        score,
     )
+
+
+def given_documents(value: Iterable[object]) -> list[Seen]:
+    """Read what a user's hook calls the documents: nodes, scored or not, records or strings.
+
+    Raises:
+        TypeError: something else.
+    """
+    seen = []
+    for item in value:
+        if isinstance(item, str):
+            seen.append(Seen(item, None, {}, None))
+        elif isinstance(item, Document):
+            seen.append(Seen(item.text, item.id, dict(item.metadata), item.score))
+        elif scored := nodes_of([item]):
+            seen.append(snapshot(*scored[0]))
+        elif callable(getattr(item, "get_content", None)):
+            seen.append(snapshot(item, None))
+        else:
+            raise TypeError(f"{type(item).__name__} is no document")
+    return seen
+
+
+def same_text(node: Seen, retrieved: Sequence[Seen]) -> bool:
+    """Whether a node is cut out of, or put together from, what was retrieved."""
+    longest = max(node.text.split("\n"), key=len).strip()
+    return any(longest in one.text or (one.text and one.text in node.text) for one in retrieved)

@@ -1,107 +1,121 @@
-"""Stage 1 for LlamaIndex: a handler on the root dispatcher that turns queries into `RagCall`s.
+"""Stage 1 for LlamaIndex: a handler on the root dispatcher that turns calls into `RagCall`s.
 
-Spans give the tree (who was called by whom), events the prompts. The dispatcher is process-wide
-and swallows every exception of a handler without a word: failures are logged and counted here.
+observers.py   what the dispatcher calls, for every span and event of the process
+recorder.py    which call a span or event belongs to; when a call begins and ends
+call.py        what was seen in one call, and its record: tree.py, context.py, extract.py
+stream.py      streams that the app reads; chat.py: streams that chat engines write
 """
 
 from __future__ import annotations
 
 import inspect
 import logging
-import threading
-from collections.abc import AsyncGenerator, Generator
-from typing import TYPE_CHECKING, Any, cast
-
-from llama_index_instrumentation import get_dispatcher
-from llama_index_instrumentation.base import BaseEvent
-from llama_index_instrumentation.event_handlers import BaseEventHandler
-from llama_index_instrumentation.span import BaseSpan
-from llama_index_instrumentation.span_handlers import BaseSpanHandler
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 from rag_eval_integrations._observe import Delivery, OpenCalls, Target
-from rag_eval_integrations._suppress import suppressed
-from rag_eval_integrations.llama_index.extract import answer_of, is_stream, prompt_of
-from rag_eval_integrations.llama_index.stream import atee, reading, tee
-from rag_eval_integrations.llama_index.tree import ENTRIES, Call, Span
-from rag_eval_integrations.records import CaptureStatus
+from rag_eval_integrations.llama_index.dispatcher import attach, detach
+from rag_eval_integrations.llama_index.hooks import (
+    DocumentsHook,
+    Hooks,
+    QuestionHook,
+    ResponseHook,
+)
+from rag_eval_integrations.llama_index.observers import EventObserver, SpanObserver
+from rag_eval_integrations.llama_index.recorder import Recorder
+from rag_eval_integrations.records import Evaluation, RagCall
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.background.attachment import Attachment
+    from rag_eval_integrations.evaluator import RagEvaluator
 
 _LOGGER = logging.getLogger("rag_eval_integrations.llama_index")
-_MODEL_STARTS = frozenset({"LLMCompletionStartEvent", "LLMChatStartEvent"})
 
 
 class RagEvalHandler:
-    """Calls `target` with a `RagCall` for every outermost query that it observes.
+    """Calls `target` with a `RagCall` for every outermost query, chat or run that it observes.
 
-    Observes the whole process between `install()` and `uninstall()`, or inside of `with`; sync,
-    async and streaming queries, any number at a time. Streams are passed on token by token: the
-    call ends when the app has read, or closed, its stream. A query in which no retriever ran and
-    no node was seen is no RAG call.
+    Observes the whole process between `install()` and `uninstall()`, or inside of `with`: query
+    engines, chat engines, agents and workflows; sync, async and streaming, any number at a time.
+    Streams are passed on token by token: the call ends when the app has read, or closed, its
+    stream, or when the chat engine has written it. What runs inside of a call belongs to it. A call
+    in which no retriever ran and no node was seen, or that is a bare retriever, is no RAG call.
 
     `target` is called once a call, when the call has ended, in the thread of its last event: it
     should only hand the record on. What it raises is logged and counted, never seen by the app.
     """
 
-    def __init__(self, target: Target, *, max_open: int = 10_000, ttl: float = 3600.0) -> None:
+    def __init__(
+        self,
+        target: Callable[[RagCall], object] | RagEvaluator,
+        *,
+        question: QuestionHook | None = None,
+        documents: DocumentsHook | None = None,
+        response: ResponseHook | None = None,
+        on_evaluation: Callable[[Evaluation], object] | None = None,
+        max_open: int = 10_000,
+        ttl: float = 3600.0,
+    ) -> None:
         """Make a handler; nothing is observed before `install()`.
 
+        A hook that fails is logged and counted, and the handler reads the call by itself. Hooks
+        run in the app's thread, so they should be quick, and must not read a stream.
+
         Args:
-            target: Takes the `RagCall`; a plain callable.
+            target: Takes the `RagCall`: a plain callable, a `BackgroundEvaluator`, or a
+                `RagEvaluator`, which is then run in the background.
+            question: Reads the question out of what the outermost method was called with, by
+                argument name; for agents and workflows the fields of the start event.
+            documents: Reads the documents (nodes, records or strings) out of what the outermost
+                method returned; None leaves it to the handler.
+            response: Reads the answer out of what the outermost method returned, or out of the
+                whole text of a stream; None leaves it to the handler.
+            on_evaluation: Called with every evaluation; only with a `RagEvaluator` as target.
             max_open: At most so many calls are held in flight; the oldest is dropped.
             ttl: Seconds after which a call that never ended is dropped.
 
         Raises:
             ConfigurationError: an argument cannot be used; names it.
         """
-        self._delivery = Delivery(target, _LOGGER)
-        self._calls: OpenCalls[Call] = OpenCalls(max_open, ttl)
-        self._spans: dict[str, Span] = {}
-        # Reentrant: a garbage collection inside of a locked region can close a stream.
-        self._lock = threading.RLock()
-        self._span_handler = _SpanHandler(self)
-        self._event_handler = _EventHandler(self)
+        self._attachment = _attachment(target, on_evaluation)
+        to = target if self._attachment is None else self._attachment.target
+        self._delivery = Delivery(cast("Target", to), _LOGGER)
+        hooks = Hooks(
+            self._delivery.failure, question=question, documents=documents, response=response
+        )
+        self._recorder = Recorder(
+            self._delivery, OpenCalls(max_open, ttl), hooks if hooks.any else None
+        )
+        self._span_handler = SpanObserver(self._recorder)
+        self._event_handler = EventObserver(self._recorder)
 
     @property
     def open_calls(self) -> int:
         """How many calls are in flight, streams that are not read to their end included."""
-        with self._lock:
-            self._forget(self._calls.expire())
-            return len(self._calls)
+        with self._recorder.lock:
+            self._recorder.forget(self._recorder.calls.expire())
+            return len(self._recorder.calls)
 
     @property
     def failed(self) -> int:
-        """How often the target, or the capture itself, failed."""
+        """How often the target, a hook, or the capture itself, failed."""
         return self._delivery.failed
 
     @property
     def dropped(self) -> int:
         """How many calls were dropped: never ended within `ttl`, or more than `max_open`."""
-        return self._calls.dropped
+        return self._recorder.calls.dropped
 
     # --- on and off -------------------------------------------------------------------------
 
     def install(self) -> None:
         """Start to observe; does nothing when it already does."""
-        root = get_dispatcher()
-        with self._lock:
-            # New lists, so that a thread that goes through the old ones is not disturbed.
-            if not any(one is self._span_handler for one in root.span_handlers):
-                root.span_handlers = [*root.span_handlers, self._span_handler]
-            if not any(one is self._event_handler for one in root.event_handlers):
-                root.event_handlers = [*root.event_handlers, self._event_handler]
+        attach(self._span_handler, self._event_handler)
 
     def uninstall(self) -> None:
-        """Stop to observe; queries in flight are forgotten, streams are still read along."""
-        root = get_dispatcher()
-        with self._lock:
-            root.span_handlers = [
-                one for one in root.span_handlers if one is not self._span_handler
-            ]
-            root.event_handlers = [
-                one for one in root.event_handlers if one is not self._event_handler
-            ]
-            for call in {id(span.call): span.call for span in list(self._spans.values())}.values():
-                self._calls.close(call.key)
-                self._forget([call])
+        """Stop to observe; calls in flight are forgotten, queries' streams still read along."""
+        detach(self._span_handler, self._event_handler)
+        self._recorder.abandon()
 
     def __enter__(self) -> RagEvalHandler:
         self.install()
@@ -110,176 +124,35 @@ class RagEvalHandler:
     def __exit__(self, *exception: object) -> None:
         self.uninstall()
 
-    # --- the boundary: nothing that fails here reaches the app ------------------------------
+    # --- evaluations ------------------------------------------------------------------------
 
-    def _enter(
-        self,
-        span_id: str,
-        bound_args: inspect.BoundArguments,
-        instance: object,
-        parent_id: str | None,
-        tags: dict[str, Any] | None,
-    ) -> None:
-        parent = self._spans.get(parent_id) if parent_id else None
-        method = span_id[:-37].rpartition(".")[2]  # Class.method-<uuid of 36 characters>
-        if (parent is None and method not in ENTRIES) or suppressed():
-            return
-        try:
-            if parent is None:
-                call = Call(span_id, bound_args, tags)
-                with self._lock:
-                    self._forget(self._calls.add(span_id, call))
-            else:
-                call = parent.call
-            span = Span(call, parent, method)
-            self._spans[span_id] = span
-            call.open.add(span_id)
-            call.entered(span, bound_args, instance)
-        except Exception as error:  # noqa: BLE001 -- the boundary
-            self._delivery.failure("capture (span start)", error)
+    @property
+    def evaluations(self) -> tuple[Evaluation, ...]:
+        """The latest evaluations, oldest first; empty unless the target is a `RagEvaluator`."""
+        return () if self._attachment is None else self._attachment.evaluations
 
-    def _exit(self, span_id: str, instance: object, result: object) -> None:
-        span = self._spans.pop(span_id, None)
-        if span is None:
-            return
-        call = span.call
-        call.open.discard(span_id)
-        try:
-            call.left(span, instance, result)
-            if span.parent is None:
-                self._forget([call])
-                if is_stream(result):
-                    self._read_along(result, call)
-                else:
-                    self._end(call, "ok", answer_of(result))
-        except Exception as error:  # noqa: BLE001 -- the boundary
-            self._delivery.failure("capture (span end)", error)
+    def flush(self, timeout: float = 30.0) -> bool:
+        """Wait until the calls delivered so far are evaluated; call it outside of the app's loop.
 
-    def _drop(self, span_id: str, error: BaseException | None) -> None:
-        span = self._spans.pop(span_id, None)
-        if span is None:
-            return
-        span.call.open.discard(span_id)
-        if span.parent is None:
-            self._forget([span.call])
-            aborted = error is not None and not isinstance(error, Exception)
-            self._end(span.call, "aborted" if aborted else "error", None)
+        Args:
+            timeout: Seconds to wait at most.
 
-    def _model_started(self, event: BaseEvent) -> None:
-        span = self._spans.get(event.span_id or "")
-        try:
-            if span is not None:
-                span.call.asked(span, prompt_of(event))
-                return
-            for call in reading():
-                if self._calls.holds(call.key, call):
-                    call.asked(None, prompt_of(event))
-        except Exception as error:  # noqa: BLE001 -- the boundary
-            self._delivery.failure("capture (model start)", error)
-
-    # --- the end of a call ------------------------------------------------------------------
-
-    def _read_along(self, response: Any, call: Call) -> None:
-        """Put our generator in place of the response's; the same object goes to the app."""
-        tokens = response.response_gen
-        call.streaming = True
-        if hasattr(tokens, "__anext__"):
-            response.response_gen = atee(cast("AsyncGenerator[object]", tokens), call, self._end)
-        else:
-            response.response_gen = tee(
-                cast("Generator[object, None, object]", tokens), call, self._end
-            )
-
-    def _end(self, call: Call, status: CaptureStatus, response: str | None) -> None:
-        with self._lock:
-            if self._calls.close(call.key) is None:
-                return
-        try:
-            record = call.finish(status, response)
-        except Exception as error:  # noqa: BLE001 -- the boundary
-            self._delivery.failure("capture (call end)", error)
-            return
-        if record is not None:
-            self._delivery.deliver(record)
-
-    def _forget(self, calls: list[Call]) -> None:
-        for call in calls:
-            for span_id in list(call.open):
-                self._spans.pop(span_id, None)
-            call.open.clear()
+        Returns:
+            Whether all was done in time; True at once for a target that is a plain callable.
+        """
+        return True if self._attachment is None else self._attachment.flush(timeout)
 
 
-class _SpanHandler(BaseSpanHandler[BaseSpan]):
-    """What the dispatcher knows of us; LlamaIndex's own bookkeeping of spans is not used."""
+def _attachment(
+    target: Callable[[RagCall], object] | RagEvaluator,
+    on_evaluation: Callable[[Evaluation], object] | None,
+) -> Attachment | None:
+    """What runs an evaluator behind the app's back; None for a plain function.
 
-    __slots__ = ("_owner",)  # a slot: pydantic's private attributes cost 1 µs a read
-    if TYPE_CHECKING:  # an annotation would make it one of these
-        _owner: RagEvalHandler
-
-    def __init__(self, owner: RagEvalHandler) -> None:
-        super().__init__()
-        object.__setattr__(self, "_owner", owner)
-
-    @classmethod
-    def class_name(cls) -> str:
-        return "RagEvalSpanHandler"
-
-    def span_enter(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,
-        instance: Any | None = None,
-        parent_id: str | None = None,
-        tags: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        self._owner._enter(id_, bound_args, instance, parent_id, tags)
-
-    def span_exit(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,
-        instance: Any | None = None,
-        result: Any | None = None,
-        **kwargs: Any,
-    ) -> None:
-        self._owner._exit(id_, instance, result)
-
-    def span_drop(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,
-        instance: Any | None = None,
-        err: BaseException | None = None,
-        **kwargs: Any,
-    ) -> None:
-        self._owner._drop(id_, err)
-
-    def new_span(self, *args: Any, **kwargs: Any) -> None:
+    Evaluation costs more to import than all of capture, so it waits until it may be needed.
+    """
+    if on_evaluation is None and inspect.isroutine(target):
         return None
+    from rag_eval_integrations.background.attachment import Attachment  # noqa: PLC0415
 
-    def prepare_to_exit_span(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-    def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:
-        return None
-
-
-class _EventHandler(BaseEventHandler):
-    """Takes the prompts out of the models' start events."""
-
-    __slots__ = ("_owner",)
-    if TYPE_CHECKING:
-        _owner: RagEvalHandler
-
-    def __init__(self, owner: RagEvalHandler) -> None:
-        super().__init__()
-        object.__setattr__(self, "_owner", owner)
-
-    @classmethod
-    def class_name(cls) -> str:
-        return "RagEvalEventHandler"
-
-    def handle(self, event: BaseEvent, **kwargs: Any) -> None:
-        if type(event).__name__ in _MODEL_STARTS and not suppressed():
-            self._owner._model_started(event)
+    return Attachment(target, on_evaluation)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from llama_index.core.llms import LLM, ChatMessage, ChatResponse
 
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.judges.borrowed import Borrowed
 from rag_eval_integrations.judges.completion import (
     Choice,
     Completion,
     CompletionRequest,
     FinishReason,
+    Token,
 )
+from rag_eval_integrations.judges.extras import Extras, left_out
+from rag_eval_integrations.judges.openai.logprobs import tokens_of
 from rag_eval_integrations.judges.reasoning import answer_in
 from rag_eval_integrations.records import Usage
 
@@ -32,9 +36,11 @@ class LLMJudge:
     """Asks a LlamaIndex `LLM`; its settings are the model's own.
 
     The model is called by its sync `chat` in a pool of threads, never on the app's loop or ours
-    (see `judges/borrowed.py`), and its calls are never captured as RAG calls. What LlamaIndex has
-    no common word for (a schema, log-probabilities, the number of answers) is left out with a
-    warning; the labelling prompt asks for its JSON in words too.
+    (see `judges/borrowed.py`), and its calls are never captured as RAG calls. A request for
+    log-probabilities or for several answers sets `logprobs`, `seed` and `temperature` where the
+    model has settings of these names (`OpenAI` and its kind), until it refuses them; else
+    log-probabilities are left out with a warning. LlamaIndex gives one answer a request, so
+    several are asked for one by one. A schema is left out: prompts ask for their JSON in words.
 
     Args:
         llm: the model.
@@ -60,6 +66,7 @@ class LLMJudge:
         if llm is not None and not isinstance(llm, LLM):
             raise ConfigurationError("llm", llm, "use a LlamaIndex LLM")
         self._borrowed = Borrowed(llm, make_llm, max_threads=max_threads, timeout=timeout)
+        self._extras = Extras()
         self.model = llm.metadata.model_name if llm is not None else None
         kind = "llama_index" if llm is None else f"llama_index:{llm.class_name()}"
         self.name = name or (f"{kind}:{self.model}" if self.model else kind)
@@ -74,33 +81,74 @@ class LLMJudge:
         """
         messages = [ChatMessage(role=m.role, content=m.content) for m in request.messages]
 
+        while True:
+            sent: dict[str, Any] = {}
+            try:
+                replies = await self._ask(messages, request, sent)
+            except JudgeError as error:
+                if not self._extras.learn(error, sent):
+                    raise
+                continue
+            warnings = list(left_out(request, sent, "the LlamaIndex model"))
+            return Completion(
+                choices=tuple(_choice(reply, sent, warnings) for reply in replies),
+                usage=_usage(replies),
+                model=self.model,
+                warnings=tuple(dict.fromkeys(warnings)),
+            )
+
+    async def _ask(
+        self, messages: list[ChatMessage], request: CompletionRequest, sent: dict[str, Any]
+    ) -> list[ChatResponse]:
+        """Get all answers, a request each; `sent` is filled in."""
+
+        def settings(llm: LLM) -> dict[str, Any]:
+            # `n` would be answered, and all answers but one dropped.
+            sent.update(self._extras.of(request, set(type(llm).model_fields) - {"n"}))
+            return sent
+
         def sync(llm: LLM) -> ChatResponse:
-            return llm.chat(messages)
+            return llm.chat(messages, **settings(llm))
 
         async def native(llm: LLM) -> ChatResponse:
-            return await llm.achat(messages)
+            return await llm.achat(messages, **settings(llm))
 
-        replies = [await self._borrowed.ask(self.name, sync, native) for _ in range(request.n)]
-        asked = {"log-probabilities": request.top_logprobs, "a seed": request.seed}
-        return Completion(
-            choices=tuple(_choice(reply) for reply in replies),
-            usage=_usage(replies),
-            model=self.model,
-            warnings=tuple(
-                f"LlamaIndex models are not asked for {name}" for name, it in asked.items() if it
-            ),
-        )
+        asking = (self._borrowed.ask(self.name, sync, native) for _ in range(request.n))
+        return list(await asyncio.gather(*asking))
 
 
-def _choice(reply: ChatResponse) -> Choice:
+def _choice(reply: ChatResponse, sent: Mapping[str, Any], warnings: list[str]) -> Choice:
     raw = _mapping(reply.raw)
     choices = raw.get("choices")
     first = _mapping(choices[0]) if isinstance(choices, Sequence) and choices else {}
     reason = first.get("finish_reason") or raw.get("stop_reason") or ""
+    written = reply.message.content or ""
+    answer = answer_in(written)
+    tokens = None
+    if "logprobs" in sent:
+        given = _mapping(first.get("logprobs"))
+        tokens = tokens_of(given, written, answer.start, answer.text, warnings)
+        tokens = tokens or _tokens_of_response(reply)
+        if tokens is None:
+            warnings.append("log-probabilities were asked for and accepted, but not given")
     return Choice(
-        text=answer_in(reply.message.content or "").text,
-        finish_reason=_FINISHED.get(str(reason), "unknown"),
+        text=answer.text, finish_reason=_FINISHED.get(str(reason), "unknown"), tokens=tokens
     )
+
+
+def _tokens_of_response(reply: ChatResponse) -> tuple[Token, ...] | None:
+    """Read LlamaIndex's own list: alternatives by position, the likeliest first.
+
+    Which of them was sampled is not said; at temperature 0, where they are asked for, it is the
+    first. Where it is not, the tokens do not spell the answer, and G-Eval does not use them.
+    """
+    tokens = []
+    for position in reply.logprobs or ():
+        top = tuple((item.token, item.logprob) for item in position)
+        if not top:
+            return None
+        tokens.append(Token(text=top[0][0], logprob=top[0][1], top=top))
+    return tuple(tokens) or None
 
 
 def _usage(replies: Sequence[ChatResponse]) -> Usage:

@@ -10,18 +10,45 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
-from rag_eval_integrations.llama_index.tree import Call
 from rag_eval_integrations.records import CaptureStatus
 
+if TYPE_CHECKING:
+    from rag_eval_integrations.llama_index.call import Call
+
 _READING: ContextVar[tuple[Call, ...]] = ContextVar("rag_eval_integrations_reading", default=())
+_STREAMS = ("response_gen", "chat_stream", "achat_stream")
 
-Done = Callable[[Call, CaptureStatus, str | None], None]
+Done = Callable[["Call", CaptureStatus, "str | None"], None]
+
+reading = _READING.get
+"""The calls whose streams are being read in this context; one a handler."""
 
 
-def reading() -> tuple[Call, ...]:
-    """The calls whose streams are being read in this context; one a handler."""
-    return _READING.get()
+def holds_stream(response: object) -> bool:
+    """Whether an entry method's result has fields for a stream, whoever fills or reads it."""
+    # Its own fields only: a structured response answers every attribute, by dumping its model.
+    own = getattr(response, "__dict__", ())
+    return "response_gen" in own or "chat_stream" in own
+
+
+def read_along(response: object, call: Call, done: Done) -> bool:
+    """Put our generator in place of the response's; the same object goes to the app.
+
+    `done` is called once, when the stream ends, fails or is closed. Returns False for a response
+    that holds no stream.
+    """
+    own = getattr(response, "__dict__", {})
+    for name in _STREAMS:
+        tokens = own.get(name)
+        if hasattr(tokens, "__anext__"):
+            setattr(response, name, atee(tokens, call, done))
+            return True
+        if hasattr(tokens, "__next__"):
+            setattr(response, name, tee(tokens, call, done))
+            return True
+    return False
 
 
 @contextmanager
@@ -42,8 +69,10 @@ class _Copy:
         self._tokens: list[str] = []
 
     def keep(self, token: object) -> None:
-        if isinstance(token, str):
-            self._tokens.append(token)
+        # A chat engine's own stream gives responses, of which each holds a piece of text.
+        text = token if isinstance(token, str) else getattr(token, "delta", None)
+        if isinstance(text, str):
+            self._tokens.append(text)
 
     def end(self, error: BaseException | None) -> None:
         text = "".join(self._tokens)
@@ -55,10 +84,8 @@ class _Copy:
             self._done(self._call, "aborted", text or None)
 
 
-def tee(
-    tokens: Generator[object, None, object], call: Call, done: Done
-) -> Generator[object, None, object]:
-    """Pass a stream on token by token; `done` is called once, when it ends or is closed."""
+def tee(tokens: Any, call: Call, done: Done) -> Generator[object, None, object]:
+    """Pass a stream on token by token."""
     copy = _Copy(call, done)
     try:
         while True:
@@ -71,16 +98,16 @@ def tee(
             copy.keep(token)
             yield token
     except BaseException as error:
-        close = getattr(tokens, "close", None)
-        if callable(close):
-            close()
-        copy.end(error)
+        try:
+            close = getattr(tokens, "close", None)
+            if callable(close):
+                close()
+        finally:
+            copy.end(error)
         raise
 
 
-async def atee(
-    tokens: AsyncGenerator[object, None], call: Call, done: Done
-) -> AsyncGenerator[object, None]:
+async def atee(tokens: Any, call: Call, done: Done) -> AsyncGenerator[object]:
     """Do what `tee` does, for an asynchronous stream."""
     copy = _Copy(call, done)
     try:
@@ -94,8 +121,10 @@ async def atee(
             copy.keep(token)
             yield token
     except BaseException as error:
-        close = getattr(tokens, "aclose", None)
-        if callable(close):
-            await close()
-        copy.end(error)
+        try:
+            close = getattr(tokens, "aclose", None)
+            if callable(close):
+                await close()
+        finally:
+            copy.end(error)
         raise

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -10,21 +11,25 @@ from llama_index.core import PromptHelper, VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import (
+    ChatMessage,
+    ChatResponse,
     CompletionResponse,
     CompletionResponseGen,
     CustomLLM,
     LLMMetadata,
 )
-from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
+from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.response_synthesizers.no_text import NoText
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.tools import ToolSelection
 from llama_index_instrumentation import get_dispatcher
 
 from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
 from rag_eval_integrations.llama_index import RagEvalHandler
-from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.records import Capture, RagCall
 
 TOKENS = ["The", " kettle", " boils", " in", " four", " minutes."]
 ANSWER = "".join(TOKENS)
@@ -141,4 +146,109 @@ def captured() -> Iterator[Captured]:
         yield captured
     assert captured.handler.open_calls == 0
     assert captured.handler.failed == 0
-    assert not captured.handler._spans
+    assert not captured.handler._recorder.spans
+
+
+class ToolCaller(FunctionCallingLLM):
+    """An agent's model that follows a script: a step is an answer, or (tool, arguments) pairs."""
+
+    script: list[Any]
+    step: int = 0
+    wait: float = 0.0
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(
+            model_name="scripted", is_chat_model=True, is_function_calling_model=True
+        )
+
+    def _reply(self) -> ChatResponse:
+        said = self.script[self.step % len(self.script)]
+        self.step += 1
+        if isinstance(said, str):
+            return ChatResponse(message=ChatMessage(role="assistant", content=said), delta=said)
+        return ChatResponse(
+            message=ChatMessage(role="assistant", content="", additional_kwargs={"calls": said})
+        )
+
+    @llm_chat_callback()
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return self._reply()
+
+    @llm_chat_callback()
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        await asyncio.sleep(self.wait)
+        return self._reply()
+
+    @llm_chat_callback()
+    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Any:
+        def replies() -> Iterator[ChatResponse]:
+            yield self._reply()
+
+        return replies()
+
+    @llm_chat_callback()
+    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Any:
+        async def replies() -> AsyncIterator[ChatResponse]:
+            await asyncio.sleep(self.wait)
+            yield self._reply()
+
+        return replies()
+
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        raise NotImplementedError
+
+    async def acomplete(
+        self, prompt: str, formatted: bool = False, **kwargs: Any
+    ) -> CompletionResponse:
+        raise NotImplementedError
+
+    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    def _prepare_chat_with_tools(
+        self,
+        tools: Any,
+        user_msg: Any = None,
+        chat_history: Any = None,
+        verbose: bool = False,
+        allow_parallel_tool_calls: bool = False,
+        tool_required: bool = False,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        return {"messages": [*(chat_history or []), *([user_msg] if user_msg else [])]}
+
+    def get_tool_calls_from_response(
+        self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
+    ) -> list[ToolSelection]:
+        calls = response.message.additional_kwargs.get("calls", [])
+        return [
+            ToolSelection(tool_id=str(i), tool_name=name, tool_kwargs=arguments)
+            for i, (name, arguments) in enumerate(calls)
+        ]
+
+
+class Slow(Sections):
+    """Finds its nodes only after `wait` seconds."""
+
+    def __init__(self, nodes: list[TextNode], wait: float = 30.0) -> None:
+        super().__init__(nodes)
+        self._wait = wait
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        await asyncio.sleep(self._wait)
+        return self._retrieve(query_bundle)
+
+
+def ids(call: RagCall) -> list[str | None]:
+    """The ids of a call's documents, in order."""
+    return [document.id for document in call.documents]
+
+
+def seen(call: RagCall) -> Capture:
+    """How a call was captured; always there."""
+    assert call.capture is not None
+    return call.capture

@@ -1,0 +1,194 @@
+"""Asks an app questions and evaluates its answers: bounded, in order, resumable, all errors rows.
+
+    questions ─▶ the app, captured ─▶ RagCall ─▶ RagEvaluator ─▶ Evaluation, in the questions' order
+
+How an app is asked is its host's affair; here is what running any of them has in common.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypedDict, cast
+
+from rag_eval_integrations.dataset.stream import evaluate_calls
+from rag_eval_integrations.dataset.writing import EvaluationFile
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, from_line
+
+MAX_CONCURRENCY = 8
+
+
+@dataclass(frozen=True)
+class Question:
+    """What an app is asked, and what is known about it."""
+
+    text: str
+    reference: str | None = None
+    """The expected answer."""
+    label: str = ""
+    """The user's id; by default the first 16 hex digits of a digest of text and reference."""
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.label:
+            text = json.dumps([self.text, self.reference])
+            digest = hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
+            object.__setattr__(self, "label", digest)
+
+
+class Answered(NamedTuple):
+    """What an app made of a question."""
+
+    call: RagCall
+    """As captured; without a response where the app failed."""
+    error: BaseException | None = None
+
+
+Ask = Callable[[Question], Awaitable[Answered]]
+
+
+class AskingOptions(TypedDict, total=False):
+    """How an app is asked."""
+
+    max_concurrency: int
+    """Questions under way at once; 8."""
+    timeout: float | None
+    """Seconds for the app's own call, after which the row has the error `TimeoutError`; none by
+    default. A thread cannot be stopped: in code that is not async it goes on, and keeps its
+    place."""
+    out: str | Path
+    """A file for the evaluations, as `rag-eval run` writes it. None is written by default."""
+    resume: bool
+    """Take over the rows of `out` that have the id, question and reference of a question, no
+    error, and this evaluator's fingerprint; these are not asked again. Of the app nothing is
+    known: resume what was killed, not what was changed."""
+    progress: Callable[[int, int], object]
+    """Called with the number of rows done, and of all, after each row."""
+
+
+def check_options(options: AskingOptions) -> None:
+    """Refuse options that do not exist or cannot work, before anything is written.
+
+    Raises:
+        ConfigurationError: names the option.
+    """
+    for name, value in options.items():
+        if name not in AskingOptions.__annotations__:
+            known = ", ".join(AskingOptions.__annotations__)
+            raise ConfigurationError(name, value, f"no such option; use one of {known}")
+    if options.get("max_concurrency", MAX_CONCURRENCY) < 1:
+        raise ConfigurationError(
+            "max_concurrency", options["max_concurrency"], "use a number from 1"
+        )
+
+
+async def evaluate_asked(
+    questions: Sequence[Question], ask: Ask, evaluator: RagEvaluator, options: AskingOptions
+) -> list[Evaluation]:
+    """Ask all questions and evaluate the answers; one evaluation a question, in their order.
+
+    Raises:
+        ConfigurationError: an option cannot be used, or `out` cannot be resumed from.
+        OSError: `out` cannot be written.
+    """
+    progress = options.get("progress")
+    done: dict[int, Evaluation] = {}
+    with ExitStack() as opened:
+        file = None
+        if out := options.get("out"):
+            path, resume = Path(out), options.get("resume", False)
+            earlier = _Earlier(path, evaluator.fingerprint) if resume else None
+            file = opened.enter_context(EvaluationFile(path, evaluator.fingerprint, resume=resume))
+            if earlier is not None:
+                done = _taken_over(questions, earlier, file)
+        pending = [index for index in range(len(questions)) if index not in done]
+        stream = evaluate_calls(
+            # A stream only calls `evaluate` on what it is given: here, questions to be asked first.
+            cast("Sequence[RagCall]", [questions[index] for index in pending]),
+            cast("RagEvaluator", _Worker(ask, evaluator, options.get("timeout"))),
+            max_concurrency=options.get("max_concurrency", MAX_CONCURRENCY),
+            ordered=False,
+        )
+        async for number, evaluation in stream.numbered():
+            index = pending[number]
+            done[index] = evaluation
+            if file is not None:
+                file.add(index, evaluation)
+            if progress is not None:
+                progress(len(done), len(questions))
+        if file is not None:
+            file.finish()
+    return [done[index] for index in range(len(questions))]
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """Asks a question and evaluates the answer."""
+
+    ask: Ask
+    evaluator: RagEvaluator
+    timeout: float | None
+
+    async def evaluate(self, question: Question) -> Evaluation:
+        try:
+            async with asyncio.timeout(self.timeout):
+                answered = await self.ask(question)
+        except TimeoutError:
+            error = TimeoutError(f"no answer within {self.timeout:g} s")
+            answered = Answered(RagCall(question.text, (), None), error)
+        known = {
+            "id": question.label, "reference": question.reference, "metadata": question.metadata,
+        }  # fmt: skip
+        call = answered.call
+        fields = {name: getattr(call, name) for name in RagCall.model_fields}
+        evaluation = await self.evaluator.evaluate(RagCall(**{**fields, **known}))
+        if answered.error is None:
+            return evaluation
+        kind = type(answered.error).__name__
+        message = str(answered.error) or repr(answered.error)
+        failed = EvaluationError(type=kind, message=message, stage="app")
+        return evaluation.model_copy(update={"error": failed})
+
+
+class _Earlier:
+    """The rows of an earlier run that may be taken over, by question."""
+
+    def __init__(self, path: Path, fingerprint: str) -> None:
+        self._rows: dict[tuple[str, str, str | None], list[Evaluation]] = {}
+        for file in (path.with_name(path.name + ".partial"), path):
+            if file.exists():
+                with file.open("rb") as lines:
+                    self._add(lines, fingerprint)
+
+    def _add(self, lines: Iterable[bytes], fingerprint: str) -> None:
+        for line in lines:
+            try:
+                row = from_line(Evaluation, line)
+            except InputError:
+                continue  # `EvaluationFile` looks at it, and says what is wrong
+            if row.error is None and row.fingerprint == fingerprint:
+                key = (row.id, row.question, row.reference)
+                self._rows.setdefault(key, []).append(row)
+
+    def take(self, question: Question) -> Evaluation | None:
+        """Give the next row of a question."""
+        rows = self._rows.get((question.label, question.text, question.reference))
+        return rows.pop(0) if rows else None
+
+
+def _taken_over(
+    questions: Sequence[Question], earlier: _Earlier, file: EvaluationFile
+) -> dict[int, Evaluation]:
+    done = {}
+    for index, question in enumerate(questions):
+        row = earlier.take(question)
+        if row is not None and (taken := file.take(index, row)) is not None:
+            done[index] = taken
+    return done

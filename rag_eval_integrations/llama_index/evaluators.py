@@ -1,0 +1,154 @@
+"""Evaluator objects for whatever takes a LlamaIndex evaluator: views on one `RagEvaluator`.
+
+Each gives one score. Views on the same evaluator, or with the same judge, share the judge's
+labels: `BatchEvalRunner` with five of them makes one request an item.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from weakref import WeakValueDictionary
+
+from llama_index.core.evaluation.base import BaseEvaluator
+from llama_index.core.llms import LLM
+from llama_index.core.schema import MetadataMode
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges import Completer, Labeller
+from rag_eval_integrations.llama_index.judge import LLMJudge
+from rag_eval_integrations.llama_index.score_evaluator import ScoreEvaluator
+from rag_eval_integrations.metrics import TRACE_SCORES, CompletionMetric
+
+Judge = str | Labeller | Completer | LLM | RagEvaluator
+"""Who is asked: what `RagEvaluator` takes, a LlamaIndex `LLM`, or an evaluator to share."""
+
+
+class TraceEvaluator(ScoreEvaluator):
+    """One of the TRACe scores of a response, from the judge's labels.
+
+    Evaluators with the same judge share its labels, whichever scores they give.
+
+    Args:
+        judge: as of `RagEvaluator`, or a LlamaIndex `LLM`; a `RagEvaluator` to share one, with
+            its formulas and splitter.
+        metric: `adherence`, `context_relevance`, `context_utilization`, `completeness`,
+            `supported_fraction` or `trace_average`.
+        threshold: the score at which a response passes, in [0, 1]. By default 1.0 for adherence
+            (every sentence is supported), and no verdict for the others.
+        metadata_mode: as of `ScoreEvaluator`.
+
+    Raises:
+        ConfigurationError: for an unknown judge or metric, or a wrong threshold.
+    """
+
+    def __init__(
+        self,
+        judge: Judge = "embedded",
+        *,
+        metric: str = "adherence",
+        threshold: float | None = None,
+        metadata_mode: MetadataMode = MetadataMode.LLM,
+    ) -> None:
+        if metric not in TRACE_SCORES:
+            names = ", ".join(TRACE_SCORES)
+            raise ConfigurationError("metric", metric, f"no such TRACe score; use one of {names}")
+        if threshold is None and metric == "adherence":
+            threshold = 1.0
+        self._shared = _shared(judge)  # held, so that others find it
+        super().__init__(
+            self._shared.evaluator, metric, threshold=threshold, metadata_mode=metadata_mode
+        )
+
+
+class GEvalEvaluator(ScoreEvaluator):
+    """A metric that asks a model, such as `GEval`; for several, and TRACe, use `as_evaluators`.
+
+    Args:
+        metric: what is scored; the first of its names.
+        judge: the model, where the metric brings none of its own.
+        threshold: the score at which a response passes, in [0, 1]; by default the metric's own.
+        metadata_mode: as of `ScoreEvaluator`.
+
+    Raises:
+        ConfigurationError: for a metric that asks no model, a judge that is none, or a wrong
+            threshold.
+    """
+
+    def __init__(
+        self,
+        metric: CompletionMetric,
+        judge: str | Labeller | Completer | LLM = "embedded",
+        *,
+        threshold: float | None = None,
+        metadata_mode: MetadataMode = MetadataMode.LLM,
+    ) -> None:
+        if getattr(metric, "needs", None) != "completion":
+            raise ConfigurationError("metric", metric, "should be a metric that asks a model")
+        evaluator = RagEvaluator(_model(judge), [metric])
+        super().__init__(
+            evaluator, metric.names[0], threshold=threshold, metadata_mode=metadata_mode
+        )
+
+
+def as_evaluators(
+    rag_evaluator: RagEvaluator,
+    *,
+    thresholds: Mapping[str, float] | None = None,
+    metadata_mode: MetadataMode = MetadataMode.LLM,
+) -> dict[str, BaseEvaluator]:
+    """Make an evaluator of every score: what `BatchEvalRunner` takes.
+
+    Args:
+        rag_evaluator: what evaluates; each item is labelled once for all of them.
+        thresholds: score name → the score at which a response passes.
+        metadata_mode: as of `ScoreEvaluator`.
+
+    Raises:
+        ConfigurationError: `rag_evaluator` is none, or does not give a score of `thresholds`.
+    """
+    if not isinstance(rag_evaluator, RagEvaluator):
+        raise ConfigurationError("rag_evaluator", rag_evaluator, "should be a RagEvaluator")
+    given = dict(thresholds or {})
+    unknown = sorted(given.keys() - set(rag_evaluator.names))
+    if unknown:
+        raise ConfigurationError("thresholds", unknown, "the evaluator gives no such scores")
+    return {
+        name: TraceEvaluator(
+            rag_evaluator, metric=name, threshold=given.get(name), metadata_mode=metadata_mode
+        )
+        if name in TRACE_SCORES
+        else ScoreEvaluator(
+            rag_evaluator, name, threshold=given.get(name), metadata_mode=metadata_mode
+        )
+        for name in rag_evaluator.names
+    }
+
+
+# --- One evaluator a judge ----------------------------------------------------------------------
+
+
+class _Shared:
+    """A judge and the evaluator that asks it; together, so that the key's `id` stays taken."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self.evaluator = judge if isinstance(judge, RagEvaluator) else RagEvaluator(_model(judge))
+
+
+_by_judge: WeakValueDictionary[str | int, _Shared] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def _shared(judge: Judge) -> _Shared:
+    key = judge if isinstance(judge, str) else id(judge)
+    with _lock:
+        found = _by_judge.get(key)
+        if found is None:
+            found = _by_judge[key] = _Shared(judge)
+        return found
+
+
+def _model(judge: str | Labeller | Completer | LLM) -> str | Labeller | Completer:
+    return LLMJudge(judge) if isinstance(judge, LLM) else judge

@@ -1,0 +1,497 @@
+"""Agents and workflows: one record a run, whatever tools, steps and other agents it uses."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
+from llama_index.core.llms import ChatMessage
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.response_synthesizers import get_response_synthesizer
+from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
+from llama_index.core.workflow import Event, StartEvent, StopEvent, Workflow, step
+from llama_index_instrumentation.dispatcher import instrument_tags
+from workflows.errors import WorkflowCancelledByUser
+
+from rag_eval_integrations.records import Turn
+
+from .conftest import (
+    ANSWER,
+    TOKENS,
+    Captured,
+    Model,
+    Sections,
+    Slow,
+    ToolCaller,
+    engine,
+    ids,
+    nodes,
+    seen,
+)
+
+# LlamaIndex's agents look at every attribute of their own pydantic model when they are made, and
+# call what the workflows package has deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+QUESTION = "How fast is the kettle?"
+FINAL = "It takes four minutes."
+
+
+def docs(retriever: Any = None) -> Any:
+    return QueryEngineTool.from_defaults(
+        engine(retriever or Sections(nodes()[:2])), name="docs", description="The manual."
+    )
+
+
+def find(retriever: Any = None) -> Any:
+    return RetrieverTool.from_defaults(
+        retriever or Sections(nodes()[2:]), name="find", description="Sections."
+    )
+
+
+def agent(*script: Any, tools: Any = None, **more: Any) -> FunctionAgent:
+    return FunctionAgent(
+        tools=tools or [docs(), find()], llm=ToolCaller(script=list(script)), **more
+    )
+
+
+ASK = ("docs", {"input": "kettle speed"})
+FIND = ("find", {"input": "kettle base"})
+
+
+class TestFunctionAgent:
+    async def test_query_engine_tool(self, captured: Captured) -> None:
+        """The run is the call: the user's words, the agent's answer, the tool's nodes."""
+        answer = await agent([ASK], FINAL).run(user_msg=QUESTION)
+
+        call = captured.only
+        assert str(answer) == FINAL
+        assert call.question == QUESTION
+        assert call.response == FINAL
+        assert ids(call) == ["a", "b"]
+        assert call.app == "FunctionAgent"
+        assert seen(call).status == "ok"
+        assert seen(call).documents_from == "prompt"
+        assert seen(call).retrievers == ("Sections",)
+        assert seen(call).not_in_prompt == ()
+
+    async def test_retriever_tool(self, captured: Captured) -> None:
+        """A retriever's nodes reach the agent's own model."""
+        await agent([FIND], FINAL).run(QUESTION)
+
+        assert ids(captured.only) == ["c"]
+        assert seen(captured.only).documents_from == "prompt"
+
+    @pytest.mark.parametrize("script", [([ASK, FIND], FINAL), ([ASK], [FIND], FINAL)])
+    async def test_several_tools(self, captured: Captured, script: Any) -> None:
+        """Tools side by side and one after the other: all their nodes."""
+        await agent(*script).run(QUESTION)
+
+        assert sorted(ids(captured.only)) == ["a", "b", "c"]  # type: ignore[type-var]  # no None
+        assert captured.only.response == FINAL
+        assert seen(captured.only).retrievers == ("Sections", "Sections")
+
+    async def test_no_tool(self, captured: Captured) -> None:
+        """An agent that looks nothing up makes no RAG call."""
+        await agent(FINAL).run(QUESTION)
+
+        assert captured.calls == []
+
+    async def test_streaming_events(self, captured: Captured) -> None:
+        """Reading the run's events changes nothing."""
+        running = agent([ASK], FINAL).run(QUESTION)
+        events = [event async for event in running.stream_events()]
+        await running
+
+        assert events
+        assert captured.only.response == FINAL
+
+    async def test_earlier_turns(self, captured: Captured) -> None:
+        """A chat history that is given, and what a memory keeps, are earlier turns."""
+        one = agent([ASK], FINAL)
+        kept = ChatMemoryBuffer.from_defaults(token_limit=3000, tokenizer_fn=str.split)
+        await one.run(
+            QUESTION,
+            chat_history=[
+                ChatMessage(role="user", content="Hello"),
+                ChatMessage(role="assistant", content="Hi"),
+            ],
+            memory=kept,
+        )
+        await one.run("And the lid?", memory=kept)
+
+        before = (Turn(role="user", content="Hello"), Turn(role="assistant", content="Hi"))
+        assert [call.question for call in captured.calls] == [QUESTION, "And the lid?"]
+        assert captured.calls[0].history == before
+        assert captured.calls[1].history == (
+            *before,
+            Turn(role="user", content=QUESTION),
+            Turn(role="assistant", content=FINAL),
+        )
+
+    async def test_question_in_the_history(self, captured: Captured) -> None:
+        """Without a message of its own, the run is asked by the last one of the history."""
+        await agent([ASK], FINAL).run(
+            chat_history=[
+                ChatMessage(role="user", content="Hello"),
+                ChatMessage(role="assistant", content="Hi"),
+                ChatMessage(role="user", content=QUESTION),
+            ]
+        )
+
+        assert captured.only.question == QUESTION
+        assert len(captured.only.history) == 2
+
+    async def test_message_as_question(self, captured: Captured) -> None:
+        """A chat message is taken as well as a string."""
+        await agent([ASK], FINAL).run(ChatMessage(role="user", content=QUESTION))
+
+        assert captured.only.question == QUESTION
+
+    async def test_tags(self, captured: Captured) -> None:
+        """The user's tags are kept, LlamaIndex's own are not."""
+        with instrument_tags({"user": 7, "tags": ["beta", 1]}):
+            await agent([ASK], FINAL).run(QUESTION)
+
+        assert seen(captured.only).metadata == {"user": 7, "tags": ["beta", 1]}
+        assert seen(captured.only).tags == ("beta",)
+
+    async def test_tool_that_fails(self, captured: Captured) -> None:
+        """The agent goes on after a failing tool; what the tool saw is no context."""
+        tools = [docs(Sections([], error="index is gone")), find()]
+        await agent([ASK], [FIND], FINAL, tools=tools).run(QUESTION)
+
+        assert ids(captured.only) == ["c"]
+        assert captured.only.response == FINAL
+        assert seen(captured.only).status == "ok"
+
+    async def test_query_that_fails_after_retrieval(self, captured: Captured) -> None:
+        """Nodes of an attempt that failed are no context of the answer that came otherwise."""
+        broken = QueryEngineTool.from_defaults(
+            engine(Sections(nodes()[:2]), llm=Model(error="no model")), name="docs", description="d"
+        )
+        await agent([ASK], [FIND], FINAL, tools=[broken, find()]).run(QUESTION)
+
+        assert ids(captured.only) == ["c"]
+
+    async def test_function_tool_with_nodes(self, captured: Captured) -> None:
+        """A tool that returns nodes without any retriever: they were seen."""
+
+        def look_up(about: str) -> list[NodeWithScore]:
+            """Look something up."""
+            return [NodeWithScore(node=nodes()[1], score=0.7)]
+
+        tool = FunctionTool.from_defaults(look_up, name="look_up")
+        await agent([("look_up", {"about": "lid"})], FINAL, tools=[tool]).run(QUESTION)
+
+        call = captured.only
+        assert ids(call) == ["b"]
+        assert call.documents[0].score == 0.7
+        assert seen(call).retrievers == ()
+
+    async def test_function_tool_that_retrieves(self, captured: Captured) -> None:
+        """A tool that retrieves inside and passes one text on: that one reached the model."""
+
+        async def look_up(about: str) -> str:
+            """Look something up."""
+            return str((await Sections(nodes()).aretrieve(about))[2].node.get_content())
+
+        tool = FunctionTool.from_defaults(async_fn=look_up, name="look_up")
+        await agent([("look_up", {"about": "lid"})], FINAL, tools=[tool]).run(QUESTION)
+
+        assert ids(captured.only) == ["c"]
+        assert [document.id for document in seen(captured.only).not_in_prompt] == ["a", "b"]
+
+    async def test_return_direct(self, captured: Captured) -> None:
+        """A tool's answer may be the agent's."""
+        tool = QueryEngineTool.from_defaults(
+            engine(Sections(nodes())), name="docs", description="d", return_direct=True
+        )
+        await agent([ASK], tools=[tool]).run(QUESTION)
+
+        assert captured.only.response == ANSWER
+        assert ids(captured.only) == ["a", "b", "c"]
+
+    async def test_structured_output(self, captured: Captured) -> None:
+        """An agent with a structured result still answers in words; the words count."""
+        one = agent([ASK], FINAL, structured_output_fn=lambda messages: {"minutes": 4})
+        answer: Any = await one.run(QUESTION)
+
+        assert answer.structured_response == {"minutes": 4}
+        assert captured.only.response == FINAL
+
+    async def test_structured_output_only(self, captured: Captured) -> None:
+        """Where there are no words, the structured result is the answer."""
+        one = agent([ASK], "", structured_output_fn=lambda messages: {"minutes": 4})
+        await one.run(QUESTION)
+
+        assert captured.only.response == '{"minutes": 4}'
+
+    async def test_silent_model(self, captured: Captured) -> None:
+        """A model that sends no events still has spans: its prompt is read there."""
+
+        class Silent(ToolCaller):
+            async def astream_chat(self, messages: Any, **kwargs: Any) -> Any:
+                async def replies() -> Any:
+                    yield self._reply()
+
+                return replies()
+
+        one = FunctionAgent(tools=[find()], llm=Silent(script=[[FIND], FINAL]))
+        await one.run(QUESTION)
+
+        assert ids(captured.only) == ["c"]
+        assert seen(captured.only).documents_from == "prompt"
+
+
+class TestOtherAgents:
+    async def test_workflow_with_handoff(self, captured: Captured) -> None:
+        """Two agents that hand over to each other are one run; nodes of both count."""
+        first = agent(
+            [ASK],
+            [("handoff", {"to_agent": "second", "reason": "base"})],
+            tools=[docs()],
+            name="first",
+            description="Knows speed.",
+            can_handoff_to=["second"],
+        )
+        second = agent([FIND], FINAL, tools=[find()], name="second", description="Knows bases.")
+        await AgentWorkflow(agents=[first, second], root_agent="first").run(QUESTION)
+
+        call = captured.only
+        assert call.app == "AgentWorkflow"
+        assert call.question == QUESTION
+        assert call.response == FINAL
+        assert sorted(ids(call)) == ["a", "b", "c"]  # type: ignore[type-var]  # no None
+
+    async def test_react(self, captured: Captured) -> None:
+        """An agent that reasons in text."""
+        said = [
+            'Thought: I need the manual.\nAction: docs\nAction Input: {"input": "speed"}',
+            f"Thought: I can answer without using any more tools.\nAnswer: {FINAL}",
+        ]
+        one = ReActAgent(tools=[docs()], llm=ToolCaller(script=said))
+        await one.run(QUESTION)
+
+        call = captured.only
+        assert call.app == "ReActAgent"
+        assert call.response == FINAL
+        assert ids(call) == ["a", "b"]
+
+    async def test_agent_as_a_tool(self, captured: Captured) -> None:
+        """An agent inside of another belongs to the outer one."""
+        inner = agent([ASK], "Four minutes.", tools=[docs()])
+
+        async def expert(about: str) -> str:
+            """Ask the expert."""
+            return str(await inner.run(about))
+
+        outer = agent(
+            [("expert", {"about": "speed"})],
+            FINAL,
+            tools=[FunctionTool.from_defaults(async_fn=expert, name="expert")],
+        )
+        await outer.run(QUESTION)
+
+        call = captured.only
+        assert call.question == QUESTION
+        assert call.response == FINAL
+        assert ids(call) == ["a", "b"]
+
+
+class TestTrouble:
+    async def test_concurrent(self, captured: Captured) -> None:
+        """Twenty runs of one agent class at a time keep their questions and nodes apart."""
+
+        async def one(i: int) -> None:
+            node = TextNode(id_=f"n{i}", text=f"Section number {i:02} of the manual.")
+            await agent([ASK], f"Answer {i}", tools=[docs(Slow([node], wait=0.01))]).run(f"Q{i}?")
+
+        await asyncio.gather(*(one(i) for i in range(20)))
+
+        assert {call.question: (call.response, ids(call)) for call in captured.calls} == {
+            f"Q{i}?": (f"Answer {i}", [f"n{i}"]) for i in range(20)
+        }
+
+    async def test_cancelled_run(self, captured: Captured) -> None:
+        """A run that is called off is aborted; nothing stays open."""
+        running = agent([FIND], FINAL, tools=[find(Slow(nodes()))]).run(QUESTION)
+        await asyncio.sleep(0.1)
+        await running.cancel_run()
+        with pytest.raises(WorkflowCancelledByUser):
+            await running
+
+        assert captured.only.question == QUESTION
+        assert captured.only.response is None
+        assert seen(captured.only).status == "aborted"
+
+    async def test_cancelled_task(self, captured: Captured) -> None:
+        """The same of a run whose task is cancelled."""
+        running = agent([FIND], FINAL, tools=[find(Slow(nodes()))]).run(QUESTION)
+        await asyncio.sleep(0.1)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        await asyncio.sleep(0.1)
+
+        assert [seen(call).status for call in captured.calls] == ["aborted"]
+
+    async def test_timeout(self, captured: Captured) -> None:
+        """A run that takes too long is an error."""
+        one = agent([FIND], FINAL, tools=[find(Slow(nodes()))], timeout=0.1)
+        with pytest.raises(Exception, match="timed out"):
+            await one.run(QUESTION)
+        await asyncio.sleep(0.05)
+
+        assert seen(captured.only).status == "error"
+        assert captured.only.response is None
+
+    async def test_too_many_steps(self, captured: Captured) -> None:
+        """An agent that never comes to an end is an error, with what it had found."""
+        with pytest.raises(Exception, match="iterations"):
+            await agent([ASK], tools=[docs()]).run(QUESTION, max_iterations=3)
+
+        assert seen(captured.only).status == "error"
+        assert ids(captured.only) == ["a", "b"]
+
+
+class Retrieved(Event):
+    nodes: list[NodeWithScore]
+
+
+class Steps(Workflow):
+    """A RAG app as a workflow of its own."""
+
+    streaming = False
+
+    @step
+    async def find(self, ev: StartEvent) -> Retrieved:
+        return Retrieved(nodes=await Sections(nodes()).aretrieve(ev.query))
+
+    @step
+    async def answer(self, ev: Retrieved) -> StopEvent:
+        return await self.say(ev.nodes)
+
+    async def say(self, found: list[NodeWithScore]) -> StopEvent:
+        return StopEvent(result=(await Model().acomplete(found[1].node.get_content())).text)
+
+
+class TestWorkflows:
+    async def test_plain(self, captured: Captured) -> None:
+        """Retrieve, then ask a model: the nodes in its prompt are the context."""
+        await Steps().run(query=QUESTION)
+
+        call = captured.only
+        assert call.app == "Steps"
+        assert call.question == QUESTION
+        assert call.response == ANSWER
+        assert ids(call) == ["b"]
+        assert [document.id for document in seen(call).not_in_prompt] == ["a", "c"]
+
+    @pytest.mark.parametrize("streaming", [False, True])
+    async def test_synthesizer(self, captured: Captured, streaming: bool) -> None:
+        """A response, streamed or not, may be a workflow's result."""
+
+        class Synthesis(Steps):
+            async def say(self, found: list[NodeWithScore]) -> StopEvent:
+                synthesizer = get_response_synthesizer(llm=Model(), streaming=streaming)
+                return StopEvent(result=await synthesizer.asynthesize(QUESTION, found[:2]))
+
+        result: Any = await Synthesis().run(query=QUESTION)
+        if streaming:
+            assert captured.calls == []
+            assert [token async for token in result.async_response_gen()] == TOKENS
+
+        call = captured.only
+        assert call.response == ANSWER
+        assert ids(call) == ["a", "b"]
+        assert seen(call).documents_from == "prompt"
+
+    @pytest.mark.parametrize(
+        ("result", "answer"),
+        [
+            ({"answer": FINAL, "sources": 3}, FINAL),
+            (ChatMessage(role="assistant", content=FINAL), FINAL),
+            ({"sources": 3}, None),
+            (3, None),
+            (None, None),
+        ],
+    )
+    async def test_results(self, captured: Captured, result: Any, answer: str | None) -> None:
+        """The answer is read from what workflows usually return, never guessed."""
+
+        class Fixed(Steps):
+            async def say(self, found: list[NodeWithScore]) -> StopEvent:
+                return StopEvent(result=result)
+
+        await Fixed().run(query=QUESTION)
+
+        assert captured.only.response == answer
+        assert seen(captured.only).status == "ok"
+        assert ids(captured.only) == ["a", "b", "c"]
+        assert seen(captured.only).documents_from == "retriever"
+
+    async def test_own_events(self, captured: Captured) -> None:
+        """Start and stop events of the app's own, with declared fields."""
+
+        class Ask(StartEvent):
+            question: str
+
+        class Answered(StopEvent):
+            answer: str
+
+        class Own(Workflow):
+            @step
+            async def only(self, ev: Ask) -> Answered:
+                Sections(nodes()).retrieve("kettle")
+                return Answered(answer=FINAL)
+
+        await Own().run(start_event=Ask(question=QUESTION))
+
+        assert captured.only.question == QUESTION
+        assert captured.only.response == FINAL
+
+    async def test_question_of_the_retriever(self, captured: Captured) -> None:
+        """A start event that does not say what the question is: the retriever's query is."""
+
+        class Odd(Workflow):
+            @step
+            async def only(self, ev: StartEvent) -> StopEvent:
+                return StopEvent(result=Sections(nodes()).retrieve(ev.topic)[0].node.text)
+
+        await Odd().run(topic="kettle speed")
+
+        assert captured.only.question == "kettle speed"
+
+    async def test_second_attempt(self, captured: Captured) -> None:
+        """A query that fails and another that answers: only the second one's nodes count."""
+
+        class Twice(Workflow):
+            @step
+            async def only(self, ev: StartEvent) -> StopEvent:
+                try:
+                    await engine(Sections(nodes()[:1]), llm=Model(error="down")).aquery(ev.query)
+                except RuntimeError:
+                    return StopEvent(result=await engine(Sections(nodes()[1:])).aquery(ev.query))
+                raise AssertionError
+
+        await Twice().run(query=QUESTION)
+
+        assert ids(captured.only) == ["b", "c"]
+        assert seen(captured.only).not_in_prompt == ()
+        assert seen(captured.only).retrievers == ("Sections", "Sections")
+
+    async def test_no_retrieval(self, captured: Captured) -> None:
+        """A workflow that looks nothing up is no RAG call."""
+
+        class Echo(Workflow):
+            @step
+            async def only(self, ev: StartEvent) -> StopEvent:
+                return StopEvent(result=(await Model().acomplete(ev.query)).text)
+
+        await Echo().run(query=QUESTION)
+
+        assert captured.calls == []

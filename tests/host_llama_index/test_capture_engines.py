@@ -1,0 +1,549 @@
+"""Query engines of every kind: one record a query, with the nodes that the answer rests on."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from typing import Any
+
+import pytest
+from llama_index.core import PromptHelper, Settings, SummaryIndex, VectorStoreIndex
+from llama_index.core.base.response.schema import Response
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.indices.query.query_transform import HyDEQueryTransform
+from llama_index.core.indices.query.query_transform.base import StepDecomposeQueryTransform
+from llama_index.core.llms.mock import MockLLM
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.postprocessor import (
+    MetadataReplacementPostProcessor,
+    PrevNextNodePostprocessor,
+)
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.query_engine import (
+    CitationQueryEngine,
+    CustomQueryEngine,
+    MultiStepQueryEngine,
+    RetryQueryEngine,
+    RouterQueryEngine,
+    SubQuestionQueryEngine,
+    TransformQueryEngine,
+)
+from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
+from llama_index.core.response_synthesizers import TreeSummarize, get_response_synthesizer
+from llama_index.core.response_synthesizers.no_text import NoText
+from llama_index.core.retrievers import QueryFusionRetriever, RecursiveRetriever
+from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
+from llama_index.core.selectors import (
+    BaseSelector,
+    MultiSelection,
+    SelectorResult,
+    SingleSelection,
+)
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.tools import QueryEngineTool
+from pydantic import BaseModel
+
+from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
+from rag_eval_integrations.records import RagCall
+
+from .conftest import ANSWER, Captured, Model, Sections, engine, ids, nodes, seen
+
+QUESTION = "How fast is the kettle?"
+
+
+def helper() -> PromptHelper:
+    return PromptHelper(context_window=4096, num_output=256, tokenizer=str.split)
+
+
+def synthesizer(**more: Any) -> Any:
+    return get_response_synthesizer(
+        llm=Model(), prompt_helper=helper(), callback_manager=CallbackManager([]), **more
+    )
+
+
+def tool(name: str, found: list[TextNode], **more: Any) -> QueryEngineTool:
+    return QueryEngineTool.from_defaults(
+        engine(Sections(found), **more), name=name, description=name
+    )
+
+
+class Selects(BaseSelector):
+    """Chooses the given tools."""
+
+    def __init__(self, *which: int) -> None:
+        self._which = which
+
+    def _select(self, choices: Any, query: QueryBundle) -> SelectorResult:
+        return MultiSelection(
+            selections=[SingleSelection(index=i, reason="told") for i in self._which]
+        )
+
+    async def _aselect(self, choices: Any, query: QueryBundle) -> SelectorResult:
+        return self._select(choices, query)
+
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts: Any) -> None: ...
+
+
+class Asks(BaseQuestionGenerator):
+    """Splits every question into the same two."""
+
+    def generate(self, tools: Any, query: QueryBundle) -> list[SubQuestion]:
+        return [
+            SubQuestion(sub_question="How fast?", tool_name="speed"),
+            SubQuestion(sub_question="Which lid?", tool_name="lid"),
+        ]
+
+    async def agenerate(self, tools: Any, query: QueryBundle) -> list[SubQuestion]:
+        return self.generate(tools, query)
+
+    def _get_prompts(self) -> dict[str, Any]:
+        return {}
+
+    def _update_prompts(self, prompts: Any) -> None: ...
+
+
+async def ask(query_engine: Any, way: str) -> None:
+    await query_engine.aquery(QUESTION) if way == "async" else query_engine.query(QUESTION)
+
+
+def threads_lose_context(captured: Captured) -> bool:
+    """Whether this LlamaIndex runs tasks in threads that do not know what they are a part of.
+
+    0.14.8 does when it is inside of a running loop; then nobody can tell that they belong together.
+    """
+    assert len(captured.calls) == 1 or int(version("llama-index-core").split(".")[2]) < 25
+    return len(captured.calls) > 1
+
+
+def outermost(captured: Captured) -> RagCall:
+    """The last call to end."""
+    return captured.calls[-1]
+
+
+both_ways = pytest.mark.parametrize("way", ["sync", "async"])
+
+
+@both_ways
+class TestRouter:
+    @pytest.mark.parametrize(("chosen", "found"), [((1,), ["b"]), ((0, 1), ["a", "b"])])
+    async def test_is_one_call(
+        self, captured: Captured, way: str, chosen: Any, found: list[str]
+    ) -> None:
+        """One engine or several chosen: the router's query is the call, with all their nodes."""
+        router = RouterQueryEngine(
+            selector=Selects(*chosen),
+            llm=Model(),
+            query_engine_tools=[tool("speed", nodes()[:1]), tool("lid", nodes()[1:2])],
+            summarizer=TreeSummarize(llm=Model(), prompt_helper=helper()),
+        )
+        await ask(router, way)
+
+        call = outermost(captured)
+        assert call.app == "RouterQueryEngine"
+        assert call.response == ANSWER
+        if not threads_lose_context(captured):
+            assert sorted(ids(call)) == found  # type: ignore[type-var]  # no None here
+            assert seen(call).retrievers == ("Sections",) * len(chosen)
+            assert seen(call).documents_from == "prompt"
+
+
+@both_ways
+class TestSubQuestions:
+    @pytest.mark.parametrize("use_async", [False, True])
+    async def test_answers_are_no_documents(
+        self, captured: Captured, way: str, use_async: bool
+    ) -> None:
+        """The engine wraps the partial answers into nodes: only what was retrieved is listed."""
+        parts = SubQuestionQueryEngine(
+            question_gen=Asks(),
+            response_synthesizer=synthesizer(),
+            query_engine_tools=[tool("speed", nodes()[:1]), tool("lid", nodes()[1:2])],
+            verbose=False,
+            use_async=use_async,
+        )
+        await ask(parts, way)
+
+        call = outermost(captured)
+        assert call.question == QUESTION
+        if not threads_lose_context(captured):
+            assert sorted(ids(call)) == ["a", "b"]  # type: ignore[type-var]  # no None here
+            assert not any("Sub question" in document.text for document in call.documents)
+            assert seen(call).documents_from == "prompt"
+            assert seen(call).not_in_prompt == ()
+
+    async def test_nothing_found(self, captured: Captured, way: str) -> None:
+        """Partial answers alone make no context."""
+        parts = SubQuestionQueryEngine(
+            question_gen=Asks(),
+            response_synthesizer=synthesizer(),
+            query_engine_tools=[tool("speed", []), tool("lid", [])],
+            verbose=False,
+            use_async=False,
+        )
+        await ask(parts, way)
+
+        assert captured.only.documents == ()
+        assert seen(captured.only).documents_from == "retriever"
+
+
+@both_ways
+class TestCitation:
+    async def test_pieces_are_documents(self, captured: Captured, way: str) -> None:
+        """The engine cuts nodes into numbered sources with new ids: these are what is shown."""
+        cited = CitationQueryEngine(
+            retriever=Sections([TextNode(id_=one.id_, text=one.text) for one in nodes()]),
+            llm=Model(),
+            response_synthesizer=synthesizer(),
+            citation_chunk_size=12,
+            citation_chunk_overlap=0,
+            text_splitter=SentenceSplitter(chunk_size=12, chunk_overlap=0, tokenizer=str.split),
+        )
+        await ask(cited, way)
+
+        call = captured.only
+        assert [document.text.split(":")[0] for document in call.documents] == [
+            "Source 1",
+            "Source 2",
+            "Source 3",
+        ]
+        assert "The kettle boils in four minutes." in call.documents[0].text
+        assert seen(call).documents_from == "prompt"
+        assert seen(call).not_in_prompt == ()
+
+
+@both_ways
+class TestNestedRetrievers:
+    async def test_fusion(self, captured: Captured, way: str) -> None:
+        """Several retrievers behind one: the outermost one's nodes, and its name only."""
+        fused = QueryFusionRetriever(
+            [Sections(nodes()[:2]), Sections(nodes()[1:])],
+            llm=MockLLM(),
+            num_queries=1,
+            similarity_top_k=2,
+            use_async=False,
+        )
+        await ask(engine(fused), way)
+
+        assert seen(captured.only).retrievers == ("QueryFusionRetriever",)
+        assert len(captured.only.documents) == 2
+        assert seen(captured.only).not_in_prompt == ()
+
+    async def test_generated_queries(self, captured: Captured, way: str) -> None:
+        """What a retriever asks a model, with documents in it, is no prompt of the answer."""
+
+        class Rewrites(Sections):
+            def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+                for node in self._nodes:
+                    Model().complete(f"Rewrite {node.get_content()}")
+                return super()._retrieve(query_bundle)
+
+        class First(BaseNodePostprocessor):
+            def _postprocess_nodes(
+                self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+            ) -> list[NodeWithScore]:
+                Model().complete(f"Rank {nodes[1].get_content()} {nodes[2].get_content()}")
+                return nodes[:1]
+
+        class Bare(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                found = First().postprocess_nodes(Rewrites(nodes()).retrieve(query_str))
+                return str(Model().complete(found[0].get_content()))
+
+        await ask(Bare(), way)
+
+        assert ids(captured.only) == ["a"]
+        assert seen(captured.only).documents_from == "prompt"
+
+    async def test_query_engine_inside(self, captured: Captured, way: str) -> None:
+        """A retriever that asks a query engine is still a retriever."""
+        link = IndexNode(id_="link", text="See the lid.", index_id="lid")
+        recursive = RecursiveRetriever(
+            "root",
+            retriever_dict={"root": Sections([link])},
+            query_engine_dict={"lid": engine(Sections(nodes()[1:2]))},
+        )
+        await ask(engine(recursive), way)
+
+        call = captured.only
+        assert seen(call).retrievers == ("RecursiveRetriever",)
+        assert len(call.documents) == 1
+        assert ANSWER in call.documents[0].text
+
+
+@both_ways
+class TestTransforms:
+    async def test_hyde(self, captured: Captured, way: str) -> None:
+        """The user's question is the call's, whatever is searched for."""
+        hyde = TransformQueryEngine(
+            engine(Sections(nodes())), HyDEQueryTransform(llm=Model(), include_original=True)
+        )
+        await ask(hyde, way)
+
+        assert captured.only.question == QUESTION
+        assert captured.only.app == "TransformQueryEngine"
+        assert ids(captured.only) == ["a", "b", "c"]
+
+    async def test_steps(self, captured: Captured, way: str) -> None:
+        """A multi-step engine's own notes are no documents."""
+        steps = MultiStepQueryEngine(
+            engine(Sections(nodes()[:2])),
+            query_transform=StepDecomposeQueryTransform(llm=Model()),
+            response_synthesizer=synthesizer(),
+            num_steps=2,
+            index_summary="Kettles",
+        )
+        await ask(steps, way)
+
+        assert captured.only.question == QUESTION
+        assert ids(captured.only) == ["a", "b"]
+
+
+class TestRetry:
+    def test_is_one_call(self, captured: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A query engine that tries again with another question is asked once."""
+        from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
+
+        class Second(BaseEvaluator):
+            seen: int = 0
+
+            def _get_prompts(self) -> dict[str, Any]:
+                return {}
+
+            def _update_prompts(self, prompts: Any) -> None: ...
+
+            async def aevaluate(self, *args: Any, **kwargs: Any) -> EvaluationResult:
+                self.seen += 1
+                return EvaluationResult(response="x", passing=self.seen > 1, feedback="again")
+
+        monkeypatch.setattr(Settings, "_llm", Model())
+        again = RetryQueryEngine(engine(Sections(nodes())), Second(), max_retries=2)
+        again.query(QUESTION)
+
+        assert captured.only.question == QUESTION
+        assert ids(captured.only) == ["a", "b", "c"]
+        assert seen(captured.only).retrievers == ("Sections", "Sections")
+
+
+class TestPostprocessors:
+    def test_built_in_window(self, captured: Captured) -> None:
+        """A text that a postprocessor takes from the metadata is what the model sees."""
+        node = TextNode(
+            id_="w",
+            text="It boils.",
+            metadata={"window": "The kettle is full. It boils. Steam rises."},
+            excluded_llm_metadata_keys=["window"],
+        )
+        window = MetadataReplacementPostProcessor(target_metadata_key="window")
+        engine(Sections([node]), postprocessors=[window]).query(QUESTION)
+
+        assert [document.text for document in captured.only.documents] == [
+            "The kettle is full. It boils. Steam rises."
+        ]
+        assert seen(captured.only).documents_from == "prompt"
+        assert seen(captured.only).not_in_prompt == ()
+
+    def test_that_adds_neighbours(self, captured: Captured) -> None:
+        """Nodes that no retriever gave, but a postprocessor fetched, are documents."""
+        from llama_index.core.schema import NodeRelationship, RelatedNodeInfo
+
+        one, two = nodes()[:2]
+        one.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id="b")
+        two.relationships[NodeRelationship.PREVIOUS] = RelatedNodeInfo(node_id="a")
+        store = SimpleDocumentStore()
+        store.add_documents([one, two])
+        neighbours = PrevNextNodePostprocessor(docstore=store, num_nodes=1, mode="next")
+        engine(Sections([one]), postprocessors=[neighbours]).query(QUESTION)
+
+        assert ids(captured.only) == ["a", "b"]
+
+    def test_chain_in_a_custom_engine(self, captured: Captured) -> None:
+        """Without a response's sources and without a prompt, the last one's nodes count."""
+
+        class Keep(BaseNodePostprocessor):
+            n: int
+
+            def _postprocess_nodes(
+                self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+            ) -> list[NodeWithScore]:
+                return [NodeWithScore(node=one.node, score=0.9) for one in nodes[: self.n]]
+
+        class Custom(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                found = Sections(nodes()).retrieve(query_str)
+                for n in (2, 1):
+                    found = Keep(n=n).postprocess_nodes(found)
+                return "Done"
+
+        Custom().query(QUESTION)
+
+        call = captured.only
+        assert [(document.id, document.score) for document in call.documents] == [("a", 0.9)]
+        assert seen(call).documents_from == "dataflow"
+        assert [document.id for document in seen(call).not_in_prompt] == ["b", "c"]
+
+
+class TestCustomEngines:
+    def test_synthesizer_inside(self, captured: Captured) -> None:
+        """An engine that returns a bare string after a synthesizer: what was synthesized."""
+
+        class Custom(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                found = Sections(nodes()).retrieve(query_str)
+                return str(NoText(llm=Model()).synthesize(query_str, found[1:]))
+
+        Custom().query(QUESTION)
+
+        assert ids(captured.only) == ["b", "c"]
+        assert seen(captured.only).documents_from == "dataflow"
+
+    def test_response_with_own_nodes(self, captured: Captured) -> None:
+        """Sources that no retriever gave are taken from the response."""
+
+        class Custom(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> Any:
+                return Response("Done", source_nodes=[NodeWithScore(node=nodes()[2], score=1)])
+
+        Custom().query(QUESTION)
+
+        assert ids(captured.only) == ["c"]
+        assert captured.only.documents[0].score == 1.0
+        assert seen(captured.only).retrievers == ()
+        assert seen(captured.only).documents_from == "dataflow"
+
+    def test_two_queries_inside(self, captured: Captured) -> None:
+        """Two engines asked by a third one that only returns a string."""
+
+        class Both(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                one = engine(Sections(nodes()[:1]), mode="no_text").query(query_str)
+                two = engine(Sections(nodes()[1:2]), mode="no_text").query(query_str)
+                return f"{len(one.source_nodes)} and {len(two.source_nodes)}"
+
+        Both().query(QUESTION)
+
+        assert ids(captured.only) == ["a", "b"]
+        assert seen(captured.only).documents_from == "dataflow"
+
+    def test_thread_pool(self, captured: Captured) -> None:
+        """A retriever in a thread that knows nothing of the query: the sources are still right."""
+
+        class Pooled(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> Any:
+                with ThreadPoolExecutor(1) as pool:
+                    found = pool.submit(Sections(nodes()).retrieve, query_str).result()
+                return Response("Done", source_nodes=found[:2])
+
+        Pooled().query(QUESTION)
+
+        assert ids(captured.only) == ["a", "b"]
+        assert seen(captured.only).retrievers == ()
+
+    def test_structured_answer(self, captured: Captured) -> None:
+        """A pydantic answer is recorded as its JSON, a missing one as none."""
+
+        class Speed(BaseModel):
+            answer: str
+
+        class Custom(CustomQueryEngine):
+            nothing: bool = False
+
+            def custom_query(self, query_str: str) -> Any:
+                from llama_index.core.base.response.schema import PydanticResponse
+
+                found = Sections(nodes()).retrieve(query_str)
+                answer = None if self.nothing else Speed(answer="4 min")
+                return PydanticResponse(answer, source_nodes=found)
+
+        Custom().query(QUESTION)
+        Custom(nothing=True).query(QUESTION)
+
+        assert [call.response for call in captured.calls] == ['{"answer":"4 min"}', None]
+
+    def test_outermost_is_a_retriever(self, captured: Captured) -> None:
+        """A bare retriever is no RAG call, even if it asks a query engine."""
+
+        class Asking(Sections):
+            def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+                return list(engine(Sections(nodes())).query(query_bundle).source_nodes)
+
+        assert len(Asking([]).retrieve(QUESTION)) == 3
+        assert captured.calls == []
+
+
+class TestModes:
+    @pytest.mark.parametrize(
+        "mode",
+        [
+            "compact",
+            "refine",
+            "tree_summarize",
+            "accumulate",
+            "compact_accumulate",
+            "simple_summarize",
+        ],
+    )
+    @both_ways
+    async def test_all_see_the_nodes(self, captured: Captured, mode: str, way: str) -> None:
+        """However the answer is put together, all nodes are found in the prompts."""
+        await ask(engine(Sections(nodes()), mode=mode), way)
+
+        assert ids(captured.only) == ["a", "b", "c"]
+        assert seen(captured.only).documents_from == "prompt"
+
+    def test_context_only(self, captured: Captured) -> None:
+        """Modes without a model show the sources; with one but without nodes, the nodes."""
+        engine(Sections(nodes()), mode="no_text").query(QUESTION)
+        engine(Sections(nodes()), mode="generation").query(QUESTION)
+
+        assert [seen(call).documents_from for call in captured.calls] == ["dataflow"] * 2
+
+    def test_long_context_in_several_requests(self, captured: Captured) -> None:
+        """A node that is too long for one prompt was shown in pieces: it is not lost."""
+        long = TextNode(id_="long", text=" ".join(f"word{i}" for i in range(6000)))
+        engine(Sections([long, nodes()[1]])).query(QUESTION)
+
+        assert set(ids(captured.only)) == {"long", "b"}
+        assert seen(captured.only).documents_from == "dataflow"
+
+    def test_real_index_with_embeddings(self, captured: Captured) -> None:
+        """The short way to an app: an index made into an engine."""
+        index = VectorStoreIndex(nodes(), embed_model=HashedWords(), transformations=[])
+        index.as_query_engine(llm=Model(), similarity_top_k=2).query(QUESTION)
+        SummaryIndex(nodes()).as_query_engine(llm=Model()).query(QUESTION)
+
+        assert [len(call.documents) for call in captured.calls] == [2, 3]
+        assert seen(captured.calls[1]).retrievers == ("SummaryIndexRetriever",)
+
+    def test_metadata(self, captured: Captured) -> None:
+        """Documents are what models are shown: with metadata, less what is excluded, or without."""
+        node = TextNode(
+            id_="m",
+            text="It boils.",
+            metadata={"page": 3, "secret": "x"},
+            excluded_llm_metadata_keys=["secret"],
+        )
+
+        class Bare(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                found = Sections([node]).retrieve(query_str)
+                return str(Model().complete(f"Use: {found[0].text}\n{query_str}"))
+
+        engine(Sections([node])).query(QUESTION)
+        Bare().query(QUESTION)
+
+        texts = [call.documents[0].text for call in captured.calls]
+        assert texts == ["page: 3\n\nIt boils.", "It boils."]
+        for call in captured.calls:
+            assert call.documents[0].metadata == {"page": 3, "secret": "x"}
+            assert seen(call).documents_from == "prompt"
+            assert seen(call).not_in_prompt == ()
+
+    def test_many_nodes(self, captured: Captured) -> None:
+        """500 nodes, in the order of the prompt."""
+        many = [TextNode(id_=str(i), text=f"Section number {i:03}.") for i in range(500)]
+        engine(Sections(many), mode="simple_summarize").query(QUESTION)
+
+        assert ids(captured.only) == [str(i) for i in range(500)]

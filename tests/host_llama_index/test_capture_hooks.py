@@ -1,0 +1,233 @@
+"""What a user may say about an app of their own, and what a handler can be attached to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.chat_engine import ContextChatEngine
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.tools import RetrieverTool
+
+from rag_eval_integrations import BackgroundEvaluator, RagEvaluator, Trace
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.llama_index import RagEvalHandler
+from rag_eval_integrations.records import Document, Evaluation, RagCall
+
+from .conftest import ANSWER, TOKENS, Model, Sections, ToolCaller, engine, ids, nodes, seen
+
+QUESTION = "How fast is the kettle?"
+
+
+def captured_with(run: Any, **hooks: Any) -> RagCall:
+    calls: list[RagCall] = []
+    with RagEvalHandler(calls.append, **hooks) as handler:
+        run()
+    assert handler.failed == 0
+    assert len(calls) == 1
+    return calls[0]
+
+
+class TestHooks:
+    def test_question(self) -> None:
+        """The question hook reads what the outermost method was called with."""
+
+        def question(arguments: Mapping[str, Any]) -> str:
+            return str(arguments["str_or_query_bundle"]).removeprefix("Q: ")
+
+        call = captured_with(
+            lambda: engine(Sections(nodes())).query(f"Q: {QUESTION}"), question=question
+        )
+
+        assert call.question == QUESTION
+
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    async def test_question_of_a_run(self) -> None:
+        """For an agent or workflow, it reads the start event's fields."""
+        calls: list[RagCall] = []
+        agent = FunctionAgent(
+            tools=[RetrieverTool.from_defaults(Sections(nodes()), name="find", description="d")],
+            llm=ToolCaller(script=[[("find", {"input": "x"})], "Done"]),
+        )
+        with RagEvalHandler(calls.append, question=lambda fields: fields["user_msg"].upper()):
+            await agent.run(QUESTION)
+
+        assert [call.question for call in calls] == [QUESTION.upper()]
+
+    def test_documents(self) -> None:
+        """The documents hook may give nodes, scored or not, records and strings."""
+
+        def documents(result: Any) -> list[Any]:
+            return [result.source_nodes[0], nodes()[1], Document("three", "3", score=0.3), "four"]
+
+        call = captured_with(lambda: engine(Sections(nodes())).query(QUESTION), documents=documents)
+
+        assert ids(call) == ["a", "b", "3", None]
+        assert [document.text for document in call.documents][2:] == ["three", "four"]
+        assert [document.score for document in call.documents] == [0.5, None, 0.3, None]
+        assert seen(call).documents_from == "dataflow"
+        assert [document.id for document in seen(call).not_in_prompt] == ["c"]
+
+    def test_documents_make_a_rag_call(self) -> None:
+        """An app that retrieves out of sight is a RAG app where the hook says so."""
+
+        class Hidden(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                return "Four minutes."
+
+        call = captured_with(lambda: Hidden().query(QUESTION), documents=lambda result: ["Hidden."])
+
+        assert [document.text for document in call.documents] == ["Hidden."]
+
+    def test_response(self) -> None:
+        """The response hook reads what the outermost method returned."""
+        call = captured_with(
+            lambda: engine(Sections(nodes())).query(QUESTION),
+            response=lambda result: result.response.upper(),
+        )
+
+        assert call.response == ANSWER.upper()
+
+    def test_response_of_streams(self) -> None:
+        """For a stream it gets the whole text, when it has been read: it cannot drain it."""
+        call = captured_with(
+            lambda: list(engine(Sections(nodes()), streaming=True).query(QUESTION).response_gen),  # type: ignore[union-attr]  # a stream
+            response=lambda text: text.upper(),
+        )
+        assert call.response == ANSWER.upper()
+
+        def chat() -> None:
+            response = ContextChatEngine.from_defaults(
+                retriever=Sections(nodes()),
+                llm=Model(),
+                memory=ChatMemoryBuffer.from_defaults(token_limit=3000, tokenizer_fn=str.split),
+            ).stream_chat(QUESTION)
+            assert list(response.response_gen) == TOKENS
+            for thread in threading.enumerate():
+                if thread is not threading.current_thread() and not thread.daemon:
+                    thread.join(10)  # what writes the stream
+
+        assert captured_with(chat, response=lambda text: text.upper()).response == ANSWER.upper()
+
+    def test_none_leaves_it_to_the_handler(self) -> None:
+        """A hook that has nothing to say says None."""
+        call = captured_with(
+            lambda: engine(Sections(nodes())).query(QUESTION),
+            documents=lambda result: None,
+            response=lambda result: None,
+        )
+
+        assert ids(call) == ["a", "b", "c"]
+        assert call.response == ANSWER
+
+    @pytest.mark.parametrize("name", ["question", "documents", "response"])
+    @pytest.mark.parametrize("wrong", ["raises", "returns"])
+    def test_that_fail(self, name: str, wrong: str, caplog: pytest.LogCaptureFixture) -> None:
+        """A failing hook is logged and counted; the call is read without it."""
+
+        def hook(value: Any) -> Any:
+            if wrong == "raises":
+                raise ZeroDivisionError
+            return [7]
+
+        calls: list[RagCall] = []
+        with RagEvalHandler(calls.append, **{name: hook}) as handler:  # type: ignore[arg-type]  # by name
+            answers = [str(engine(Sections(nodes())).query(QUESTION)) for _ in range(2)]
+
+        assert answers == [ANSWER] * 2
+        assert handler.failed == 2
+        assert f"the {name} hook" in caplog.text
+        assert [(c.question, ids(c), c.response) for c in calls] == [
+            (QUESTION, ["a", "b", "c"], ANSWER)
+        ] * 2
+
+    @pytest.mark.parametrize("name", ["question", "documents", "response"])
+    def test_that_cannot_be_used(self, name: str) -> None:
+        """What is no plain function is refused where it is given."""
+
+        async def later(value: Any) -> Any: ...
+
+        class Callable:
+            async def __call__(self, value: Any) -> Any: ...
+
+        for hook in ("text", later, Callable()):
+            with pytest.raises(ConfigurationError) as refused:
+                RagEvalHandler(lambda call: None, **{name: hook})  # type: ignore[arg-type]  # on purpose
+            assert refused.value.field == name
+
+    def test_is_not_captured(self) -> None:
+        """What a hook does with LlamaIndex is no call."""
+
+        def documents(result: Any) -> Any:
+            return engine(Sections(nodes()[:1])).query("Inner?").source_nodes  # type: ignore[union-attr]  # no stream
+
+        call = captured_with(lambda: engine(Sections(nodes())).query(QUESTION), documents=documents)
+
+        assert ids(call) == ["a"]
+        assert seen(call).retrievers == ("Sections",)
+
+
+class TestEvaluators:
+    def test_as_target(self) -> None:
+        """An evaluator as target is run in the background; its evaluations can be asked for."""
+        told: list[Evaluation] = []
+        handler = RagEvalHandler(RagEvaluator(metrics=[Trace()]), on_evaluation=told.append)
+        with handler:
+            engine(Sections(nodes())).query(QUESTION)
+
+        assert handler.flush(30)
+        assert [one.question for one in handler.evaluations] == [QUESTION]
+        assert [one.id for one in told] == [one.id for one in handler.evaluations]
+        assert handler.evaluations[0].capture is not None
+        assert handler.evaluations[0].capture.framework == "llama_index"
+        assert handler.failed == 0
+
+    def test_background_as_target(self) -> None:
+        """A background evaluator of the user's own keeps its sinks, and can be flushed here."""
+        with BackgroundEvaluator(RagEvaluator(metrics=[Trace()])) as background:
+            handler = RagEvalHandler(background)
+            with handler:
+                engine(Sections(nodes())).query(QUESTION)
+            assert handler.flush(30)
+        assert handler.evaluations == ()
+
+    def test_plain_function(self) -> None:
+        """With a function there is nothing to wait for."""
+        handler = RagEvalHandler(lambda call: None)
+
+        assert handler.flush(0.0)
+        assert handler.evaluations == ()
+
+    def test_on_evaluation_needs_an_evaluator(self) -> None:
+        """A function as target gives no evaluations."""
+        with pytest.raises(ConfigurationError) as refused:
+            RagEvalHandler(lambda call: None, on_evaluation=print)
+
+        assert refused.value.field == "on_evaluation"
+
+    def test_no_target(self) -> None:
+        """What cannot be called is refused."""
+        with pytest.raises(ConfigurationError) as refused:
+            RagEvalHandler(7)  # type: ignore[arg-type]  # on purpose
+
+        assert refused.value.field == "target"
+
+    def test_load_nothing_before(self) -> None:
+        """A handler with a function as target does not load the evaluator."""
+        code = (
+            "import sys; from rag_eval_integrations.llama_index import RagEvalHandler\n"
+            "RagEvalHandler(print); names = ('evaluator', 'background', 'judges', 'metrics')\n"
+            "print(*[n for n in names if 'rag_eval_integrations.' + n in sys.modules])"
+        )
+
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+
+        assert done.stdout.strip() == ""

@@ -1,0 +1,305 @@
+"""Query streams: the app's tokens are untouched, whatever it does with its stream."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from llama_index.core.base.response.schema import StreamingResponse
+from llama_index.core.query_engine import CustomQueryEngine
+
+from rag_eval_integrations.llama_index import RagEvalHandler
+from rag_eval_integrations.records import RagCall
+
+from .conftest import ANSWER, TOKENS, Captured, Model, Sections, engine, ids, nodes, seen
+
+QUESTION = "How fast is the kettle?"
+
+
+def stream() -> Any:
+    return engine(Sections(nodes()), streaming=True).query(QUESTION)
+
+
+async def astream() -> Any:
+    return await engine(Sections(nodes()), streaming=True).aquery(QUESTION)
+
+
+class TestSameAsWithout:
+    def test_reading_twice(self, captured: Captured) -> None:
+        """A stream gives its tokens once, with a handler and without."""
+        response = stream()
+        first, second = list(response.response_gen), list(response.response_gen)
+
+        assert (first, second) == (TOKENS, [])
+        assert captured.only.response == ANSWER
+
+    def test_text_after_reading(self, captured: Captured) -> None:
+        """What str() and get_response() keep is theirs; the record is made once."""
+        response = stream()
+        texts = [str(response), str(response), response.get_response().response]
+
+        assert texts == [ANSWER] * 3
+        assert captured.only.response == ANSWER
+
+    async def test_async_text_after_reading(self, captured: Captured) -> None:
+        """The same of an async stream."""
+        response = await astream()
+        texts = [(await response.get_response()).response for _ in range(2)]
+
+        assert texts == [ANSWER] * 2
+        assert captured.only.response == ANSWER
+
+    async def test_async_print(
+        self, captured: Captured, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Printing reads the stream as well."""
+        await (await astream()).print_response_stream()
+
+        assert capsys.readouterr().out == ANSWER + "\n"
+        assert captured.only.response == ANSWER
+
+    def test_two_readers(self, captured: Captured) -> None:
+        """Two readers of one stream share its tokens."""
+        response = stream()
+        one, two = response.response_gen, response.response_gen
+        tokens = [next(one), next(two), *one]
+
+        assert tokens == TOKENS
+        assert captured.only.response == ANSWER
+
+    def test_two_threads(self, captured: Captured) -> None:
+        """A generator runs in one thread at a time: the second reader gets its usual error."""
+        inside, go = threading.Event(), threading.Event()
+
+        class Waiting(Model):
+            def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+                inside.set()
+                go.wait(10)
+                yield from Model().stream_complete(prompt, formatted, **kwargs)
+
+        response: Any = engine(Sections(nodes()), llm=Waiting(), streaming=True).query(QUESTION)
+        got: list[object] = []
+        reader = threading.Thread(target=lambda: got.extend(response.response_gen))
+        reader.start()
+        inside.wait(10)
+        with pytest.raises(ValueError, match="already executing"):
+            next(response.response_gen)
+        go.set()
+        reader.join()
+
+        assert got == TOKENS
+        assert captured.only.response == ANSWER
+
+    def test_return_value_and_odd_tokens(self, captured: Captured) -> None:
+        """Tokens that are no strings, and a generator's return value, pass through."""
+
+        def tokens() -> Generator[Any, None, str]:
+            yield "four"
+            yield None
+            yield ""
+            return "end"
+
+        class Custom(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> Any:
+                return StreamingResponse(tokens(), Sections(nodes()).retrieve(query_str))
+
+        response: Any = Custom().query(QUESTION)
+        got = [next(response.response_gen) for _ in range(3)]
+        with pytest.raises(StopIteration) as stop:
+            next(response.response_gen)
+
+        assert got == ["four", None, ""]
+        assert stop.value.value == "end"
+        assert captured.only.response == "four"
+
+    def test_list_of_tokens(self, captured: Captured) -> None:
+        """A response whose tokens are a list stays as it is, and can be read again."""
+
+        class Custom(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> Any:
+                return StreamingResponse(TOKENS, Sections(nodes()).retrieve(query_str))  # type: ignore[arg-type]  # on purpose
+
+        response: Any = Custom().query(QUESTION)
+
+        assert list(response.response_gen) == list(response.response_gen) == TOKENS
+        assert captured.only.response is None
+
+
+class TestLeft:
+    def test_dropped_in_the_middle(self, captured: Captured) -> None:
+        """A stream that is let go in the middle is aborted, with what was read."""
+        response = stream()
+        for token in response.response_gen:
+            assert token == TOKENS[0]
+            break
+        del response
+        gc.collect()
+
+        assert captured.only.response == TOKENS[0]
+        assert seen(captured.only).status == "aborted"
+
+    async def test_async_dropped_in_the_middle(self, captured: Captured) -> None:
+        """The same of an async stream."""
+        response = await astream()
+        async for token in response.async_response_gen():
+            assert token == TOKENS[0]
+            break
+        del response
+        gc.collect()
+        await asyncio.sleep(0.05)
+
+        assert captured.only.response == TOKENS[0]
+        assert seen(captured.only).status == "aborted"
+
+    def test_closed_before_reading(self) -> None:
+        """A stream that is closed unread cannot be told from one that is kept: it waits."""
+        with RagEvalHandler(lambda call: None, ttl=0.05) as handler:
+            stream().response_gen.close()
+            before = handler.open_calls
+            time.sleep(0.1)
+
+            assert (before, handler.open_calls, handler.dropped) == (1, 0, 1)
+
+    async def test_reader_cancelled(self, captured: Captured) -> None:
+        """A reader's cancellation comes through, and aborts the call."""
+
+        class Hesitant(Model):
+            async def astream_complete(
+                self, prompt: str, formatted: bool = False, **kw: Any
+            ) -> Any:
+                async def parts() -> Any:
+                    for part in self.stream_complete(prompt, formatted):
+                        yield part
+                        await asyncio.sleep(30 if part.delta == " kettle" else 0)
+
+                return parts()
+
+        response: Any = await engine(Sections(nodes()), llm=Hesitant(), streaming=True).aquery(
+            QUESTION
+        )
+        got: list[str] = []
+
+        async def read() -> None:
+            async for token in response.response_gen:
+                got.append(token)  # noqa: PERF401 -- what it got before it is cancelled counts
+
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(read(), 0.1)
+
+        assert got == TOKENS[:2]
+        assert captured.only.response == "The kettle"
+        assert seen(captured.only).status == "aborted"
+
+    async def test_async_that_fails(self, captured: Captured) -> None:
+        """A model's error in the middle of an async stream."""
+        response: Any = await engine(llm=Model(fail_after=1), streaming=True).aquery(QUESTION)
+        with pytest.raises(RuntimeError, match="connection lost"):
+            async for _ in response.response_gen:
+                pass
+
+        assert captured.only.response is None
+        assert seen(captured.only).status == "error"
+
+    def test_too_many_open(self) -> None:
+        """More unread streams than `max_open`: the oldest is dropped, and still works."""
+        calls: list[RagCall] = []
+        with RagEvalHandler(calls.append, max_open=2) as handler:
+            streams = [stream() for _ in range(3)]
+
+            assert (handler.open_calls, handler.dropped) == (2, 1)
+            assert [list(one.response_gen) for one in streams] == [TOKENS] * 3
+        assert len(calls) == 2
+
+
+class TestLazyWork:
+    def test_retrieval_while_reading(self, captured: Captured) -> None:
+        """An engine that starts to work only when its stream is read: that is the call's too."""
+
+        class Lazy(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> Any:
+                def tokens() -> Generator[str, None, None]:
+                    found = Sections(nodes()[:2]).retrieve(query_str)
+                    yield from (
+                        engine(Sections(nodes()[:1]), streaming=True)
+                        .query(  # type: ignore[union-attr]  # a stream
+                            query_str
+                        )
+                        .response_gen
+                    )
+                    yield f" ({len(found)})"
+
+                return StreamingResponse(tokens())
+
+        response: Any = Lazy().query(QUESTION)
+        text = "".join(response.response_gen)
+
+        assert text == f"{ANSWER} (2)"
+        assert captured.only.app == "Lazy"
+        assert captured.only.response == text
+        assert seen(captured.only).retrievers == ("Sections", "Sections")
+
+    def test_nodes_changed_while_reading(self, captured: Captured) -> None:
+        """The record has the nodes as they were when the app got its response."""
+        kept = nodes()[1:2]
+        response: Any = engine(Sections(kept), streaming=True).query(QUESTION)
+        tokens = response.response_gen
+        next(tokens)
+        kept[0].set_content("Changed.")
+        response.source_nodes.clear()
+        list(tokens)
+
+        assert [document.text for document in captured.only.documents] == [
+            "The lid opens with one hand."
+        ]
+
+    def test_query_while_reading_another(self, captured: Captured) -> None:
+        """A query between two tokens is a call of its own."""
+        response = stream()
+        tokens = response.response_gen
+        next(tokens)
+        engine(Sections(nodes()[2:])).query("Another?")
+        list(tokens)
+
+        assert {call.question: ids(call) for call in captured.calls} == {
+            "Another?": ["c"],
+            QUESTION: ["a", "b", "c"],
+        }
+
+    def test_read_inside_of_another_query(self, captured: Captured) -> None:
+        """A stream that is read inside of somebody else's query keeps its own prompts."""
+        response = stream()
+
+        class Reader(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                Sections(nodes()[2:]).retrieve(query_str)
+                return "".join(response.response_gen)
+
+        Reader().query("Outer?")
+
+        found = {call.question: (ids(call), seen(call).documents_from) for call in captured.calls}
+        assert found == {
+            QUESTION: (["a", "b", "c"], "prompt"),
+            "Outer?": (["c"], "retriever"),
+        }
+
+
+class TestTeedTwice:
+    async def test_two_handlers_and_lists(self) -> None:
+        """Two handlers, six ways of reading: both get every record, the app its tokens."""
+        one: list[RagCall] = []
+        two: list[RagCall] = []
+        with RagEvalHandler(one.append), RagEvalHandler(two.append):
+            assert list(stream().response_gen) == TOKENS
+            assert str(stream()) == ANSWER
+            assert stream().get_response().response == ANSWER
+            assert [token async for token in (await astream()).response_gen] == TOKENS
+            assert [token async for token in (await astream()).async_response_gen()] == TOKENS
+            assert (await (await astream()).get_response()).response == ANSWER
+
+        assert [call.response for call in one] == [call.response for call in two] == [ANSWER] * 6
+        assert all(seen(call).documents_from == "prompt" for call in one + two)

@@ -1,0 +1,423 @@
+"""`EvaluatedQueryEngine`: the engine it wraps, and one record a query, with nothing installed."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import gc
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
+from llama_index.core.chat_engine import CondenseQuestionChatEngine
+from llama_index.core.evaluation import EvaluationResult
+from llama_index.core.evaluation.base import BaseEvaluator
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.prompts import PromptTemplate
+from llama_index.core.query_engine import (
+    CustomQueryEngine,
+    RetryQueryEngine,
+    RouterQueryEngine,
+)
+from llama_index.core.schema import QueryBundle
+from llama_index.core.selectors import LLMMultiSelector
+from llama_index.core.tools import QueryEngineTool
+from llama_index_instrumentation import get_dispatcher
+from llama_index_instrumentation.span import SimpleSpan
+from llama_index_instrumentation.span_handlers import SimpleSpanHandler
+
+from rag_eval_integrations import BackgroundEvaluator, RagEvaluator
+from rag_eval_integrations._suppress import suppress_capture
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.llama_index import EvaluatedQueryEngine, RagEvalHandler
+from rag_eval_integrations.records import Evaluation, RagCall
+
+from .conftest import ANSWER, TOKENS, Model, Sections, engine, nodes
+
+QUESTION = "How fast is the kettle?"
+
+
+def substance(call: RagCall) -> dict[str, Any]:
+    """A record without what differs from run to run."""
+    content = call.model_dump(exclude={"started_at"})
+    del content["capture"]["run_id"], content["capture"]["latency_s"]
+    return content
+
+
+def handlers() -> tuple[int, int]:
+    root = get_dispatcher()
+    return len(root.span_handlers), len(root.event_handlers)
+
+
+class Names(SimpleSpanHandler):
+    """The names of all spans that end."""
+
+    def prepare_to_exit_span(self, id_: str, *args: Any, **kwargs: Any) -> SimpleSpan | None:
+        seen.append(id_[:-37])
+        return super().prepare_to_exit_span(id_, *args, **kwargs)
+
+
+seen: list[str] = []
+
+
+@pytest.fixture
+def span_names() -> Iterator[list[str]]:
+    root = get_dispatcher()
+    before = root.span_handlers
+    root.span_handlers = [*before, Names()]
+    seen.clear()
+    yield seen
+    root.span_handlers = before
+
+
+class TestRecord:
+    async def test_is_a_handlers_four_ways(self) -> None:
+        """Sync and async, streaming and not: what a handler on the same engine delivers."""
+        expected: list[RagCall] = []
+        with RagEvalHandler(expected.append):
+            engine().query(QUESTION)
+        calls: list[RagCall] = []
+        plain = EvaluatedQueryEngine(engine(), calls.append)
+        streaming = EvaluatedQueryEngine(engine(streaming=True), calls.append)
+        before = handlers()
+
+        assert str(plain.query(QUESTION)) == ANSWER
+        assert str(await plain.aquery(QueryBundle(QUESTION))) == ANSWER
+        streamed: Any = streaming.query(QUESTION)
+        assert handlers() != before
+        assert list(streamed.response_gen) == TOKENS
+        astreamed: Any = await streaming.aquery(QUESTION)
+        assert [token async for token in astreamed.async_response_gen()] == TOKENS
+
+        assert handlers() == before
+        assert [substance(call) for call in calls] == [substance(expected[0])] * 4
+        assert streaming.handler.open_calls == 0
+
+    def test_is_its_own_queries_alone(self) -> None:
+        """What other threads ask other engines meanwhile is not seen."""
+        calls: list[RagCall] = []
+        other = engine()
+
+        class Slow(Sections):
+            def _retrieve(self, query_bundle: QueryBundle) -> Any:
+                with ThreadPoolExecutor(1) as pool:
+                    pool.submit(other.query, "Somebody else's question?").result()
+                return super()._retrieve(query_bundle)
+
+        EvaluatedQueryEngine(engine(Slow(nodes())), calls.append).query(QUESTION)
+
+        assert [call.question for call in calls] == [QUESTION]
+
+    def test_is_one_each_in_many_threads(self) -> None:
+        """Fifty queries in ten threads, streaming and not: no cross-talk, nothing left."""
+        calls: list[RagCall] = []
+        wrapped = EvaluatedQueryEngine(engine(streaming=True), calls.append)
+
+        def ask(number: int) -> str:
+            return str(wrapped.query(f"Question {number}?"))
+
+        with ThreadPoolExecutor(10) as pool:
+            assert set(pool.map(ask, range(50))) == {ANSWER}
+
+        assert sorted(call.question for call in calls) == sorted(
+            f"Question {n}?" for n in range(50)
+        )
+        assert {call.response for call in calls} == {ANSWER}
+        assert wrapped.handler.open_calls == wrapped.handler.failed == 0
+
+    async def test_is_one_each_in_many_tasks(self) -> None:
+        """The same with fifty tasks."""
+        calls: list[RagCall] = []
+        wrapped = EvaluatedQueryEngine(engine(), calls.append)
+
+        await asyncio.gather(*(wrapped.aquery(f"Question {n}?") for n in range(50)))
+
+        assert sorted(call.question for call in calls) == sorted(
+            f"Question {n}?" for n in range(50)
+        )
+
+    def test_is_made_while_others_come_and_go(self) -> None:
+        """Wrappers, and a handler, that go on the dispatcher and off it at the same time."""
+        observed: list[RagCall] = []
+        handler = RagEvalHandler(observed.append)
+        with handler:
+            before = handlers()
+
+            def ask(number: int) -> int:
+                calls: list[RagCall] = []
+                wrapped = EvaluatedQueryEngine(engine(Sections(nodes())), calls.append)
+                for _ in range(3):
+                    wrapped.query(f"Question {number}?")
+                    handler.install()
+                return len(calls)
+
+            with ThreadPoolExecutor(10) as pool:
+                assert set(pool.map(ask, range(20))) == {3}
+            assert handlers() == before
+
+        assert len(observed) == 60
+
+    def test_says_what_became_of_errors_and_streams(self) -> None:
+        """The app's exception is the app's; the record has the status."""
+        calls: list[RagCall] = []
+        failing = EvaluatedQueryEngine(engine(llm=Model(error="no model")), calls.append)
+        streaming = EvaluatedQueryEngine(engine(streaming=True), calls.append)
+
+        with pytest.raises(RuntimeError, match="no model"):
+            failing.query(QUESTION)
+        response: Any = streaming.query(QUESTION)
+        next(response.response_gen)
+        response.response_gen.close()
+
+        assert [call.capture.status for call in calls if call.capture] == ["error", "aborted"]
+        assert [call.response for call in calls] == [None, TOKENS[0]]
+
+    def test_is_not_made_of_a_judges_queries(self) -> None:
+        """A query that a judge makes is no call of the app."""
+        calls: list[RagCall] = []
+
+        with suppress_capture():
+            EvaluatedQueryEngine(engine(), calls.append).query(QUESTION)
+
+        assert calls == []
+
+    def test_is_not_made_without_retrieval(self) -> None:
+        """An engine that retrieves nothing makes no RAG calls, as for a handler."""
+
+        class Fixed(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                return "four"
+
+        calls: list[RagCall] = []
+        before = handlers()
+
+        assert str(EvaluatedQueryEngine(Fixed(), calls.append).query(QUESTION)) == "four"
+
+        assert calls == []
+        assert handlers() == before
+
+
+class TestTarget:
+    def test_gets_a_call_once_however_often_it_is_given(self) -> None:
+        """A handler, or a wrapper around, with the same target: one delivery."""
+        calls: list[RagCall] = []
+        inner = EvaluatedQueryEngine(engine(), calls.append)
+        outer = EvaluatedQueryEngine(inner, calls.append)
+
+        outer.query("First?")
+        with RagEvalHandler(calls.append):
+            inner.query("Second?")
+            outer.query("Third?")
+        inner.query("Fourth?")
+
+        assert [call.question for call in calls] == ["First?", "Second?", "Third?", "Fourth?"]
+
+    def test_of_others_gets_it_too(self) -> None:
+        """Different targets each get the call."""
+        one: list[RagCall] = []
+        two: list[RagCall] = []
+        three: list[RagCall] = []
+        wrapped = EvaluatedQueryEngine(EvaluatedQueryEngine(engine(), one.append), two.append)
+
+        with RagEvalHandler(three.append):
+            wrapped.query(QUESTION)
+
+        assert len(one) == len(two) == len(three) == 1
+        assert substance(one[0]) == substance(two[0]) == substance(three[0])
+
+    def test_may_be_an_evaluator(self) -> None:
+        """It is run in the background, and this wrapper keeps its evaluations."""
+        told: list[Evaluation] = []
+        wrapped = EvaluatedQueryEngine(engine(), RagEvaluator(), on_evaluation=told.append)
+
+        wrapped.query(QUESTION)
+
+        assert wrapped.flush()
+        assert [one.question for one in wrapped.evaluations] == [QUESTION]
+        assert told == list(wrapped.evaluations)
+        assert wrapped.evaluations[0].scores["adherence"].value == 1.0
+
+    def test_may_be_a_background_evaluator(self) -> None:
+        """Which may serve a handler as well; the call is counted once."""
+        with BackgroundEvaluator(RagEvaluator()) as background:
+            wrapped = EvaluatedQueryEngine(engine(), background)
+            with RagEvalHandler(background):
+                wrapped.query(QUESTION)
+            wrapped.query(QUESTION)
+
+            assert wrapped.flush()
+            assert background.counters.captured == 2
+
+    def test_that_fails_is_counted_and_not_seen(self) -> None:
+        """The app gets its answer."""
+
+        def broken(call: RagCall) -> None:
+            raise ValueError("no space left")
+
+        wrapped = EvaluatedQueryEngine(engine(), broken)
+
+        assert str(wrapped.query(QUESTION)) == ANSWER
+        assert wrapped.handler.failed == 1
+
+    def test_and_engine_are_checked(self) -> None:
+        """At construction."""
+        with pytest.raises(ConfigurationError, match="engine"):
+            EvaluatedQueryEngine(Sections([]), print)  # type: ignore[arg-type]  # the claim
+        with pytest.raises(ConfigurationError, match="target"):
+            EvaluatedQueryEngine(engine(), 7)  # type: ignore[arg-type]  # the claim
+        with pytest.raises(ConfigurationError, match="on_evaluation"):
+            EvaluatedQueryEngine(engine(), print, on_evaluation=print)
+
+
+class TestLikeTheEngine:
+    def test_has_its_spans_and_no_others(self, span_names: list[str]) -> None:
+        """Whoever traces the app sees the engine, not the wrapper."""
+        engine().query(QUESTION)
+        expected = span_names.copy()
+        span_names.clear()
+
+        EvaluatedQueryEngine(engine(), print).query(QUESTION)
+
+        assert span_names == expected
+        assert "RetrieverQueryEngine.query" in span_names
+
+    def test_has_its_attributes(self) -> None:
+        """Those it has, and errors for those it has not; also in a copy."""
+        inner = engine()
+        wrapped = EvaluatedQueryEngine(inner, print)
+
+        assert wrapped.retriever is inner.retriever
+        assert not hasattr(wrapped, "nothing")
+        assert copy.copy(wrapped).retriever is inner.retriever
+        assert not hasattr(object.__new__(EvaluatedQueryEngine), "retriever")
+
+    def test_has_its_callback_manager(self) -> None:
+        """Set on one, it is the other's; every event is sent once."""
+        inner = engine()
+        wrapped = EvaluatedQueryEngine(inner, print)
+        debug = LlamaDebugHandler(print_trace_on_end=False)
+
+        wrapped.callback_manager = CallbackManager([debug])
+        wrapped.query(QUESTION)
+
+        assert inner.callback_manager is wrapped.callback_manager
+        assert [str(pair[0].event_type.value) for pair in debug.get_event_pairs()] == ["query"]
+
+    def test_has_its_prompts(self) -> None:
+        """Listed under the same names, and updated in place."""
+        inner = engine()
+        wrapped = EvaluatedQueryEngine(inner, print)
+        template = PromptTemplate("Say it: {context_str} {query_str}")
+
+        assert wrapped.get_prompts().keys() == inner.get_prompts().keys()
+        wrapped.update_prompts({"response_synthesizer:text_qa_template": template})
+
+        assert inner.get_prompts()["response_synthesizer:text_qa_template"] == template
+
+    async def test_retrieves_and_synthesizes(self) -> None:
+        """By itself, neither is a call."""
+        calls: list[RagCall] = []
+        wrapped = EvaluatedQueryEngine(engine(), calls.append)
+        bundle = QueryBundle(QUESTION)
+
+        found = wrapped.retrieve(bundle)
+
+        assert len(found) == len(await wrapped.aretrieve(bundle)) == 3
+        assert str(wrapped.synthesize(bundle, found)) == ANSWER
+        assert str(await wrapped.asynthesize(bundle, found)) == ANSWER
+        assert calls == []
+
+    def test_is_garbage_when_dropped(self) -> None:
+        """Nothing in the process keeps a wrapper alive."""
+        import weakref
+
+        wrapped = EvaluatedQueryEngine(engine(), print)
+        wrapped.query(QUESTION)
+        gone = weakref.ref(wrapped)
+        del wrapped
+        gc.collect()
+
+        assert gone() is None
+
+
+class TestInside:
+    async def test_a_tool(self) -> None:
+        """An agent's tool calls it as any engine."""
+        calls: list[RagCall] = []
+        tool = QueryEngineTool.from_defaults(EvaluatedQueryEngine(engine(), calls.append))
+
+        assert tool.call(QUESTION).content == ANSWER
+        assert (await tool.acall(input=QUESTION)).content == ANSWER
+        assert [call.question for call in calls] == [QUESTION] * 2
+
+    def test_a_router_is_a_call_of_its_own(self) -> None:
+        """Each wrapped engine delivers its part; a handler delivers the whole."""
+        parts: list[RagCall] = []
+        whole: list[RagCall] = []
+        tools = [
+            QueryEngineTool.from_defaults(
+                EvaluatedQueryEngine(engine(Sections([node])), parts.append), name=node.id_
+            )
+            for node in nodes()[:2]
+        ]
+
+        class Both(Model):
+            def predict(self, *args: Any, **kwargs: Any) -> str:
+                return '[{"choice": 1, "reason": "r"}, {"choice": 2, "reason": "r"}]'
+
+        router = RouterQueryEngine(
+            LLMMultiSelector.from_defaults(llm=Both()), tools, llm=Model(), verbose=False
+        )
+        with RagEvalHandler(whole.append):
+            router.query(QUESTION)
+
+        assert sorted(call.documents[0].id or "" for call in parts) == ["a", "b"]
+        assert [len(call.documents) for call in whole] == [2]
+
+    def test_a_chat_engine(self) -> None:
+        """A condense-question engine asks it, streaming as well."""
+        calls: list[RagCall] = []
+        for streaming in (False, True):
+            wrapped = EvaluatedQueryEngine(engine(streaming=streaming), calls.append)
+            memory = ChatMemoryBuffer.from_defaults(token_limit=1000, tokenizer_fn=str.split)
+            chat = CondenseQuestionChatEngine.from_defaults(wrapped, llm=Model(), memory=memory)
+            if streaming:
+                assert "".join(chat.stream_chat(QUESTION).response_gen) == ANSWER
+            else:
+                assert str(chat.chat(QUESTION)) == ANSWER
+
+        assert [call.response for call in calls] == [ANSWER, ANSWER]
+
+    async def test_a_retry_engine(self) -> None:
+        """Which calls the engine's private halves: each try is a call."""
+
+        class Second(BaseEvaluator):
+            tries = 0
+
+            async def aevaluate(self, *args: Any, **kwargs: Any) -> EvaluationResult:
+                self.tries += 1
+                return EvaluationResult(passing=self.tries > 1, feedback="Again.", response=ANSWER)
+
+            def _get_prompts(self) -> Any:
+                return {}
+
+            def _update_prompts(self, prompts_dict: Any) -> None:
+                pass
+
+        from llama_index.core import Settings
+        from llama_index.core.llms import MockLLM
+
+        calls: list[RagCall] = []
+        wrapped = EvaluatedQueryEngine(engine(), calls.append)
+        settings = Settings._llm
+        Settings.llm = MockLLM()
+        try:
+            retrying = RetryQueryEngine(wrapped, Second())
+            assert str(retrying.query(QUESTION)) == ANSWER
+        finally:
+            Settings._llm = settings
+        assert len(calls) == 2
+        assert str(await wrapped._aquery(QueryBundle(QUESTION))) == ANSWER
+        assert len(calls) == 3

@@ -1,0 +1,246 @@
+"""`EvaluatedRetriever`: the retriever it wraps; a call alone, and a part of one inside of one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.retrievers import QueryFusionRetriever
+from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle, TextNode
+from llama_index_instrumentation.dispatcher import instrument_tags
+
+from rag_eval_integrations import RagEvaluator, capture_call
+from rag_eval_integrations._suppress import suppress_capture
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.llama_index import (
+    EvaluatedQueryEngine,
+    EvaluatedRetriever,
+    RagEvalHandler,
+)
+from rag_eval_integrations.records import RagCall, from_line, to_line
+
+from .conftest import ANSWER, Model, Sections, engine, nodes
+
+QUESTION = "How fast is the kettle?"
+
+
+def substance(call: RagCall) -> dict[str, Any]:
+    """A record without what differs from run to run."""
+    content = call.model_dump(exclude={"started_at"})
+    del content["capture"]["run_id"], content["capture"]["latency_s"]
+    return content
+
+
+class TestAlone:
+    async def test_is_a_call_without_response(self) -> None:
+        """Sync and async, by string or bundle: question, documents, no answer asked for."""
+        calls: list[RagCall] = []
+        wrapped = EvaluatedRetriever(Sections(nodes()), calls.append)
+
+        with instrument_tags({"user": 7}):
+            found = wrapped.retrieve(QUESTION)
+            again = await wrapped.aretrieve(QueryBundle(QUESTION))
+
+        assert [one.node.node_id for one in found] == ["a", "b", "c"]
+        assert [one.node.node_id for one in again] == ["a", "b", "c"]
+        assert substance(calls[0]) == substance(calls[1])
+        call = calls[0]
+        assert (call.question, call.response, call.app) == (QUESTION, None, "Sections")
+        assert call.documents[0].text == "page: 3\n\nThe kettle boils in four minutes."
+        assert [(one.id, one.score) for one in call.documents] == [(n, 0.5) for n in "abc"]
+        assert call.capture is not None
+        assert call.capture.framework == "llama_index"
+        assert (call.capture.status, call.capture.documents_from) == ("ok", "retriever")
+        assert call.capture.metadata == {"user": 7}
+        assert call.capture.retrievers == ("Sections",)
+        assert call.capture.run_id
+        assert from_line(RagCall, to_line(call)) == call
+
+    def test_is_scored_on_context_relevance_only(self) -> None:
+        """By an evaluator as target, in the background."""
+        wrapped = EvaluatedRetriever(Sections(nodes()), RagEvaluator())
+
+        wrapped.retrieve(QUESTION)
+
+        assert wrapped.flush()
+        scores = wrapped.evaluations[0].scores
+        assert scores["context_relevance"].value is not None
+        assert scores["adherence"].unscored == "empty_response"
+
+    async def test_says_what_became_of_it(self) -> None:
+        """Errors and cancellations are the app's; the record has the status."""
+        calls: list[RagCall] = []
+
+        class Waiting(Sections):
+            async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+                await asyncio.sleep(3600)
+                return []
+
+        with pytest.raises(RuntimeError, match="no index"):
+            EvaluatedRetriever(Sections([], error="no index"), calls.append).retrieve(QUESTION)
+        waiting = asyncio.create_task(
+            EvaluatedRetriever(Waiting([]), calls.append).aretrieve(QUESTION)
+        )
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+        assert [call.capture.status for call in calls if call.capture] == ["error", "aborted"]
+        assert [call.documents for call in calls] == [(), ()]
+
+    def test_is_alone_in_a_bare_fusion_retriever(self) -> None:
+        """A retriever around it is no call, whoever observes; so each part is one."""
+        calls: list[RagCall] = []
+        observed: list[RagCall] = []
+        fusion = QueryFusionRetriever(
+            [EvaluatedRetriever(Sections([node]), calls.append) for node in nodes()[:2]],
+            llm=Model(),
+            num_queries=1,
+            use_async=False,
+        )
+
+        with RagEvalHandler(observed.append):
+            fusion.retrieve(QUESTION)
+
+        assert [call.documents[0].id for call in calls] == ["a", "b"]
+        assert observed == []
+
+    def test_is_not_a_judges(self) -> None:
+        """What a judge retrieves is no call of the app."""
+        calls: list[RagCall] = []
+
+        with suppress_capture():
+            EvaluatedRetriever(Sections(nodes()), calls.append).retrieve(QUESTION)
+
+        assert calls == []
+
+    def test_with_a_broken_target_still_retrieves(self) -> None:
+        """Counted, not seen; nor is a record that cannot be made."""
+
+        def broken(call: RagCall) -> None:
+            raise ValueError("no space left")
+
+        wrapped = EvaluatedRetriever(Sections(nodes()), broken)
+        assert len(wrapped.retrieve(QUESTION)) == 3
+        assert wrapped.failed == 1
+
+        class Odd(TextNode):
+            def get_content(self, *args: Any, **kwargs: Any) -> str:
+                raise RuntimeError("no text")
+
+        odd = EvaluatedRetriever(Sections([Odd(text="x")]), print)
+        assert len(odd.retrieve(QUESTION)) == 1
+        assert odd.failed == 1
+
+
+class TestInside:
+    async def test_an_observed_query_is_as_if_not_wrapped(self) -> None:
+        """A handler's record is the same, and the wrapper delivers nothing of its own."""
+        own: list[RagCall] = []
+        calls: list[RagCall] = []
+        plain = engine(Sections(nodes()))
+        wrapped = engine(EvaluatedRetriever(Sections(nodes()), own.append))
+
+        with RagEvalHandler(calls.append):
+            for one in (plain, wrapped):
+                one.query(QUESTION)
+                await one.aquery(QUESTION)
+
+        assert own == []
+        assert [substance(call) for call in calls] == [substance(calls[0])] * 4
+
+    def test_an_evaluated_engine_is_its_call(self) -> None:
+        """Nothing is installed, and the engine's wrapper delivers the one call."""
+        own: list[RagCall] = []
+        calls: list[RagCall] = []
+        inner = engine(EvaluatedRetriever(Sections(nodes()), own.append))
+
+        EvaluatedQueryEngine(inner, calls.append).query(QUESTION)
+        assert (len(own), len(calls)) == (0, 1)
+        inner.query(QUESTION)
+        assert (len(own), len(calls)) == (1, 1)
+
+    async def test_a_block_adds_its_documents(self) -> None:
+        """Several retrievals add up; a document found twice is there once."""
+        own: list[RagCall] = []
+        calls: list[RagCall] = []
+        first = EvaluatedRetriever(Sections(nodes()[:2]), own.append)
+        second = EvaluatedRetriever(Sections(nodes()[1:]), own.append)
+
+        with capture_call(calls.append, QUESTION) as call:
+            first.retrieve(QUESTION)
+            await second.aretrieve(QUESTION)
+            call.response = ANSWER
+
+        assert own == []
+        assert [document.id for document in calls[0].documents] == ["a", "b", "c"]
+        assert calls[0].documents[0].metadata == {"page": 3}
+        assert calls[0].documents[0].score == 0.5
+
+    def test_a_block_that_sets_its_documents_has_those(self) -> None:
+        """What the app says goes before what was seen, in either order."""
+        calls: list[RagCall] = []
+        wrapped = EvaluatedRetriever(Sections(nodes()), print)
+
+        with capture_call(calls.append, QUESTION) as call:
+            call.documents = wrapped.retrieve(QUESTION)[:1]
+            call.response = ANSWER
+        with capture_call(calls.append, QUESTION) as call:
+            call.documents = kept = {"not": "a list"}
+            wrapped.retrieve(QUESTION)
+            assert call.documents is kept
+
+        assert [document.id for document in calls[0].documents] == ["a"]
+
+
+class TestLikeTheRetriever:
+    def test_follows_index_nodes_once(self) -> None:
+        """Objects that index nodes stand for are the wrapped retriever's affair."""
+        calls: list[RagCall] = []
+        target = TextNode(id_="t", text="The target.")
+        index_node = IndexNode(id_="i", text="See the target.", index_id="t", obj=target)
+        inner = Sections([index_node])  # type: ignore[list-item]  # a text node as well
+
+        found = EvaluatedRetriever(inner, calls.append).retrieve(QUESTION)
+
+        assert [one.node.node_id for one in found] == ["t"]
+        assert [document.id for document in calls[0].documents] == ["t"]
+
+    async def test_passes_private_halves_on(self) -> None:
+        """`_aretrieve` takes `query_bundle` by that name; index nodes stay what they are."""
+        calls: list[RagCall] = []
+        index_node = IndexNode(id_="i", text="See.", index_id="t", obj=nodes()[0])
+        wrapped = EvaluatedRetriever(Sections([index_node]), calls.append)  # type: ignore[list-item]  # the same
+
+        sync = wrapped._retrieve(QueryBundle(QUESTION))
+        found = await wrapped._aretrieve(query_bundle=QueryBundle(QUESTION))
+
+        assert [one.node.node_id for one in (*sync, *found)] == ["i", "i"]
+        assert len(calls) == 2
+
+    def test_has_its_attributes_and_settings(self) -> None:
+        """Attributes, callback manager, object map, prompts."""
+        inner = engine().retriever
+        wrapped: Any = EvaluatedRetriever(inner, print)
+        manager = CallbackManager([])
+
+        wrapped.callback_manager = manager
+        wrapped.object_map = {"t": 1}
+
+        assert wrapped.similarity_top_k == 3
+        assert inner.callback_manager is manager is wrapped.callback_manager
+        assert inner.object_map == {"t": 1} == wrapped.object_map
+        assert wrapped.get_prompts() == inner.get_prompts()
+        wrapped.update_prompts({})
+        assert isinstance(wrapped, BaseRetriever)
+
+    def test_is_checked(self) -> None:
+        """At construction."""
+        with pytest.raises(ConfigurationError, match="retriever"):
+            EvaluatedRetriever(engine(), print)  # type: ignore[arg-type]  # the claim
+        with pytest.raises(ConfigurationError, match="target"):
+            EvaluatedRetriever(Sections([]), 7)  # type: ignore[arg-type]  # the claim

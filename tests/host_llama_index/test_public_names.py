@@ -1,0 +1,40 @@
+"""`rag_eval_integrations.llama_index`: names resolve when they are used, and cost what they need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from rag_eval_integrations import llama_index
+
+
+def test_are_sorted_and_resolve() -> None:
+    """`__all__` is the list of names, and each of them exists."""
+    names = llama_index.__all__
+
+    assert names == sorted(names)
+    for name in names:
+        assert getattr(llama_index, name).__name__ == name
+    assert set(names) <= set(dir(llama_index))
+
+
+def test_that_do_not_exist_are_an_attribute_error() -> None:
+    """As of any module."""
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        _ = llama_index.Nothing
+
+
+def test_of_capture_do_not_load_the_framework() -> None:
+    """The handler needs the instrumentation package alone; `llama_index.core` takes 5 s."""
+    code = (
+        "import sys\n"
+        "from rag_eval_integrations.llama_index import RagEvalHandler\n"
+        "with RagEvalHandler(print): pass\n"
+        "print(*[name for name in ('llama_index.core', 'langchain_core') if name in sys.modules])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == ""
