@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         judge_from,
     )
     from rag_eval_integrations.labels import CascadeJudge
-    from rag_eval_integrations.metrics import Trace, diagnose
+    from rag_eval_integrations.metrics import GEval, PromptyMetric, Trace, diagnose
     from rag_eval_integrations.records import (
         Capture,
         Document,
@@ -48,8 +48,10 @@ __all__ = [
     "Document",
     "EmbeddedJudge",
     "Evaluation",
+    "GEval",
     "Labels",
     "OpenAIJudge",
+    "PromptyMetric",
     "RagCall",
     "RagEvaluator",
     "Score",
@@ -70,8 +72,10 @@ _HOMES = {
     "Document": "records",
     "EmbeddedJudge": "judges",
     "Evaluation": "records",
+    "GEval": "metrics",
     "Labels": "records",
     "OpenAIJudge": "judges",
+    "PromptyMetric": "metrics",
     "RagCall": "records",
     "RagEvaluator": "evaluator",
     "Score": "records",

@@ -2,7 +2,7 @@
 
 `match` joins two files' rows, `agree` compares them:
 
-    matching → scores | keys | baselines | human → resampled (statistics, influence)
+    matching → scores | keys | baselines | human | levels → resampled (statistics, influence)
              → bootstrap → figures → compare
 """
 
@@ -12,6 +12,7 @@ from rag_eval_integrations.agreement.compare import Agreement, agree
 from rag_eval_integrations.agreement.curves import Curves, curves
 from rag_eval_integrations.agreement.figures import Figures, Group
 from rag_eval_integrations.agreement.human import agree_with_numbers
+from rag_eval_integrations.agreement.levels import Levels, agree_by_level
 from rag_eval_integrations.agreement.matching import Gold, Matched, Pair, dataset_of, match
 from rag_eval_integrations.agreement.published import BASELINE_COLUMNS, Baseline
 
@@ -27,9 +28,11 @@ __all__ = [
     "Figures",
     "Gold",
     "Group",
+    "Levels",
     "Matched",
     "Pair",
     "agree",
+    "agree_by_level",
     "agree_with_numbers",
     "cascade_curve",
     "curves",

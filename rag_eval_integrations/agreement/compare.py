@@ -14,6 +14,7 @@ from rag_eval_integrations.agreement.bootstrap import RESAMPLES, SEED
 from rag_eval_integrations.agreement.figures import Group, Json, figures_of, mean_over
 from rag_eval_integrations.agreement.human import human_blocks, in_unit
 from rag_eval_integrations.agreement.keys import key_blocks
+from rag_eval_integrations.agreement.levels import level_figures
 from rag_eval_integrations.agreement.matching import Matched, Pair
 from rag_eval_integrations.agreement.scores import (
     Maker,
@@ -106,7 +107,10 @@ def agree(
             blocks |= human_blocks(rows, within_unit=in_unit(humans))
         counts = {"n": len(rows), "keys_skipped": skipped}
         # A seed of its own for each set, so that their draws are independent.
-        return Group(counts, figures_of(blocks, len(rows), resamples, f"{seed} {name}"))
+        figures = figures_of(blocks, len(rows), resamples, f"{seed} {name}")
+        if humans:
+            figures |= level_figures(rows, resamples, f"{seed} {name}")
+        return Group(counts, figures)
 
     by_dataset = {name: group(by_set[name], name) for name in sorted(by_set)}
     return Agreement(

@@ -49,7 +49,7 @@ class Group:
     """`n` pairs, `keys_skipped`; `datasets` for the mean."""
     blocks: Mapping[Path, Figures]
     """By place: `("scores", NAME)`, `("keys", KIND)`, `("baselines", NAME, SCORE)`,
-    `("human", NAME)`."""
+    `("human", NAME)`, `("human_by_document", NAME)`, `("human_by_system", NAME)`."""
 
     def to_json(self) -> Json:
         """Nest the blocks by their place."""

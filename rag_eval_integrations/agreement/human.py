@@ -11,6 +11,7 @@ from rag_eval_integrations.agreement.figures import Figures, figures_of
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.agreement.resampled import Block, Blocks
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import Score
 
 
 def agree_with_numbers(
@@ -60,14 +61,31 @@ def human_blocks(pairs: Sequence[Pair], *, within_unit: bool) -> Blocks:
 
     `within_unit` is asked of all rows of a run: in one data set, ones alone may stand for 1 of 5.
     """
-    names = dict.fromkeys(name for pair in pairs for name in pair.predicted.scores)
     numbers = [pair.human for pair in pairs]
-    blocks: Blocks = {}
-    for name in names:
-        scores = [pair.predicted.scores.get(name) for pair in pairs]
-        column = [None if score is None else score.value for score in scores]
-        blocks["human", name] = _numbers_block(column, numbers, within_unit=within_unit)
-    return blocks
+    return {
+        ("human", name): _numbers_block(column, numbers, within_unit=within_unit)
+        for name, column in predicted_columns(pairs).items()
+    }
+
+
+def predicted_columns(pairs: Sequence[Pair]) -> dict[str, list[float | None]]:
+    """Every predicted score as one column, a value a row."""
+    names = dict.fromkeys(name for pair in pairs for name in pair.predicted.scores)
+    return {
+        name: [_normalised(pair.predicted.scores.get(name)) for pair in pairs] for name in names
+    }
+
+
+def _normalised(score: Score | None) -> float | None:
+    """A score's value, or what it would be had it not been held to [0, 1].
+
+    Means that the parsers of published tables give may lie below the scale: held to its end, they
+    would be tied.
+    """
+    if score is None or score.value is None or score.raw is None or score.scale is None:
+        return None if score is None else score.value
+    low, high = score.scale
+    return score.value if low <= score.raw <= high else (score.raw - low) / (high - low)
 
 
 def _numbers_block(

@@ -24,12 +24,29 @@ class Gold:
     """Published predictions by column (`BASELINE_COLUMNS`), as they stand, unclamped."""
     human: float | None = None
     """A human's number, on any scale."""
+    document: str | None = None
+    """Which document the row is of, where several systems wrote about one."""
+    system: str | None = None
+    """Which system wrote the response."""
 
     @classmethod
     def from_row(
-        cls, evaluation: Evaluation, row: Mapping[str, object], *, human: str | None = None
+        cls,
+        evaluation: Evaluation,
+        row: Mapping[str, object],
+        *,
+        human: str | None = None,
+        document: str = "doc_id",
+        system: str = "system_id",
     ) -> Gold:
-        """Take data set, published columns and the field `human` from a row's other fields.
+        """Take data set, published columns and a human's number from a row's other fields.
+
+        Args:
+            evaluation: the row's scores and labels.
+            row: its other fields.
+            human: field of the number; a dot leads into an object (`expert.coherence`).
+            document: field that names the document.
+            system: field that names the system.
 
         Raises:
             InputError: a published column or the field `human` is not a finite number.
@@ -39,6 +56,8 @@ class Gold:
             dataset=dataset_of(row),
             baselines={name: _number(row, name) for name in BASELINE_COLUMNS if name in row},
             human=_number(row, human) if human is not None else None,
+            document=_name(row, document),
+            system=_name(row, system),
         )
 
 
@@ -56,8 +75,24 @@ def dataset_of(row: Mapping[str, object]) -> str | None:
     return None
 
 
+def _field(row: Mapping[str, object], name: str) -> object:
+    """Look a field up; one that is not there as it is written, by its parts between dots."""
+    if name in row or "." not in name:
+        return row.get(name)
+    first, _, rest = name.partition(".")
+    inner = row.get(first)
+    return _field(inner, rest) if isinstance(inner, Mapping) else None
+
+
+def _name(row: Mapping[str, object], name: str) -> str | None:
+    value = _field(row, name)
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    return str(value) or None
+
+
 def _number(row: Mapping[str, object], name: str) -> float | None:
-    value = row.get(name)
+    value = _field(row, name)
     if value is None:
         return None
     if not isinstance(value, bool | int | float) or not math.isfinite(value):
@@ -74,6 +109,8 @@ class Pair:
     dataset: str | None = None
     baselines: Mapping[str, float | None] = field(default_factory=dict)
     human: float | None = None
+    document: str | None = None
+    system: str | None = None
 
 
 @dataclass(frozen=True)
@@ -141,4 +178,7 @@ def _join(
 
 
 def _pair(predicted: Evaluation, gold: Gold) -> Pair:
-    return Pair(predicted, gold.evaluation, gold.dataset, gold.baselines, gold.human)
+    return Pair(
+        predicted, gold.evaluation, gold.dataset, gold.baselines, gold.human, gold.document,
+        gold.system,
+    )  # fmt: skip

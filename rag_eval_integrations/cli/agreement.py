@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rag_eval_integrations.agreement import Agreement, Figure, Gold, Group, agree, match
+from rag_eval_integrations.cli.figures import cell_of, human_table, value_of
 from rag_eval_integrations.cli.terminal import complain, safe, stdout
 from rag_eval_integrations.dataset import (
     Labelled,
@@ -20,7 +21,13 @@ from rag_eval_integrations.dataset.reading import Line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import score_labelling
 from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
-from rag_eval_integrations.records import Evaluation, JudgeInfo, Labelling, from_object
+from rag_eval_integrations.records import (
+    Evaluation,
+    JudgeInfo,
+    Labelling,
+    Sentences,
+    from_object,
+)
 from rag_eval_integrations.report.tables import plain_table
 from rag_eval_integrations.sentences import Punkt, sentencize
 
@@ -40,7 +47,16 @@ _COLUMNS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
 """Short title, full title, where the figure stands, which statistic."""
 
 
-def agreement(evals: Path, gold: Path, *, human: str | None, baselines: bool, as_json: bool) -> int:
+def agreement(
+    evals: Path,
+    gold: Path,
+    *,
+    human: str | None,
+    baselines: bool,
+    as_json: bool,
+    document: str = "doc_id",
+    system: str = "system_id",
+) -> int:
     """Compare two files and return the exit code.
 
     Raises:
@@ -50,7 +66,8 @@ def agreement(evals: Path, gold: Path, *, human: str | None, baselines: bool, as
     reader = _Reader()
     predicted = list(reader.values(evals, lambda content: from_object(Evaluation, content)))
     trace = _same_formulas(predicted)
-    gold_rows = list(reader.values(gold, lambda content: _gold(content, trace, human)))
+    fields = Fields(human, document, system)
+    gold_rows = list(reader.values(gold, lambda content: _gold(content, trace, fields)))
     matched = match(predicted, gold_rows)
     if not matched.pairs:
         raise ConfigurationError("gold", str(gold), f"no row of it is in {evals}")
@@ -64,6 +81,14 @@ def agreement(evals: Path, gold: Path, *, human: str | None, baselines: bool, as
     else:
         _print(found)
     return reader.exit_code()
+
+
+class Fields(NamedTuple):
+    """Which fields of a gold row hold a human's number, and what it is of."""
+
+    human: str | None
+    document: str
+    system: str
 
 
 class _Reader:
@@ -96,21 +121,28 @@ def _same_formulas(predicted: list[Evaluation]) -> Trace:
     return Trace(hard=True)
 
 
-def _gold(content: dict[str, Any], trace: Trace, human: str | None) -> Gold:
+def _gold(content: dict[str, Any], trace: Trace, names: Fields) -> Gold:
     fields = {**content, **_metadata(content)}
-    if (
-        human is not None
-        and "labels" not in content
-        and "all_relevant_sentence_keys" not in content
-    ):
-        call = sentencize(call_from(content), Punkt())
-        nothing = Labelling(
-            labels=None, judge=JudgeInfo(name="human"), unscored="missing_param",
-            reason="the gold row has no labels",
-        )  # fmt: skip
-        return Gold.from_row(score_labelling(call, nothing, [trace]), fields, human=human)
-    labelled = labelled_from(content, Punkt())
-    return Gold.from_row(_gold_evaluation(labelled, trace), fields, human=human)
+    labelled = "labels" in content or "all_relevant_sentence_keys" in content
+    if names.human is not None and not labelled:
+        return Gold.from_row(_rated(content, trace), fields, **names._asdict())
+    return Gold.from_row(
+        _gold_evaluation(labelled_from(content, Punkt()), trace), fields, **names._asdict()
+    )
+
+
+def _rated(content: dict[str, Any], trace: Trace) -> Evaluation:
+    """A row that a human rated and nobody labelled: a call, or an id alone."""
+    nothing = Labelling(
+        labels=None, judge=JudgeInfo(name="human"), unscored="missing_param",
+        reason="the gold row has no labels",
+    )  # fmt: skip
+    if "response" in content or not isinstance(content.get("id"), str | int):
+        return score_labelling(sentencize(call_from(content), Punkt()), nothing, [trace])
+    return Evaluation(
+        id=str(content["id"]), row_key="", question="", response=None, scores={}, labels=None,
+        sentences=Sentences(), judge=nothing.judge,
+    )  # fmt: skip
 
 
 def _gold_evaluation(labelled: Labelled, trace: Trace) -> Evaluation:
@@ -129,15 +161,17 @@ def _metadata(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def _print(found: Agreement) -> None:
     console = stdout()
+    humans = human_table(found.pooled)
+    if humans is not None:
+        console.print(humans)
+    if humans is not None and not found.formulas:
+        console.print(f"{len(found.matched.pairs)} rows; 95 % intervals by bootstrap.")
+        return  # gold without labels: nothing else to compare
     console.print(_by_dataset(found))
     console.print(_overall(found))
     baselines = _baseline_table(found)
     if baselines is not None:
         console.print(baselines)
-    for path, block in found.pooled.blocks.items():
-        if path[0] == "human":
-            values = ", ".join(f"{name} {_cell(figure)}" for name, figure in block.figures.items())
-            console.print(safe(f"human {path[1]} (n {block.counts.get('n', 0)}): {values}"))
     used = sorted({str(maker.get("formulas")) for maker in found.formulas.values()} - {"None"})
     console.print(
         f"{len(found.matched.pairs)} rows; {', '.join(used)} formulas; 95 % intervals by bootstrap "
@@ -168,29 +202,18 @@ def _by_dataset(found: Agreement) -> Table:
 
 def _row(group: Group) -> list[str]:
     figures = [_figure(group, path, statistic) for _, _, path, statistic in _COLUMNS]
-    return [str(group.counts.get("n", "")), *(_value(figure) for figure in figures)]
+    return [str(group.counts.get("n", "")), *(value_of(figure) for figure in figures)]
 
 
 def _overall(found: Agreement) -> Table:
     table = plain_table("With 95 % intervals", "", "figure", "mean over data sets", "pooled")
     for short, title, path, statistic in _COLUMNS:
         cells = (
-            _cell(_figure(group, path, statistic))
+            cell_of(_figure(group, path, statistic))
             for group in (found.mean_over_datasets, found.pooled)
         )
         table.add_row(short, title, *cells)
     return table
-
-
-def _value(figure: Figure | None) -> str:
-    return "–" if figure is None or figure.value is None else f"{figure.value:.3f}"
-
-
-def _cell(figure: Figure | None) -> str:
-    if figure is None or figure.interval is None:
-        return _value(figure)
-    low, high = figure.interval
-    return f"{_value(figure)} ({low:.3f} to {high:.3f})"
 
 
 def _baseline_table(found: Agreement) -> Table | None:
@@ -206,5 +229,5 @@ def _baseline_table(found: Agreement) -> Table | None:
             own = block.figures.get(f"judge_{name}") or _figure(
                 found.mean_over_datasets, ("scores", path[2]), name
             )
-            table.add_row(safe(path[1]), safe(path[2]), safe(name), _value(figure), _value(own))
+            table.add_row(safe(path[1]), safe(path[2]), safe(name), value_of(figure), value_of(own))
     return table if table.row_count else None

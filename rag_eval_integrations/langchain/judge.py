@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
 
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.judges.borrowed import Borrowed
 from rag_eval_integrations.judges.completion import (
     Choice,
@@ -16,6 +19,8 @@ from rag_eval_integrations.judges.completion import (
     FinishReason,
     Message,
 )
+from rag_eval_integrations.judges.extras import Extras, left_out
+from rag_eval_integrations.judges.openai.logprobs import tokens_of
 from rag_eval_integrations.judges.reasoning import answer_in
 from rag_eval_integrations.records import Usage
 
@@ -41,9 +46,11 @@ class ChatModelJudge:
     """Asks a LangChain `BaseChatModel`; its settings are the model's own.
 
     The model is called by its sync method in a pool of threads, never on the app's loop or ours
-    (see `judges/borrowed.py`), and its calls are never captured as RAG calls. What LangChain has
-    no common word for (a schema, log-probabilities, the number of answers) is left out with a
-    warning; the labelling prompt asks for its JSON in words too.
+    (see `judges/borrowed.py`), and its calls are never captured as RAG calls. A request for
+    log-probabilities or for several answers sets `logprobs`, `n`, `seed` and `temperature` where
+    the model has settings of these names (`ChatOpenAI` and its kind), until it refuses them; else
+    log-probabilities are left out with a warning, and several answers are asked for one by one. A
+    schema is left out: prompts ask for their JSON in words too.
 
     Args:
         model: the model.
@@ -70,6 +77,7 @@ class ChatModelJudge:
         if model is not None and not isinstance(model, BaseChatModel):
             raise ConfigurationError("model", model, "use a LangChain chat model")
         self._borrowed = Borrowed(model, make_model, max_threads=max_threads, timeout=timeout)
+        self._extras = Extras()
         self.model = _model_name(model)
         kind = "langchain" if model is None else f"langchain:{type(model).__name__}"
         self.name = name or (f"{kind}:{self.model}" if self.model else kind)
@@ -83,41 +91,85 @@ class ChatModelJudge:
             JudgeError: anything else that LangChain raised.
         """
         messages = _as_langchain(request.messages)
+        while True:
+            sent: dict[str, Any] = {}
+            try:
+                replies, requests = await self._ask(messages, request, sent)
+            except JudgeError as error:
+                if not self._extras.learn(error, sent):
+                    raise
+                continue
+            warnings = list(left_out(request, sent, "the LangChain model"))
+            return Completion(
+                choices=tuple(_choice(reply, sent, warnings) for reply in replies),
+                usage=_usage(replies, requests),
+                model=_answered_by(replies[0]) or self.model,
+                warnings=tuple(dict.fromkeys(warnings)),
+            )
 
-        def sync(model: BaseChatModel) -> BaseMessage:
-            return model.invoke(messages)
+    async def _ask(
+        self, messages: list[BaseMessage], request: CompletionRequest, sent: dict[str, Any]
+    ) -> tuple[list[BaseMessage], int]:
+        """Get all answers, and say how many requests that took; `sent` is filled in."""
 
-        async def native(model: BaseChatModel) -> BaseMessage:
-            return await model.ainvoke(messages)
+        def settings(model: BaseChatModel) -> dict[str, Any]:
+            sent.update(self._extras.of(request, type(model).model_fields))
+            return sent
 
-        replies = [await self._borrowed.ask(self.name, sync, native) for _ in range(request.n)]
-        return Completion(
-            choices=tuple(_choice(reply) for reply in replies),
-            usage=_usage(replies),
-            model=_answered_by(replies[0]) or self.model,
-            warnings=_left_out(request),
+        def sync(model: BaseChatModel) -> LLMResult:
+            return model.generate([messages], **settings(model))
+
+        async def native(model: BaseChatModel) -> LLMResult:
+            return await model.agenerate([messages], **settings(model))
+
+        first = _messages(await self._borrowed.ask(self.name, sync, native))
+        missing = 0 if "n" in sent else request.n - len(first)
+        others = await asyncio.gather(
+            *(self._borrowed.ask(self.name, sync, native) for _ in range(missing))
         )
+        replies = first + [message for result in others for message in _messages(result)]
+        return replies, 1 + len(others)
+
+
+def _messages(result: LLMResult) -> list[BaseMessage]:
+    found = [item.message for item in result.generations[0] if isinstance(item, ChatGeneration)]
+    output = result.llm_output or {}
+    for message in found:
+        # `generate` leaves to `invoke` what all answers have in common.
+        message.response_metadata = {**output, **message.response_metadata}
+    return found
 
 
 def _as_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
     return [_MESSAGES[message.role](content=message.content) for message in messages]
 
 
-def _choice(reply: BaseMessage) -> Choice:
+def _choice(reply: BaseMessage, sent: Mapping[str, Any], warnings: list[str]) -> Choice:
     metadata = reply.response_metadata
     reason = str(metadata.get("finish_reason") or metadata.get("stop_reason") or "").lower()
     refusal = reply.additional_kwargs.get("refusal")
+    written = str(reply.text)
+    answer = answer_in(written)
+    tokens = None
+    if "logprobs" in sent:
+        given = metadata.get("logprobs")
+        tokens = tokens_of(given, written, answer.start, answer.text, warnings)
+        if tokens is None:
+            warnings.append("log-probabilities were asked for and accepted, but not given")
     return Choice(
-        text=answer_in(str(reply.text)).text,
+        text=answer.text,
         finish_reason=_FINISHED.get(reason, "unknown"),
+        tokens=tokens,
         refusal=refusal if isinstance(refusal, str) and refusal else None,
     )
 
 
-def _usage(replies: Sequence[BaseMessage]) -> Usage:
+def _usage(replies: Sequence[BaseMessage], requests: int) -> Usage:
     found = [reply.usage_metadata for reply in replies if isinstance(reply, AIMessage)]
+    if requests == 1:  # what several answers took together stands on each of them
+        found = found[:1]
     return Usage(
-        requests=len(replies),
+        requests=requests,
         prompt_tokens=sum(usage["input_tokens"] for usage in found if usage),
         completion_tokens=sum(usage["output_tokens"] for usage in found if usage),
     )
@@ -134,8 +186,3 @@ def _model_name(model: BaseChatModel | None) -> str | None:
         if isinstance(name, str) and name:
             return name
     return None
-
-
-def _left_out(request: CompletionRequest) -> tuple[str, ...]:
-    asked = {"log-probabilities": request.top_logprobs, "a seed": request.seed}
-    return tuple(f"LangChain models are not asked for {name}" for name, it in asked.items() if it)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from langchain_core.language_models import BaseChatModel
+
 from rag_eval_integrations.judges import Completer
 from rag_eval_integrations.langchain.evaluators import GEvalEvaluator
+from rag_eval_integrations.langchain.judge import ChatModelJudge
 from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
 
 
@@ -15,7 +18,7 @@ class PromptyEvaluator(GEvalEvaluator):
 
     Args:
         prompt: the file.
-        judge: the model; `openai:MODEL` or any `Completer`.
+        judge: the model; `openai:MODEL`, any `Completer`, or a LangChain chat model.
         variables: values of the file's variables that a call does not give, such as `rules`.
         threshold: least value that passes, in [0, 1].
 
@@ -27,10 +30,11 @@ class PromptyEvaluator(GEvalEvaluator):
     def __init__(
         self,
         prompt: str | Path | Prompty,
-        judge: Completer | str,
+        judge: Completer | BaseChatModel | str,
         *,
         variables: Mapping[str, object] | None = None,
         threshold: float | None = None,
     ) -> None:
-        metric = PromptyMetric(prompt, variables=variables, judge=judge, threshold=threshold)
+        asked = ChatModelJudge(judge) if isinstance(judge, BaseChatModel) else judge
+        metric = PromptyMetric(prompt, variables=variables, judge=asked, threshold=threshold)
         super().__init__(metric, threshold=threshold)

@@ -1,16 +1,39 @@
-"""Stage 4 of the flow: labels become scores. One metric a module or package."""
+"""Stage 4 of the flow: labels become scores. One metric a module or package.
+
+Metrics that ask a model themselves are loaded where they are used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from rag_eval_integrations.metrics.metric import CompletionMetric, LabelMetric, Measured, Metric
 from rag_eval_integrations.metrics.trace import TRACE_SCORES, Diagnosis, Formulas, Trace, diagnose
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.metrics.geval import GEval
+    from rag_eval_integrations.metrics.prompty import PromptyMetric
 
 __all__ = [
     "TRACE_SCORES",
     "CompletionMetric",
     "Diagnosis",
     "Formulas",
+    "GEval",
     "LabelMetric",
     "Measured",
     "Metric",
+    "PromptyMetric",
     "Trace",
     "diagnose",
 ]
+
+_HOMES = {"GEval": "geval", "PromptyMetric": "prompty"}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)

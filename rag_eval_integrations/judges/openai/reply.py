@@ -7,12 +7,12 @@ client's time, and a body that is no JSON reaches the caller as a bare `JSONDeco
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 from rag_eval_integrations.errors import JudgeUnavailableError
-from rag_eval_integrations.judges.completion import Choice, Completion, FinishReason, Token
+from rag_eval_integrations.judges.completion import Choice, Completion, FinishReason
 from rag_eval_integrations.judges.openai.failures import may_pass
+from rag_eval_integrations.judges.openai.logprobs import clean, tokens_of
 from rag_eval_integrations.judges.openai.request import Sent
 from rag_eval_integrations.judges.reasoning import answer_in
 from rag_eval_integrations.records import Usage
@@ -32,7 +32,6 @@ _FINISHED: dict[str, FinishReason] = {
     "SAFETY": "content_filter",
     "refusal": "refusal",
 }
-_FLOOR = -9999.0  # what vLLM writes for minus infinity, which JSON does not have
 
 
 def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Completion:
@@ -64,7 +63,7 @@ def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Comple
     return Completion(
         choices=choices,
         usage=_usage(reply.get("usage"), requests),
-        model=_clean(model) if isinstance(model, str) else None,
+        model=clean(model) if isinstance(model, str) else None,
         warnings=(*sent.warnings, *dict.fromkeys(warnings)),
     )
 
@@ -123,12 +122,12 @@ def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
     if answer.unfinished:
         warnings.append("the answer is nothing but reasoning that does not end")
     refusal = message.get("refusal")
-    refusal = _clean(refusal) if isinstance(refusal, str) and refusal else None
+    refusal = clean(refusal) if isinstance(refusal, str) and refusal else None
     finished = _FINISHED.get(str(item.get("finish_reason")), "unknown")
     return Choice(
         text=answer.text,
         finish_reason="refusal" if refusal is not None else finished,
-        tokens=_tokens(item.get("logprobs"), written, answer.start, answer.text, warnings),
+        tokens=tokens_of(item.get("logprobs"), written, answer.start, answer.text, warnings),
         refusal=refusal,
     )
 
@@ -141,12 +140,12 @@ def _written(message: dict[str, Any], sent: Sent) -> str:
     if sent.structured_by == "tool":
         arguments = _arguments(message)
         if arguments is not None:
-            return _clean(arguments)
+            return clean(arguments)
     content = message.get("content")
     if isinstance(content, list):  # Magistral: parts of type `thinking` and `text`
         parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
         content = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
-    return _clean(content) if isinstance(content, str) else ""
+    return clean(content) if isinstance(content, str) else ""
 
 
 def _arguments(message: dict[str, Any]) -> str | None:
@@ -158,81 +157,6 @@ def _arguments(message: dict[str, Any]) -> str | None:
     if isinstance(arguments, dict):  # Ollama's own dialect, which some gateways pass on
         return json.dumps(arguments, ensure_ascii=False)
     return arguments if isinstance(arguments, str) else None
-
-
-def _clean(text: str) -> str:
-    """Replace half surrogate pairs, which JSON can escape and UTF-8 cannot hold."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode(errors="replace").decode()
-    return text
-
-
-# --- Log-probabilities ---------------------------------------------------------------------
-
-
-def _tokens(
-    given: object, written: str, start: int, text: str, warnings: list[str]
-) -> tuple[Token, ...] | None:
-    """Tokens of the answer as they were given; None when there are none.
-
-    Placeholders (-9999, all alike) pass: what they are worth is for the metric to say.
-    """
-    items = given.get("content") if isinstance(given, dict) else None
-    if not isinstance(items, list) or not items:
-        return None
-    tokens = [_token(item) for item in items]
-    if any(token is None for token in tokens):
-        warnings.append("the log-probabilities are not of the shape that OpenAI documents")
-        return None
-    return _of_answer(
-        [token for token in tokens if token is not None], written, start, text, warnings
-    )
-
-
-def _of_answer(
-    tokens: list[Token], written: str, start: int, text: str, warnings: list[str]
-) -> tuple[Token, ...]:
-    """Leave out tokens of the reasoning.
-
-    They are in the list where we cut the reasoning off ourselves, and also where the server did
-    (SGLang #25055): the tokens then spell more than the content, which is their end.
-    """
-    spelled = "".join(token.text for token in tokens)
-    if spelled.endswith(written):
-        start += len(spelled) - len(written)
-    elif start or not spelled.startswith(text):
-        warnings.append("the tokens with log-probabilities do not spell the answer")
-        return tuple(tokens)
-    at, kept = 0, []
-    for token in tokens:
-        at += len(token.text)
-        if at > start:
-            kept.append(token)
-    return tuple(kept)
-
-
-def _token(item: object) -> Token | None:
-    if not isinstance(item, dict):
-        return None
-    own = _alternative(item)
-    others = item.get("top_logprobs")
-    top = [_alternative(other) for other in others] if isinstance(others, list) else []
-    if own is None:
-        return None
-    return Token(text=own[0], logprob=own[1], top=tuple(pair for pair in top if pair is not None))
-
-
-def _alternative(item: object) -> tuple[str, float] | None:
-    if not isinstance(item, dict):
-        return None
-    text, logprob = item.get("token"), item.get("logprob")
-    if not isinstance(text, str) or isinstance(logprob, bool):
-        return None
-    if not isinstance(logprob, int | float) or math.isnan(logprob) or logprob == math.inf:
-        return None
-    return _clean(text), max(float(logprob), _FLOOR)
 
 
 def _usage(given: object, requests: int) -> Usage:

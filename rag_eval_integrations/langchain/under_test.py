@@ -1,0 +1,198 @@
+"""LangChain's models, chains and templates for `rag_eval_integrations.prompt_tests`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+from langchain_core.language_models import BaseChatModel, BaseLanguageModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.prompts import BasePromptTemplate
+from langchain_core.runnables import Runnable, RunnableBinding
+from pydantic import JsonValue
+
+from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
+from rag_eval_integrations.judges.borrowed import Borrowed, judge_error
+from rag_eval_integrations.judges.completion import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    Message,
+)
+from rag_eval_integrations.langchain.extract import answer_of
+from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
+from rag_eval_integrations.langchain.judge import ChatModelJudge
+from rag_eval_integrations.records import RagCall, Usage
+
+Takes = Literal["messages", "inputs", "text"]
+
+_ROLES: dict[str, Literal["system", "user", "assistant"]] = {
+    "system": "system",
+    "developer": "system",
+    "human": "user",
+    "ai": "assistant",
+}
+
+
+def as_model_under_test(
+    model: Runnable[Any, Any], *, name: str | None = None, takes: Takes | None = None
+) -> ChatModelJudge | RunnableModel | RunnableApp:
+    """Make a model under test of a chat model, or of any other runnable.
+
+    Args:
+        model: a chat model, or what is bound around one, gets the rendered prompt. Any other
+            runnable is an app that has the prompt inside: it gets the test's inputs, and the
+            documents that it retrieves are captured.
+        name: what it is called in files and reports; by default its own name.
+        takes: what it is called with, where that is not what is said above: `messages`, `inputs`
+            (a dict) or `text` (the one input, as a chain of a question takes).
+
+    Raises:
+        ConfigurationError: nothing that can be invoked.
+    """
+    if not isinstance(model, Runnable):
+        raise ConfigurationError("model", model, "use a LangChain chat model or another runnable")
+    if takes is None:
+        takes = "messages" if _is_model(model) else "inputs"
+    if takes != "messages":
+        return RunnableApp(model, name or model.get_name(), takes)
+    if isinstance(model, BaseChatModel):
+        return ChatModelJudge(model, name=name)
+    return RunnableModel(model, name or model.get_name())
+
+
+def _is_model(model: Runnable[Any, Any]) -> bool:
+    while isinstance(model, RunnableBinding):
+        model = model.bound
+    return isinstance(model, BaseLanguageModel)
+
+
+class RunnableModel:
+    """Answers messages with a runnable that takes them: a `Completer`."""
+
+    def __init__(self, runnable: Runnable[Any, Any], name: str, *, timeout: float = 120.0) -> None:
+        self.name = name
+        self._borrowed = Borrowed(runnable, None, max_threads=16, timeout=timeout)
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """Answer messages.
+
+        Raises:
+            JudgeError: as `judges.borrowed` tells them apart.
+        """
+        kinds = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
+        messages = [kinds[m.role](content=m.content) for m in request.messages]
+
+        def sync(runnable: Runnable[Any, Any]) -> object:
+            return runnable.invoke(messages)
+
+        async def native(runnable: Runnable[Any, Any]) -> object:
+            return await runnable.ainvoke(messages)
+
+        output = await self._borrowed.ask(self.name, sync, native)
+        text = _text_of(output, self.name)
+        return Completion(
+            choices=(Choice(text=text, finish_reason="stop"),), usage=Usage(requests=1)
+        )
+
+
+class RunnableApp:
+    """A chain that has the prompt inside: an `App` of prompt tests.
+
+    Its sync `invoke` is called in a bounded pool of threads, never on the app's loop or ours.
+    """
+
+    def __init__(
+        self,
+        runnable: Runnable[Any, Any],
+        name: str,
+        takes: Takes = "inputs",
+        *,
+        max_threads: int = 16,
+        timeout: float = 120.0,
+    ) -> None:
+        self.name = name
+        self._runnable = runnable
+        self._takes = takes
+        self._timeout = timeout
+        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="rag-eval-app")
+
+    async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
+        """Run the chain once; the documents of the call are what it retrieved.
+
+        Raises:
+            JudgeError: whatever it raised, as `judges.borrowed` tells failures apart.
+        """
+        given: object = dict(inputs) if self._takes == "inputs" else text
+        calls: list[RagCall] = []
+
+        def run() -> object:
+            handler = RagEvalCallbackHandler(calls.append)
+            return self._runnable.invoke(given, config={"callbacks": [handler]})
+
+        loop = asyncio.get_running_loop()
+        context = contextvars.Context()
+        try:
+            async with asyncio.timeout(self._timeout):
+                output = await loop.run_in_executor(self._pool, lambda: context.run(run))
+        except Exception as error:
+            raise judge_error(error, self.name) from error
+        documents = calls[-1].documents if calls else ()
+        response = _text_of(output, self.name)
+        return RagCall(text, documents, response)
+
+
+class TemplatePrompt:
+    """A LangChain template as a prompt under test; rendered by LangChain, message by message."""
+
+    def __init__(self, template: BasePromptTemplate[Any], name: str) -> None:
+        self.name = name
+        self._template = template
+        self.input_names: Sequence[str] = tuple(template.input_variables)
+        self.text = "\n\n".join(
+            message.content
+            for message in self.render({one: f"{{{{{one}}}}}" for one in self.input_names})
+        )
+
+    def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
+        """Insert values.
+
+        Raises:
+            ConfigurationError: a value is missing, or a message is no text.
+        """
+        given = {name: values[name] for name in self.input_names if name in values}
+        try:
+            messages = self._template.format_prompt(**given).to_messages()
+        except (KeyError, ValueError, TypeError) as error:
+            why = f"LangChain cannot render it: {type(error).__name__}: {error}"
+            raise ConfigurationError("prompt", self.name, why) from error
+        return tuple(_message(one, self.name) for one in messages)
+
+
+def as_prompt(template: BasePromptTemplate[Any], *, name: str = "prompt") -> TemplatePrompt:
+    """Make a prompt under test of a `ChatPromptTemplate` or `PromptTemplate`.
+
+    Raises:
+        ConfigurationError: no template, or one with a place for messages that has to be filled
+            first (`template.partial(history=[…])`).
+    """
+    if not isinstance(template, BasePromptTemplate):
+        raise ConfigurationError("prompt", template, "use a LangChain prompt template")
+    return TemplatePrompt(template, template.name or name)
+
+
+def _message(message: BaseMessage, name: str) -> Message:
+    role = _ROLES.get(message.type)
+    if role is None:
+        raise ConfigurationError("prompt", name, f"has a message of the kind {message.type!r}")
+    return Message(role=role, content=str(message.text))
+
+
+def _text_of(output: object, name: str) -> str:
+    text = output if isinstance(output, str) else answer_of(output)
+    if text is None:
+        raise JudgeOutputError(f"{name} returned {type(output).__name__}, no text", repr(output))
+    return text

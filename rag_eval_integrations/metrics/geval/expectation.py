@@ -1,0 +1,194 @@
+"""The expected score under the judge's own log-probabilities (Liu et al. 2023, seed 002). Pure.
+
+    s = Σ k·p(k) / Σ p(k)   over the integers k of the scale, at the position of the score
+
+p(k) adds up all spellings of k (`4`, ` 4`, `４`). Nothing is cut off for being unlikely, and what
+is outside of the scale counts for nothing. Where a tokenizer writes 10 as `1`, `0`, the joint
+probability is taken: p(10) = p(`1`)·p(`0` after `1`), p(1) the rest of p(`1`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rag_eval_integrations.judges.completion import Token
+from rag_eval_integrations.metrics.geval.spans import Place
+
+_IMPOSSIBLE = -50.0
+"""A sampled token this unlikely was not sampled: structured output leaves -9999 (openai #2227)."""
+_LEAST_MASS = 0.5
+_MOST_SUM = 1.01
+"""Probabilities of one position add up to 1, and a little for rounding."""
+_ROUNDING = 1e-6
+_UNDECIDED = 0.001
+"""Probability below which it does not matter what an ambiguous digit means."""
+_SAME = 3
+"""Numbers that must be alike before a constant is a placeholder and no accident."""
+# An alternative that is a number: white space and marks of JSON and Markdown round it.
+_DIGITS = re.compile(r"\d+")
+_NUMBER = re.compile(r"[\s\"'*`:(\[,]*(\d{1,9})[\s\"'*`.,)\]}]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A score's distribution, in numbers."""
+
+    value: float
+    mass: float
+    """How much probability was on integers of the scale, before it was divided out."""
+    std: float
+    """Standard deviation of the distribution."""
+    distribution: dict[int, float]
+    """Adds up to 1."""
+
+    @property
+    def argmax(self) -> int:
+        """The likeliest score, the lower one of two."""
+        return max(self.distribution, key=lambda k: (self.distribution[k], -k))
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Why log-probabilities give no expectation."""
+
+    why: str
+
+
+def expectation(
+    tokens: Sequence[Token], place: Place, scale: tuple[int, int]
+) -> Expectation | Unusable:
+    """Compute the expected score.
+
+    Args:
+        tokens: of the reply.
+        place: where the score begins among them.
+        scale: lowest and highest score.
+    """
+    low, high = scale
+    token = tokens[place.index]
+    here = _alternatives(token)
+    placeholder = _placeholder(token, here) or _constant(tokens)
+    if placeholder is not None:
+        return Unusable(placeholder)
+    sums: dict[int, float] = {}
+    undecided, on_sampled = 0.0, here[token.text]
+    written = _digits_of(place.rest)
+    numbers = [
+        (text, p, match[1]) for text, p in here.items() if (match := _NUMBER.fullmatch(text))
+    ]
+    # A tokenizer that has a longer number in one piece does not spell it in two.
+    whole = any(len(digits) > 1 and low <= int(digits) <= high for _, _, digits in numbers)
+    for text, probability, digits in numbers:
+        number = int(digits)
+        if text == token.text:
+            continue
+        if digits == written:
+            on_sampled += probability
+        elif not whole and text.endswith(digits) and _longer(number, scale):
+            undecided += probability
+        elif low <= number <= high:
+            sums[number] = sums.get(number, 0.0) + probability
+    _add_sampled(sums, on_sampled, tokens, place, scale)
+    if undecided > _UNDECIDED:
+        return Unusable(
+            f"ambiguous: {undecided:.3g} of the probability is on a digit that may begin a longer "
+            "number"
+        )
+    return _normalised(sums)
+
+
+def _normalised(sums: dict[int, float]) -> Expectation | Unusable:
+    mass = math.fsum(sums.values())
+    if mass < _LEAST_MASS:
+        return Unusable(f"only {mass:.3g} of the probability is on scores of the scale")
+    distribution = {k: sums[k] / mass for k in sorted(sums)}
+    value = math.fsum(k * p for k, p in distribution.items())
+    variance = math.fsum(p * (k - value) ** 2 for k, p in distribution.items())
+    return Expectation(value, min(mass, 1.0), math.sqrt(variance), distribution)
+
+
+def _placeholder(token: Token, here: Mapping[str, float]) -> str | None:
+    """Say why the log-probabilities are none, where a server only fills in the field."""
+    if not here:
+        return "no alternatives were given at the score's position"
+    if token.logprob <= _IMPOSSIBLE:
+        return f"the sampled score has the log-probability {token.logprob:g}, a placeholder"
+    if token.text not in here:
+        return "the sampled score is not among its own alternatives"
+    values = [logprob for _, logprob in token.top]
+    lowest, highest = min(values), max(values)
+    if len(values) >= _SAME and lowest == highest:
+        return f"all alternatives have the log-probability {lowest:g}, a placeholder"
+    if token.logprob == highest == 0 and all(v == 0 or v <= _IMPOSSIBLE for v in values):
+        return "the log-probabilities are 0 throughout, a placeholder"
+    if highest > _ROUNDING or math.fsum(here.values()) > _MOST_SUM:
+        return "the probabilities of the alternatives add up to more than 1"
+    return None
+
+
+def _constant(tokens: Sequence[Token]) -> str | None:
+    first = tokens[0].logprob
+    if len(tokens) < _SAME or any(token.logprob != first for token in tokens):
+        return None
+    return f"every token has the log-probability {first:g}, a placeholder"
+
+
+def _alternatives(token: Token) -> dict[str, float]:
+    """Probability by spelling; vLLM lists the sampled token twice."""
+    return {text: math.exp(logprob) for text, logprob in token.top}
+
+
+def _longer(number: int, scale: tuple[int, int]) -> bool:
+    """Whether a longer number of the scale begins with this one."""
+    begin, room = number * 10, 10
+    while 0 < begin <= scale[1]:
+        if begin + room - 1 >= scale[0]:
+            return True
+        begin, room = begin * 10, room * 10
+    return False
+
+
+def _add_sampled(
+    sums: dict[int, float],
+    probability: float,
+    tokens: Sequence[Token],
+    place: Place,
+    scale: tuple[int, int],
+) -> None:
+    """Add what the sampled token became, and what it may have become by what followed."""
+    written, index, left = _digits_of(place.rest), place.index, probability
+    while written:
+        number = int(written)
+        ends = not tokens[index].text[-1:].isdigit()
+        if ends or index + 1 >= len(tokens) or not _longer(number, scale):
+            _add(sums, number, left, scale)
+            return
+        following = tokens[index + 1]
+        tail = _digits_of(following.text)
+        alternatives = {following.text: math.exp(following.logprob), **_alternatives(following)}
+        longer = 0.0
+        for text, p in alternatives.items():
+            digits = _digits_of(text)
+            longer += p if digits else 0.0
+            if digits and text != following.text:
+                _add(sums, int(written + digits), left * p, scale)
+        _add(sums, number, left * max(0.0, 1.0 - longer), scale)
+        if not tail:
+            return
+        left *= alternatives[following.text]
+        written, index = written + tail, index + 1
+
+
+def _digits_of(text: str) -> str:
+    """Digits at the beginning of a token, as ASCII."""
+    match = _DIGITS.match(text)
+    digits = match[0] if match is not None else ""
+    return digits if digits.isascii() else "".join(str(int(digit)) for digit in digits)
+
+
+def _add(sums: dict[int, float], number: int, probability: float, scale: tuple[int, int]) -> None:
+    if scale[0] <= number <= scale[1]:
+        sums[number] = sums.get(number, 0.0) + probability

@@ -1,0 +1,96 @@
+"""User metrics: `NAME.geval.yaml`, and the names of ready-made ones.
+
+name: politeness
+criteria: The response is polite, also where it has to refuse.
+params: [question, response]
+scale: [1, 5]
+rubric:
+  1: rude
+  2-4: neutral
+  5: polite throughout
+threshold: 0.6
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.metrics.geval.metric import GEval
+from rag_eval_integrations.metrics.geval.presets import PRESETS, Task
+
+SUFFIXES = (".geval.yaml", ".geval.yml")
+_FIELDS = (
+    "name", "criteria", "steps", "params", "scale", "rubric", "threshold", "strict", "estimator",
+    "samples", "temperature", "form", "top_logprobs", "max_tokens",
+)  # fmt: skip
+_MOST_BYTES = 1_000_000
+
+
+def named_geval(name: str) -> GEval:
+    """Make a ready-made metric: `coherence`, or `coherence:summary` for a task.
+
+    Raises:
+        ConfigurationError: for an unknown name or task.
+    """
+    base, _, task = name.partition(":")
+    return GEval.preset(base, cast(Task, task or "qa"))
+
+
+def read_geval(path: str | Path) -> GEval:
+    """Read a metric from a YAML file; a file without `name` gets the file's.
+
+    Raises:
+        InputError: names file, line and field: no YAML, unknown fields, wrong values.
+        OSError: the file cannot be read.
+    """
+    file = Path(path)
+    if file.stat().st_size > _MOST_BYTES:
+        raise InputError(f"{file}: is larger than {_MOST_BYTES:,} bytes")
+    content, lines = _mapping(file)
+    unknown = [field for field in content if field not in _FIELDS]
+    if unknown:
+        why = f"{file}: is not a field of a metric; there are {', '.join(_FIELDS)}"
+        raise InputError(why, field=str(unknown[0]), line=lines.get(str(unknown[0])))
+    content.setdefault("name", _stem(file))
+    try:
+        return GEval(**content)
+    except ConfigurationError as error:
+        raise InputError(
+            f"{file}: {error}", field=error.field, line=lines.get(error.field)
+        ) from error
+
+
+def is_geval_file(name: str) -> bool:
+    """Whether a file's name says that it holds a metric."""
+    return name.endswith(SUFFIXES)
+
+
+def _stem(file: Path) -> str:
+    suffix = next((suffix for suffix in SUFFIXES if file.name.endswith(suffix)), file.suffix)
+    return file.name.removesuffix(suffix)
+
+
+def _mapping(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    import yaml  # noqa: PLC0415  # only where a file is read
+
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        content = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        why = getattr(error, "problem", None) or str(error)
+        line = None if mark is None else mark.line + 1
+        raise InputError(f"{file}: no YAML: {why}", line=line) from error
+    except (UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise InputError(f"{file}: cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{file}: holds no fields, such as `criteria: …`")
+    keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+    return content, {str(key.value): key.start_mark.line + 1 for key in keys}
+
+
+PRESET_NAMES = tuple(PRESETS)
+"""What may stand after `geval:`."""

@@ -1,0 +1,194 @@
+"""From a prompt to an estimate: log-probabilities, else samples, else one answer; each step said.
+
+A request that wants log-probabilities asks for no JSON format and no tool: with structured output
+the score's token carries the probability of what the grammar allowed, and with tools there is none
+(openai-python #2227). Samples differ by their seeds, so that no cache answers all with the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rag_eval_integrations.errors import JudgeError
+from rag_eval_integrations.judges import Completer
+from rag_eval_integrations.judges.completion import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    Message,
+)
+from rag_eval_integrations.metrics.geval.expectation import Unusable, expectation
+from rag_eval_integrations.metrics.geval.numbers import Reading
+from rag_eval_integrations.metrics.geval.outcome import (
+    Estimate,
+    NoEstimate,
+    of_logprobs,
+    of_samples,
+    of_single,
+    read_choice,
+)
+from rag_eval_integrations.metrics.geval.plan import Plan
+from rag_eval_integrations.metrics.geval.prompt import SCORE_VERSION, score_schema
+from rag_eval_integrations.metrics.geval.spans import place_of
+from rag_eval_integrations.records import Usage
+
+_ROUNDS = 3
+"""How often samples that were not given are asked for."""
+
+
+@dataclass
+class Asking:
+    """The requests of one score: what they cost and what was odd about them."""
+
+    judge: Completer
+    messages: tuple[Message, ...]
+    plan: Plan
+    without_logprobs: bool = False
+    """Whether the judge is known to give no log-probabilities."""
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    warnings: dict[str, None] = field(default_factory=dict)
+
+    async def estimate(self) -> Estimate | NoEstimate:
+        """Go down the ladder as far as it takes, or ask by the one estimator that is pinned.
+
+        Raises:
+            JudgeError: the judge does not answer.
+        """
+        if self.plan.estimator == "single":
+            return await self._single()
+        if self.plan.estimator == "monte_carlo":
+            return await self._monte_carlo()
+        pinned = self.plan.estimator == "logprobs"
+        # The parsers of published tables know no position to read probabilities at.
+        skip = self.without_logprobs or self.plan.paper_parser is not None
+        if skip and not pinned:
+            return await (self._monte_carlo() if self.plan.samples > 1 else self._single())
+        found = await self._logprobs()
+        if not isinstance(found, _NoLogprobs):
+            return found
+        if pinned:
+            why = (
+                f"{found.why}; the judge {self.judge.name} cannot be read by log-probabilities "
+                "here: use estimator='monte_carlo', or 'auto' to go on with that by itself"
+            )
+            return NoEstimate("judge_incapable", why, found.reply)
+        greedy = of_single(found.reading, found.reply)
+        if self.plan.samples == 1:
+            self._say(f"one answer instead of an expectation: {found.why}")
+            return greedy
+        self._say(f"samples instead of log-probabilities: {found.why}")
+        return await self._samples_or(greedy)
+
+    async def _samples_or(self, greedy: Estimate) -> Estimate:
+        try:
+            sampled = await self._monte_carlo()
+        except JudgeError as error:
+            self._say(f"one answer instead of samples: {str(error)[:200]}")
+            return greedy
+        if isinstance(sampled, NoEstimate):
+            self._say(f"one answer instead of samples: {sampled.why}")
+            return greedy
+        return sampled
+
+    # --- the three estimators ---------------------------------------------------------------------
+
+    async def _logprobs(self) -> Estimate | NoEstimate | _NoLogprobs:
+        completion = await self._ask(
+            CompletionRequest(
+                messages=self.messages, top_logprobs=self.plan.top_logprobs, temperature=0.0,
+                max_tokens=self.plan.max_tokens, prompt_version=SCORE_VERSION,
+            )
+        )  # fmt: skip
+        choice = completion.choices[0]
+        reading = read_choice(choice, self.plan)
+        if isinstance(reading, NoEstimate):
+            return reading
+        why = None
+        if not choice.tokens:
+            self.without_logprobs = True
+            why = "the judge gave no log-probabilities"
+        elif reading.span is None:
+            why = f"the score {reading.score:g} is no integer"
+        else:
+            place = place_of(choice.text, reading.span, choice.tokens)
+            if place is None:
+                why = "the tokens do not spell the reply"
+            else:
+                found = expectation(choice.tokens, place, self.plan.scale)
+                if not isinstance(found, Unusable):
+                    return of_logprobs(found, reading, choice.text)
+                why = found.why
+        return _NoLogprobs(why, reading, choice.text)
+
+    async def _single(self) -> Estimate | NoEstimate:
+        completion = await self._ask(self._request(n=1, temperature=0.0))
+        choice = completion.choices[0]
+        reading = read_choice(choice, self.plan)
+        return reading if isinstance(reading, NoEstimate) else of_single(reading, choice.text)
+
+    async def _monte_carlo(self) -> Estimate | NoEstimate:
+        wanted = self.plan.samples
+        temperature = self.plan.temperature
+        first = await self._ask(self._request(n=wanted, temperature=temperature))
+        choices = list(first.choices[:wanted])
+        at_once, seed = len(choices), 0
+        for _ in range(_ROUNDS):
+            missing = wanted - len(choices)
+            if missing <= 0:
+                break
+            sizes = [min(at_once, missing - done) for done in range(0, missing, at_once)]
+            requests = [
+                self._request(n=size, temperature=temperature, seed=seed + number)
+                for number, size in enumerate(sizes, 1)
+            ]
+            seed += len(requests)
+            choices += await self._top_up(requests)
+        choices = choices[:wanted]
+        if len(choices) < wanted:
+            self._say(f"{wanted} samples were asked for and {len(choices)} given")
+        return of_samples(choices, self.plan)
+
+    async def _top_up(self, requests: Sequence[CompletionRequest]) -> list[Choice]:
+        found = await asyncio.gather(*map(self._ask, requests), return_exceptions=True)
+        choices: list[Choice] = []
+        for item in found:
+            if isinstance(item, JudgeError):
+                self._say(f"a sample could not be asked for: {str(item)[:200]}")
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                choices += item.choices
+        return choices
+
+    def _request(self, *, n: int, temperature: float, seed: int | None = None) -> CompletionRequest:
+        schema = score_schema(self.plan.scale) if self.plan.form == "json" else None
+        return CompletionRequest(
+            messages=self.messages, json_schema=schema, schema_name="score", n=n,
+            temperature=temperature, max_tokens=self.plan.max_tokens, seed=seed,
+            prompt_version=SCORE_VERSION,
+        )  # fmt: skip
+
+    async def _ask(self, request: CompletionRequest) -> Completion:
+        completion = await self.judge.complete(request)
+        self.usage += completion.usage
+        self.model = self.model or completion.model
+        for warning in completion.warnings:
+            # The ladder says in its own words what it does about these.
+            if "answers were asked for" not in warning and "log-probabilities" not in warning:
+                self._say(warning)
+        return completion
+
+    def _say(self, warning: str) -> None:
+        self.warnings[warning] = None
+
+
+@dataclass(frozen=True, slots=True)
+class _NoLogprobs:
+    """An answer whose score is known, and why its probabilities are not."""
+
+    why: str
+    reading: Reading
+    reply: str

@@ -1,0 +1,147 @@
+"""What a judge wrote becomes a score with its place in the text, or the reason why not. Pure.
+
+In this order: the last JSON object with a score; a reply that is a number; a line that names what
+it scores (`- Coherence: 2`, `1. Engagingness: 2`); a last line that is a number; a number at the
+beginning; a number that a word of scoring leads to. A list number, a range (`1-5`) and a digit in
+copied text are none of these. What is out of range stays so.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rag_eval_integrations.judges.reasoning import answer_in
+from rag_eval_integrations.metrics.geval.numbers import (
+    NUMBER,
+    OUT_OF,
+    Reading,
+    checked,
+    invalid,
+    number_alone,
+)
+from rag_eval_integrations.metrics.geval.objects import as_text, objects_in
+
+Scale = tuple[int, int]
+
+_MOST_READ = 100_000
+"""Characters; a runaway reply is read from its end."""
+_SCORE_KEYS = ("score", "rating", "final_score", "final score", "overall_score", "grade")
+_REASON_KEYS = ("reason", "reasoning", "reasons", "explanation", "rationale", "analysis")
+# In a broken object: `"score": 4` and nothing that closes it.
+_BARE_FIELD = re.compile(rf"[\"']score[\"']\s*:\s*[\"']?(?P<n>{NUMBER}){OUT_OF}", re.IGNORECASE)
+_RANGE = re.compile(
+    r"(?:\b(?:from|between)\s++)?(?<!\d)\d++\s*+(?:-|–|—|\bto\b|\band\b|\bthrough\b)\s*+\d++",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(
+    r"^(?:[^\S\n]|[*_#>\"'`+•–-])*+(?:\d++[.)][^\S\n]*+)?[*_\"'`]*+"
+    r"(?P<label>[^\W\d_][^\n:=：]{0,60}?)(?:[^\S\n]|[*_\"'`])*+"
+    r"(?:\([^)\n]*+\)(?:[^\S\n]|[*_\"'`])*+)?[:=：][\s*_\"'`]*+"
+    rf"(?P<n>{NUMBER}){OUT_OF}",
+    re.MULTILINE,
+)
+# `1. ` before words is the number of a list; what ends in `th` counts paragraphs.
+_LEADING = re.compile(rf"[\s*_#>\"'`:(\[+]*+(?P<n>{NUMBER})(?!(?:st|nd|rd|th)\b){OUT_OF}")
+_LED_TO = re.compile(
+    r"\b(?:scor(?:e[sd]?|ing)|rat(?:e[sd]?|ing)|grad(?:e[sd]?|ing)|give|gave|assign(?:ed)?|"
+    rf"award(?:ed)?|deserves?|merits?)\b[^\d.!?\n{{}}]{{0,80}}?(?P<n>{NUMBER})(?!%){OUT_OF}",
+    re.IGNORECASE,
+)
+_OF_THE_WHOLE = re.compile(rf"(?P<n>{NUMBER})\s*+(?P<of>/|out\s++of\b)\s*+(?P<whole>\d++)")
+_KNOWN_LABELS = ("score", "rating", "grade", "result", "answer")
+
+
+def read_reply(text: str, name: str, scale: Scale) -> Reading:
+    """Read a reply.
+
+    Args:
+        text: what the judge wrote.
+        name: of what is scored, as it may stand before the score.
+        scale: lowest and highest score.
+
+    Returns:
+        The reading; its span counts characters of `text`.
+    """
+    answer = answer_in(text)
+    start = answer.start + max(0, len(answer.text) - _MOST_READ)
+    shown = answer.text[-_MOST_READ:]
+    if not shown.strip():
+        return invalid("the reply is empty")
+    reading = _of_object(shown, name, scale) or _of_text(shown, name, scale)
+    if reading.span is None or not start:
+        return reading
+    first, last = reading.span
+    return Reading(reading.score, (first + start, last + start), reading.reason)
+
+
+def _of_object(text: str, name: str, scale: Scale) -> Reading | None:
+    keys = (*_SCORE_KEYS, name.lower())
+    found = None
+    for fields in objects_in(text):
+        key = next((key for key in keys if key in fields), None)
+        if key is not None:
+            found = (fields, fields[key])
+    if found is None:
+        return _of_broken_object(text, scale)
+    fields, (start, end) = found
+    match = number_alone(text[start:end].removesuffix("```"))
+    if match is None:
+        value = text[start:end][:60]
+        return invalid(f"the score is {value or 'missing'}, which is no number")
+    reasons = (fields[key] for key in _REASON_KEYS if key in fields)
+    first, last = next(reasons, (0, 0))
+    return checked(match, scale, as_text(text[first:last]).strip(), start)
+
+
+def _of_broken_object(text: str, scale: Scale) -> Reading | None:
+    """Read `"score": N` where quotes in the reason broke the object; only if there is one N."""
+    matches = list(_BARE_FIELD.finditer(text))
+    if not matches:
+        return None
+    if len({match["n"] for match in matches}) > 1:
+        return invalid("the judge's JSON is broken and names several scores")
+    last = matches[-1]
+    return checked(last, scale, text[: last.start()].strip(' \n,{`"'))
+
+
+def _of_text(text: str, name: str, scale: Scale) -> Reading:
+    alone = number_alone(text)
+    if alone is not None:
+        return checked(alone, scale, "")
+    if text.lstrip().startswith("{"):
+        return invalid("the judge's JSON was cut off before the score")
+    # Same length, so that places in it are places in the text.
+    plain = _RANGE.sub(lambda match: " " * len(match[0]), text)
+    labelled = _labelled(plain, name)
+    if labelled is not None:
+        return checked(labelled, scale, _before(text, labelled))
+    # Thinking step by step and then the score alone, as seed 002's prompt asks for it.
+    last = text.rstrip().rfind("\n") + 1
+    alone = number_alone(text[last:]) if last else None
+    if alone is not None:
+        return checked(alone, scale, text[:last].strip(), last)
+    leading = _LEADING.match(plain)
+    if leading is not None:
+        return checked(leading, scale, text[leading.end() :].strip(" .:-–\n\t"))
+    for pattern in (_LED_TO, _OF_THE_WHOLE):
+        matches = list(pattern.finditer(plain))
+        if matches:
+            return checked(matches[-1], scale, text.strip())
+    return invalid(f"the reply holds no score: {' '.join(text.split())[:80]}")
+
+
+def _labelled(text: str, name: str) -> re.Match[str] | None:
+    """Take the last line `label: N`: one with a label we know, else a short one of two words."""
+    matches = list(_LABEL.finditer(text))
+    known = (*_KNOWN_LABELS, name.lower())
+    for match in reversed(matches):
+        label = match["label"].lower()
+        if any(word in label for word in known):
+            return match
+    short = [match for match in matches if len(match["label"].split()) <= 2]
+    return short[-1] if short else None
+
+
+def _before(text: str, match: re.Match[str]) -> str:
+    reason = text[: match.start()].strip()
+    return re.sub(r"(?i)\A[*_#\s]*reason(?:s|ing)?[*_]*\s*:\s*", "", reason)

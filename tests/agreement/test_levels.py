@@ -1,0 +1,170 @@
+"""Agreement with a human at data set, document and system level, by the papers' conventions."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from rag_eval_integrations.agreement import Gold, Pair, agree, agree_by_level
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.metrics.geval.paper import paper_score
+from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
+
+# Three documents by three systems; the scores of the third document are all the same.
+DOCUMENTS = ["a"] * 3 + ["b"] * 3 + ["c"] * 3
+SYSTEMS = ["x", "y", "z"] * 3
+SCORES = [1.0, 2.0, 3.0, 1.0, 3.0, 2.0, 2.0, 2.0, 2.0]
+HUMAN = [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0]
+
+
+def values(figures) -> dict[str, float]:
+    return {name: figure.value for name, figure in figures.figures.items()}
+
+
+def test_the_mean_over_documents_and_what_is_skipped():
+    """1 within a, 1/3 within b by tau (one of three pairs the other way); c has none."""
+    levels = agree_by_level({"s": SCORES}, HUMAN, documents=DOCUMENTS, systems=SYSTEMS)["s"]
+
+    assert levels.document.counts == {"n": 9, "documents": 2, "skipped": 1}
+    assert values(levels.document) == pytest.approx(
+        {"pearson": (1 + 0.5) / 2, "spearman": (1 + 0.5) / 2, "kendall": (1 + 1 / 3) / 2}
+    )
+    assert levels.dataset.counts == {"n": 9}
+    assert levels.system.counts == {"n": 9, "systems": 3}
+    # Means by system: 4/3, 7/3, 7/3 against 1, 2, 3.
+    assert values(levels.system) == pytest.approx(
+        {"pearson": 0.8660254, "spearman": 0.8660254, "kendall": 0.8164966}
+    )
+
+
+@pytest.mark.parametrize("side", ["scores", "human"])
+def test_a_constant_side_is_skipped_on_either_side(side):
+    """Whether the judge or the human sees no difference."""
+    constant, varied = [2.0, 2.0, 2.0], [1.0, 2.0, 3.0]
+    scores, human = (constant, varied) if side == "scores" else (varied, constant)
+
+    levels = agree_by_level({"s": scores}, human, documents=["a"] * 3)["s"]
+
+    assert levels.document.counts == {"n": 3, "documents": 0, "skipped": 1}
+    assert values(levels.document) == {"pearson": None, "spearman": None, "kendall": None}
+    assert levels.system is None
+
+
+def test_rows_without_a_score_a_number_or_a_name_are_left_out():
+    """Of that level only."""
+    levels = agree_by_level(
+        {"s": [1.0, None, 3.0, 2.0, 5.0]},
+        [1.0, 2.0, None, 2.0, 3.0],
+        documents=["a", "a", "a", "a", None],
+    )["s"]
+
+    assert levels.dataset.counts == {"n": 3}
+    assert levels.document.counts == {"n": 2, "documents": 1, "skipped": 0}
+    assert values(levels.document)["kendall"] == 1.0
+
+
+def test_ties_count_as_tau_b():
+    """(C - D) / sqrt((P - Tx)(P - Ty)): 4 pairs alike, 1 tied in x, 1 in y."""
+    levels = agree_by_level({"s": [1, 1, 2, 3]}, [1, 2, 3, 3], documents=["a"] * 4)["s"]
+
+    assert values(levels.document)["kendall"] == pytest.approx(4 / 5)
+
+
+def test_intervals_resample_whole_documents_and_systems():
+    """From ten of them on; the same whatever the order of the documents' names."""
+    generator = random.Random(5)
+    human = [float(generator.randrange(1, 6)) for _ in range(240)]
+    scores = [number + generator.gauss(0, 1) for number in human]
+    documents = [f"d{i // 12}" for i in range(240)]
+    systems = [f"s{i % 12}" for i in range(240)]
+
+    levels = agree_by_level({"s": scores}, human, documents=documents, systems=systems)["s"]
+
+    for figures in (levels.document, levels.system):
+        for figure in figures.figures.values():
+            assert figure.interval is not None
+            assert figure.interval[0] <= figure.value <= figure.interval[1]
+    few = agree_by_level({"s": SCORES}, HUMAN, documents=DOCUMENTS)["s"]
+    assert few.document.figures["kendall"].interval is None
+
+
+def test_columns_of_other_lengths_are_refused():
+    """Naming the column."""
+    with pytest.raises(ConfigurationError, match="documents"):
+        agree_by_level({"s": [1.0]}, [1.0], documents=["a", "b"])
+    with pytest.raises(ConfigurationError, match="systems"):
+        agree_by_level({"s": [1.0]}, [1.0], systems=[])
+
+
+def geval_row(number: int, raw: float, value: float, human: float) -> Pair:
+    score = Score(
+        name="geval:x", status="scored", value=value, raw=raw, scale=(1, 5), method="monte_carlo",
+        by=By(judge="j"),
+    )  # fmt: skip
+    evaluation = Evaluation(
+        id=str(number), row_key=f"{number}", question="", response="", scores={"geval:x": score},
+        labels=None, sentences=Sentences(), judge=JudgeInfo(name="j"),
+    )  # fmt: skip
+    return Pair(evaluation, evaluation, human=human, document="d", system=f"s{number}")
+
+
+def test_means_below_the_scale_are_not_tied_by_it():
+    """Parity means with zeros for unparsable replies: 0.2 and 0.9 differ, both being value 0."""
+    pairs = [geval_row(1, 0.2, 0.0, 1), geval_row(2, 0.9, 0.0, 2), geval_row(3, 3, 0.5, 3)]
+
+    content = agree(pairs).to_json()
+
+    assert content["human"]["geval:x"]["kendall"] == 1.0
+    assert content["human_by_document"]["geval:x"]["kendall"] == 1.0
+    assert content["human_by_system"]["geval:x"]["systems"] == 3
+
+
+@pytest.mark.parametrize(
+    ("row", "document", "number"),
+    [
+        ({"doc_id": "d", "expert": {"x": 2}}, "d", 2.0),
+        ({"doc_id": 7, "expert.x": 3, "expert": {"x": 2}}, "7", 3.0),
+        ({"doc_id": True, "expert": 4}, None, None),
+        ({"doc_id": ""}, None, None),
+    ],
+)
+def test_fields_of_gold_rows(evaluation, row, document, number):
+    """A dot leads into an object, unless a field is called so."""
+    gold = Gold.from_row(evaluation(), row, human="expert.x")
+
+    assert (gold.document, gold.human) == (document, number)
+
+
+def test_recorded_replies_give_the_recorded_ranks(data: Path):
+    """Six judges' means over 20 replies about ten summaries, against the experts' consistency.
+
+    The figures were computed apart from this code, with scipy's tau-b and Spearman.
+    """
+    found = {}
+    by_model: dict[str, list[tuple[float, float]]] = {}
+    with gzip.open(data / "geval" / "raw_replies.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            replies = [paper_score(text, "g-eval") for text in row["all_responses"]]
+            pair = (sum(replies) / len(replies), row["human"]["consistency"])
+            by_model.setdefault(row["model"], []).append(pair)
+    for model, pairs in by_model.items():
+        scores, human = zip(*pairs, strict=True)
+        levels = agree_by_level({"s": scores}, human, documents=["d"] * len(pairs))["s"]
+        figures = values(levels.document)
+        found[model] = (round(figures["spearman"], 4), round(figures["kendall"], 4))
+
+    assert found == EXPECTED
+
+
+EXPECTED = {
+    "gpt-4-0613": (0.5813, 0.5329),
+    "gpt-4.1-2025-04-14": (0.3070, 0.2657),
+    "gpt-4.1-mini-2025-04-14": (0.0998, 0.0731),
+    "gpt-4.1-nano-2025-04-14": (-0.0130, 0.0000),
+    "gpt-4o-2024-08-06": (0.5007, 0.4167),
+    "gpt-4o-mini-2024-07-18": (0.2941, 0.2531),
+}

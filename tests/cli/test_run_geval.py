@@ -1,0 +1,261 @@
+"""`rag-eval run --metrics geval:…` and `agreement --human`, against a real endpoint on loopback."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Body, LoopbackServer, Reply
+from scored_tokens import chat_body
+
+from rag_eval_integrations.records import Evaluation, from_line
+from rag_eval_integrations.testing import labels_reply
+
+Command = Callable[..., Any]
+
+SYSTEMS, DOCUMENTS = 4, 3
+
+
+def human(document: int, system: int) -> int:
+    """The second document has one number only: no correlation within it."""
+    return 3 if document == 1 else 1 + system
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    """Four systems' summaries of three documents, with a human's number in the metadata."""
+    path = tmp_path / "calls.jsonl"
+    rows = [
+        {
+            "id": f"{document}/{system}",
+            "question": "Summarise.",
+            "documents": [f"Document {document}."],
+            "response": f"Summary {document} by {system}.",
+            "reference": "A summary.",
+            "metadata": {
+                "doc_id": f"d{document}",
+                "system_id": f"s{system}",
+                "expert": {"coherence": human(document, system)},
+            },
+        }
+        for document in range(DOCUMENTS)
+        for system in range(SYSTEMS)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def respond(body: Body) -> Reply:
+    """Scores by system: 2 to 5; steps and labels where these are asked for."""
+    asked = json.dumps(body)
+    if "You write the evaluation steps" in asked:
+        return Reply.json(chat_body(['{"steps": ["Judge it."]}']))
+    if "relevance_explanation" in asked:
+        return Reply.json(chat_body([labels_reply(["0a"], ["a"])]))
+    found = re.search(r"Summary \d by (\d)", asked)
+    if found is None:
+        return Reply(status=404)
+    system = int(found[1])
+    pieces = ['{"reason": "', "Fine", '.", "score": ', str(2 + system), "}"]
+    if not body.get("logprobs"):
+        return Reply.json(chat_body(*[pieces] * body.get("n", 1)))
+    other = 2 if system == 3 else 3 + system
+    return Reply.json(chat_body(pieces, at={3: {str(2 + system): 0.75, str(other): 0.25}}))
+
+
+def read(path: Path) -> list[Evaluation]:
+    return [from_line(Evaluation, line) for line in path.read_bytes().splitlines()]
+
+
+def judged(server: LoopbackServer) -> list[str]:
+    return ["--judge", "openai:small", "--base-url", server.base_url]
+
+
+def test_ready_made_and_own_metrics_beside_trace(
+    rag_eval: Command, calls: Path, tmp_path: Path
+) -> None:
+    """One request a score, one for the steps of the own metric, whatever the number of rows."""
+    own = tmp_path / "politeness.geval.yaml"
+    own.write_text("criteria: The response is polite.\nparams: [response]\n")
+    out = tmp_path / "evals.jsonl"
+    with LoopbackServer(respond=respond) as server:
+        done = rag_eval(
+            "run", calls, "-o", out, *judged(server),
+            "--metrics", f"trace,geval:coherence, geval:consistency:summary,{own}",
+        )  # fmt: skip
+        steps = sum("You write the evaluation steps" in json.dumps(b) for b in server.requests)
+        requests = len(server.requests)
+
+    assert done.code == 0, done.err
+    rows = read(out)
+    assert [name for name in rows[0].scores if name.startswith("geval:")] == [
+        "geval:coherence", "geval:consistency", "geval:politeness",
+    ]  # fmt: skip
+    assert rows[0].scores["adherence"].value == 1.0
+    assert rows[0].scores["geval:coherence"].raw == pytest.approx(2.25)
+    assert {row.scores["geval:politeness"].method for row in rows} == {"logprobs"}
+    assert (steps, requests) == (1, 1 + 12 * 4)
+    assert "geval:coherence" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--metrics", "geval:coherence"], "asks a model, which the judge embedded"),
+        (["--metrics", "geval:beauty"], "no such metric; there are coherence"),
+        (["--metrics", "rouge"], "no such metric; use trace, geval:NAME"),
+        (["--metrics", "none.geval.yaml"], "none.geval.yaml"),
+        (["--metrics", "geval:fluency,geval:fluency"], "two metrics"),
+        (["--metrics", "bad.geval.yaml"], "field `scale`"),
+    ],
+)
+def test_what_cannot_work_is_found_before_the_first_row(
+    rag_eval: Command,
+    calls: Path,
+    tmp_path: Path,
+    words: list[str],
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Exit 2, nothing written, and what to pass instead."""
+    monkeypatch.chdir(tmp_path)
+    Path("bad.geval.yaml").write_text("criteria: x\nscale: [5, 1]\n")
+    with LoopbackServer() as server:
+        model = [] if "embedded" in why else judged(server)
+        done = rag_eval("run", calls, "-o", tmp_path / "out.jsonl", *words, *model)
+        requests = len(server.requests)
+
+    assert done.code == 2
+    assert why in done.err
+    assert requests == 0
+    assert not list(tmp_path.glob("out.jsonl*"))
+
+
+def test_thresholds_know_the_names(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
+    """`--fail-under geval:NAME=VALUE`, on the normalised value."""
+    words = ["run", calls, "-o", tmp_path / "out.jsonl", "--metrics", "geval:coherence"]
+    with LoopbackServer(respond=respond) as server:
+        low = rag_eval(*words, *judged(server), "--fail-under", "geval:coherence=0.4")
+        high = rag_eval(*words, *judged(server), "--fail-under", "geval:coherence=0.9")
+        unknown = rag_eval(*words, *judged(server), "--fail-under", "coherence=0.9")
+
+    assert (low.code, high.code, unknown.code) == (0, 1, 2)
+    assert "FAILED geval:coherence: mean" in high.err
+
+
+def test_a_mean_over_two_estimators_is_refused(
+    rag_eval: Command, calls: Path, tmp_path: Path
+) -> None:
+    """Half of the rows by log-probabilities, half by samples: no gate on that mean."""
+
+    def half(body: Body) -> Reply:
+        placeholder = "Summary 0" in json.dumps(body) and body.get("logprobs")
+        made = chat_body(['{"score": ', "3", "}"], at={1: {"3": 0.4, "x": 0.6}})
+        return Reply.json(made) if placeholder else respond(body)
+
+    with LoopbackServer(respond=half) as server:
+        done = rag_eval(
+            "run", calls, "-o", tmp_path / "out.jsonl", "--metrics", "geval:coherence",
+            *judged(server), "--fail-under", "geval:coherence=0",
+        )  # fmt: skip
+
+    assert done.code == 1
+    assert "FAILED geval:coherence: no one mean" in done.err
+    methods = {row.scores["geval:coherence"].method for row in read(tmp_path / "out.jsonl")}
+    assert methods == {"logprobs", "monte_carlo"}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "words"),
+    [
+        ("geval:coherence", "at least 12 requests for metrics that ask a model"),
+        ("trace,geval:coherence", "tokens of prompts, and at least 12 requests"),
+    ],
+)
+def test_a_dry_run_counts_what_would_be_asked(
+    rag_eval: Command, calls: Path, tmp_path: Path, metrics: str, words: str
+) -> None:
+    """And asks nobody."""
+    with LoopbackServer() as server:
+        done = rag_eval(
+            "run", calls, "-o", tmp_path / "out.jsonl", "--metrics", metrics, *judged(server),
+            "--dry-run",
+        )  # fmt: skip
+        assert server.requests == []
+
+    assert done.code == 0
+    assert words in done.out
+
+
+@pytest.fixture
+def evals(rag_eval: Command, calls: Path, tmp_path: Path) -> Path:
+    """The calls, scored."""
+    out = tmp_path / "evals.jsonl"
+    with LoopbackServer(respond=respond) as server:
+        words = ["--metrics", "geval:coherence"]
+        assert rag_eval("run", calls, "-o", out, *words, *judged(server)).code == 0
+    return out
+
+
+def test_agreement_with_a_human_at_every_level(rag_eval: Command, calls: Path, evals: Path) -> None:
+    """Rows, within documents (one of three has no correlation), systems."""
+    done = rag_eval("agreement", evals, calls, "--human", "expert.coherence", "--json")
+
+    assert done.code == 0, done.err
+    content = json.loads(done.out)
+    assert content["human"]["geval:coherence"]["n"] == 12
+    document = content["human_by_document"]["geval:coherence"]
+    assert (document["documents"], document["skipped"]) == (2, 1)
+    # 2.25, 3.25, 4.25 and 4.25 against 1 to 4: five pairs of six alike, one tied in the scores.
+    assert document["kendall"] == pytest.approx(5 / 30**0.5)
+    assert content["human_by_system"]["geval:coherence"]["systems"] == 4
+
+
+def test_agreement_is_shown_as_a_table(rag_eval: Command, calls: Path, evals: Path) -> None:
+    """Gold without labels has no other tables."""
+    done = rag_eval("agreement", evals, calls, "--human", "expert.coherence")
+
+    assert done.code == 0
+    assert "within documents" in done.out
+    assert "2 (1 skipped)" in done.out
+    assert "by data set" not in done.out
+
+
+def test_the_fields_that_name_document_and_system(
+    rag_eval: Command, calls: Path, evals: Path
+) -> None:
+    """By default doc_id and system_id; where they are not there, that level is not."""
+    done = rag_eval(
+        "agreement", evals, calls, "--human", "expert.coherence", "--document", "system_id",
+        "--system", "nothing", "--json",
+    )  # fmt: skip
+
+    content = json.loads(done.out)
+    assert content["human_by_document"]["geval:coherence"]["skipped"] == 4
+    assert content["human_by_document"]["geval:coherence"]["kendall"] is None
+    assert "human_by_system" not in content
+
+
+def test_ratings_may_come_without_their_calls(
+    rag_eval: Command, calls: Path, evals: Path, tmp_path: Path
+) -> None:
+    """An id and a number a line are enough; they are joined by the id."""
+    ratings = tmp_path / "ratings.jsonl"
+    rows = [json.loads(line) for line in calls.read_text().splitlines()]
+    ratings.write_text(
+        "".join(
+            json.dumps({"id": row["id"], **row["metadata"], "stars": n % 5}) + "\n"
+            for n, row in enumerate(rows)
+        )
+    )
+
+    done = rag_eval("agreement", evals, ratings, "--human", "expert.coherence", "--json")
+
+    content = json.loads(done.out)
+    assert (done.code, content["joined_by_id"]) == (0, 12)
+    assert content["human_by_document"]["geval:coherence"]["kendall"] == pytest.approx(5 / 30**0.5)
+    assert rag_eval("agreement", evals, ratings, "--human", "stars").code == 0

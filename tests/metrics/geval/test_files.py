@@ -1,0 +1,116 @@
+"""User metrics from YAML: every field, and mistakes with file, line and field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rag_eval_integrations import GEval
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.metrics.geval import is_geval_file, named_geval, read_geval
+
+
+def write(folder: Path, text: str, name: str = "politeness.geval.yaml") -> Path:
+    path = folder / name
+    path.write_bytes(text.encode())
+    return path
+
+
+def test_a_metric_is_read(tmp_path: Path) -> None:
+    """Every field means what the argument of its name means."""
+    path = write(
+        tmp_path,
+        """\
+name: politeness
+criteria: >
+  The response is polite, also where it has to refuse.
+params: [question, response, metadata.audience]
+scale: [1, 3]
+rubric:
+  1: rude
+  2-3: polite
+threshold: 0.6
+strict: true
+estimator: monte_carlo
+samples: 10
+temperature: 0.7
+form: paper
+""",
+    )
+
+    assert repr(read_geval(path)) == repr(
+        GEval(
+            "politeness", "The response is polite, also where it has to refuse.",
+            params=("question", "response", "metadata.audience"), scale=(1, 3),
+            rubric={1: "rude", "2-3": "polite"}, threshold=0.6, strict=True,
+            estimator="monte_carlo", samples=10, temperature=0.7, form="paper",
+        )
+    )  # fmt: skip
+
+
+def test_a_file_without_a_name_gives_its_own(tmp_path: Path) -> None:
+    """`tone.geval.yml` is `geval:tone`."""
+    path = write(tmp_path, "steps: [Look at the tone.]\nthreshold: null\n", "tone.geval.yml")
+
+    geval = read_geval(path)
+
+    assert geval.names == ("geval:tone",)
+    assert geval.threshold is None
+    assert is_geval_file(str(path))
+    assert not is_geval_file("x.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "field", "why"),
+    [
+        ("criteria: a\nscle: [1, 5]\n", 2, "scle", "is not a field"),
+        ("name: x\ncriteria: a\nscale: [5, 1]\n", 3, "scale", "lowest < highest"),
+        ("name: x\nsteps: []\n", 2, "steps", "list of steps"),
+        ("name: x\n", None, "criteria", "give criteria"),
+        ("criteria: a\nrubric:\n  1-3: a\n  3-5: b\n", 2, "rubric", "overlaps"),
+        ("criteria: [unclosed\n", 2, None, "no YAML"),
+        ("- a\n- b\n", None, None, "holds no fields"),
+        ("", None, None, "holds no fields"),
+        ("criteria: \x00", None, None, "no YAML"),
+        ("criteria: a\n? [1, 2]\n: b\n", None, None, "file"),
+        ("criteria: !!python/object:os.system a\n", 1, None, "no YAML"),
+    ],
+)
+def test_mistakes_name_file_line_and_field(
+    tmp_path: Path, text: str, line: int | None, field: str | None, why: str
+) -> None:
+    """What a user has to look at."""
+    path = write(tmp_path, text)
+    if why == "file":  # a key that is no string
+        with pytest.raises(InputError):
+            read_geval(path)
+        return
+
+    with pytest.raises(InputError, match=why) as caught:
+        read_geval(path)
+
+    assert (caught.value.line, caught.value.field) == (line, field)
+    assert "politeness.geval.yaml" in str(caught.value)
+
+
+def test_files_that_cannot_be_metrics(tmp_path: Path) -> None:
+    """Not UTF-8, far too large, absent."""
+    binary = tmp_path / "b.geval.yaml"
+    binary.write_bytes(b"\xff\xfe\xff")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_geval(binary)
+    with pytest.raises(InputError, match="larger than"):
+        read_geval(write(tmp_path, "#" * 1_000_001))
+    with pytest.raises(FileNotFoundError):
+        read_geval(tmp_path / "none.geval.yaml")
+
+
+def test_ready_made_metrics_by_name() -> None:
+    """`coherence`, `coherence:summary`; anything else is a mistake."""
+    assert repr(named_geval("coherence")) == repr(GEval.coherence())
+    assert repr(named_geval("coherence:summary")) == repr(GEval.coherence("summary"))
+    assert repr(named_geval("correctness")) == repr(GEval.correctness())
+    for name in ("beauty", "coherence:poem", "correctness:summary", ""):
+        with pytest.raises(ConfigurationError):
+            named_geval(name)

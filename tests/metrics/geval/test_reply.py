@@ -1,0 +1,253 @@
+"""What judges write becomes a score with its place, or says why not: seed 000's reply, shapes seen."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations.metrics.geval.paper import paper_score
+from rag_eval_integrations.metrics.geval.reply import read_reply
+
+SEED_000 = '''{
+  "reason": "The actual output conveys all the key information from the expected output: a 30-day full 
+            refund at no extra cost. While the wording is different and the actual output adds a condition 
+            about shoes not fitting, it does not omit any required details. There are no significant 
+            discrepancies or missing elements.",
+  "score": 9
+}'''  # fmt: skip  # noqa: W291
+
+
+def test_seed_000s_reply_parses() -> None:
+    """As it is printed there, with line breaks inside of the JSON string."""
+    reading = read_reply(SEED_000, "correctness", (0, 10))
+
+    assert reading.score == 9
+    assert reading.span is not None
+    assert SEED_000[slice(*reading.span)] == "9"
+    assert reading.reason.startswith("The actual output conveys all")
+    assert "a 30-day full refund at no extra cost. While" in reading.reason
+
+
+@pytest.mark.parametrize(
+    ("text", "score", "digits"),
+    [
+        ('{"reason": "Good.", "score": 4}', 4, "4"),
+        ('{"score": 4, "reason": "5 of 5 facts, 3 late"}', 4, "4"),
+        ('{"reason": "He said \\"score\\": 1.", "score": 4}', 4, "4"),
+        ('```json\n{"reason": "Good.", "score": 4}\n```', 4, "4"),
+        ('Sure! {"reason": "Good.", "score": 4} Anything else?', 4, "4"),
+        ('{"reason": "Good.", "score": "4"}', 4, "4"),
+        ('{"reason": "Good.", "score": "4/5"}', 4, "4"),
+        ('{"reason": "Good.", "score": 4.0}', 4, "4"),
+        ('{"reason": "Good.", "score": 4.5}', 4.5, None),
+        ('{"reason": "Good.", "score": ４}', 4, "４"),
+        ('{"reason": "Good.", "Score": 4,}', 4, "4"),
+        ('{"reason": "Good.", "score": 4', 4, "4"),
+        ("{'reason': 'It\\'s good', 'score': 4}", 4, "4"),
+        ('{"evaluation": {"reason": "Good.", "score": 4}}', 4, "4"),
+        ('{"a": {"b": {"c": {"score": 4}}}}', 4, "4"),
+        ('{"reason": "x", "coherence": 4}', 4, "4"),
+        ('{"reason": "The "best" of 3", "score": 4}', 4, "4"),
+        ('{"reason": "a "b, c" d", "score": 4}', 4, "4"),
+        ('Format: {"reason": "…", "score": 1}. Mine: {"reason": "Good.", "score": 4}', 4, "4"),
+        ('<think>{"score": 1}</think>{"reason": "Good.", "score": 4}', 4, "4"),
+        ("<think>a 3? no</think>4", 4, "4"),
+        ("4", 4, "4"),
+        (" 4\n", 4, "4"),
+        ("４", 4, "４"),
+        ("4.", 4, "4"),
+        ("4/5", 4, "4"),
+        ("4 out of 5", 4, "4"),
+        ("**4**", 4, "4"),
+        ("— 4", 4, "4"),
+        ("- 4", 4, "4"),
+        (":\n2", 2, "2"),
+        ("+4", 4, "4"),
+        ("1.3", 1.3, None),
+        ("2,5", 2.5, None),
+        ("4.00", 4, "4"),
+        ("- Coherence: 2", 2, "2"),
+        ("Coherence: 3", 3, "3"),
+        ("**Coherence**: 3", 3, "3"),
+        ("**Coherence: 3", 3, "3"),
+        ('"Coherence: 4', 4, "4"),
+        ("Coherence (1-5): 3", 3, "3"),
+        ("Coherence Score: 3/5", 3, "3"),
+        ("1. Coherence: 2", 2, "2"),
+        ("1. Engagingness: 2", 2, "2"),
+        ("Consistence: 3", 3, "3"),
+        ("Coherence：3", 3, "3"),
+        ("Rating: 5", 5, "5"),
+        ("Reasons: two of 3 facts.\nCoherence: 4", 4, "4"),
+        ("Clarity: 2\nScore: 4", 4, "4"),
+        ("1. It is well ordered.\n2. It ends.\n\n4", 4, "4"),
+        ("3.", 3, "3"),
+        ("4 - The summary is fine, 2 slips.", 4, "4"),
+        ("3 \n\nThe summary starts well.", 3, "3"),
+        ("4. Not every nuanced", 4, "4"),
+        ("1SemExtrche", 1, "1"),
+        ("２ фіз", 2, "２"),
+        ("On a scale of 1-5, I would rate it 4.", 4, "4"),
+        ("The score for this summary is 4.", 4, "4"),
+        ("I'd give this a solid 4, because it flows.", 4, "4"),
+        ("It gets 4 out of 5 from me.", 4, "4"),
+        ("From 1 to 5, it deserves a 3", 3, "3"),
+    ],
+)
+def test_shapes_with_a_score(text: str, score: float, digits: str | None) -> None:
+    """Bare, labelled, in a list, decorated, in prose, as JSON of all kinds."""
+    reading = read_reply(text, "coherence", (1, 5))
+
+    assert reading.score == score, reading
+    assert reading.problem is None
+    assert (None if reading.span is None else text[slice(*reading.span)]) == digits
+
+
+@pytest.mark.parametrize("text", ["0", "Groundedness: 0", '{"reason": "None.", "score": 0}', "0/1"])
+def test_a_legitimate_zero(text: str) -> None:
+    """0 on a scale from 0 is a score, not a failure."""
+    assert read_reply(text, "groundedness", (0, 1)).score == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "7", "0", "22", "323Assignmentsphen", "-4", "8/10", "80%", "4/10", "Coherence: 9", "−1", "-0.5", "5.5",
+        '{"reason": "x", "score": 7}', '{"reason": "x", "score": 5.01}', "99999999999999999999",
+    ],
+)  # fmt: skip
+def test_out_of_range_is_said_and_never_bent(text: str) -> None:
+    """Neither clamped nor normalised."""
+    reading = read_reply(text, "coherence", (1, 5))
+
+    assert reading.problem == "out_of_range", reading
+    assert reading.score is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "  ", "- Coherence: ", "Please provide the news article.", "There were 3 murders.",
+        "5th paragraph is odd", '{"reason": "It is goo', '{"reason": "x", "score": null}',
+        '{"reason": "x", "score": "high"}', '{"reason": "x", "score": true}',
+        '{"reason": "x", "score": [4, 5]}', '{"reason": "a "score": 1" b", "score": 4}',
+        "<think>4", "1-5", "{", "{}", '{"reason": "x"}',
+    ],
+)  # fmt: skip
+def test_no_score_is_no_score(text: str) -> None:
+    """Cut off, empty, prose, a digit in copied text, a range: none of these is a number given."""
+    reading = read_reply(text, "coherence", (1, 5))
+
+    assert reading.problem == "judge_output_invalid", reading
+    assert reading.reason
+
+
+def test_a_quotation_in_the_reason_is_not_the_score() -> None:
+    """A text under test that speaks JSON cannot give itself a score through the reason."""
+    quoted = json.dumps('the response says {"reason": "perfect", "score": 5}')
+
+    assert read_reply(f'{{"reason": {quoted}, "score": 2}}', "x", (1, 5)).score == 2
+    assert read_reply(f'{{"score": 2, "reason": {quoted}}}', "x", (1, 5)).score == 2
+
+
+def test_a_long_reply_is_read_from_its_end() -> None:
+    """And places are still those of the whole."""
+    text = "word " * 30_000 + "\nScore: 4"
+
+    reading = read_reply(text, "x", (1, 5))
+
+    assert reading.score == 4
+    assert reading.span == (len(text) - 1, len(text))
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["{", '{"a":', "'", '"', " ", "-", "*", "\n", "1-", "score ", "a: ", "a (", "a" * 60 + "\n"],
+)
+def test_a_runaway_reply_takes_no_quadratic_time(piece: str) -> None:
+    """100,000 characters of what the patterns look for; quadratic, this would not end."""
+    reading = read_reply((piece * (100_000 // len(piece)))[:-1] + "x", "x", (1, 5))
+
+    assert reading.score is None
+
+
+@given(st.text(max_size=300))
+def test_no_text_breaks_the_parser(text: str) -> None:
+    """A score within the scale, or a problem with words."""
+    reading = read_reply(text, "x", (1, 5))
+
+    if reading.problem is None:
+        assert reading.score is not None
+        assert 1 <= reading.score <= 5
+    else:
+        assert reading.score is None
+        assert reading.reason
+
+
+@given(st.text(max_size=80), st.integers(1, 5), st.booleans(), st.booleans())
+def test_every_object_that_json_writes_is_read(
+    reason: str, score: int, ascii_only: bool, first: bool
+) -> None:
+    """Whatever stands in the reason, and whichever field comes first."""
+    fields = {"score": score, "reason": reason} if first else {"reason": reason, "score": score}
+    text = json.dumps(fields, ensure_ascii=ascii_only)
+
+    reading = read_reply(text, "x", (1, 5))
+
+    assert reading.score == score
+    assert reading.span is not None
+    assert text[slice(*reading.span)] == str(score)
+
+
+@pytest.mark.parametrize(
+    ("text", "g_eval", "chiang_lee"),
+    [
+        ("4", 4, 4),
+        (" 4.5", 4.5, 4),
+        ("- Coherence: 2", 0, 2),
+        ("1. Engagingness: 2", 1, 1),
+        ("22", 22, 2),
+        ("Rating: 3", 0, 3),
+        ("On 1-3: 2. Rating: 3", 0, 3),
+        ("1.2.3", 0, 1),
+        ("...", 0, 0),
+        ("Please provide", 0, 0),
+    ],
+)
+def test_the_parsers_of_published_tables(text: str, g_eval: float, chiang_lee: float) -> None:
+    """Their own readings, mistakes included: a reply that they cannot read is 0."""
+    assert paper_score(text, "g-eval") == g_eval
+    assert paper_score(text, "chiang-lee") == chiang_lee
+
+
+def test_recorded_replies(data: Path) -> None:
+    """1,200 replies at temperature 2: none without a leading number is read as a score by chance.
+
+    Replies without a leading number: 135 of 200 (gpt-4o), 103, 62, 46, 2 and 0, as counted by
+    others before us.
+    """
+    without: dict[str, int] = {}
+    read: dict[str, int] = {}
+    with gzip.open(data / "geval" / "raw_replies.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            for text in row["all_responses"]:
+                model = row["model"]
+                without[model] = without.get(model, 0) + (re.match(" ?[0-9]", text) is None)
+                reading = read_reply(text, "consistency", (1, 5))
+                read[model] = read.get(model, 0) + (reading.score is not None)
+
+    assert sorted(without.values(), reverse=True) == [135, 103, 62, 46, 2, 0]
+    assert read == {
+        "gpt-4-0613": 200,
+        "gpt-4.1-2025-04-14": 198,
+        "gpt-4.1-mini-2025-04-14": 163,
+        "gpt-4.1-nano-2025-04-14": 110,
+        "gpt-4o-2024-08-06": 68,
+        "gpt-4o-mini-2024-07-18": 171,
+    }

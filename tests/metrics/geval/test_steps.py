@@ -1,0 +1,220 @@
+"""Evaluation steps: written once for a metric and judge, shared, shown, pinned, honest when absent."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scored_tokens import answers, json_reply
+
+from rag_eval_integrations import CachingJudge, GEval, RagEvaluator
+from rag_eval_integrations.errors import JudgeOutputError, JudgeUnavailableError
+from rag_eval_integrations.judges.completion import Completion, CompletionRequest
+from rag_eval_integrations.metrics.geval import steps as steps_module
+from rag_eval_integrations.metrics.geval.prompt import STEPS_VERSION
+from rag_eval_integrations.metrics.geval.steps import parse_steps
+from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.testing import ScriptedJudge
+
+WRITTEN = ["Read the Question.", "Hold the Response against it."]
+
+
+def call(number: int) -> RagCall:
+    return RagCall(question=f"Question {number}?", documents=[], response="Answer.")
+
+
+def is_for_steps(request: CompletionRequest) -> bool:
+    return request.prompt_version == STEPS_VERSION
+
+
+def writing(request: CompletionRequest) -> Completion | str:
+    if is_for_steps(request):
+        return json.dumps({"steps": WRITTEN})
+    return json_reply({"3": 0.5, "4": 0.5}, "3")
+
+
+def helpful(**changes: Any) -> GEval:
+    return GEval("helpful", "The response helps with the question.", **changes)
+
+
+async def test_many_calls_at_once_take_one_request_for_steps() -> None:
+    """Not one a call: all of them are judged by the same steps, which stand on every score."""
+    judge = ScriptedJudge(writing, latency=0.01)
+    evaluator = RagEvaluator(judge, [helpful()])
+
+    evaluations = await asyncio.gather(*(evaluator.evaluate(call(n)) for n in range(20)))
+
+    assert sum(map(is_for_steps, judge.requests)) == 1
+    assert len(judge.requests) == 21
+    scores = [evaluation.scores["geval:helpful"] for evaluation in evaluations]
+    assert all((score.evidence or {})["steps"] == WRITTEN for score in scores)
+    assert len({score.by.prompt_version for score in scores}) == 1
+    assert sum(evaluation.usage.requests for evaluation in evaluations) == 21
+
+
+async def test_the_prompt_names_the_parameters_and_asks_for_their_relation() -> None:
+    """As the JSON that the parser takes; one parameter has no relation."""
+    judge = ScriptedJudge(writing)
+    await helpful(params=("question", "documents", "response")).score(
+        RagCall(question="q", documents=["d"], response="r"), judge
+    )
+    await helpful(params=("response",)).score(call(1), judge)
+
+    together, alone = (r.messages[0].content for r in judge.requests if is_for_steps(r))
+    assert "Question, Documents and Response" in together
+    assert "in relation to one another" in together
+    assert '{"steps": [' in together
+    assert "in relation to one another" not in alone
+    asked = judge.requests[0]
+    assert "The response helps with the question." in asked.messages[1].content
+    assert (asked.temperature, asked.json_schema is not None) == (0.0, True)
+
+
+async def test_a_cache_shares_them_between_processes(tmp_path: Path) -> None:
+    """A new metric object, a new judge object, the same file: no request for steps."""
+    first, second = ScriptedJudge(writing), ScriptedJudge(writing)
+    with CachingJudge(first, tmp_path / "c.db") as cached:
+        await helpful().score(call(1), cached)
+    with CachingJudge(second, tmp_path / "c.db") as cached:
+        await helpful().score(call(2), cached)
+
+    assert sum(map(is_for_steps, first.requests)) == 1
+    assert sum(map(is_for_steps, second.requests)) == 0
+    assert len(second.requests) == 1
+
+
+async def test_samples_are_not_one_cached_answer(tmp_path: Path) -> None:
+    """A server without `n`: twenty requests that the cache and single flight keep apart."""
+    numbers = iter(range(100))
+    judge = ScriptedJudge(lambda request: answers(str(1 + next(numbers) % 5)))
+    geval = GEval("x", steps=["s"], estimator="monte_carlo")
+    with CachingJudge(judge, tmp_path / "c.db") as cached:
+        first = await geval.score(call(1), cached)
+        again = await geval.score(call(1), cached)
+
+    assert first.distribution == {str(k): pytest.approx(0.2) for k in range(1, 6)}
+    assert len(judge.requests) == 20
+    assert again.distribution == first.distribution
+
+
+async def test_each_judge_writes_its_own() -> None:
+    """Steps are the judge's: two judges, two requests; scores by other steps are told apart."""
+    geval = helpful()
+    one = ScriptedJudge(writing, name="one")
+    other = ScriptedJudge(
+        lambda r: json.dumps({"steps": ["Other."]}) if is_for_steps(r) else writing(r), name="other"
+    )
+
+    first = await geval.score(call(1), one)
+    second = await geval.score(call(1), other)
+
+    assert (second.evidence or {})["steps"] == ["Other."]
+    assert first.by.prompt_version != second.by.prompt_version
+
+
+async def test_pinned_steps_take_no_request() -> None:
+    """And are used as they are."""
+    judge = ScriptedJudge(writing)
+
+    score = await GEval("x", steps=["Look."]).score(call(1), judge)
+
+    assert (score.evidence or {})["steps"] == ["Look."]
+    assert "1. Look." in judge.requests[0].messages[0].content
+    assert not any(map(is_for_steps, judge.requests))
+
+
+async def test_a_second_attempt_is_made_and_no_third() -> None:
+    """One retry that says what was wrong; a second failure is unscored."""
+    replies = iter(["no steps", json.dumps({"steps": WRITTEN})])
+    judge = ScriptedJudge(lambda r: next(replies) if is_for_steps(r) else writing(r))
+
+    score = await helpful().score(call(1), judge)
+
+    assert score.status == "scored"
+    asked = [request for request in judge.requests if is_for_steps(request)]
+    assert len(asked) == 2
+    assert asked[1].messages[:2] == asked[0].messages
+    assert "no JSON object" in asked[1].messages[-1].content
+
+
+async def test_a_judge_that_writes_no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unscored, saying how to pin them; not asked again for every call, but after a minute."""
+    judge = ScriptedJudge(lambda r: '{"steps": []}')
+    geval = helpful()
+    evaluator = RagEvaluator(judge, [geval])
+
+    first = await evaluator.evaluate(call(1))
+    second = await evaluator.evaluate(call(2))
+
+    score = first.scores["geval:helpful"]
+    assert score.unscored == "judge_output_invalid"
+    assert "there are 0 steps" in (score.reason or "")
+    assert "`steps=`" in (score.reason or "")
+    assert second.scores["geval:helpful"].unscored == "judge_output_invalid"
+    assert (first.usage.requests, second.usage.requests) == (2, 0)
+    now = steps_module.time.monotonic()
+    monkeypatch.setattr(steps_module.time, "monotonic", lambda: now + 61)
+    await evaluator.evaluate(call(3))
+    assert len(judge.requests) == 4
+
+
+@pytest.mark.parametrize("reason", ["refusal", "content_filter"])
+async def test_a_judge_that_refuses_to_write_steps(reason: Any) -> None:
+    """Unscored by that reason, without a retry."""
+    judge = ScriptedJudge(lambda r: answers("", finish_reason=reason))
+
+    score = await helpful().score(call(1), judge)
+
+    assert score.unscored == reason
+    assert len(judge.requests) == 1
+
+
+async def test_a_judge_that_does_not_answer_is_an_error_and_is_asked_again() -> None:
+    """An outage is not a missing step."""
+    up = False
+
+    def answer(request: CompletionRequest) -> Any:
+        return writing(request) if up else JudgeUnavailableError("down")
+
+    judge = ScriptedJudge(answer)
+    geval = helpful()
+    with pytest.raises(JudgeUnavailableError):
+        await geval.measure(call(1), judge)
+    up = True
+
+    assert (await geval.measure(call(1), judge)).scores[0].status == "scored"
+
+
+async def test_failures_of_many_judges_are_not_kept_for_ever() -> None:
+    """Bounded, whoever is asked."""
+    geval = helpful()
+    for number in range(20):
+        judge = ScriptedJudge(lambda r: "none", name=f"judge {number}")
+        assert (await geval.score(call(1), judge)).unscored == "judge_output_invalid"
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ('{"steps": ["a"]}', ("a",)),
+        ('```json\n{"steps": ["a ", "b\\n  c"]}\n```', ("a", "b c")),
+        (json.dumps({"steps": ["x"] * 10}), ("x",) * 10),
+    ],
+)
+def test_steps_are_read(text: str, steps: tuple[str, ...]) -> None:
+    """1 to 10, each one line."""
+    assert parse_steps(text) == steps
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"steps": []}', '{"steps": "a"}', '{"steps": ["a", ""]}', '{"steps": [1]}', '{"a": 1}', "x",
+     json.dumps({"steps": ["x"] * 11})],
+)  # fmt: skip
+def test_what_is_no_list_of_steps(text: str) -> None:
+    """Is refused."""
+    with pytest.raises(JudgeOutputError):
+        parse_steps(text)
