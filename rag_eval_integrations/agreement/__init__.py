@@ -7,7 +7,7 @@
 """
 
 from rag_eval_integrations.agreement.bootstrap import RESAMPLES, SEED, Figure
-from rag_eval_integrations.agreement.cascade import CascadePoint, cascade_curve
+from rag_eval_integrations.agreement.cascade import CascadePoint, cascade_curve, curve_json
 from rag_eval_integrations.agreement.compare import Agreement, agree
 from rag_eval_integrations.agreement.curves import Curves, curves
 from rag_eval_integrations.agreement.figures import Figures, Group
@@ -35,6 +35,7 @@ __all__ = [
     "agree_by_level",
     "agree_with_numbers",
     "cascade_curve",
+    "curve_json",
     "curves",
     "dataset_of",
     "match",

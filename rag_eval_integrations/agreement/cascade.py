@@ -6,8 +6,10 @@ first's where the first is least sure. No judge is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+from pydantic import JsonValue
 
 from rag_eval_integrations.agreement.figures import Group, figures_of, mean_over
 from rag_eval_integrations.agreement.matching import Pair
@@ -96,7 +98,7 @@ def _sureness(first: Evaluation) -> float:
     return -1.0 if score is None or score.probability is None else abs(score.probability - 0.5)
 
 
-def curve_json(points: Sequence[CascadePoint]) -> list[Mapping[str, object]]:
+def curve_json(points: Sequence[CascadePoint]) -> list[JsonValue]:
     """Write the curve as JSON values."""
     return [
         {

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from rag_eval_integrations.cli.prompt_tests import app as prompt_tests
 from rag_eval_integrations.errors import RagEvalError
 
 app = typer.Typer(
@@ -45,6 +46,9 @@ BaseUrl = Annotated[
 SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Do not exit 2 for bad lines.")]
 
 
+app.add_typer(prompt_tests)
+
+
 @app.callback()
 def _callback() -> None:
     pass
@@ -71,7 +75,18 @@ def run_command(
         str, typer.Option(metavar="embedded|openai:MODEL", help="Who labels.")
     ] = "embedded",
     base_url: BaseUrl = None,
-    metrics: Annotated[str, typer.Option(metavar="trace", help="What to score.")] = "trace",
+    metrics: Annotated[
+        str,
+        typer.Option(
+            metavar="trace,geval:NAME,FILE.geval.yaml,FILE.metric.prompty",
+            help="What to score; geval: coherence, consistency, fluency, relevance (each also "
+            "as NAME:summary), correctness, groundedness.",
+        ),
+    ] = "trace",
+    metric_var: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE|@FILE", help="A variable of metric files; may repeat."),
+    ] = None,
     formulas: Formulas = "seed",
     relevance_baseline: Baseline = None,
     max_concurrency: Annotated[
@@ -104,7 +119,7 @@ def run_command(
         calls, out, judge=judge, base_url=base_url, metrics=metrics, formulas=formulas,
         relevance_baseline=relevance_baseline, max_concurrency=max_concurrency, rpm=rpm, tpm=tpm,
         cache=cache, resume=resume, limit=limit, skip_invalid=skip_invalid, dry_run=dry_run,
-        fail_under=fail_under or [],
+        fail_under=fail_under or [], metric_var=metric_var or [],
     )  # fmt: skip
     raise typer.Exit(command.run(settings))
 
@@ -149,18 +164,47 @@ def agreement_command(
     ],
     human: Annotated[
         str | None,
-        typer.Option(metavar="FIELD", help="Compare with this number of each gold row."),
+        typer.Option(
+            metavar="FIELD", help="Compare with this number of each gold row; a.b for b in a."
+        ),
     ] = None,
+    document: Annotated[
+        str, typer.Option(metavar="FIELD", help="Names the document that systems wrote about.")
+    ] = "doc_id",
+    system: Annotated[
+        str, typer.Option(metavar="FIELD", help="Names the system that wrote the response.")
+    ] = "system_id",
     baselines: Annotated[
         bool, typer.Option("--baselines", help="Add the predictors published in the rows.")
     ] = False,
+    plots: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write ROC and reliability plots as HTML into DIR."),
+    ] = None,
+    cascade: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SECOND.jsonl",
+            help="A second judge's evaluations: what asking it only where EVALS is unsure gives.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure a judge against gold labels."""
     from rag_eval_integrations.cli import agreement as command
 
     raise typer.Exit(
-        command.agreement(evals, gold, human=human, baselines=baselines, as_json=as_json)
+        command.agreement(
+            evals,
+            gold,
+            human=human,
+            baselines=baselines,
+            as_json=as_json,
+            document=document,
+            system=system,
+            plots=plots,
+            cascade=cascade,
+        )
     )
 
 

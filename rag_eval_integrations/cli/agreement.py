@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from rag_eval_integrations.agreement import Agreement, Figure, Gold, Group, agree, match
-from rag_eval_integrations.cli.figures import cell_of, human_table, value_of
+from rag_eval_integrations.agreement import (
+    Agreement,
+    Curves,
+    Figure,
+    Gold,
+    Group,
+    Pair,
+    agree,
+    cascade_curve,
+    curve_json,
+    curves,
+    match,
+)
+from rag_eval_integrations.cli.figures import cascade_table, cell_of, human_table, value_of
 from rag_eval_integrations.cli.terminal import complain, safe, stdout
 from rag_eval_integrations.dataset import (
     Labelled,
@@ -28,6 +40,7 @@ from rag_eval_integrations.records import (
     Sentences,
     from_object,
 )
+from rag_eval_integrations.report.plots import write_plots
 from rag_eval_integrations.report.tables import plain_table
 from rag_eval_integrations.sentences import Punkt, sentencize
 
@@ -56,6 +69,8 @@ def agreement(
     as_json: bool,
     document: str = "doc_id",
     system: str = "system_id",
+    plots: Path | None = None,
+    cascade: Path | None = None,
 ) -> int:
     """Compare two files and return the exit code.
 
@@ -64,7 +79,7 @@ def agreement(
         OSError: when a file cannot be read.
     """
     reader = _Reader()
-    predicted = list(reader.values(evals, lambda content: from_object(Evaluation, content)))
+    predicted = list(reader.values(evals, _evaluation))
     trace = _same_formulas(predicted)
     fields = Fields(human, document, system)
     gold_rows = list(reader.values(gold, lambda content: _gold(content, trace, fields)))
@@ -75,12 +90,33 @@ def agreement(
         complain(f"{matched.unmatched} rows are in one file only and were left out")
     if matched.ambiguous:
         complain(f"{matched.ambiguous} rows repeat and were matched in order of appearance")
+    second = [] if cascade is None else list(reader.values(cascade, _evaluation))
+    curve = () if cascade is None else cascade_curve(matched.pairs, second)
     found = agree(matched, baselines=baselines)
     if as_json:
-        print(json.dumps(found.to_json(), allow_nan=False, indent=1))  # noqa: T201  # the result
+        content = found.to_json() | ({"cascade": curve_json(curve)} if curve else {})
+        print(json.dumps(content, allow_nan=False, indent=1))  # noqa: T201  # the result
     else:
         _print(found)
+        if curve:
+            stdout().print(cascade_table(curve))
+    if plots is not None:
+        page = write_plots(_drawn(matched.pairs), plots, f"{evals.name} against {gold.name}")
+        complain(f"plots in {page}")
     return reader.exit_code()
+
+
+def _evaluation(content: dict[str, Any]) -> Evaluation:
+    return from_object(Evaluation, content)
+
+
+def _drawn(pairs: Sequence[Pair]) -> dict[str, Mapping[str, Curves]]:
+    """Curves of all rows, and of every data set."""
+    names = sorted({pair.dataset for pair in pairs if pair.dataset is not None})
+    groups: dict[str, Mapping[str, Curves]] = {f"all {len(pairs)} rows": curves(pairs)}
+    for name in names if len(names) > 1 else ():
+        groups[name] = curves([pair for pair in pairs if pair.dataset == name])
+    return groups
 
 
 class Fields(NamedTuple):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rag_eval_integrations.agreement import Figure, Group
+from rag_eval_integrations.agreement import CascadePoint, Figure, Group
 from rag_eval_integrations.cli.terminal import safe
 from rag_eval_integrations.report.tables import plain_table
 
@@ -48,3 +48,36 @@ def _count(counts: Mapping[str, int]) -> str:
     if "documents" in counts:
         return f"{counts['documents']} ({counts['skipped']} skipped)"
     return str(counts.get("systems", counts.get("n", 0)))
+
+
+_CURVE = (
+    ("A AUROC", "adherence", "auroc"),
+    ("R RMSE", "context_relevance", "rmse"),
+    ("U RMSE", "context_utilization", "rmse"),
+    ("C RMSE", "completeness", "rmse"),
+)
+
+
+def cascade_table(points: Sequence[CascadePoint]) -> Table:
+    """Tabulate what a cascade costs and is worth: one row a share of calls asked of the second."""
+    title = "Cascade: the second judge is asked where the first is least sure"
+    table = plain_table(
+        title, "asked>", "ask_when", "requests>", *(f"{short}>" for short, *_ in _CURVE)
+    )
+    for point in points:
+        # Where rows name data sets, their mean: pooled figures mostly say which set a row is of.
+        group = point.mean_over_datasets if point.mean_over_datasets.blocks else point.pooled
+        cells = [_statistic(group, score, statistic) for _, score, statistic in _CURVE]
+        table.add_row(f"{point.share:.0%}", _band(point), str(point.usage.requests), *cells)
+    return table
+
+
+def _statistic(group: Group, score: str, statistic: str) -> str:
+    block = group.blocks.get(("scores", score))
+    return value_of(None if block is None else block.figures.get(statistic))
+
+
+def _band(point: CascadePoint) -> str:
+    if point.band is None:
+        return "never" if point.share == 0 else "no probability"
+    return f"({max(0.0, 0.5 - point.band):.3f}, {min(1.0, 0.5 + point.band):.3f})"

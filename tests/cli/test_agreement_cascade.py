@@ -1,0 +1,119 @@
+"""`rag-eval agreement --plots DIR --cascade SECOND.jsonl`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+FACTS = [("ferry", "nine"), ("train", "ten"), ("bus", "noon"), ("plane", "six")]
+
+
+def row(number: int, *, supported: bool) -> dict[str, Any]:
+    """A call about a timetable; the gold says what the response's second sentence is worth."""
+    what, when = FACTS[number % len(FACTS)]
+    second = f"It leaves at {when}." if supported else "A famous admiral painted it green."
+    return {
+        "id": str(number),
+        "dataset": f"set{number % 2}",
+        "question": f"When does the {what} number {number} leave?",
+        "documents": [f"The {what} leaves at {when}. Tickets cost two coins."],
+        "response": f"The {what} leaves at {when}. {second}",
+        "labels": {
+            "all_relevant_sentence_keys": ["0a"],
+            "all_utilized_sentence_keys": ["0a"],
+            "sentence_support_information": [
+                {
+                    "response_sentence_key": "a",
+                    "supporting_sentence_keys": ["0a"],
+                    "fully_supported": True,
+                },
+                {
+                    "response_sentence_key": "b",
+                    "supporting_sentence_keys": ["0a"] if supported else [],
+                    "fully_supported": supported,
+                },
+            ],
+        },
+    }
+
+
+@pytest.fixture
+def judged(rag_eval: Command, tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Eight rows, the embedded judge's evaluations of them, and a second judge that is gold's."""
+    gold = tmp_path / "gold.jsonl"
+    gold.write_text(
+        "".join(json.dumps(row(number, supported=number % 3 != 0)) + "\n" for number in range(8))
+    )
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    assert rag_eval("run", gold, "-o", first).code == 0
+    assert rag_eval("score", gold, "-o", second).code == 0
+    return first, gold, second
+
+
+def test_a_cascade_goes_from_the_first_judge_to_the_second(
+    rag_eval: Command, judged: tuple[Path, Path, Path]
+) -> None:
+    """With nobody asked it is the first's agreement, with all asked the second's, which is gold."""
+    first, gold, second = judged
+
+    done = rag_eval("agreement", first, gold, "--cascade", second, "--json")
+
+    assert done.code == 0
+    content = json.loads(done.out)
+    curve = content["cascade"]
+    assert [point["share"] for point in curve] == pytest.approx(
+        [round(8 * step / 10) / 8 for step in range(11)]
+    )
+    alone = content["scores"]["context_relevance"]["rmse"]
+    assert curve[0]["pooled"]["context_relevance"]["rmse"] == pytest.approx(alone)
+    assert alone > 0
+    assert curve[-1]["pooled"]["context_relevance"]["rmse"] == 0
+    assert curve[-1]["pooled"]["adherence"]["auroc"] == 1
+
+
+def test_the_table_says_when_to_ask(rag_eval: Command, judged: tuple[Path, Path, Path]) -> None:
+    """One row a share, with the band to pass as `ask_when`."""
+    first, gold, second = judged
+
+    done = rag_eval("agreement", first, gold, "--cascade", second)
+
+    assert done.code == 0
+    assert "never" in done.out
+    assert "100%" in done.out
+    assert "(0." in done.out
+
+
+def test_a_second_judge_of_other_rows_is_refused(
+    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """Before anything is printed."""
+    first, gold, second = judged
+    part = tmp_path / "part.jsonl"
+    part.write_text("".join(second.read_text().splitlines(keepends=True)[:5]))
+
+    done = rag_eval("agreement", first, gold, "--cascade", part)
+
+    assert (done.code, done.out) == (2, "")
+    assert "3 of 8 rows" in done.err
+
+
+def test_plots_are_written(
+    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """One page with all rows and each data set; stdout stays what it was."""
+    first, gold, _ = judged
+
+    done = rag_eval("agreement", first, gold, "--plots", tmp_path / "plots", "--json")
+
+    assert done.code == 0
+    json.loads(done.out)
+    page = (tmp_path / "plots" / "agreement.html").read_text(encoding="utf-8")
+    for words in ("all 8 rows", "set0", "set1", "not adherent", "relevant", "unsupported"):
+        assert words in page
+    assert "agreement.html" in done.err
