@@ -2,12 +2,12 @@
 
     python benchmarks/embedded_judge.py --data ../shared/data [--quick]
 
-Agreement: every data set is judged by coefficients fitted without it, and, second, by
-coefficients fitted without the question (5 folds). Beside it stand the response's length, a
-constant (the mean of the other sets) and, on the rows that have them, the published columns of
-RAGBench: GPT-3.5, RAGAS and TruLens. Means are over data sets, not pooled: pooled AUROC mostly
-tells which data set a row is from. Speed: the shipped judge, one core, sentences already split.
-`--quick` measures speed alone and needs no numpy.
+Agreement: every domain is judged by coefficients fitted without it (the two sets of manuals are
+one domain), and, second, by coefficients fitted without the question (5 folds). Beside it stand the
+response's length, a constant (the mean of the other sets) and, on the rows that have them, the
+published columns of RAGBench: GPT-3.5, RAGAS and TruLens. Means are over data sets, not pooled:
+pooled AUROC mostly tells which data set a row is from. Speed: the shipped judge, one core,
+sentences already split. `--quick` measures speed alone and needs no numpy.
 """
 
 from __future__ import annotations
@@ -98,23 +98,23 @@ def big_call(documents: int, sentences: int) -> SentencizedCall:
 
 def agreement(data: Path, rows: list[dict]) -> None:
     sys.path.insert(0, str(TRAINING))
-    import embedded_judge as training
     import numpy as np
+    from embedded_training.judges import HeldOut
+    from embedded_training.measures import rmse, table
+    from embedded_training.rows import Data
     from sklearn.metrics import roc_auc_score
 
-    prepared = training.Data(data)
-    for title, masks in (
-        ("Unseen data set", [prepared.set == name for name in prepared.sets]),
-        ("Unseen question", [prepared.fold == fold for fold in range(training.FOLDS)]),
-    ):
-        training.table(prepared, title, training.HeldOut(prepared, masks))
+    prepared = Data(data)
+    held = HeldOut(prepared, prepared.masks("domain"))
+    table(prepared, "Unseen domain", held)
+    by_question = HeldOut(prepared, prepared.masks("question"))
+    table(prepared, "Unseen question", by_question)
 
     print("\nPublished columns, on the rows that have them (test splits)")
-    held = training.HeldOut(prepared, [prepared.set == name for name in prepared.sets])
     ours = {
         "adherence": held.adherent,
-        "relevance": prepared.documents.mean(held.relevant),
-        "utilization": prepared.documents.mean(held.utilized),
+        "relevance": held.expected[:, 0],
+        "utilization": held.expected[:, 1],
     }
     columns = (
         ("GPT-3.5", "gpt3_adherence", "gpt3_context_relevance", "gpt35_utilization"),
@@ -144,14 +144,12 @@ def agreement(data: Path, rows: list[dict]) -> None:
                     cells.append("–")
                     continue
                 theirs = np.array([float(r[column]) for r, h in zip(rows, has, strict=True) if h])
+                own = ours[score][: prepared.bench][has]
                 if score == "adherence":
-                    bad = ~prepared.adherent[has]
-                    pair = (roc_auc_score(bad, -theirs), roc_auc_score(bad, -ours[score][has]))
+                    bad = ~prepared.adherent[: prepared.bench][has]
+                    pair = (roc_auc_score(bad, -theirs), roc_auc_score(bad, -own))
                 else:
-                    pair = (
-                        training.rmse(theirs, gold[score][has]),
-                        training.rmse(ours[score][has], gold[score][has]),
-                    )
+                    pair = (rmse(theirs, gold[score][has]), rmse(own, gold[score][has]))
                 cells.append(f"{pair[0]:.3f} / {pair[1]:.3f}")
             if max(sizes):
                 print(f"  {name:12}{judge:10}{max(sizes):6}{cells[0]:>16}{cells[1]:>18}"

@@ -10,6 +10,10 @@ from rag_eval_integrations.errors import InputError, JudgeOutputError
 from rag_eval_integrations.records import Labels, SentenceSupport, from_object
 
 _MOST_TRIES = 200
+_MOST_REPAIRED = 20_000  # characters, and of them marks:
+_MOST_MARKS = 1_500
+"""Beyond these a broken reply is not repaired: json_repair takes quadratic time, 7 s for 20,000
+brackets and 17 s for 12,000 characters of misplaced quotes."""
 _BEGINS = re.compile(r"\{\s*(?:[\"'\n]|\Z)")
 
 
@@ -116,6 +120,8 @@ def _is_closed(body: str) -> bool:
 def _repaired(body: str, text: str) -> Any:
     from json_repair import loads  # noqa: PLC0415  # only when a reply needs it
 
+    if len(body) > _MOST_REPAIRED or sum(map(body.count, "\"'{}[]")) > _MOST_MARKS:
+        raise JudgeOutputError("the judge's JSON is broken, and too long to be repaired", text)
     try:
         return loads(body)
     except (ValueError, RecursionError) as error:

@@ -35,6 +35,11 @@ DOCUMENTS = [
 ]
 QUESTION = "When was the Eiffel Tower finished?"
 
+PINNED_RELEVANT = {"0a": 0.628959, "0b": 0.253915, "0c": 0.021497, "1a": 0.371285, "1b": 0.028964}
+PINNED_UTILIZED = {"0a": 0.452119, "0b": 0.181892, "0c": 0.006782, "1a": 0.536132, "1b": 0.012961}
+PINNED_SUPPORTED = {"a": 0.808424, "b": 0.801045}
+PINNED_ESTIMATES = {"completeness": (0.813055, 0.250458), "adherence": (0.789874, 0.407398)}
+
 
 def call_of(
     documents: list[list[str]], response: list[str], question: str = QUESTION
@@ -229,6 +234,24 @@ print(json.dumps([labels.model_dump(mode="json"), sorted(heavy & set(sys.modules
     labels, heavy = json.loads(printed[0])
     assert heavy == []
     assert labels == labels_of(call).model_dump(mode="json")
+
+
+def test_probabilities_are_the_same_everywhere() -> None:
+    """Pinned to the last decimal: no platform, Python version or hash seed may change one.
+
+    A new version of the model changes them; then `EmbeddedJudge.version` has to change as well.
+    """
+    labels = labels_of(
+        call_of(
+            DOCUMENTS, ["The tower in Paris was finished in 1899.", "Bananas contain no potassium."]
+        )
+    )
+
+    assert load_model().version == "2"
+    assert labels.relevant_probabilities == PINNED_RELEVANT
+    assert labels.utilized_probabilities == PINNED_UTILIZED
+    assert labels.supported_probabilities == PINNED_SUPPORTED
+    assert labels.estimates == PINNED_ESTIMATES
 
 
 async def test_one_judge_serves_many_tasks() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
@@ -9,19 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.judges.embedded import overlap as overlap_module
+from rag_eval_integrations.judges.embedded.conflicts import conflicts
+from rag_eval_integrations.judges.embedded.cover import Cover
 from rag_eval_integrations.judges.embedded.document_features import DOCUMENT_FEATURES
-from rag_eval_integrations.judges.embedded.explain import supporting
+from rag_eval_integrations.judges.embedded.explain import explain_conflicts, supporting
 from rag_eval_integrations.judges.embedded.features import call_features
 from rag_eval_integrations.judges.embedded.model import (
+    ADHERENCE_FEATURES,
     MODEL_FILE,
     adherence_features,
+    clipped,
+    document_probabilities,
     expected_completeness,
     load_model,
     logit,
-    sigmoid,
+    probability_of,
+    support_probability,
 )
 from rag_eval_integrations.judges.embedded.overlap import overlap
-from rag_eval_integrations.judges.embedded.response_features import RESPONSE_FEATURES, Cover
+from rag_eval_integrations.judges.embedded.response_features import RESPONSE_FEATURES
 from rag_eval_integrations.judges.embedded.words import stem, words
 
 
@@ -38,10 +45,11 @@ from rag_eval_integrations.judges.embedded.words import stem, words
         ("1,250", "1250"),
         ("classes", "class"),
         ("don’t", "don't"),
+        ("two", "2"),
     ],
 )
 def test_forms_of_a_word_have_one_stem(one: str, other: str) -> None:
-    """Plural, tense, adverb, possessive and thousands marks make no two words."""
+    """Plural, tense, adverb, possessive, thousands marks, number words make no two words."""
     assert stem(one) == stem(other)
 
 
@@ -86,8 +94,8 @@ def test_the_cover_takes_the_sentence_that_adds_most() -> None:
         "q", [["red green blue", "red green", "yellow"]], ["red green blue yellow"]
     )
 
-    assert features.covers[0].sentences == (0, 2)
-    assert sum(features.covers[0].gains) == pytest.approx(1)
+    assert features.response[0].cover.sentences == (0, 2)
+    assert sum(features.response[0].cover.gains) == pytest.approx(1)
 
 
 def test_a_sentence_that_adds_nothing_is_not_in_the_cover() -> None:
@@ -96,7 +104,7 @@ def test_a_sentence_that_adds_nothing_is_not_in_the_cover() -> None:
         "q", [["red green blue", "red green", "blue"]], ["red green blue pink"]
     )
 
-    assert features.covers[0].sentences == (0,)
+    assert features.response[0].cover.sentences == (0,)
 
 
 def test_a_negligible_match_supports_nothing() -> None:
@@ -106,14 +114,97 @@ def test_a_negligible_match_supports_nothing() -> None:
     assert supporting(Cover((3, 1, 2), (0.5, 0.1, 0.05))) == (3, 1)
 
 
+@pytest.mark.parametrize(
+    ("document", "response", "said"),
+    [
+        (
+            "The tower was finished in 1889.",
+            "The tower was finished in 1899.",
+            "number not in the matched sentences: 1899 (they have 1889)",
+        ),
+        (
+            "Boil it for 10 minutes in 3 litres of water.",
+            "Boil it for fifteen 15 minutes in water.",
+            "number not in the matched sentences: 15 (they have 10)",
+        ),
+        (
+            "Prices in Oslo will increase sharply.",
+            "Prices in Oslo will decrease sharply.",
+            'opposite of a matched word: "decreas" for "increas"',
+        ),
+        ("The pump may run dry.", "The pump may not run dry.", "only it is negated"),
+        ("The pump may not run dry.", "The pump may run dry.", "only its best match is negated"),
+        ("The tower is in Paris.", "The tower is in Paris.", ""),
+        ("There are two towers of 90 metres.", "There are 2 towers of 90 metres.", ""),
+    ],
+)
+def test_what_the_matched_sentences_have_otherwise(document: str, response: str, said: str) -> None:
+    """Numbers, with those of the same unit first, opposites and negations are compared."""
+    features = call_features("", [[document], ["Nothing of 7 here."]], [response])
+
+    assert explain_conflicts(features.response[0].conflicts).removeprefix("; ") == said
+
+
+def test_numbers_of_the_question_are_no_conflict() -> None:
+    """What the user gave, the documents need not hold."""
+    o = overlap("Is 40 too hot?", [["Wash this shirt at 30 degrees."]], ["Wash at 40 degrees."])
+
+    assert conflicts(o, 0, (0,)).numbers == ()
+    assert conflicts(o, 0, ()) == conflicts(overlap("", [], ["Wash at 40."]), 0, ())
+
+
+def test_a_number_conflict_and_an_opposite_are_features() -> None:
+    """They stand in the row that the model sees."""
+    features = call_features("", [["Sales rise by 5 in May."]], ["Sales fall by 6 in May."])
+    row = dict(zip(RESPONSE_FEATURES, features.response[0].features, strict=True))
+
+    assert (row["number_conflict"], row["opposites"]) == (1.0, 1.0)
+
+
 def test_the_model_file_fits_the_features() -> None:
-    """Names and order are those of the code; the file is small."""
+    """Names and order are those of the code; the file is small and says what it is made from."""
     model = load_model()
 
     assert model.relevant.names == model.utilized.names == DOCUMENT_FEATURES
+    assert model.relevant.bounds == model.utilized.bounds
     assert model.supported.names == RESPONSE_FEATURES
+    assert model.adherent.names == ADHERENCE_FEATURES
     assert MODEL_FILE.stat().st_size < 200_000
-    assert all(weight > 0 for weight, _, _ in model.adherent.terms)
+    assert all(weight > 0 for weight in model.adherent.weights)
+    content = json.loads(MODEL_FILE.read_text())
+    assert "RAGTruth" in content["data"]
+    assert "CC-BY-4.0" in content["licence"]
+    assert all(" " not in word for word in (*model.said, *model.new))
+
+
+def test_document_probabilities_are_the_logistic_ones() -> None:
+    """What a document shares is weighed once; the result is that of the whole row."""
+    model = load_model()
+    features = call_features(
+        "When was the tower built?",
+        [["The tower is tall.", "It was built in 1889."], ["Bananas grow."]],
+        ["The tower was built in 1889."],
+    )
+    relevant, utilized = document_probabilities(model, features.documents)
+
+    rows = features.document_rows()
+    assert relevant == pytest.approx([model.relevant.probability(row) for row in rows], abs=2e-6)
+    assert utilized == pytest.approx([model.utilized.probability(row) for row in rows], abs=2e-6)
+
+
+def test_words_weigh_in() -> None:
+    """A stem with a weight moves the sentence's support by that weight, a new one by two."""
+    model = load_model()
+    row = call_features("q", [["red green"]], ["red green pink"]).response[0]
+    said = model._replace(said={"pink": -1.0}, new={})
+    both = model._replace(said={"pink": -1.0}, new={"pink": -0.5, "red": -9.0})
+    plain = logit(support_probability(model._replace(said={}, new={}), row, ["red", "pink"]))
+
+    assert row.new == ("pink",)
+    assert logit(support_probability(said, row, ["red", "pink"])) == pytest.approx(plain - 1, 1e-3)
+    assert logit(support_probability(both, row, ["red", "pink"])) == pytest.approx(
+        plain - 1.5, abs=1e-3
+    )
 
 
 TEXT = st.text(alphabet="ab1 .A'", max_size=25)
@@ -126,11 +217,11 @@ def test_features_are_finite_and_complete(
     """One row a sentence, one number a feature, whatever the text."""
     features = call_features(question, documents, response)
 
-    assert len(features.documents) == sum(map(len, documents))
+    assert len(features.document_rows()) == sum(map(len, documents))
     assert len(features.response) == len(response)
     for rows, names in (
-        (features.documents, DOCUMENT_FEATURES),
-        (features.response, RESPONSE_FEATURES),
+        (features.document_rows(), DOCUMENT_FEATURES),
+        ([row.features for row in features.response], RESPONSE_FEATURES),
     ):
         for row in rows:
             assert len(row) == len(names)
@@ -139,9 +230,18 @@ def test_features_are_finite_and_complete(
 
 def test_small_formulas() -> None:
     """The logistic and its inverse; expected completeness by hand; empty cases."""
-    assert sigmoid(logit(0.3)) == pytest.approx(0.3)
-    assert 0 < sigmoid(-1e9) < sigmoid(1e9) < 1
+    assert probability_of(logit(0.3)) == pytest.approx(0.3)
+    assert 0 < probability_of(-1e9) < probability_of(1e9) < 1
+    assert clipped([5.0, -1.0, 7.0], ((0, 0.0, 2.0), (1, 0.0, 1.0))) == [2.0, 0.0, 7.0]
     assert expected_completeness([0.8, 0.2], [0.5, 0.4]) == pytest.approx(0.7)
     assert expected_completeness([], []) == 1.0
-    assert adherence_features([0.5, 0.5]) == (0.0, 0.0)
-    assert adherence_features([]) == (logit(1.0), logit(1.0))
+    assert adherence_features([0.5, 0.5]) == pytest.approx((0, 0, 2 * math.log(0.5) / math.sqrt(2)))
+    assert adherence_features([]) == (logit(1.0), logit(1.0), 0.0)
+
+
+def test_weights_add_up_exactly() -> None:
+    """The order of words changes no bit: sums of floats differ between Python versions."""
+    o = overlap("", [[f"word{i} word{i % 7} word{i % 3}" for i in range(40)]], ["word1 word2"])
+
+    weights = [*o.idf.values(), *(w * w for w in o.idf.values())]
+    assert sum(weights) == sum(reversed(weights)) == math.fsum(weights)

@@ -92,3 +92,12 @@ def test_any_text_is_an_object_or_refused(text: str) -> None:
     """Nothing else is raised."""
     with contextlib.suppress(JudgeOutputError):
         assert isinstance(parse_object(text), dict)
+
+
+@pytest.mark.parametrize(
+    "inside", ["[" * 2_000 + "]" * 2_000, '"a" "b" ' * 800, '"' + "x" * 30_000 + '"'], ids=["deep", "quotes", "long"]
+)  # fmt: skip
+def test_a_hopeless_reply_is_not_repaired_for_seconds(inside: str) -> None:
+    """Repair takes quadratic time; beyond its bounds the reply is refused, with the reason."""
+    with pytest.raises(JudgeOutputError, match="too long to be repaired"):
+        parse_object('{"a": \'x\', "b": ' + inside + ', "c": "}"}')

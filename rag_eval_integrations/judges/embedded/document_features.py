@@ -1,18 +1,19 @@
 """What the words say of each document sentence: 31 numbers, for relevance and utilization.
 
 The same code makes the training rows. All features but the lengths are shares, ranks or ratios
-within the call, so that a model fitted on one domain holds in another.
+within the call, so that a model fitted on one domain holds in another. What all sentences of a
+document have in common is kept apart, so that its part of a score is computed once a document.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from math import log1p, sqrt
+from math import fsum, log1p, sqrt
 from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded.overlap import Overlap, runs_of
 
-DOCUMENT_FEATURES = (
+SENTENCE_FEATURES = (
     "question_cosine",  # idf-weighted cosine to the question
     "question_found",  # share of the question's weight found in the sentence
     "answers_best",  # share of response sentences for which no sentence matches better
@@ -29,6 +30,11 @@ DOCUMENT_FEATURES = (
     "bigrams",  # share of its word pairs that are in the response
     "run",  # log of the longest run of word pairs that is in the response
     "run_gap",  # how much shorter than the call's longest
+    "length",  # log of the sentence's words
+    "position",  # 0 at the document's start, towards 1 at its end
+    "names",  # 1 when it shares a capitalised word with the response
+)
+SHARED_FEATURES = (
     "document_question",  # cosine of the whole document to the question
     "document_question_gap",  # distance from the best document
     "document_response",
@@ -39,12 +45,19 @@ DOCUMENT_FEATURES = (
     "call_dice_mean",
     "call_question_found",  # share of the question's weight found in all documents
     "documents",  # log of the number of documents
-    "document_length",  # log of the number of its sentences
-    "length",  # log of the sentence's words
     "response_length",  # log of the response's words
-    "position",  # 0 at the document's start, towards 1 at its end
-    "names",  # 1 when it shares a capitalised word with the response
+    "document_length",  # log of the number of its sentences
 )
+DOCUMENT_FEATURES = SENTENCE_FEATURES + SHARED_FEATURES
+
+
+class DocumentRows(NamedTuple):
+    """Features of one document that has sentences."""
+
+    shared: tuple[float, ...]
+    """`SHARED_FEATURES`, the same for all its sentences."""
+    sentences: list[tuple[float, ...]]
+    """One row of `SENTENCE_FEATURES` for each sentence, in order."""
 
 
 class _Sentence(NamedTuple):
@@ -58,95 +71,99 @@ class _Sentence(NamedTuple):
     names: float
 
 
-def document_features(o: Overlap) -> list[tuple[float, ...]]:
-    """One row of `DOCUMENT_FEATURES` for each document sentence, in order; all finite."""
+def document_features(o: Overlap) -> list[DocumentRows]:
+    """Rows of each document with sentences, in order; all finite."""
     if not o.documents:
         return []
-    alone = _sentences(o)
+    said = dict.fromkeys([word for sentence in o.response for word in sentence.content])
+    alone = _sentences(o, said)
     dice = o.best_dice
     best = _answers_best(o)
-    said = dict.fromkeys(word for sentence in o.response for word in sentence.content)
     to_question, to_response = _document_cosines(o, said)
     top_question, top_response = max(to_question), max(to_response)
-    total_credit = sum([s.credit for s in alone]) or 1.0
+    total_credit = fsum([s.credit for s in alone]) or 1.0
     top_dice, top_run = max(dice), max([s.run for s in alone])
     ranks = _ranks(dice)
     asked = o.question.content
     call = (
         top_dice,
-        sum(dice) / len(dice),
+        fsum(dice) / len(dice),
         sum([o.idf[w] for w in asked if w in o.idf]) / (sum(map(o.weight, asked)) or 1.0),
         log1p(len(o.spans)),
+        log1p(sum([len(sentence.stems) for sentence in o.response])),
     )
-    response_length = log1p(sum([len(sentence.stems) for sentence in o.response]))
-    rows: list[tuple[float, ...]] = []
+    documents = []
     for number, (start, stop) in enumerate(o.spans):
         size = stop - start
         own = dice[start:stop]
         own_ranks = _ranks(own)
         around = [0.0, 0.0, *own, 0.0, 0.0]
-        document = (
+        cosines = [s.question_cosine for s in alone[start + 1 : stop]]
+        cosines.append(0.0)
+        shared = (
             to_question[number],
             top_question - to_question[number],
             to_response[number],
             top_response - to_response[number],
             top_dice - max(own),
-            sum([s.credit for s in alone[start:stop]]) / total_credit,
+            fsum([s.credit for s in alone[start:stop]]) / total_credit,
             *call,
             log1p(size),
         )
-        for at in range(size):
+        rows: list[tuple[float, ...]] = []
+        for at, cosine_after in enumerate(cosines):
             i = start + at
-            this = alone[i]
+            question_cosine, question_found, credit, bigrams, run, names = alone[i]
+            two_before, before, this, after, two_after = around[at : at + 5]
             rows.append(
                 (
-                    this.question_cosine,
-                    this.question_found,
+                    question_cosine,
+                    question_found,
                     best[i],
-                    this.credit,
-                    dice[i],
-                    dice[i] / top_dice if top_dice else 0.0,
+                    credit,
+                    this,
+                    this / top_dice if top_dice else 0.0,
                     ranks[i],
                     own_ranks[at],
-                    around[at + 1],
-                    around[at + 3],
-                    around[at],
-                    around[at + 4],
-                    alone[i + 1].question_cosine if i + 1 < stop else 0.0,
-                    this.bigrams,
-                    this.run,
-                    top_run - this.run,
-                    *document,
+                    before,
+                    after,
+                    two_before,
+                    two_after,
+                    cosine_after,
+                    bigrams,
+                    run,
+                    top_run - run,
                     log1p(len(o.documents[i].stems)),
-                    response_length,
                     at / size,
-                    this.names,
+                    names,
                 )
             )
-    return rows
+        documents.append(DocumentRows(shared, rows))
+    return documents
 
 
-def _sentences(o: Overlap) -> list[_Sentence]:
+def _sentences(o: Overlap, said: Collection[str]) -> list[_Sentence]:
     asked, idf = o.question.bag, o.idf
-    said = dict.fromkeys(word for sentence in o.response for word in sentence.content)
     said_mass = sum(map(o.weight, said)) or 1.0
     credit = {w: idf[w] / len(o.holders[w]) / said_mass for w in said if w in idf}
     asked_mass = sum(map(o.weight, o.question.content)) or 1.0
     asked_norm = _norm(o, o.question.content) or 1.0
-    names = frozenset[str]().union(*(sentence.names for sentence in o.response))
+    names = frozenset[str]().union(*[sentence.names for sentence in o.response])
     rows = []
     for sentence, runs in zip(o.documents, o.runs, strict=True):
         content = sentence.content
-        weights = [idf[word] for word in content]
-        hits = [idf[word] for word in content if word in asked] if asked else []
-        norm = sqrt(sum([w * w for w in weights])) * asked_norm
-        found, longest = runs_of(runs)
+        cosine = found = 0.0
+        if not asked.isdisjoint(sentence.bag):
+            hits = [idf[word] for word in content if word in asked]
+            norm = sqrt(sum([idf[word] ** 2 for word in content])) * asked_norm
+            cosine, found = sum([w * w for w in hits]) / norm, sum(hits) / asked_mass
+        bigrams, longest = runs_of(runs)
         rows.append(
             _Sentence(
-                sum([w * w for w in hits]) / norm if hits else 0.0,
-                sum(hits) / asked_mass,
-                sum([credit[word] for word in content if word in credit]),
+                cosine,
                 found,
+                fsum([credit[word] for word in content if word in credit]),
+                bigrams,
                 log1p(longest),
                 0.0 if names.isdisjoint(sentence.names) else 1.0,
             )

@@ -6,9 +6,11 @@ Every explanation says that it is lexical: words were compared, nothing was unde
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum
 
-from rag_eval_integrations.judges.embedded.overlap import Overlap
-from rag_eval_integrations.judges.embedded.response_features import Cover
+from rag_eval_integrations.judges.embedded.conflicts import Conflicts
+from rag_eval_integrations.judges.embedded.cover import Cover
+from rag_eval_integrations.judges.embedded.features import CallFeatures
 from rag_eval_integrations.judges.embedded.words import WORD, stem
 
 SHOWN = 5
@@ -36,8 +38,9 @@ def supporting(cover: Cover) -> tuple[int, ...]:
     return tuple([sentence for sentence, gain in pairs if gain >= LEAST_GAIN])
 
 
-def missing_words(o: Overlap, number: int, text: str) -> list[str]:
+def missing_words(features: CallFeatures, number: int, text: str) -> list[str]:
     """Words of a response sentence, as written, that no document sentence holds."""
+    o = features.overlap
     missing = {word for word in o.response[number].content if word not in o.idf}
     if not missing:
         return []
@@ -46,22 +49,41 @@ def missing_words(o: Overlap, number: int, text: str) -> list[str]:
 
 
 def explain_support(
-    o: Overlap, number: int, text: str, cover: Cover, cited: Sequence[str], probability: float
+    features: CallFeatures, number: int, text: str, cited: Sequence[str], probability: float
 ) -> str:
     """Explain one response sentence's label."""
+    row = features.response[number]
     if cited:
-        share = sum(cover.gains[: len(cited)])
+        share = fsum(row.cover.gains[: len(cited)])
         found = f"{share:.0%} of its word weight is in {_some(cited)}"
     else:
         found = "no document sentence shares enough of its words"
-    missing = missing_words(o, number, text)
+    missing = missing_words(features, number, text)
     if missing:
         absent = "; in no document: " + _some([f'"{word}"' for word in missing])
-    elif o.response[number].content:
+    elif features.overlap.response[number].content:
         absent = "; all its words are in the documents"
     else:
         absent = "; it has no word to look for"
-    return f"Lexical estimate {probability:.2f}: {found}{absent}."
+    against = explain_conflicts(row.conflicts) if cited else ""
+    return f"Lexical estimate {probability:.2f}: {found}{absent}{against}."
+
+
+def explain_conflicts(conflicts: Conflicts) -> str:
+    """Say what the matched sentences have otherwise; empty where nothing was noticed."""
+    parts = []
+    if conflicts.numbers:
+        text = f"number not in the matched sentences: {_some(conflicts.numbers)}"
+        if conflicts.other_numbers:
+            text += f" (they have {_some(conflicts.other_numbers)})"
+        parts.append(text)
+    if conflicts.opposites:
+        pairs = [f'"{own}" for "{other}"' for own, other in conflicts.opposites]
+        parts.append("opposite of a matched word: " + _some(pairs))
+    if conflicts.negation:
+        whose = "it" if conflicts.negation > 0 else "its best match"
+        parts.append(f"only {whose} is negated")
+    return "".join(f"; {part}" for part in parts)
 
 
 def explain_relevance(keys: Sequence[str], probabilities: Sequence[float], relevant: int) -> str:

@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rag_eval_integrations.judges.embedded.document_features import document_features
+from rag_eval_integrations.judges.embedded.document_features import DocumentRows, document_features
 from rag_eval_integrations.judges.embedded.overlap import Overlap, overlap
-from rag_eval_integrations.judges.embedded.response_features import (
-    Cover,
-    covers,
-    response_features,
-)
+from rag_eval_integrations.judges.embedded.response_features import ResponseRow, response_features
 
 
 class CallFeatures(NamedTuple):
     """All that the models and the explanations look at."""
 
     overlap: Overlap
-    covers: list[Cover]
-    """The covering document sentences of each response sentence."""
-    documents: list[tuple[float, ...]]
-    """One row of `DOCUMENT_FEATURES` for each document sentence."""
-    response: list[tuple[float, ...]]
-    """One row of `RESPONSE_FEATURES` for each response sentence."""
+    documents: list[DocumentRows]
+    """Rows of each document that has sentences."""
+    response: list[ResponseRow]
+    """One row for each response sentence."""
+
+    def document_rows(self) -> list[tuple[float, ...]]:
+        """One row of `DOCUMENT_FEATURES` for each document sentence, as training takes them."""
+        return [own + document.shared for document in self.documents for own in document.sentences]
 
 
 def call_features(
@@ -34,5 +32,4 @@ def call_features(
     Deterministic, also across processes; takes time near-linear in the length of the call.
     """
     o = overlap(question, documents, response)
-    covering = covers(o)
-    return CallFeatures(o, covering, document_features(o), response_features(o, response, covering))
+    return CallFeatures(o, document_features(o), response_features(o, response))

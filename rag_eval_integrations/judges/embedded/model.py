@@ -1,21 +1,33 @@
 """The fitted coefficients (`model.json`, written by `training/embedded_judge.py`) and their use.
 
-Logistic regressions, not trees: with every data set judged by a model that never saw it, 60 boosted
-trees of depth 3 were no better (RMSE relevance .157 against .157, utilization .109 against .107;
-AUROC of not-adherent .66 against .68), cost several times as much per sentence and cannot be read.
+Logistic regressions, not trees: boosted trees were no better where the data set was not seen in
+fitting, cost several times as much per sentence and cannot be read (docs/embedded-judge.md).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from math import exp, fsum, log
+from math import exp, fsum, log, sqrt
 from operator import mul
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from rag_eval_integrations.judges.embedded.document_features import (
+    SENTENCE_FEATURES,
+    DocumentRows,
+)
+from rag_eval_integrations.judges.embedded.response_features import ResponseRow
 
 MODEL_FILE = Path(__file__).with_name("model.json")
+
+DIGITS = 6
+"""Decimals of every probability and estimate. Features are the same to the last bit everywhere but
+for `log`, `exp` and `log1p`, whose last bit is the platform's; rounded, results are the same."""
+
+Bounds = tuple[tuple[int, float, float], ...]
+"""Number of a feature, lowest and highest value that goes into the model."""
 
 
 class Logistic(NamedTuple):
@@ -23,48 +35,37 @@ class Logistic(NamedTuple):
 
     names: tuple[str, ...]
     intercept: float
-    terms: tuple[tuple[float, float, float], ...]
-    """Weight, low and high of each feature. Clipping holds a feature in the range of the training
-    rows: without it one data set was extrapolated to a relevance RMSE of .31 instead of .21."""
+    weights: tuple[float, ...]
+    bounds: Bounds
+    """Clipping holds a feature in the range of the training rows: without it one data set was
+    extrapolated to a relevance RMSE of .31 instead of .21. Features that cannot leave that range
+    are not listed."""
 
-    def clipped(self, row: Sequence[float]) -> list[float]:
-        """The row held in the ranges of the training rows."""
-        return [
-            low if value < low else high if value > high else value
-            for value, (_, low, high) in zip(row, self.terms, strict=True)
-        ]
+    def score(self, row: Sequence[float]) -> float:
+        """Log-odds for one row of features in the order of `names`."""
+        # fsum: the same to the last bit on every Python.
+        return fsum((self.intercept, *map(mul, self.weights, clipped(row, self.bounds))))
 
     def probability(self, row: Sequence[float]) -> float:
-        """Probability for one row of features in the order of `names`; inside (0, 1)."""
-        return self.probability_of(self.clipped(row), [weight for weight, _, _ in self.terms])
-
-    def probability_of(self, clipped: Sequence[float], weights: Sequence[float]) -> float:
-        """The same for a row that is clipped; `weights` are those of `terms`, in order."""
-        # fsum: the same to the last bit on every Python, and faster than a loop.
-        return sigmoid(fsum((self.intercept, *map(mul, weights, clipped))))
-
-    def probabilities(self, rows: Sequence[Sequence[float]]) -> list[float]:
-        """Probability for each of many rows."""
-        weights = [weight for weight, _, _ in self.terms]
-        return [self.probability_of(self.clipped(row), weights) for row in rows]
+        """Probability for one row; inside (0, 1)."""
+        return probability_of(self.score(row))
 
 
-def probabilities_of_both(
-    first: Logistic, second: Logistic, rows: Sequence[Sequence[float]]
-) -> tuple[list[float], list[float]]:
-    """Probabilities of two models that share features and ranges: rows are clipped once.
+class Line(NamedTuple):
+    """A calibrated score: intercept + slope · expectation, and how far gold lies from it."""
 
-    Clipping is half the work of a model, and document sentences are most of the rows.
-    """
-    if [term[1:] for term in first.terms] != [term[1:] for term in second.terms]:
-        return first.probabilities(rows), second.probabilities(rows)
-    weights = [weight for weight, _, _ in first.terms]
-    others = [weight for weight, _, _ in second.terms]
-    held = [first.clipped(row) for row in rows]
-    return (
-        [first.probability_of(row, weights) for row in held],
-        [second.probability_of(row, others) for row in held],
-    )
+    intercept: float
+    slope: float
+    error: float
+    """Root mean square of the distance where the score is near 0 or 1 …"""
+    spread: float
+    """… and what is added to its square in between, times 4 · mean · (1 - mean)."""
+
+    def estimate(self, expectation: float) -> tuple[float, float]:
+        """Mean in [0, 1] and standard error."""
+        mean = min(1.0, max(0.0, self.intercept + self.slope * expectation))
+        error = sqrt(self.error**2 + self.spread * 4 * mean * (1 - mean))
+        return round(mean, DIGITS), round(error, DIGITS)
 
 
 class Model(NamedTuple):
@@ -74,13 +75,17 @@ class Model(NamedTuple):
     relevant: Logistic
     """P(document sentence helps to answer the question)."""
     utilized: Logistic
-    """P(document sentence was used by the response)."""
+    """P(document sentence was used by the response); same features and bounds as `relevant`."""
     supported: Logistic
-    """P(response sentence is fully supported)."""
+    """P(response sentence is fully supported), by features …"""
+    said: Mapping[str, float]
+    """… and by words: log-odds that a stem adds where the sentence holds it …"""
+    new: Mapping[str, float]
+    """… and where it is in neither documents nor question."""
     adherent: Logistic
     """P(every response sentence is supported), from the sentences' probabilities."""
-    completeness: tuple[float, float, float]
-    """Intercept, slope and error of the line from expected to calibrated completeness."""
+    scores: Mapping[str, Line]
+    """From expected to calibrated scores, as RAGBench defines them (shares of all sentences)."""
     relevant_threshold: float
     """From here on a document sentence is labelled relevant."""
     utilized_threshold: float
@@ -88,61 +93,131 @@ class Model(NamedTuple):
     adherent_threshold: float
 
 
-def sigmoid(score: float) -> float:
-    """The logistic function, flat beyond ±30 so that no probability is exactly 0 or 1."""
-    return 1 / (1 + exp(-max(-30.0, min(30.0, score))))
+def probability_of(score: float) -> float:
+    """Probability of log-odds, rounded; flat beyond ±13, so that none is exactly 0 or 1."""
+    held = 13.0 if score > 13.0 else -13.0 if score < -13.0 else score
+    return round(1 / (1 + exp(-held)), DIGITS)
 
 
 def logit(probability: float) -> float:
-    """The inverse of `sigmoid`, with the probability held inside [1e-6, 1 - 1e-6]."""
+    """The inverse of the logistic function, with the probability held inside [1e-6, 1 - 1e-6]."""
     p = max(1e-6, min(1 - 1e-6, probability))
     return log(p / (1 - p))
 
 
-ADHERENCE_FEATURES = ("least", "mean")
+def clipped(row: Sequence[float], bounds: Bounds) -> Sequence[float]:
+    """The row held in the ranges of the training rows."""
+    held = list(row)
+    for number, low, high in bounds:
+        value = held[number]
+        if value > high:
+            held[number] = high
+        elif value < low:
+            held[number] = low
+    return held
+
+
+def document_probabilities(
+    model: Model, documents: Sequence[DocumentRows]
+) -> tuple[list[float], list[float]]:
+    """P(relevant) and P(utilized) of each document sentence, in order.
+
+    What a document's sentences share is clipped and weighed once a document, the rest once for
+    both models: document sentences are most of the work.
+    """
+    relevant, utilized = model.relevant, model.utilized
+    cut = len(SENTENCE_FEATURES)
+    own = tuple([bound for bound in relevant.bounds if bound[0] < cut])
+    rest = tuple([(n - cut, low, high) for n, low, high in relevant.bounds if n >= cut])
+    own_relevant, own_utilized = relevant.weights[:cut], utilized.weights[:cut]
+    for_relevant: list[float] = []
+    for_utilized: list[float] = []
+    for shared, sentences in documents:
+        held = clipped(shared, rest)
+        start = fsum((relevant.intercept, *map(mul, relevant.weights[cut:], held)))
+        start_used = fsum((utilized.intercept, *map(mul, utilized.weights[cut:], held)))
+        for row in sentences:
+            held = clipped(row, own)
+            for_relevant.append(start + fsum(map(mul, own_relevant, held)))
+            for_utilized.append(start_used + fsum(map(mul, own_utilized, held)))
+    return list(map(probability_of, for_relevant)), list(map(probability_of, for_utilized))
+
+
+def support_probability(model: Model, row: ResponseRow, stems: Sequence[str]) -> float:
+    """P(response sentence is fully supported) from its features and its words."""
+    said, new = model.said, model.new
+    # Exact sums do not depend on the order of a set.
+    return probability_of(
+        fsum(
+            [
+                model.supported.score(row.features),
+                *[said[word] for word in said.keys() & stems],
+                *[new[word] for word in row.new if word in new],
+            ]
+        )
+    )
+
+
+ADHERENCE_FEATURES = ("least", "mean", "joint")
 
 
 def adherence_features(supported: Sequence[float]) -> tuple[float, ...]:
-    """Row of the response-level model: logits of the least and the mean support probability.
+    """Row of the response-level model: least, mean and joint support of the sentences.
 
-    No length: it tells which data set a row is from (AUROC .69 over all sets pooled, .56 within
-    them), and adding it made sets the model never saw worse.
+    Logits of the least and the mean probability, and the sum of log-probabilities divided by the
+    root of their number. Not by none: a long response fails sooner, but the length of responses
+    mostly tells which data set a row is from (AUROC .69 over all sets pooled, .57 within them).
     """
     if not supported:
-        return logit(1.0), logit(1.0)
-    return logit(min(supported)), logit(sum(supported) / len(supported))
+        return logit(1.0), logit(1.0), 0.0
+    size = len(supported)
+    return (
+        logit(min(supported)),
+        logit(fsum(supported) / size),
+        fsum([log(max(1e-6, p)) for p in supported]) / sqrt(size),
+    )
+
+
+def expected_share(probabilities: Sequence[float]) -> float:
+    """Mean probability: the expected share of relevant or utilized sentences; 0 of none."""
+    return fsum(probabilities) / len(probabilities) if probabilities else 0.0
 
 
 def expected_completeness(relevant: Sequence[float], utilized: Sequence[float]) -> float:
     """Σ min(p(R), p(U)) / Σ p(R); 1 when there is no document sentence."""
-    total = sum(relevant)
+    total = fsum(relevant)
     if not total:
         return 1.0
-    return sum([min(r, u) for r, u in zip(relevant, utilized, strict=True)]) / total
+    return fsum(map(min, relevant, utilized)) / total
 
 
 @cache
 def load_model() -> Model:
     """Read `model.json`, once per process and on first use only."""
-    content = json.loads(MODEL_FILE.read_text(encoding="utf-8"))
+    content: dict[str, Any] = json.loads(MODEL_FILE.read_text(encoding="utf-8"))
 
     def logistic(name: str) -> Logistic:
         part = content[name]
         return Logistic(
             tuple(part["names"]),
             part["intercept"],
-            tuple(zip(part["weights"], part["low"], part["high"], strict=True)),
+            tuple(part["weights"]),
+            tuple([(at, low, high) for at, low, high in part["bounds"]]),
         )
 
-    line = content["completeness"]
     thresholds = content["thresholds"]
     return Model(
         content["version"],
         logistic("relevant"),
         logistic("utilized"),
         logistic("supported"),
+        content["said"],
+        content["new"],
         logistic("adherent"),
-        (line["intercept"], line["slope"], line["error"]),
+        {
+            name: Line(line["intercept"], line["slope"], line["error"], line["spread"])
+            for name, line in content["scores"].items()
+        },
         thresholds["relevant"],
         thresholds["utilized"],
         thresholds["supported"],

@@ -1,4 +1,4 @@
-"""What the words say of each response sentence: 34 numbers, for support by the documents."""
+"""What the words say of each response sentence: 36 numbers, for support by the documents."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from math import log1p
 from operator import and_
 from typing import NamedTuple
 
+from rag_eval_integrations.judges.embedded.conflicts import Conflicts, conflicts
+from rag_eval_integrations.judges.embedded.cover import Cover, covers
 from rag_eval_integrations.judges.embedded.overlap import Overlap, runs_of
 from rag_eval_integrations.judges.embedded.words import Words, stem
 
@@ -35,6 +37,8 @@ RESPONSE_FEATURES = (
     "joins_question",  # new weight found times question found, best single matched sentence
     "question_beside",  # share of the question's other words in the three matched sentences
     "negation",  # negated, but the best match is not: 1; the other way round: -1
+    "number_conflict",  # a number of its own where the matched sentences have another
+    "opposites",  # words whose opposites stand in the matched sentences
     "gap",  # weight lead of the best match over the second
     "question_share",  # share of its words that are the question's
     "question_said",  # share of the question's words that it holds
@@ -71,21 +75,8 @@ _HEDGES = frozenset(map(stem, _HEDGING.split()))
 _LISTED = re.compile(r"\s{0,20}(?:[-*•]|\d{1,2}[.)])")
 
 _LOOKED_AT = 6  # matched sentences in which words are looked for together
+_BITS = tuple([1 << number for number in range(_LOOKED_AT)])
 _MANY_DOCUMENTS = 50  # above, only documents with a matched sentence are looked at
-_COVER = 4  # most supporting sentences
-
-
-class Cover(NamedTuple):
-    """The document sentences that together hold most of a response sentence's words."""
-
-    sentences: tuple[int, ...]
-    """At most four, in the order in which they add most weight."""
-    gains: tuple[float, ...]
-    """What each adds, as a share of the response sentence's weight."""
-
-    def found(self, size: int) -> float:
-        """Share of the weight in the first ``size`` sentences."""
-        return sum(self.gains[:size])
 
 
 class _Documents(NamedTuple):
@@ -100,58 +91,46 @@ class _Documents(NamedTuple):
     """First sentence of each document."""
 
 
-def covers(o: Overlap) -> list[Cover]:
-    """The covering document sentences of each response sentence."""
-    made = []
-    for sentence, mass, matches in zip(o.response, o.response_mass, o.matches, strict=True):
-        left = [(word, o.idf[word]) for word in sentence.content if word in o.idf]
-        taken: list[int] = []
-        gains: list[float] = []
-        while left and len(taken) < _COVER:
-            best, best_at = 1e-9, -1
-            for match in matches:
-                # Matches come by falling weight, and none adds more than that.
-                if match.weight <= best:
-                    break
-                bag = o.documents[match.sentence].bag
-                weight = sum([w for word, w in left if word in bag])
-                if weight > best + 1e-9:
-                    best, best_at = weight, match.sentence
-            if best_at < 0:
-                break
-            taken.append(best_at)
-            gains.append(best / mass)
-            bag = o.documents[best_at].bag
-            left = [(word, weight) for word, weight in left if word not in bag]
-        made.append(Cover(tuple(taken), tuple(gains)))
-    return made
+class ResponseRow(NamedTuple):
+    """What is known of one response sentence."""
+
+    features: tuple[float, ...]
+    """`RESPONSE_FEATURES`."""
+    new: tuple[str, ...]
+    """Content words in neither documents nor question."""
+    cover: Cover
+    conflicts: Conflicts
 
 
-def response_features(
-    o: Overlap, texts: Sequence[str], covering: Sequence[Cover]
-) -> list[tuple[float, ...]]:
-    """One row of `RESPONSE_FEATURES` for each response sentence, in order; all finite."""
+def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
+    """One row for each response sentence, in order; all features are finite."""
     documents = _documents(o)
     size = len(texts)
     document_sentences, response_sentences = log1p(len(o.documents)), log1p(size)
     rows = []
-    for j, (sentence, text, cover) in enumerate(zip(o.response, texts, covering, strict=True)):
-        rows.append(
-            (
-                *_found(o, j, cover, documents),
-                *_sequence(o, sentence, cover, documents),
-                *_new(o, j, documents),
-                *_joined(o, j, cover),
-                j / size,
-                1.0 if j == 0 else 0.0,
-                response_sentences,
-                document_sentences,
-                0.0 if _HEDGES.isdisjoint(sentence.stems) else 1.0,
-                1.0 if sentence.negated and _ABSENCE.search(text) else 0.0,
-                0.0 if _CONTEXT.isdisjoint(sentence.stems) else 1.0,
-                1.0 if _LISTED.match(text) or text.rstrip().endswith(":") else 0.0,
-            )
+    for j, (sentence, text, cover) in enumerate(zip(o.response, texts, covers(o), strict=True)):
+        asked = o.question.bag
+        new = tuple([w for w in sentence.content if w not in o.idf and w not in asked])
+        against = conflicts(o, j, cover.sentences)
+        features = (
+            *_found(o, j, cover, documents),
+            *_sequence(o, sentence, cover, documents),
+            *_new(o, j, new, documents),
+            *_joined(o, j, cover),
+            against.negation,
+            1.0 if against.numbers and against.other_numbers else 0.0,
+            float(len(against.opposites)),
+            *_size(o, j),
+            j / size,
+            1.0 if j == 0 else 0.0,
+            response_sentences,
+            document_sentences,
+            0.0 if _HEDGES.isdisjoint(sentence.stems) else 1.0,
+            1.0 if sentence.negated and _ABSENCE.search(text) else 0.0,
+            0.0 if _CONTEXT.isdisjoint(sentence.stems) else 1.0,
+            1.0 if _LISTED.match(text) or text.rstrip().endswith(":") else 0.0,
         )
+        rows.append(ResponseRow(features, new, cover, against))
     return rows
 
 
@@ -218,9 +197,8 @@ def _sequence(
     return bigrams, trigrams, in_best, log1p(longest)
 
 
-def _new(o: Overlap, j: int, documents: _Documents) -> tuple[float, ...]:
+def _new(o: Overlap, j: int, new: tuple[str, ...], documents: _Documents) -> tuple[float, ...]:
     sentence, mass, asked = o.response[j], o.response_mass[j], o.question.bag
-    new = [word for word in sentence.content if word not in o.idf and word not in asked]
     strange = [w for w in new if len(w) < 5 or w[:5] not in documents.beginnings]
     not_asked = [word for word in sentence.content if word not in asked]
     weight = sum([o.weight(word) for word in not_asked])
@@ -238,41 +216,49 @@ def _new(o: Overlap, j: int, documents: _Documents) -> tuple[float, ...]:
 def _joined(o: Overlap, j: int, cover: Cover) -> tuple[float, ...]:
     """Whether words that the sentence joins are joined in a document sentence, too."""
     sentence, asked, mass = o.response[j], o.question.bag, o.response_mass[j]
-    content, matches = sentence.content, o.matches[j]
-    bags = [o.documents[match.sentence].bag for match in matches[:_LOOKED_AT]]
-    pairs = list(pairwise(content))
-    joined = [False] * len(pairs)
-    for bag in bags:
-        for at, (one, other) in enumerate(pairs):
-            if one in bag and other in bag:
-                joined[at] = True
-    if pairs:
-        together = sum(joined) / len(pairs)
+    content = sentence.content
+    bags = [o.documents[match.sentence].bag for match in o.matches[j][:_LOOKED_AT]]
+    # For each word the matched sentences that hold it, as bits.
+    bits = dict.fromkeys(content, 0)
+    for bit, bag in zip(_BITS, bags, strict=False):
+        for word in sentence.bag & bag:
+            bits[word] |= bit
+    held = list(bits.values())
+    joined = [one & other for one, other in pairwise(held)]
+    if joined:
+        together = (len(joined) - joined.count(0)) / len(joined)
     else:
         together = sum([o.idf.get(word, 0.0) for word in content]) / mass if mass else 1.0
-    given = [a in asked and b in asked for a, b in pairs]
-    new = [hit for hit, known in zip(joined, given, strict=True) if not known]
-    not_asked = [(word, o.idf.get(word, 0.0)) for word in content if word not in asked]
-    weight = sum([o.weight(word) for word, _ in not_asked])
+    known = list(map(asked.__contains__, content))
+    new = joined
+    if True in known:
+        new = [both for both, (a, b) in zip(joined, pairwise(known), strict=True) if not (a and b)]
+    not_asked = [word for word in content if word not in asked]
+    weight = sum(map(o.weight, not_asked))
     joins = 0.0 if weight else 1.0
-    for bag in bags if weight else ():
-        said = sum([w for word, w in not_asked if word in bag]) / weight
-        joins = max(joins, said * len(bag & asked) / (len(asked) or 1))
+    for bit, bag in zip(_BITS, bags, strict=False) if weight else ():
+        answered = len(bag & asked)
+        if answered:
+            said = sum([o.idf[word] for word in not_asked if bits[word] & bit]) / weight
+            joins = max(joins, said * answered / len(asked))
     beside = [word for word in o.question.content if word not in sentence.bag]
-    near = frozenset[str]().union(*(o.documents[i].bag for i in cover.sentences[:3]))
-    negation = 0.0
-    if cover.sentences:
-        negation = float(sentence.negated - o.documents[cover.sentences[0]].negated)
-    both = len(asked & sentence.bag)
+    near = frozenset[str]().union(*[o.documents[i].bag for i in cover.sentences[:3]])
     return (
         together,
-        sum(new) / len(new) if new else together,
+        (len(new) - new.count(0)) / len(new) if new else together,
         joins,
         len([word for word in beside if word in near]) / len(beside) if beside else 1.0,
-        negation,
+    )
+
+
+def _size(o: Overlap, j: int) -> tuple[float, ...]:
+    sentence, asked, matches = o.response[j], o.question.bag, o.matches[j]
+    both = len(asked & sentence.bag)
+    mass = o.response_mass[j]
+    return (
         (matches[0].weight - matches[1].weight) / mass if len(matches) > 1 else 0.0,
         both / (len(sentence.bag) or 1),
         both / (len(asked) or 1),
-        log1p(len(not_asked)),
+        log1p(len(sentence.content) - both),
         log1p(len(sentence.stems)),
     )

@@ -38,6 +38,12 @@ no not never none nothing neither nor without cannot can't don't doesn't didn't 
 wasn't weren't won't wouldn't shouldn't couldn't hasn't haven't hadn't unable lack
 """
 _NEGATIONS = frozenset(_NEGATING.split())
+_TO_TWELVE = """
+zero one two three four five six seven eight nine ten eleven twelve
+"""
+_NUMBER_WORDS = {word: str(value) for value, word in enumerate(_TO_TWELVE.split()) if value != 1}
+"""Number words that are compared as numbers; "one" is mostly a pronoun."""
+
 _CACHED_WORDS = 32_768
 _CACHED_SENTENCES = 4_096
 _CACHED_LENGTH = 400  # characters; at most about 20 MB in all
@@ -58,7 +64,7 @@ class Words(NamedTuple):
     names: frozenset[str]
     """Stems of capitalised words that do not open the sentence."""
     numbers: frozenset[str]
-    """Words that begin with a digit, without thousands marks."""
+    """Stems that begin with a digit: without thousands marks, number words included."""
     negated: bool
     """True when the sentence holds a negation."""
 
@@ -67,11 +73,14 @@ class Words(NamedTuple):
 def stem(word: str) -> str:
     """Fold a word and take off a plural, "-ed", "-ing", "-ly" or final "e".
 
-    Words of up to three letters are only folded, numbers lose their thousands marks.
+    Words of up to three letters are only folded, numbers lose their thousands marks, number words
+    up to "twelve" become numbers.
     """
     word = word.lower().replace("’", "'")
     if word[0].isdigit():
         return word.replace(",", "")
+    if word in _NUMBER_WORDS:
+        return _NUMBER_WORDS[word]
     if word in _NEGATIONS:
         return word
     if len(word) > 3 and word.endswith("'s"):

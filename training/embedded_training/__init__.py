@@ -1,0 +1,1 @@
+"""Parts of `training/embedded_judge.py`: rows, fits, judges, measures, plots."""

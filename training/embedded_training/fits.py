@@ -1,0 +1,148 @@
+"""Regressions that unfold to plain numbers."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+PLACES = 5
+
+
+class Words:
+    """Which stems of a fixed list each sentence has, as a sparse 0/1 matrix."""
+
+    def __init__(self, stems: Sequence[str]) -> None:
+        self.stems = list(stems)
+        self._column = {stem: at for at, stem in enumerate(self.stems)}
+
+    @classmethod
+    def common(
+        cls, texts: Sequence[Sequence[str]], of_set: np.ndarray, least: int, sets: int
+    ) -> Words:
+        """Stems in at least ``least`` sentences and in ``sets`` data sets, five times in each."""
+        count: dict[str, Counter[str]] = defaultdict(Counter)
+        for stems, name in zip(texts, of_set, strict=True):
+            for stem in stems:
+                count[stem][name] += 1
+        return cls(
+            sorted(
+                stem
+                for stem, by_set in count.items()
+                if by_set.total() >= least and sum(n >= 5 for n in by_set.values()) >= sets
+            )
+        )
+
+    def matrix(self, texts: Sequence[Sequence[str]]) -> sparse.csr_matrix:
+        """One row a sentence, one column a stem."""
+        places = [
+            (at, self._column[stem])
+            for at, stems in enumerate(texts)
+            for stem in stems
+            if stem in self._column
+        ]
+        rows, columns = zip(*places, strict=True) if places else ((), ())
+        return sparse.csr_matrix(
+            (np.ones(len(rows)), (rows, columns)), (len(texts), len(self.stems))
+        )
+
+
+class Fit:
+    """A clipped, standardised logistic regression, with 0/1 columns beside it if there are any."""
+
+    def __init__(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray,
+        c: float,
+        words: sparse.csr_matrix | None = None,
+    ) -> None:
+        self.low, self.high = np.quantile(x, [0.01, 0.99], axis=0)
+        # A rare 0/1 feature has both quantiles at 0: keep its whole range.
+        flat = self.low == self.high
+        self.low[flat], self.high[flat] = x.min(0)[flat], x.max(0)[flat]
+        # Where a hundredth of the rows lies on a limit and none beyond, it is the feature's own.
+        self.bound = (x.min(0) < self.low) | (x.max(0) > self.high) | flat
+        clipped = np.clip(x, self.low, self.high)
+        mean, deviation = clipped.mean(0), clipped.std(0) + 1e-9
+        scaled: Any = (clipped - mean) / deviation
+        if words is not None:
+            scaled = sparse.hstack([sparse.csr_matrix(scaled), words]).tocsr()
+        fitted = LogisticRegression(C=c, max_iter=500).fit(
+            scaled, y, sample_weight=weight * len(y) / weight.sum()
+        )
+        self.weights = fitted.coef_[0][: x.shape[1]] / deviation
+        self.of_words = fitted.coef_[0][x.shape[1] :]
+        self.intercept = float(fitted.intercept_[0] - (self.weights * mean).sum())
+
+    def score(self, x: np.ndarray, words: sparse.csr_matrix | None = None) -> np.ndarray:
+        """Log-odds of rows."""
+        score = np.clip(x, self.low, self.high) @ self.weights + self.intercept
+        return score if words is None else score + words @ self.of_words
+
+    def __call__(self, x: np.ndarray, words: sparse.csr_matrix | None = None) -> np.ndarray:
+        """Probabilities of rows."""
+        return sigmoid(self.score(x, words))
+
+    def rescale(self, slope: float, intercept: float) -> None:
+        """Calibrate: log-odds become intercept + slope · log-odds."""
+        self.weights = slope * self.weights
+        self.of_words = slope * self.of_words
+        self.intercept = slope * self.intercept + intercept
+
+    def plain(self, names: tuple[str, ...]) -> dict[str, Any]:
+        """The JSON of the model file."""
+        return {
+            "names": list(names),
+            "intercept": round(self.intercept, PLACES),
+            "weights": rounded(self.weights),
+            "bounds": [
+                [at, *rounded(limits)]
+                for at, limits in enumerate(np.c_[self.low, self.high])
+                if self.bound[at]
+            ],
+        }
+
+
+def rounded(values: np.ndarray) -> list[float]:
+    """Plain numbers for the model file."""
+    return [round(float(value), PLACES) for value in values]
+
+
+def sigmoid(score: np.ndarray) -> np.ndarray:
+    """The logistic function."""
+    return 1 / (1 + np.exp(-np.clip(score, -13, 13)))
+
+
+def platt(score: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    """Slope and intercept that calibrate log-odds."""
+    fitted = LogisticRegression(C=1e6).fit(score[:, None], y, sample_weight=weight)
+    return float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
+
+
+def line(expected: np.ndarray, gold: np.ndarray, weight: np.ndarray) -> dict[str, float]:
+    """Line from expected to gold scores, and the size of what is left (see `model.Line`)."""
+    fit = LinearRegression().fit(expected[:, None], gold, sample_weight=weight)
+    mean = np.clip(fit.predict(expected[:, None]), 0, 1)
+    between = 4 * mean * (1 - mean)
+    left = (mean - gold) ** 2
+    spread = LinearRegression().fit(between[:, None], left, sample_weight=weight)
+    slope, floor = max(0.0, float(spread.coef_[0])), float(spread.intercept_)
+    if floor < 0:  # through the origin
+        floor, slope = (
+            0.0,
+            float(np.average(left, weights=weight) / np.average(between, weights=weight)),
+        )
+    elif slope == 0:
+        floor = float(np.average(left, weights=weight))
+    return {
+        "intercept": round(float(fit.intercept_), PLACES),
+        "slope": round(float(fit.coef_[0]), PLACES),
+        "error": round(floor**0.5, PLACES),
+        "spread": round(slope, PLACES),
+    }

@@ -1,0 +1,234 @@
+"""A judge fitted on part of the rows, and every row judged by one that did not see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from embedded_training.fits import Fit, Words, line, platt
+from embedded_training.rows import FOLDS, TRUTH, Data
+from rag_eval_integrations.judges.embedded.model import (
+    adherence_features,
+    expected_completeness,
+)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What an ablation changes."""
+
+    document_c: float = 0.003
+    support_c: float = 0.005
+    level_c: float = 0.03
+    truth: float = 1.0
+    """Weight of all RAGTruth sentences, of all RAGBench sentences."""
+    words: bool = True
+    """Whether stems have weights of their own."""
+    least: int = 100
+    """Sentences that hold a stem with a weight (40 % of that among new words)."""
+    in_sets: int = 2
+    """Data sets in which it has to be; a word of one domain alone tells the domain."""
+    balanced: bool = True
+    """Whether every data set has the same share of unsupported sentences and responses."""
+    without: tuple[int, ...] = ()
+    """Numbers of the features of response sentences that are left out."""
+    level: tuple[int, ...] = (0, 1, 2)
+    """Numbers of the response-level features used."""
+
+
+SHIPPED = Choice()
+INNER = 3
+"""Parts of the training rows that give the response level its held-out probabilities."""
+
+UNSUPPORTED = 0.15
+NOT_ADHERENT = 0.25
+
+
+class Judge:
+    """All models fitted on the rows of one mask."""
+
+    def __init__(
+        self,
+        data: Data,
+        train: np.ndarray,
+        choice: Choice = SHIPPED,
+        *,
+        adherence_alone: bool = False,
+    ) -> None:
+        self.choice = choice
+        part = train[: data.bench][data.documents.row]
+        if part.any() and not adherence_alone:
+            size = np.bincount(data.documents.row)[data.documents.row]
+            weight = (1 / size / sizes(data)[data.documents.row])[part]
+            x = data.documents.x[part]
+            self.relevant = Fit(x, data.relevant[part], weight, choice.document_c)
+            self.utilized = Fit(x, data.utilized[part], weight, choice.document_c)
+        self.support(data, train)
+
+    def support(self, data: Data, train: np.ndarray) -> None:
+        """Fit sentences, then responses on probabilities that sentences' models did not see."""
+        held_out = np.zeros(len(data.supported))
+        inner = data.fold * INNER // FOLDS
+        for fold in range(INNER):
+            part = (train & (inner == fold))[data.response.row]
+            if not part.any():
+                continue  # this part is what is held out of all
+            held_out[part] = self._sentences(data, train & (inner != fold)).score(data, part)
+        self.supported = self._sentences(data, train)
+        mask = train[data.response.row]
+        every = (1 / sizes(data) / data.response_size)[data.response.row][mask]
+        calibration = platt(held_out[mask], data.supported[mask], every)
+        self.supported.fit.rescale(*calibration)
+        probability = np.ones(len(held_out))
+        probability[mask] = _sigmoid(calibration[0] * held_out[mask] + calibration[1])
+        self.adherent = self._responses(data, probability, train)
+
+    def _sentences(self, data: Data, train: np.ndarray) -> Support:
+        mask = train[data.response.row]
+        own = data.set[data.response.row]
+        weight = (data.response_size * sizes(data))[data.response.row] ** -0.5 * mask
+        truth = own == TRUTH
+        if (weight * truth).any() and (weight * ~truth).any():
+            share = (weight * ~truth).sum() / (weight * truth).sum()
+            weight[truth] *= self.choice.truth * share
+            mask &= weight > 0
+        if self.choice.balanced:
+            weight = balance(weight, own, data.supported, UNSUPPORTED)
+        return Support(data, mask, weight, self.choice)
+
+    def _responses(self, data: Data, supported: np.ndarray, train: np.ndarray) -> Fit:
+        """Adherence; an intercept of its own for each data set keeps set identity out of it."""
+        level = response_level(data, supported)[:, self.choice.level]
+        weight = balance(sizes(data) ** -0.5 * train, data.set, data.adherent, NOT_ADHERENT)[train]
+        own = np.array([data.set[train] == name for name in sorted(set(data.set[train]))]).T * 3.0
+        x, y = level[train], data.adherent[train]
+        both = Fit(np.hstack([x, own]), y, weight, self.choice.level_c)
+        fit = Fit(x, y, weight, self.choice.level_c)
+        fit.weights = both.weights[: x.shape[1]]
+        # At run time the set is unknown. Calibrated on RAGBench, whose gold defines the score.
+        bench = train & (data.set != TRUTH)
+        if not bench.any():
+            bench = train
+        slope, intercept = platt(
+            fit.score(level[bench]), data.adherent[bench], 1 / sizes(data)[bench]
+        )
+        fit.rescale(slope, intercept)
+        return fit
+
+
+class Support:
+    """P(sentence is supported), from features and words."""
+
+    def __init__(self, data: Data, mask: np.ndarray, weight: np.ndarray, choice: Choice) -> None:
+        self.kept = np.setdiff1d(np.arange(data.response.x.shape[1]), choice.without)
+        own = data.set[data.response.row][mask]
+        sets = min(choice.in_sets, len(set(own)))
+        least = choice.least if choice.words else 10**9
+        stems = [data.stems[at] for at in np.flatnonzero(mask)]
+        new = [data.new[at] for at in np.flatnonzero(mask)]
+        self.said = Words.common(stems, own, least, sets)
+        self.new = Words.common(new, own, int(0.4 * least), sets)
+        words = self._words(stems, new)
+        self.fit = Fit(
+            data.response.x[mask][:, self.kept],
+            data.supported[mask],
+            weight[mask],
+            choice.support_c,
+            words,
+        )
+
+    def _words(self, stems: list[tuple[str, ...]], new: list[tuple[str, ...]]) -> sparse.csr_matrix:
+        return sparse.hstack([self.said.matrix(stems), self.new.matrix(new)]).tocsr()
+
+    def score(self, data: Data, mask: np.ndarray) -> np.ndarray:
+        """Log-odds of the sentences of a mask."""
+        at = np.flatnonzero(mask)
+        words = self._words([data.stems[i] for i in at], [data.new[i] for i in at])
+        return self.fit.score(data.response.x[mask][:, self.kept], words)
+
+
+class HeldOut:
+    """Judgements of every row by a judge that did not see it."""
+
+    def __init__(
+        self,
+        data: Data,
+        masks: list[np.ndarray],
+        choice: Choice = SHIPPED,
+        *,
+        adherence_alone: bool = False,
+    ) -> None:
+        self.relevant = np.zeros(len(data.relevant))
+        self.utilized = np.zeros(len(data.utilized))
+        self.supported = np.ones(len(data.supported))
+        self.adherent = np.zeros(len(data.rows))
+        for test in masks:
+            judge = Judge(data, ~test, choice, adherence_alone=adherence_alone)
+            part = test[: data.bench][data.documents.row]
+            if part.any() and not adherence_alone:
+                self.relevant[part] = judge.relevant(data.documents.x[part])
+                self.utilized[part] = judge.utilized(data.documents.x[part])
+            part = test[data.response.row]
+            self.supported[part] = _sigmoid(judge.supported.score(data, part))
+            level = response_level(data, self.supported)[:, choice.level]
+            self.adherent[test] = judge.adherent(level)[test]
+        if adherence_alone:
+            return
+        pairs = zip(
+            data.documents.split(self.relevant), data.documents.split(self.utilized), strict=True
+        )
+        self.expected = np.c_[
+            data.documents.mean(self.relevant),
+            data.documents.mean(self.utilized),
+            [expected_completeness(list(r), list(u)) for r, u in pairs],
+        ]
+        self.calibrated, self.error = np.zeros(data.gold.shape), np.zeros(data.gold.shape)
+        self.constant = np.zeros(data.gold.shape)
+        for test in masks:
+            self._calibrate(data, test[: data.bench])
+
+    def _calibrate(self, data: Data, test: np.ndarray) -> None:
+        """Lines fitted on the other rows: two numbers each."""
+        train, weight = ~test, 1 / sizes(data)[: data.bench]
+        if not test.any():
+            return
+        for at in range(data.gold.shape[1]):
+            fit = line(self.expected[train, at], data.gold[train, at], weight[train])
+            mean = np.clip(fit["intercept"] + fit["slope"] * self.expected[test, at], 0, 1)
+            self.calibrated[test, at] = mean
+            self.error[test, at] = np.sqrt(
+                fit["error"] ** 2 + fit["spread"] * 4 * mean * (1 - mean)
+            )
+            self.constant[test, at] = np.average(data.gold[train, at], weights=weight[train])
+
+
+def sizes(data: Data) -> np.ndarray:
+    """Number of rows in each row's data set."""
+    _, at, count = np.unique(data.set, return_inverse=True, return_counts=True)
+    return count[at]
+
+
+def balance(weight: np.ndarray, of_set: np.ndarray, y: np.ndarray, share: float) -> np.ndarray:
+    """Give the negatives of every data set the same share of its weight.
+
+    Without it a feature that tells the data sets apart looks as if it told support.
+    """
+    weight = weight.copy()
+    for name in np.unique(of_set):
+        own = (of_set == name) & (weight > 0)
+        if own.any() and (own & ~y).any():
+            total, bad = weight[own].sum(), weight[own & ~y].sum()
+            weight[own & ~y] *= share * total / bad
+            weight[own & y] *= (1 - share) * total / (total - bad)
+    return weight
+
+
+def response_level(data: Data, supported: np.ndarray) -> np.ndarray:
+    """Rows of the response-level model."""
+    return np.array([adherence_features(part.tolist()) for part in data.response.split(supported)])
+
+
+def _sigmoid(score: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-score))

@@ -1,0 +1,158 @@
+"""Agreement figures, each for one data set after the other and as the mean over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from sklearn.metrics import f1_score, roc_auc_score
+
+from embedded_training.judges import HeldOut
+from embedded_training.rows import SCORES, TRUTH, Data
+from rag_eval_integrations.judges.embedded.response_features import RESPONSE_FEATURES
+
+BINS = 10
+
+
+def rmse(a: np.ndarray, b: np.ndarray) -> float:
+    """Root mean square of the differences."""
+    return float(np.sqrt(np.mean((a - b) ** 2)))
+
+
+def balanced_accuracy(gold: np.ndarray, said: np.ndarray) -> float:
+    """Mean of the hit rates on both classes."""
+    return float((said[gold].mean() + (~said[~gold]).mean()) / 2)
+
+
+def bins(probability: np.ndarray, gold: np.ndarray) -> list[tuple[float, float, int]]:
+    """Mean probability, share that is true and size of tenths of equal size."""
+    order = np.argsort(probability, kind="stable")
+    return [
+        (float(probability[part].mean()), float(gold[part].mean()), len(part))
+        for part in np.array_split(order, BINS)
+    ]
+
+
+def calibration_error(probability: np.ndarray, gold: np.ndarray) -> float:
+    """Mean distance of probability and frequency, over tenths of equal size."""
+    parts = bins(probability, gold)
+    return sum(abs(p - share) * size for p, share, size in parts) / len(gold)
+
+
+def show(
+    sets: Sequence[str], of_row: np.ndarray, name: str, measure: Callable[[np.ndarray], float]
+) -> float:
+    """Print one measure for each data set, and the mean over the sets, which is returned."""
+    values = [measure(of_row == one) for one in sets]
+    print(f"  {name:38}" + "".join(f"{v:12.3f}" for v in values) + f"{np.mean(values):12.3f}")
+    return float(np.mean(values))
+
+
+def table(data: Data, title: str, held: HeldOut) -> None:
+    """Print one cross-validation."""
+    print(f"\n{title}\n  {'':38}" + "".join(f"{name:>12}" for name in [*data.sets, "mean"]))
+    bad, of_row, of_bench = ~data.adherent, data.set, data.set[: data.bench]
+
+    def line(name: str, measure: Callable[[np.ndarray], float], of: np.ndarray = of_row) -> None:
+        show(data.sets, of, name, measure)
+
+    line("AUROC not adherent", lambda m: roc_auc_score(bad[m], -held.adherent[m]))
+    line("  response length", lambda m: roc_auc_score(bad[m], data.length[m]))
+    line("calibration error of adherent", lambda m: calibration_error(held.adherent[m], ~bad[m]))
+    for at, name in enumerate(SCORES):
+        for kind, values in (
+            (f"RMSE {name}, expected", held.expected),
+            ("  calibrated", held.calibrated),
+            ("  constant (mean of the others)", held.constant),
+        ):
+            line(kind, lambda m, v=values, at=at: rmse(v[m, at], data.gold[m, at]), of_bench)
+    for name, gold, p, part in (
+        ("relevant", data.relevant, held.relevant, data.documents),
+        ("utilized", data.utilized, held.utilized, data.documents),
+        ("supported", data.supported, held.supported, data.response),
+    ):
+        own = of_row[part.row]
+        line(f"AUROC {name} sentence", lambda m, g=gold, p=p: roc_auc_score(g[m], p[m]), own)
+        if name != "supported":
+            cuts = nested_cuts(data, gold, p, own)
+            values = [f1_score(gold[own == s], p[own == s] >= cuts[s]) for s in data.sets]
+            print(f"  {f'F1 {name}, threshold of other sets':38}"
+                  + "".join(f"{v:12.3f}" for v in [*values, np.mean(values)]))  # fmt: skip
+    said = nested_adherent(data, held)
+    line("balanced accuracy, the same way", lambda m: balanced_accuracy(~bad[m], said[m]))
+    pooled = of_row != TRUTH
+    print(f"  calibration error, {len(data.sets)} sets pooled: "
+          f"{calibration_error(held.adherent[pooled], data.adherent[pooled]):.3f}")  # fmt: skip
+    truth = of_row == TRUTH
+    sentences = truth[data.response.row]
+    print(
+        "  RAGTruth (human labels): AUROC of hallucinated responses "
+        f"{roc_auc_score(bad[truth], -held.adherent[truth]):.3f}, of unsupported sentences "
+        f"{roc_auc_score(data.supported[sentences], held.supported[sentences]):.3f}"
+    )
+
+
+GRID = np.arange(0.1, 0.7, 0.025)
+HIGH = np.arange(0.5, 0.995, 0.005)
+
+
+def nested_cuts(data: Data, gold: np.ndarray, p: np.ndarray, own: np.ndarray) -> dict[str, float]:
+    """For each set the threshold with the best mean F1 over the other sets."""
+    return {s: best_f1(gold, p, own, [other for other in data.sets if other != s])
+            for s in data.sets}  # fmt: skip
+
+
+def best_f1(gold: np.ndarray, p: np.ndarray, own: np.ndarray, sets: Sequence[str]) -> float:
+    """Threshold with the best mean F1 over some sets."""
+    parts = [(gold[own == s], p[own == s]) for s in sets]
+    return _best(lambda t: np.mean([f1_score(g, q >= t) for g, q in parts]), GRID)
+
+
+def best_balanced(gold: np.ndarray, p: np.ndarray, own: np.ndarray, sets: Sequence[str]) -> float:
+    """Threshold with the best mean balanced accuracy over some sets."""
+    parts = [(gold[own == s], p[own == s]) for s in sets]
+    return _best(lambda t: np.mean([balanced_accuracy(g, q >= t) for g, q in parts]), HIGH)
+
+
+def nested_adherent(data: Data, held: HeldOut) -> np.ndarray:
+    """Adherence of every row, cut at the threshold that is best on the other sets."""
+    said = np.ones(len(data.set), bool)
+    for s in data.sets:
+        rest = [other for other in data.sets if other != s]
+        cut = best_balanced(data.adherent, held.adherent, data.set, rest)
+        said[data.set == s] = held.adherent[data.set == s] >= cut
+    return said
+
+
+def thresholds(data: Data, held: HeldOut) -> dict[str, float]:
+    """Cut-offs of the labels, chosen on domains that the model did not see."""
+    own = data.set[data.documents.row]
+    said = data.set[data.response.row]
+    return {
+        "relevant": best_f1(data.relevant, held.relevant, own, data.sets),
+        "utilized": best_f1(data.utilized, held.utilized, own, data.sets),
+        "supported": best_balanced(data.supported, held.supported, said, data.sets),
+        "adherent": best_balanced(data.adherent, held.adherent, data.set, data.sets),
+    }
+
+
+def _best(measure: Callable[[float], float], grid: np.ndarray) -> float:
+    """The grid point with the highest measure, the middle one of equals."""
+    values = np.array([measure(point) for point in grid])
+    best = grid[values >= values.max() - 1e-12]
+    return round(float(best[len(best) // 2]), 4)
+
+
+def short(data: Data, held: HeldOut) -> str:
+    """One line of an ablation: adherence only."""
+    names = [*data.sets, TRUTH]
+    own = data.set[data.response.row]
+    row = [roc_auc_score(~data.adherent[data.set == s], -held.adherent[data.set == s])
+           for s in names]  # fmt: skip
+    sentence = [roc_auc_score(data.supported[own == s], held.supported[own == s]) for s in names]
+    return f"{np.mean(row[:-1]):.3f} {np.mean(sentence[:-1]):.3f} {row[-1]:.3f} {sentence[-1]:.3f}"
+
+
+def numbers_of(*names: str) -> tuple[int, ...]:
+    """Numbers of features of response sentences."""
+    return tuple(RESPONSE_FEATURES.index(name) for name in names)

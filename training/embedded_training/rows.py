@@ -1,0 +1,171 @@
+"""The labelled rows as features, made with the library's own code.
+
+RAGBench: gold sentence keys that GPT-4 wrote. RAGTruth (QA): spans that humans marked; a response
+sentence that a span touches is unsupported. It has no labels of document sentences.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rag_eval_integrations.judges.embedded.features import CallFeatures, call_features
+from rag_eval_integrations.sentences import Punkt
+
+FOLDS = 5
+TRUTH = "ragtruth"
+MANUALS = ("delucionqa", "emanual")
+"""Questions about a car's and about a television's manual: one domain, though two data sets."""
+SCORES = ("relevance", "utilization", "completeness")
+
+Row = dict[str, Any]
+
+
+def read(path: Path) -> Iterator[Row]:
+    """Rows of a gzipped JSON-lines file."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def keys(written: list[str]) -> set[str]:
+    """Recorded keys without the trailing dots that some of them have."""
+    return {key.strip().rstrip(".") for key in written}
+
+
+def ragbench_rows(data: Path) -> list[Row]:
+    """RAGBench rows as features and gold labels."""
+    rows = []
+    for path in sorted((data / "ragbench").glob("*.jsonl.gz")):
+        for row in read(path):
+            documents = [[text for _, text in part] for part in row["documents_sentences"]]
+            response = [text for _, text in row["response_sentences"]]
+            order = [key for part in row["documents_sentences"] for key, _ in part]
+            relevant, used, unsupported = (
+                keys(row[f"{name}_sentence_keys"])
+                for name in ("all_relevant", "all_utilized", "unsupported_response")
+            )
+            rows.append(
+                {
+                    "set": row["_subset"],
+                    "question": row["question"],
+                    **_of_features(call_features(row["question"], documents, response)),
+                    "relevant": [key in relevant for key in order],
+                    "utilized": [key in used for key in order],
+                    "supported": [key not in unsupported for key, _ in row["response_sentences"]],
+                    "adherent": bool(row["adherence_score"]),
+                    "scores": [row[f"{name}_score"] for name in SCORES],
+                    "length": len(row["response"]),
+                }
+            )
+    return rows
+
+
+def ragtruth_rows(data: Path) -> list[Row]:
+    """RAGTruth rows; those whose response has no sentence are left out."""
+    splitter = Punkt()
+    rows = []
+    for row in read(data / "ragtruth" / "qa_train.jsonl.gz"):
+        passages = [
+            re.sub(r"^passage \d+:", "", part.strip())
+            for part in row["passages"].split("\n\n")
+            if part.strip()
+        ]
+        documents = [[text[a:b] for a, b in splitter.spans(text)] for text in passages]
+        text = row["response"]
+        spans = list(splitter.spans(text))
+        if not spans:
+            continue
+        features = call_features(row["question"], documents, [text[a:b] for a, b in spans])
+        rows.append(
+            {
+                "set": TRUTH,
+                "question": row["question"],
+                "model": row["model"],
+                **_of_features(features),
+                "supported": [
+                    not any(label["start"] < b and a < label["end"] for label in row["labels"])
+                    for a, b in spans
+                ],
+                "adherent": not row["hallucinated"],
+                "length": len(text),
+            }
+        )
+    return rows
+
+
+def _of_features(features: CallFeatures) -> Row:
+    return {
+        "documents": features.document_rows(),
+        "response": [row.features for row in features.response],
+        "stems": [sentence.stems for sentence in features.overlap.response],
+        "new": [row.new for row in features.response],
+    }
+
+
+class Sentences:
+    """The sentences of many rows as one matrix, with the row each is from."""
+
+    def __init__(self, rows: list[Row], side: str) -> None:
+        self.x = np.array([line for row in rows for line in row[side]])
+        self.row = np.repeat(np.arange(len(rows)), [len(row[side]) for row in rows])
+        self.size = len(rows)
+
+    def labels(self, rows: list[Row], name: str) -> np.ndarray:
+        """Labels in the order of the sentences."""
+        return np.array([label for row in rows for label in row[name]])
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """Mean over each row's sentences."""
+        return np.bincount(self.row, values, self.size) / np.bincount(self.row, minlength=self.size)
+
+    def split(self, values: np.ndarray) -> list[np.ndarray]:
+        """Values of each row's sentences."""
+        return np.split(values, np.cumsum(np.bincount(self.row, minlength=self.size))[:-1])
+
+
+class Data:
+    """RAGBench rows, then RAGTruth rows, ready to be fitted on any part.
+
+    `documents` are of the RAGBench rows alone, `response` of all.
+    """
+
+    def __init__(self, data: Path) -> None:
+        bench = ragbench_rows(data)
+        self.rows = bench + ragtruth_rows(data)
+        self.bench = len(bench)
+        self.set = np.array([row["set"] for row in self.rows])
+        self.sets = sorted(set(self.set[: self.bench]))
+        self.documents = Sentences(bench, "documents")
+        self.response = Sentences(self.rows, "response")
+        self.relevant = self.documents.labels(bench, "relevant")
+        self.utilized = self.documents.labels(bench, "utilized")
+        self.supported = self.response.labels(self.rows, "supported")
+        self.adherent = np.array([row["adherent"] for row in self.rows])
+        self.gold = np.array([row["scores"] for row in bench])
+        self.length = np.array([row["length"] for row in self.rows])
+        self.fold = folds([row["question"] for row in self.rows])
+        self.stems = [tuple(dict.fromkeys(stems)) for row in self.rows for stems in row["stems"]]
+        self.new = [new for row in self.rows for new in row["new"]]
+        self.response_size = np.bincount(self.response.row)
+
+    def masks(self, by: str) -> list[np.ndarray]:
+        """Parts that are held out in turn: by `question`, `set`, or `domain` (manuals as one)."""
+        if by == "question":
+            return [self.fold == fold for fold in range(FOLDS)]
+        names = [*self.sets, TRUTH]
+        if by == "set":
+            return [self.set == name for name in names]
+        rest = [self.set == name for name in names if name not in MANUALS]
+        return [np.isin(self.set, MANUALS), *rest]
+
+
+def folds(questions: list[str]) -> np.ndarray:
+    """Folds in which a question stands once, from its order of first appearance."""
+    number = {question: at for at, question in enumerate(dict.fromkeys(questions))}
+    return np.array([number[question] * 7919 % FOLDS for question in questions])
