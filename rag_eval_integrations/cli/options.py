@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -18,18 +18,55 @@ class Threshold:
     value: float
 
 
-def metrics_from(names: str, formulas: str, relevance_baseline: int | None) -> list[Metric]:
-    """Make the metrics named in `--metrics`.
+def metrics_from(words: str, formulas: str, relevance_baseline: int | None) -> list[Metric]:
+    """Make the metrics named in `--metrics`: `trace`, `geval:NAME`, `FILE.geval.yaml`.
 
     Raises:
         ConfigurationError: for a name that is no metric, or options that contradict each other.
+        InputError: for a file that holds no metric.
+        OSError: for a file that cannot be read.
     """
     metrics: list[Metric] = []
-    for name in names.split(","):
-        if name.strip() != "trace":
-            raise ConfigurationError("metrics", name, "no such metric; use trace")
-        metrics.append(trace_from(formulas, relevance_baseline))
+    for word in words.split(","):
+        name = word.strip()
+        if name == "trace":
+            metrics.append(trace_from(formulas, relevance_baseline))
+            continue
+        make = next((make for is_one, make in _NAMED if is_one(name)), None)
+        if make is None:
+            raise ConfigurationError("metrics", name, f"no such metric; use {METRICS}")
+        metrics.append(make(name))
     return metrics
+
+
+METRICS = "trace, geval:NAME, FILE.geval.yaml or FILE.metric.prompty"
+"""What `--metrics` takes."""
+
+
+def _geval_from(name: str) -> Metric:
+    from rag_eval_integrations.metrics.geval import named_geval  # noqa: PLC0415  # where asked for
+
+    return named_geval(name.removeprefix("geval:"))
+
+
+def _geval_from_file(name: str) -> Metric:
+    from rag_eval_integrations.metrics.geval import read_geval  # noqa: PLC0415  # where asked for
+
+    return read_geval(name)
+
+
+def _prompty_from_file(name: str) -> Metric:
+    from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415  # where asked
+
+    return PromptyMetric(name)
+
+
+_NAMED: tuple[tuple[Callable[[str], bool], Callable[[str], Metric]], ...] = (
+    (lambda name: name.startswith("geval:"), _geval_from),
+    (lambda name: name.endswith((".geval.yaml", ".geval.yml")), _geval_from_file),
+    (lambda name: name.endswith(".metric.prompty"), _prompty_from_file),
+)
+"""Which words name a metric of which kind, and what makes it."""
 
 
 def trace_from(formulas: str, relevance_baseline: int | None) -> Trace:

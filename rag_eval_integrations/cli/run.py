@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations.cli.metric_variables import check_rows, give_variables
 from rag_eval_integrations.cli.options import Threshold, metrics_from, thresholds_from
 from rag_eval_integrations.cli.progress import Progress
 from rag_eval_integrations.cli.summary import print_summary
@@ -45,6 +46,7 @@ class Settings:
     skip_invalid: bool = False
     dry_run: bool = False
     fail_under: list[str] = field(default_factory=list)
+    metric_var: list[str] = field(default_factory=list)
 
 
 def run(settings: Settings) -> int:
@@ -55,11 +57,13 @@ def run(settings: Settings) -> int:
         OSError: when a file cannot be read or written.
     """
     metrics = metrics_from(settings.metrics, settings.formulas, settings.relevance_baseline)
+    give_variables(metrics, settings.metric_var)
     names = [name for metric in metrics for name in metric.names]
     thresholds = thresholds_from(settings.fail_under, names)
     rows = _Rows(settings)
     if settings.out.exists() and settings.out.samefile(settings.calls):
         raise ConfigurationError("out", str(settings.out), "is the input")
+    check_rows(settings.calls, settings.limit, metrics)
     progress = Progress(settings.calls, settings.limit)
     judge = judge_from(
         settings.judge, base_url=settings.base_url, rpm=settings.rpm, tpm=settings.tpm,
@@ -145,16 +149,22 @@ class _Rows:
 def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     calls = characters = 0
     usage = Usage()
+    asking = sum(metric.needs == "completion" for metric in evaluator.metrics)
+    labeller = evaluator.judge if asking < len(evaluator.metrics) else None
     for call in rows.valid():
         calls += 1
         characters += len(call.question) + len(call.response or "")
         characters += sum(len(document.text) for document in call.documents)
-        if isinstance(evaluator.judge, LLMLabeller):
-            usage += evaluator.judge.estimate(sentencize(call, evaluator.splitter))
-    if isinstance(evaluator.judge, LLMLabeller):
+        if isinstance(labeller, LLMLabeller):
+            usage += labeller.estimate(sentencize(call, evaluator.splitter))
+    if isinstance(labeller, LLMLabeller):
         cost = f"about {usage.requests} requests and {usage.prompt_tokens:,} tokens of prompts"
     else:
         cost = "no requests, no cost"
+    if asking:
+        # One where the judge gives log-probabilities or several answers at once, else up to 20.
+        more = f"at least {asking * calls} requests for metrics that ask a model themselves"
+        cost = f"{cost}, and {more}" if labeller is not None else more
     stdout().print(
         f"{calls} calls, {characters:,} characters; judge {evaluator.judge.name}: {cost}. "
         "Nothing was asked or written.",
@@ -166,7 +176,12 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
 def _check(thresholds: list[Threshold], summary: Summary) -> int:
     code = 0
     for threshold in thresholds:
-        score = summary.mean(threshold.name)
+        try:
+            score = summary.mean(threshold.name)
+        except ValueError as mixed:  # by several estimators, for one
+            print(f"FAILED {threshold.name}: no one mean: {mixed}", file=sys.stderr)  # noqa: T201
+            code = 1
+            continue
         mean = None if score is None else score.mean
         if mean is None:
             print(f"FAILED {threshold.name}: none is scored", file=sys.stderr)  # noqa: T201

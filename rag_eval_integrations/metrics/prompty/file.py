@@ -1,0 +1,271 @@
+"""`.prompty` files: front matter, roles, variables. Roles are split before anything is rendered.
+
+Role lines are looked for in the file's own text only. What is inserted later is data: an output
+under test that holds a line `user:` stays text within its message. (Of PromptPex's recorded test
+inputs, 50 of 1,183 hold such a line.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import JsonValue
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.judges.completion import Message
+from rag_eval_integrations.metrics.prompty.frontmatter import (
+    FrontMatterError,
+    Input,
+    inputs_of,
+    read_yaml,
+    split_front_matter,
+)
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.metrics.prompty.sandbox import CompiledTemplate
+
+Role = Literal["system", "user", "assistant"]
+
+_ROLE = re.compile(
+    r"^[ \t]*(?:#[ \t]*)?(system|user|assistant|developer)[ \t]*:[ \t]*$", re.IGNORECASE
+)
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+}
+_PLACE = re.compile(r"\{\{[ \t]*([^\W\d][^{}\n]*?)[ \t]*\}\}")
+"""What is replaced where a text is no Jinja: also names of several words, `{{your name}}`."""
+_MOST_BYTES = 2_000_000
+
+
+@dataclass(frozen=True)
+class MessageTemplate:
+    """One message of a prompt file, not yet rendered."""
+
+    role: Role
+    text: str
+    line: int
+    """Line of the file at which the text begins, from 1."""
+    compiled: CompiledTemplate | None
+    """None for a text that is not valid Jinja: `{{name}}` is replaced literally in it."""
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """Names that it inserts or asks about."""
+        if self.compiled is None:
+            return frozenset(_PLACE.findall(self.text))
+        return self.compiled.variables
+
+
+@dataclass(frozen=True)
+class Prompty:
+    """A prompt: messages to be rendered with values."""
+
+    name: str
+    messages: tuple[MessageTemplate, ...]
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+    """What the front matter declares."""
+    sample: Mapping[str, JsonValue] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    description: str = ""
+    extra: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Every other key of the front matter, as it stands there; `model` is read and not obeyed."""
+    source: str = ""
+    """Where it comes from, for messages."""
+    warnings: tuple[str, ...] = ()
+
+    @cached_property
+    def text(self) -> str:
+        """All messages as one text, without role lines, variables as they are written."""
+        return "\n\n".join(message.text for message in self.messages)
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """Names that the messages insert or ask about."""
+        return frozenset().union(*(message.variables for message in self.messages))
+
+    def missing(self, values: Mapping[str, object]) -> tuple[str, ...]:
+        """Name what the messages need and neither the values nor a default give."""
+        return tuple(
+            name
+            for name in sorted(self.variables)
+            if name not in values and (name not in self.inputs or self.inputs[name].default is None)
+        )
+
+    def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
+        """Insert values, each message by itself.
+
+        Raises:
+            ConfigurationError: a variable that is not given, or an expression that fails; says
+                where.
+        """
+        from rag_eval_integrations.metrics.prompty.sandbox import (  # noqa: PLC0415  # as below
+            PromptTemplateError,
+        )
+
+        defaults = {
+            name: one.default for name, one in self.inputs.items() if one.default is not None
+        }
+        given = {**defaults, **values}
+        rendered = []
+        for message in self.messages:
+            if message.compiled is None:
+                content = _literally(message.text, given)
+            else:
+                try:
+                    content = message.compiled.render(given)
+                except PromptTemplateError as error:
+                    raise ConfigurationError(
+                        "prompt", self.source, f"the {message.role} message: {error}"
+                    ) from error
+            rendered.append(Message(role=message.role, content=content))
+        return tuple(rendered)
+
+
+def load_prompty(path: str | Path, *, strict: bool = True) -> Prompty:
+    """Read a `.prompty` or Markdown file.
+
+    Args:
+        path: the file, UTF-8.
+        strict: refuse what is not valid Jinja; otherwise such a message is taken literally, with a
+            warning, and only `{{name}}` is replaced in it.
+
+    Raises:
+        ConfigurationError: says the file and the line.
+        OSError: the file cannot be read.
+    """
+    path = Path(path)
+    content = path.read_bytes()
+    if len(content) > _MOST_BYTES:
+        raise ConfigurationError("prompt", str(path), f"is larger than {_MOST_BYTES:,} bytes")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise ConfigurationError("prompt", str(path), f"line {line}: not UTF-8") from error
+    return parse_prompty(text, name=prompt_name(path), source=str(path), strict=strict)
+
+
+def prompt_name(path: Path) -> str:
+    """Name a prompt after its file: without `.metric.prompty`, `.prompt.yml` or its suffix."""
+    name = path.name
+    for suffix in (".metric.prompty", ".prompt.yml", ".prompt.yaml"):
+        if name.lower().endswith(suffix):
+            return name[: -len(suffix)]
+    return path.stem
+
+
+def parse_prompty(text: str, *, name: str, source: str = "", strict: bool = True) -> Prompty:
+    """Read a prompt from its text; see `load_prompty`.
+
+    Raises:
+        ConfigurationError: says the line.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    source = source or name
+    try:
+        yaml, body, first = split_front_matter(text)
+        head = {} if yaml is None else read_yaml(yaml, 2)
+        if head is None:
+            head = {}
+        if not isinstance(head, dict):
+            raise FrontMatterError("the front matter should be keys with values", 2)
+        inputs = inputs_of(head.get("inputs"))
+    except FrontMatterError as error:
+        place = "" if error.line is None else f"line {error.line}: "
+        raise ConfigurationError("prompt", source, f"{place}{error}") from error
+    warnings: list[str] = []
+    messages = tuple(
+        compiled_message(role, content, line, source, strict=strict, warnings=warnings)
+        for role, content, line in split_roles(body, first)
+    )
+    if not messages:
+        raise ConfigurationError("prompt", source, "holds no text besides its front matter")
+    sample = head.get("sample")
+    tags = head.get("tags")
+    known = {"name", "description", "inputs", "sample", "tags"}
+    return Prompty(
+        name=name,
+        messages=messages,
+        inputs=inputs,
+        sample=sample if isinstance(sample, dict) else {},
+        tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
+        description=str(head.get("description") or ""),
+        extra={str(key): value for key, value in head.items() if key not in known},
+        source=source,
+        warnings=tuple(warnings),
+    )
+
+
+def split_roles(body: str, first_line: int = 1) -> list[tuple[Role, str, int]]:
+    """Split a template into messages at its role lines; text before the first is the system's.
+
+    Messages without text are left out; a system text before a `system:` is one message with it.
+    """
+    parts: list[tuple[Role, list[str], int]] = [("system", [], first_line)]
+    for number, line in enumerate(body.split("\n"), start=first_line):
+        match = _ROLE.match(line)
+        if match is None:
+            parts[-1][1].append(line)
+        else:
+            parts.append((_ROLES[match[1].lower()], [], number + 1))
+    messages: list[tuple[Role, str, int]] = []
+    for role, lines, line_number in parts:
+        skipped = next((n for n, line in enumerate(lines) if line.strip()), len(lines))
+        text = "\n".join(lines[skipped:]).rstrip()
+        if not text:
+            continue
+        if messages and role == "system" and len(messages) == 1 and messages[0][0] == "system":
+            messages[0] = ("system", f"{messages[0][1]}\n\n{text}", messages[0][2])
+        else:
+            messages.append((role, text, line_number + skipped))
+    return messages
+
+
+def compiled_message(
+    role: Role, text: str, line: int, source: str, *, strict: bool, warnings: list[str]
+) -> MessageTemplate:
+    """Compile one message; what is no Jinja is refused (`strict`), or literal with a warning.
+
+    Raises:
+        ConfigurationError: says the file and the line.
+    """
+    # Jinja is 0.1 s to import: an app that only names a metric does not pay for it.
+    from rag_eval_integrations.metrics.prompty.sandbox import (  # noqa: PLC0415
+        CompiledTemplate,
+        PromptTemplateError,
+    )
+
+    try:
+        return MessageTemplate(role, text, line, CompiledTemplate(text))
+    except PromptTemplateError as error:
+        at = line + (error.line or 1) - 1
+        if strict:
+            raise ConfigurationError("prompt", source, f"line {at}: {error}") from error
+        warnings.append(
+            f"{source}: line {at}: not usable as Jinja ({error}); "
+            "in this message only {{name}} is replaced"
+        )
+        return MessageTemplate(role, text, line, None)
+
+
+def _literally(text: str, values: Mapping[str, object]) -> str:
+    def one(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in values:
+            return match[0]
+        value = values[name]
+        if isinstance(value, str):
+            return value
+        import json  # noqa: PLC0415  # only for a value that is no text
+
+        return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+
+    return _PLACE.sub(one, text)

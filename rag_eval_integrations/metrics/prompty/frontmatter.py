@@ -1,0 +1,121 @@
+"""The YAML at the head of a prompt file, and what it declares. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+_MOST_CHARACTERS = 200_000
+_MOST_ALIASES = 20
+"""Aliases of aliases double with each: a kilobyte of YAML would be gigabytes of values."""
+
+
+class FrontMatterError(ValueError):
+    """YAML that cannot be used; says the line of the file."""
+
+    def __init__(self, why: str, line: int | None) -> None:
+        super().__init__(why)
+        self.line = line
+        """From 1, within the file; None where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A declared variable of a prompt."""
+
+    name: str
+    type: str = "string"
+    description: str = ""
+    default: JsonValue = None
+    """Used when nothing else is given; None for no default."""
+
+
+def split_front_matter(text: str) -> tuple[str | None, str, int]:
+    """Split a file into its YAML (None without any), its body, and the body's first line.
+
+    Raises:
+        FrontMatterError: when the block is not closed.
+    """
+    lines = text.split("\n")
+    if lines[0].rstrip() != "---":
+        return None, text, 1
+    for number, line in enumerate(lines[1:], start=1):
+        if line.rstrip() == "---":
+            return "\n".join(lines[1:number]), "\n".join(lines[number + 1 :]), number + 2
+    raise FrontMatterError("the front matter that begins with --- is not closed by another", 1)
+
+
+def read_yaml(text: str, first_line: int = 1) -> Any:
+    """Read YAML as JSON values; dates and the like become text.
+
+    Args:
+        text: the YAML.
+        first_line: line of the file at which it begins.
+
+    Raises:
+        FrontMatterError: no YAML, too much of it, or more aliases than anybody writes.
+    """
+    import yaml  # noqa: PLC0415  # 20 ms, and only files with front matter need it
+
+    if len(text) > _MOST_CHARACTERS:
+        raise FrontMatterError(f"more than {_MOST_CHARACTERS:,} characters of YAML", first_line)
+    try:
+        aliases = sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text))
+        if aliases > _MOST_ALIASES:
+            raise FrontMatterError(f"{aliases} aliases, more than {_MOST_ALIASES}", first_line)
+        value = yaml.safe_load(text)
+        return json.loads(json.dumps(value, default=str))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = None if mark is None else mark.line + first_line
+        raise FrontMatterError(f"not YAML: {error.problem or error.context}", line) from error
+    except yaml.YAMLError as error:
+        raise FrontMatterError(f"not YAML: {error}", first_line) from error
+    except (RecursionError, TypeError, ValueError) as error:
+        if isinstance(error, FrontMatterError):
+            raise
+        raise FrontMatterError(f"not usable YAML: {error}", first_line) from error
+
+
+def inputs_of(declared: object) -> dict[str, Input]:
+    """Read `inputs` in any of its three forms.
+
+    `{name: {type, description, default}}` (also `kind` for `type`), `{name: default}`, and
+    `[{name, kind, …}]`.
+
+    Raises:
+        FrontMatterError: in another form, or an input without a name.
+    """
+    if declared is None:
+        return {}
+    if isinstance(declared, list):
+        named: dict[str, object] = {}
+        for item in declared:
+            if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+                raise FrontMatterError("`inputs` has an item without a `name`", None)
+            named[item["name"]] = {key: value for key, value in item.items() if key != "name"}
+        declared = named
+    if not isinstance(declared, dict):
+        raise FrontMatterError("`inputs` should map names to their types", None)
+    return {str(name): _input(str(name), value) for name, value in declared.items()}
+
+
+def _input(name: str, value: object) -> Input:
+    if not isinstance(value, Mapping):
+        return Input(name, _type_of(value), default=cast(JsonValue, value))
+    type_ = value.get("type", value.get("kind", "string"))
+    return Input(
+        name,
+        type_ if isinstance(type_, str) else "string",
+        str(value.get("description") or ""),
+        value.get("default"),
+    )
+
+
+def _type_of(value: object) -> str:
+    kinds = {bool: "boolean", int: "number", float: "number", list: "array"}
+    return kinds.get(type(value), "string")

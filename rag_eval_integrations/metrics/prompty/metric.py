@@ -1,0 +1,267 @@
+"""`PromptyMetric`: a `NAME.metric.prompty` file asked about a call."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.judges import Completer, judge_from, with_retries
+from rag_eval_integrations.judges.completion import Completion, CompletionRequest
+from rag_eval_integrations.metrics.metric import Measured
+from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty
+from rag_eval_integrations.metrics.prompty.score import Reading, read_score
+from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode
+
+VARIABLES = (
+    "output", "prompt", "rules", "input", "intent", "inputSpec", "expected", "groundtruth",
+    "contexts",
+)  # fmt: skip
+"""What a metric file may insert; the first four are seed 001's."""
+PARSER_VERSION = "1"
+"""Of the reading of replies; changes with every change of what a reply means."""
+SCALE = (0.0, 100.0)
+
+_SCORER_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {"explanation": {"type": "string"}, "score": {"type": "number"}},
+    "required": ["explanation", "score"],
+    "additionalProperties": False,
+}
+_STOPPED: dict[str, tuple[UnscoredCode, str]] = {
+    "content_filter": ("content_filter", "a content filter stopped the judge"),
+    "refusal": ("refusal", "the judge refused"),
+    "length": ("truncated", "the judge's reply was cut off"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """A judge's reply to a metric, and what it says."""
+
+    reading: Reading
+    completion: Completion
+    stopped: tuple[UnscoredCode, str] | None = None
+    """Why the reply cannot be read at all."""
+    kept_inside: tuple[str, ...] = ()
+    """Variables that held a tag of the metric's own sections."""
+
+
+class PromptyMetric:
+    """A metric in words, from a file: any judge, 0 to 100 or OK/ERR.
+
+    The file is a prompt with the variables `output, prompt, rules, input` (seed 001) and `intent,
+    inputSpec, expected, groundtruth, contexts`. Of a RAG call `input` is the question, `output` the
+    response, `contexts` the documents, `groundtruth` and `expected` the reference; the others come
+    from `variables` or from the call's metadata. A score of 0 to 100 is also given as 0 to 1; OK is
+    1 and ERR is 0. What cannot be read is unscored (`judge_output_invalid`), never 0. No judge is
+    asked about a call that lacks what the file inserts: it is unscored (`empty_response`,
+    `no_context`, `no_question`, `missing_param`).
+
+    Args:
+        prompt: a file, or a prompt that is loaded already.
+        variables: values for all calls; text, or JSON values.
+        judge: its own judge; None to use the evaluator's.
+        threshold: from 0 to 1; at or above it a score passes.
+        name: of the score; by default the file's name without `.metric.prompty`.
+        temperature: 0 for answers that repeat; None leaves it to the model.
+
+    Raises:
+        ConfigurationError: a file that is no prompt, a judge that only labels, a variable that
+            nobody knows, or a threshold out of range.
+        OSError: the file cannot be read.
+    """
+
+    needs: Literal["completion"] = "completion"
+
+    def __init__(
+        self,
+        prompt: str | Path | Prompty,
+        *,
+        variables: Mapping[str, object] | None = None,
+        judge: Completer | str | None = None,
+        threshold: float | None = None,
+        name: str | None = None,
+        temperature: float | None = 0.0,
+    ) -> None:
+        self.prompt = prompt if isinstance(prompt, Prompty) else load_prompty(prompt)
+        self.variables: dict[str, object] = dict(variables or {})
+        if threshold is not None and not 0 <= threshold <= 1:
+            raise ConfigurationError("threshold", threshold, "use a number from 0 to 1")
+        self.judge: Completer | None = None if judge is None else _completer(judge)
+        self.name = name or self.prompt.name
+        self.threshold = threshold
+        self._temperature = temperature
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The one score's name."""
+        return (self.name,)
+
+    @property
+    def version(self) -> str:
+        """Digest of the prompt's text, and the version of the parser."""
+        return f"{self._digest}/{PARSER_VERSION}"
+
+    @cached_property
+    def _digest(self) -> str:
+        texts = [[message.role, message.text] for message in self.prompt.messages]
+        return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:12]
+
+    def __repr__(self) -> str:
+        values = json.dumps(self.variables, sort_keys=True, default=str)
+        given = hashlib.sha256(values.encode()).hexdigest()[:12] if self.variables else ""
+        judge = "" if self.judge is None else self.judge.name
+        return (
+            f"PromptyMetric({self.name!r}, {self.version!r}, variables={given!r}, "
+            f"judge={judge!r}, threshold={self.threshold}, temperature={self._temperature})"
+        )
+
+    def values(self, call: RagCall) -> dict[str, object]:
+        """Return what the prompt may insert for a call."""
+        from rag_eval_integrations.metrics.prompty.sandbox import Texts  # noqa: PLC0415  # Jinja
+
+        values: dict[str, object] = {
+            name: _text(call.metadata[name]) for name in VARIABLES if name in call.metadata
+        }
+        for name in self.prompt.variables - set(VARIABLES):
+            if name in call.metadata:
+                values[name] = call.metadata[name]
+        if call.reference is not None:
+            values.update(groundtruth=call.reference, expected=call.reference)
+        values.update(self.variables)
+        contexts = Texts(document.text for document in call.documents)
+        return {
+            **values,
+            "input": call.question,
+            "output": call.response or "",
+            "contexts": contexts,
+        }
+
+    def missing(self, call: RagCall) -> tuple[str, ...]:
+        """Name the variables that the prompt needs and the call does not give."""
+        return self.prompt.missing(self.values(call))
+
+    def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
+        """Give the score without a value."""
+        by = by.model_copy(update={"prompt_version": f"{self.name}@{self.version}"})
+        return (Score(name=self.name, status="unscored", unscored=code, reason=reason, by=by),)
+
+    async def measure(self, call: RagCall, judge: Completer) -> Measured:
+        """Score one call with one request.
+
+        Raises:
+            JudgeError: the judge does not answer.
+        """
+        by = By(judge=judge.name, judge_version=getattr(judge, "version", None))
+        nothing = self._nothing_to_judge(call)
+        if nothing is not None:
+            return Measured(self.unscored(*nothing, by))
+        missing = self.missing(call)
+        if missing:
+            why = (
+                f"{', '.join(missing)} not given: neither in the call's metadata nor as a variable"
+            )
+            return Measured(self.unscored("missing_param", why, by))
+        graded = await self.ask(self.values(call), judge)
+        return Measured((self.score(graded, by),), graded.completion.usage)
+
+    def _nothing_to_judge(self, call: RagCall) -> tuple[UnscoredCode, str] | None:
+        """Say that the call lacks a text of its own that the prompt inserts."""
+        used = self.prompt.variables
+        if "output" in used and not (call.response or "").strip():
+            what = "has no response" if call.response is None else "has an empty response"
+            return "empty_response", f"the call {what}"
+        if "contexts" in used and not any(one.text.strip() for one in call.documents):
+            return "no_context", "the call has no documents"
+        if "input" in used and not call.question.strip():
+            return "no_question", "the call has no question"
+        return None
+
+    async def ask(
+        self, values: Mapping[str, object], judge: Completer, *, seed: int | None = None
+    ) -> Graded:
+        """Put the prompt with these values to a judge and read the reply.
+
+        Raises:
+            ConfigurationError: a variable that is not given.
+            JudgeError: the judge does not answer.
+        """
+        from rag_eval_integrations.metrics.prompty.sections import (  # noqa: PLC0415  # Jinja
+            kept_inside,
+            section_names,
+        )
+
+        kept, changed = kept_inside(values, section_names(self.prompt.text))
+        completion = await judge.complete(
+            CompletionRequest(
+                messages=self.prompt.render(kept),
+                json_schema=_SCORER_SCHEMA if "scorer" in self.prompt.tags else None,
+                schema_name="score",
+                temperature=self._temperature,
+                seed=seed,
+                prompt_version=f"{self.name}@{self.version}",
+            )
+        )
+        stopped = _STOPPED.get(completion.finish_reason)
+        if completion.choices[0].refusal:
+            stopped = ("refusal", f"the judge refused: {completion.choices[0].refusal[:200]}")
+        return Graded(read_score(completion.text), completion, stopped, changed)
+
+    def score(self, graded: Graded, by: By = By()) -> Score:  # noqa: B008  # frozen
+        """Make a score of what a judge said."""
+        reading = graded.reading
+        by = by.model_copy(
+            update={
+                "model": graded.completion.model,
+                "prompt_version": f"{self.name}@{self.version}",
+            }
+        )
+        stopped = graded.stopped
+        if stopped is None and reading.problem is not None:
+            stopped = (reading.problem, reading.reason)
+        if stopped is not None:
+            return self.unscored(*stopped, by)[0]
+        verdict = reading.outcome is not None
+        return Score(
+            name=self.name,
+            status="scored",
+            value=_value(reading),
+            raw=reading.score,
+            scale=None if verdict else SCALE,
+            threshold=self.threshold,
+            reason=reading.reason or None,
+            method="verdict" if verdict else "score",
+            warnings=tuple(
+                f"{name} holds a tag of the metric's own sections; it was escaped"
+                for name in graded.kept_inside
+            ),
+            by=by,
+        )
+
+
+def _value(reading: Reading) -> float:
+    if reading.score is not None:
+        return reading.score / 100
+    return 1.0 if reading.outcome == "ok" else 0.0
+
+
+def _text(value: object) -> object:
+    """Write a list of texts, such as rules, one a line."""
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return "\n".join(value)
+    return value
+
+
+def _completer(judge: Completer | str) -> Completer:
+    found = judge_from(judge)
+    if not isinstance(found, Completer):
+        raise ConfigurationError(
+            "judge", judge, "labels sentences; a metric file needs a model, such as openai:MODEL"
+        )
+    return with_retries(found)

@@ -1,0 +1,245 @@
+"""Jinja for prompts: what a prompt needs, sandboxed and bounded.
+
+A prompt file is somebody's text, often from the web. It may insert variables, branch, loop over
+what it was given and use harmless filters; it may not call, import, define macros, or grow without
+end. A value is data: it is inserted as it is and never run as a template.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import StrictUndefined, Template, Undefined, nodes
+from jinja2.exceptions import SecurityError, TemplateError, TemplateSyntaxError, UndefinedError
+from jinja2.meta import find_undeclared_variables
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+_MOST_CHARACTERS = 4_000_000
+"""Of a rendered message; more than any model reads."""
+_MOST_MADE = 64_000_000
+"""Characters and items of all intermediate results of one message together."""
+_MOST_ROUNDS = 20_000
+"""Of all loops of one message together."""
+_MOST_NODES = 20_000
+_ALLOWED = (
+    nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const,
+    nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair, nodes.Keyword, nodes.Slice, nodes.Getattr,
+    nodes.Getitem, nodes.Filter, nodes.Test, nodes.If, nodes.CondExpr, nodes.For, nodes.Assign,
+    nodes.Compare, nodes.Operand, nodes.Not, nodes.And, nodes.Or, nodes.Add, nodes.Sub, nodes.Mul,
+    nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Neg, nodes.Pos, nodes.Concat,
+)  # fmt: skip
+_FILTERS = (
+    "capitalize", "count", "d", "default", "e", "escape", "first", "float", "int", "items", "join",
+    "last", "length", "list", "lower", "max", "min", "reverse", "round", "safe", "sort",
+    "title", "tojson", "trim", "unique", "upper", "wordcount",
+)  # fmt: skip
+
+
+class _Bounds(threading.local):
+    """What the render of one message has used up."""
+
+    rounds = 0
+    made = 0
+
+
+_bounds = _Bounds()
+
+
+class Texts(tuple[str, ...]):
+    """Texts that a template may loop over; inserted whole, they are numbered paragraphs."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(self, start=1))
+
+
+class PromptTemplateError(ValueError):
+    """A template that is not valid Jinja, or uses what prompts may not; says the line."""
+
+    def __init__(self, why: str, line: int | None) -> None:
+        super().__init__(why)
+        self.line = line
+        """From 1, within the template; None where it is not known."""
+
+
+class CompiledTemplate:
+    """A template of one message.
+
+    Raises:
+        PromptTemplateError: not valid, or not allowed.
+    """
+
+    def __init__(self, source: str) -> None:
+        environment = _environment()
+        try:
+            tree = environment.parse(source)
+            self.variables: frozenset[str] = frozenset(find_undeclared_variables(tree))
+            _check_and_bound(tree)
+            code = environment.compile(tree)
+        except TemplateSyntaxError as error:
+            raise PromptTemplateError(str(error.message), error.lineno) from error
+        except (RecursionError, OverflowError, MemoryError, SyntaxError) as error:
+            raise PromptTemplateError(f"too deep or too large: {error}", None) from error
+        self._template = Template.from_code(environment, code, environment.globals)
+
+    def render(self, values: Mapping[str, object]) -> str:
+        """Insert values; text stays as it is, anything else is written as JSON.
+
+        Raises:
+            PromptTemplateError: a variable that is not there, a failing expression, or a text or a
+                loop beyond the bounds.
+        """
+        _bounds.rounds = _bounds.made = 0
+        parts: list[str] = []
+        size = 0
+        try:
+            for part in self._template.generate(**values):
+                size += len(part)
+                if size > _MOST_CHARACTERS:
+                    raise PromptTemplateError("the text grows beyond 4,000,000 characters", None)
+                parts.append(part)
+        except PromptTemplateError:
+            raise
+        except UndefinedError as error:
+            raise PromptTemplateError(str(error), None) from error
+        except (TemplateError, ArithmeticError, TypeError, ValueError, LookupError) as error:
+            raise PromptTemplateError(f"{type(error).__name__}: {error}", None) from error
+        except (RecursionError, MemoryError) as error:
+            raise PromptTemplateError(f"{type(error).__name__} in the template", None) from error
+        return "".join(parts)
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    intercepted_binops = frozenset(["+", "*", "%"])
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        # The three by which a short template makes a long text.
+        if operator == "%" and not isinstance(left, int | float):
+            raise SecurityError("% is for numbers")
+        if operator == "*" and not (
+            isinstance(left, int | float) and isinstance(right, int | float)
+        ):
+            raise SecurityError("* is for numbers")
+        if operator == "*" and max(abs(left), abs(right)) > 1e12:
+            raise SecurityError("the numbers are too large")
+        result = super().call_binop(context, operator, left, right)
+        return _sized(result) if operator == "+" else result
+
+
+def _sized(value: Any) -> Any:
+    if isinstance(value, str | list | tuple):
+        _bounds.made += len(value)
+        if len(value) > _MOST_CHARACTERS or _bounds.made > _MOST_MADE:
+            raise SecurityError(f"the text grows beyond {_MOST_CHARACTERS:,} characters")
+    return value
+
+
+def _join(parts: Iterable[Any]) -> Any:
+    return _sized("".join(str(_written(part)) for part in parts))
+
+
+def _join_with(parts: Iterable[Any], d: str = "", attribute: str | int | None = None) -> Any:
+    """Jinja's `join`, which would make a million texts of a million characters."""
+    texts = []
+    for part in parts:
+        item = part
+        if attribute is not None and isinstance(part, dict | list):
+            item = part[attribute]  # type: ignore[index]
+        texts.append(str(_written(item)))
+        _bounds.made += len(texts[-1]) + len(d)
+        if _bounds.made > _MOST_MADE:
+            raise SecurityError(f"the text grows beyond {_MOST_CHARACTERS:,} characters")
+    return _sized(d.join(texts))
+
+
+def _rounds(items: Iterable[Any]) -> Iterator[Any]:
+    for item in items:
+        _bounds.rounds += 1
+        if _bounds.rounds > _MOST_ROUNDS:
+            raise SecurityError(f"more than {_MOST_ROUNDS} rounds of loops")
+        yield item
+
+
+def _json(value: Any) -> str:
+    return str(_sized(json.dumps(value, ensure_ascii=False, default=str)))
+
+
+def _written(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, Texts):
+        return str(value)
+    if isinstance(value, Undefined):
+        return value  # says its name when it is turned into text
+    if isinstance(value, Iterator):
+        value = list(_rounds(value))
+    if callable(value):
+        raise SecurityError("a method is no text")
+    return _json(value) if isinstance(value, bool | dict | list | tuple) else value
+
+
+@lru_cache(maxsize=1)
+def _environment() -> _Environment:
+    environment = _Environment(
+        undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True,
+        finalize=_written, cache_size=0,
+    )  # fmt: skip
+    environment.globals.clear()
+    environment.filters = {name: environment.filters[name] for name in _FILTERS}
+    environment.filters.update(_rounds=_rounds, _join=_join, join=_join_with, tojson=_json)
+    return environment
+
+
+def _check_and_bound(tree: nodes.Template) -> None:
+    """Refuse what is not allowed; make loops and concatenations count."""
+    for number, node in enumerate(tree.find_all(nodes.Node)):
+        why = _refused(node) if number < _MOST_NODES else f"has more than {_MOST_NODES} parts"
+        if why is not None:
+            raise TemplateSyntaxError(f"a prompt {why}", node.lineno)
+    for loop in list(tree.find_all(nodes.For)):
+        loop.iter = _filtered(loop.iter, "_rounds")
+    _bound_concatenations(tree)
+
+
+def _refused(node: nodes.Node) -> str | None:
+    if not isinstance(node, _ALLOWED):
+        return f"cannot use `{type(node).__name__.lower()}`"
+    if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
+        return f"has no filter `{node.name}`"
+    if isinstance(node, nodes.For) and node.recursive:
+        return "cannot loop recursively"
+    if isinstance(node, nodes.List | nodes.Tuple | nodes.Dict) and any(
+        name.ctx == "load" for name in node.find_all(nodes.Name)
+    ):
+        # A list of two lists of two lists … is short to write and endless to print or compare.
+        return "can only list constants"
+    return None
+
+
+def _bound_concatenations(parent: nodes.Node) -> None:
+    for field, value in list(parent.iter_fields()):
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                if isinstance(item, nodes.Node):
+                    _bound_concatenations(item)
+                    value[index] = _counted(item)
+        elif isinstance(value, nodes.Node):
+            _bound_concatenations(value)
+            setattr(parent, field, _counted(value))
+
+
+def _counted(node: nodes.Node) -> nodes.Node:
+    if not isinstance(node, nodes.Concat):
+        return node
+    return _filtered(nodes.List(node.nodes, lineno=node.lineno), "_join")
+
+
+def _filtered(node: nodes.Node, name: str) -> nodes.Filter:
+    made = nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+    made.set_environment(_environment())
+    return made

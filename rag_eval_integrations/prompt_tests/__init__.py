@@ -1,0 +1,127 @@
+"""Prompt tests (seed 001, PromptPex): prompt → rules → tests → outputs → compliance and metrics.
+
+    Generation(prompt, folder, model)          rules and tests, stage by stage, in editable files
+    run_tests(prompt, tests, models)           outputs of any number of models or apps
+    PromptEvaluation(prompt, spec, judges)     compliance and metric files
+    Report(name, results)                      rates, overview, failures, comparison
+
+`Project` does all of it on a folder, as `rag-eval prompt-tests` does.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
+    from rag_eval_integrations.prompt_tests.evaluators import (
+        InputValidity,
+        NonCompliance,
+        RuleGroundedness,
+        SpecAgreement,
+    )
+    from rag_eval_integrations.prompt_tests.generate import Generation
+    from rag_eval_integrations.prompt_tests.journal import Journal
+    from rag_eval_integrations.prompt_tests.models import App, apps_of, model_of
+    from rag_eval_integrations.prompt_tests.options import GenerateOptions
+    from rag_eval_integrations.prompt_tests.project import Project
+    from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
+    from rag_eval_integrations.prompt_tests.records import (
+        Judged,
+        MetricResult,
+        PromptTest,
+        Result,
+        Rule,
+        RuleCheck,
+        Spec,
+        TestCheck,
+    )
+    from rag_eval_integrations.prompt_tests.report import (
+        ComplianceError,
+        Rate,
+        Report,
+        assert_compliance,
+        compare,
+    )
+    from rag_eval_integrations.prompt_tests.run import run_tests, run_tests_sync
+    from rag_eval_integrations.prompt_tests.upstream.files import read_upstream
+
+_HOMES = {
+    "App": "models",
+    "ComplianceError": "report",
+    "GenerateOptions": "options",
+    "Generation": "generate",
+    "InputValidity": "evaluators",
+    "Journal": "journal",
+    "Judged": "records",
+    "MetricResult": "records",
+    "NonCompliance": "evaluators",
+    "Project": "project",
+    "PromptEvaluation": "evaluate",
+    "PromptTest": "records",
+    "PromptUnderTest": "prompt",
+    "Rate": "report",
+    "Report": "report",
+    "Result": "records",
+    "Rule": "records",
+    "RuleCheck": "records",
+    "RuleGroundedness": "evaluators",
+    "Scenario": "prompt",
+    "Spec": "records",
+    "SpecAgreement": "evaluators",
+    "TestCheck": "records",
+    "apps_of": "models",
+    "assert_compliance": "report",
+    "compare": "report",
+    "model_of": "models",
+    "read_upstream": "upstream.files",
+    "run_tests": "run",
+    "run_tests_sync": "run",
+}
+
+__all__ = [
+    "App",
+    "ComplianceError",
+    "GenerateOptions",
+    "Generation",
+    "InputValidity",
+    "Journal",
+    "Judged",
+    "MetricResult",
+    "NonCompliance",
+    "Project",
+    "PromptEvaluation",
+    "PromptTest",
+    "PromptUnderTest",
+    "Rate",
+    "Report",
+    "Result",
+    "Rule",
+    "RuleCheck",
+    "RuleGroundedness",
+    "Scenario",
+    "Spec",
+    "SpecAgreement",
+    "TestCheck",
+    "apps_of",
+    "assert_compliance",
+    "compare",
+    "model_of",
+    "read_upstream",
+    "run_tests",
+    "run_tests_sync",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,286 @@
+"""The stages in order, each skipped where its file is there: prompt → spec → tests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from rag_eval_integrations import _loop
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.judges import Completer, judge_from
+from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
+from rag_eval_integrations.prompt_tests import workspace as files
+from rag_eval_integrations.prompt_tests.asking import Recorded, each
+from rag_eval_integrations.prompt_tests.options import GenerateOptions
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
+from rag_eval_integrations.prompt_tests.stages.baseline import baseline_text, write_baseline
+from rag_eval_integrations.prompt_tests.stages.expand import expand_test
+from rag_eval_integrations.prompt_tests.stages.groundtruth import add_groundtruth
+from rag_eval_integrations.prompt_tests.stages.input_spec import write_input_spec
+from rag_eval_integrations.prompt_tests.stages.intent import write_intent
+from rag_eval_integrations.prompt_tests.stages.inverse import write_inverse_rules
+from rag_eval_integrations.prompt_tests.stages.rating import review_tests
+from rag_eval_integrations.prompt_tests.stages.rules import write_rules
+from rag_eval_integrations.prompt_tests.stages.tests import Group, Written, groups_of, write_tests
+from rag_eval_integrations.prompt_tests.upstream import from_test_rows, to_test_rows
+from rag_eval_integrations.prompt_tests.workspace import Workspace, inverse_by_rule, make_spec
+
+logger = logging.getLogger(__name__)
+
+Tell = Callable[[str], None]
+
+
+class Generation:
+    """Makes tests for a prompt, stage by stage, in a folder.
+
+    Every stage can be called alone; it reads what it needs from the folder, and does what is
+    missing of it first. A stage whose file is there reads it: edit the file, or delete it to have
+    the stage done again.
+
+    Args:
+        prompt: the prompt under test, in any form that `PromptUnderTest.of` takes.
+        folder: for the files.
+        model: writes; `openai:MODEL` or any `Completer`.
+        options: how much.
+        scenarios: names of the prompt's scenarios that tests are made for; by default all.
+        max_concurrency: requests under way at once.
+        tell: told what is worth knowing, one sentence each; by default the log.
+
+    Raises:
+        ConfigurationError: what is no prompt, no model, or no scenario of the prompt.
+    """
+
+    def __init__(
+        self,
+        prompt: object,
+        folder: str | Path,
+        model: Completer | str,
+        options: GenerateOptions | None = None,
+        *,
+        scenarios: Sequence[str] | None = None,
+        max_concurrency: int = 8,
+        tell: Tell = logger.warning,
+    ) -> None:
+        if max_concurrency < 1:
+            raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
+        self.prompt = PromptUnderTest.of(prompt)
+        self.workspace = Workspace(folder)
+        self.options = options or GenerateOptions()
+        self.model = Recorded(
+            completer_of(model, "model"),
+            self.workspace.journal(),
+            max_concurrency=max_concurrency,
+        )
+        known = {one.name: one for one in self.prompt.scenarios}
+        chosen = list(known) if scenarios is None else list(scenarios)
+        for name in chosen:
+            if name not in known:
+                there = ", ".join(known) or "none"
+                raise ConfigurationError("scenario", name, f"the prompt has {there}")
+        self.scenarios = [known[name] for name in chosen]
+        self.max_concurrency = max_concurrency
+        self._tell = tell
+
+    async def intent(self) -> str:
+        """Stage 1."""
+        return " ".join(await self._lines(files.INTENT, self._intent, "nothing was written"))
+
+    async def _intent(self) -> tuple[str, ...]:
+        return (await write_intent(self.prompt, self.model),)
+
+    async def input_spec(self) -> tuple[str, ...]:
+        """Stage 2."""
+        return await self._lines(
+            files.INPUT_SPEC,
+            lambda: write_input_spec(self.prompt, self.model),
+            "nothing was written",
+        )
+
+    async def rules(self) -> tuple[str, ...]:
+        """Stage 3; a prompt that asks for nothing has none, which is said."""
+        rules = await self._lines(
+            files.RULES,
+            lambda: write_rules(self.prompt, self.model, self.options.rules),
+            "no output rules were found in the prompt; write your own here, one a line",
+        )
+        if not rules:
+            self._tell(
+                f"{self.prompt.name}: no output rules were found, so there is nothing to make "
+                f"tests from; write some into {self.workspace.path(files.RULES)}"
+            )
+        return rules
+
+    async def inverse_rules(self) -> dict[int, str] | list[str]:
+        """Stage 4: by rule number, or in the rules' order as the file has them."""
+        rules = await self.rules()
+        if not rules:
+            return []
+
+        async def write() -> tuple[str, ...]:
+            found = await write_inverse_rules(self.prompt, rules, self.model)
+            if len(found) == len(rules):
+                return tuple(found.values())
+            return tuple(f"{number}. {text}" for number, text in found.items())
+
+        lines = await self._lines(files.INVERSE_RULES, write, "no inverse rules were written")
+        if len(lines) != len(rules):
+            self._tell(
+                f"{self.prompt.name}: {len(rules)} rules and {len(lines)} inverse rules; after an "
+                f"edit of the rules, delete {files.INVERSE_RULES} to have them written again"
+            )
+        return inverse_by_rule(lines, len(rules))
+
+    async def spec(self) -> Spec:
+        """Stages 1 to 4; the first three at once."""
+        intent, input_spec, rules = await asyncio.gather(
+            self.intent(), self.input_spec(), self.rules()
+        )
+        return make_spec(intent, input_spec, rules, await self.inverse_rules())
+
+    async def tests(self) -> list[PromptTest]:
+        """Stages 5, 6, 8 and baseline: all tests, those of rules first."""
+        spec = await self.spec()
+        if self.workspace.has(files.TESTS):
+            return self._read(spec)
+        tests = await self._rule_tests(spec)
+        if self.options.keep is not None and len(tests) > self.options.keep:
+            review = await review_tests(self.prompt, tests, self.model, self.options.keep)
+            self.workspace.write(files.REVIEW, review.text.rstrip() + "\n")
+            tests = review.kept
+        if self.options.baseline and tests:
+            baseline = await write_baseline(self.prompt, self.model, len(tests))
+            self.workspace.write(files.BASELINE, baseline_text(baseline))
+            tests += baseline
+        self.workspace.write_json(files.TESTS, to_test_rows(tests))
+        return tests
+
+    async def groundtruth(
+        self,
+        model: Completer | str,
+        judges: Sequence[Completer | str],
+        metric: PromptyMetric | None = None,
+    ) -> list[PromptTest]:
+        """Stage 9: expected outputs for the tests that have none yet; written into `tests.json`.
+
+        Args:
+            model: gives the outputs; a strong one.
+            judges: say how good they are.
+            metric: what they are asked; by default the metric file tagged `groundtruth` beside
+                the prompt, else our own.
+        """
+        spec, tests = await self.spec(), await self.tests()
+        journal = self.workspace.journal()
+        strong = Recorded(completer_of(model, "groundtruth"), journal)
+        asked = [Recorded(completer_of(one, "judge"), journal) for one in judges]
+        if not asked:
+            raise ConfigurationError("judges", judges, "give at least one")
+        measure = metric or groundtruth_metric(self.prompt)
+
+        async def one(test: PromptTest) -> PromptTest:
+            if test.groundtruth is not None:
+                return test
+            return await add_groundtruth(test, self.prompt, spec, strong, asked, measure)
+
+        done = await each(tests, one, max_concurrency=self.max_concurrency)
+        self.workspace.write_json(files.TESTS, to_test_rows(done))
+        self.workspace.write_json(
+            files.GROUNDTRUTH,
+            [
+                {"testuid": test.uid, "model": test.groundtruth_model, "output": test.groundtruth,
+                 "score": test.groundtruth_score, "isGroundtruth": True}
+                for test in done
+            ],
+        )  # fmt: skip
+        return done
+
+    def run(self) -> list[PromptTest]:
+        """All stages that make tests, from code that is not async."""
+        return _loop.run(self.tests())
+
+    async def _rule_tests(self, spec: Spec) -> list[PromptTest]:
+        options = self.options
+        groups = groups_of(
+            spec, self.scenarios, split=options.split_rules, most=options.rules_per_group,
+            max_rules=options.max_rules,
+        )  # fmt: skip
+
+        async def write(group: Group) -> Written:
+            return await write_tests(
+                self.prompt, spec, group, self.model,
+                per_rule=options.tests_per_rule, generations=options.generations,
+            )  # fmt: skip
+
+        tests: dict[str, PromptTest] = {}
+        for written in await each(groups, write, max_concurrency=self.max_concurrency):
+            for lost in written.lost:
+                self._tell(f"{self.prompt.name}: {lost}")
+            tests.update({test.uid: test for test in written.tests if test.uid not in tests})
+        found = list(tests.values())
+        for _ in range(options.expansions):
+            found = await each(
+                found,
+                lambda test: expand_test(test, self.prompt, spec, self.model),
+                max_concurrency=self.max_concurrency,
+            )
+        return found
+
+    async def _lines(
+        self, name: str, write: Callable[[], Awaitable[tuple[str, ...]]], otherwise: str
+    ) -> tuple[str, ...]:
+        if not self.workspace.has(name):
+            self.workspace.write_lines(name, await write(), otherwise)
+        return self.workspace.read_lines(name)
+
+    def _read(self, spec: Spec) -> list[PromptTest]:
+        return read_tests_file(self.workspace, self.prompt, spec, self._tell)
+
+
+def read_tests_file(
+    workspace: Workspace, prompt: PromptUnderTest, spec: Spec, tell: Tell
+) -> list[PromptTest]:
+    """Read a folder's tests.
+
+    Raises:
+        ConfigurationError: a file that holds no tests, or no list of objects.
+        OSError: there is none.
+    """
+    from rag_eval_integrations.prompt_tests.upstream.cells import rows_of  # noqa: PLC0415  # one use
+
+    lost: list[str] = []
+    rows = rows_of(workspace.read_json(files.TESTS), files.TESTS)
+    tests = from_test_rows(rows, prompt, spec, lost)
+    for one in lost:
+        tell(f"{workspace.path(files.TESTS)}: {one}")
+    return tests
+
+
+def completer_of(model: Completer | str, field: str) -> Completer:
+    """Make a model of its name, or check that an object is one.
+
+    Raises:
+        ConfigurationError: what cannot answer messages.
+    """
+    if not isinstance(model, str | Completer):
+        from rag_eval_integrations.prompt_tests.models import model_of  # noqa: PLC0415  # hosts
+
+        found = model_of(model)
+    else:
+        found = judge_from(model)
+    if not isinstance(found, Completer):
+        raise ConfigurationError(field, model, "does not answer messages; use openai:MODEL")
+    return found
+
+
+def groundtruth_metric(prompt: PromptUnderTest) -> PromptyMetric:
+    """Find the metric for expected outputs: beside the prompt, else our own."""
+    if prompt.folder is not None:
+        found = discover_metrics(prompt.folder, groundtruth=True)
+        if found:
+            return found[0]
+    return PromptyMetric(OWN_METRICS / "groundtruth_eval.metric.prompty")
+
+
+OWN_METRICS = Path(__file__).parent / "metrics"

@@ -1,0 +1,262 @@
+"""A folder as a whole: what the command line does, stage after stage, on files."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.judges import Completer
+from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics, metric_files
+from rag_eval_integrations.metrics.prompty.file import prompt_name
+from rag_eval_integrations.prompt_tests import workspace as files
+from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
+from rag_eval_integrations.prompt_tests.evaluators import NonCompliance
+from rag_eval_integrations.prompt_tests.generate import OWN_METRICS, read_tests_file
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.records import PromptTest, Result
+from rag_eval_integrations.prompt_tests.report import Report, UnknownAs
+from rag_eval_integrations.prompt_tests.report.write import to_csv, to_json, to_markdown
+from rag_eval_integrations.prompt_tests.run import run_tests
+from rag_eval_integrations.prompt_tests.upstream import (
+    checks_from_rows,
+    checks_to_rows,
+    results_from_rows,
+    results_to_rows,
+    rule_checks_from_rows,
+    rule_checks_to_rows,
+)
+from rag_eval_integrations.prompt_tests.upstream.cells import rows_of
+from rag_eval_integrations.prompt_tests.workspace import Workspace
+from rag_eval_integrations.records import SCHEMA
+
+Tell = Callable[[str], None]
+
+OVERVIEW = "overview.csv"
+REPORT_JSON = "report.json"
+REPORT_MD = "README.md"
+
+
+class Project:
+    """A folder with a prompt's tests and results.
+
+    Args:
+        folder: the folder.
+        tell: told what is worth knowing, one sentence each.
+        prompt: the prompt under test; by default the one that the folder was made for.
+
+    Raises:
+        ConfigurationError: a folder that was not made by `generate`, `all` or `import`.
+    """
+
+    def __init__(self, folder: str | Path, tell: Tell, *, prompt: object | None = None) -> None:
+        self.workspace = Workspace(folder)
+        self._tell = tell
+        self.prompt = PromptUnderTest.of(prompt) if prompt is not None else self._own_prompt()
+
+    @staticmethod
+    def create(prompt: str | Path, folder: str | Path, tell: Tell) -> Project:
+        """Make the folder for a prompt file; a copy of the prompt is kept in it.
+
+        Raises:
+            ConfigurationError: a file that is no prompt, or a folder of another prompt.
+            OSError: it cannot be read, or the folder not be written.
+        """
+        path = Path(prompt)
+        project = Project(folder, tell, prompt=path)
+        for warning in project.prompt.warnings:
+            tell(warning)
+        workspace = project.workspace
+        if workspace.has(files.PROMPT):
+            before = workspace.read_json(files.PROMPT)
+            if before.get("file") != path.name:
+                raise ConfigurationError(
+                    "folder", str(folder), f"holds the tests of {before.get('file')}"
+                )
+        workspace.folder.mkdir(parents=True, exist_ok=True)
+        copy = workspace.path(path.name)
+        if not (copy.exists() and copy.samefile(path)):
+            shutil.copyfile(path, copy)
+        source = str(path.resolve())
+        workspace.write_json(files.PROMPT, {"schema": SCHEMA, "file": path.name, "source": source})
+        return project
+
+    def _own_prompt(self) -> PromptUnderTest:
+        if not self.workspace.has(files.PROMPT):
+            raise ConfigurationError(
+                "folder", str(self.workspace.folder), "holds no prompt tests; generate them first"
+            )
+        about = self.workspace.read_json(files.PROMPT)
+        source = Path(str(about.get("source")))
+        if source.is_file():
+            return PromptUnderTest.of(source)
+        copy = self.workspace.path(str(about.get("file")))
+        self._tell(f"{source} is gone; the copy in {self.workspace.folder} is used")
+        return PromptUnderTest.of(copy)
+
+    def tests(self) -> list[PromptTest]:
+        """Read the tests.
+
+        Raises:
+            ConfigurationError: there are none.
+        """
+        if not self.workspace.has(files.TESTS):
+            raise ConfigurationError(
+                "folder", str(self.workspace.folder), f"holds no {files.TESTS}; generate them first"
+            )
+        tests = read_tests_file(self.workspace, self.prompt, self.workspace.spec(), self._tell)
+        if not tests:
+            path = str(self.workspace.path(files.TESTS))
+            raise ConfigurationError("tests", path, "holds no usable test")
+        return tests
+
+    def results(self) -> list[Result]:
+        """Read the results.
+
+        Raises:
+            ConfigurationError: there are none.
+        """
+        if not self.workspace.has(files.RESULTS):
+            raise ConfigurationError(
+                "folder",
+                str(self.workspace.folder),
+                f"holds no {files.RESULTS}; run the tests first",
+            )
+        tests = self.tests() if self.workspace.has(files.TESTS) else []
+        lost: list[str] = []
+        rows = rows_of(self.workspace.read_json(files.RESULTS), files.RESULTS)
+        results = results_from_rows(rows, self.prompt, self.workspace.spec(), tests, lost)
+        for one in lost:
+            self._tell(f"{files.RESULTS}: {one}")
+        return results
+
+    async def run(
+        self,
+        models: Mapping[str, object] | Sequence[object],
+        *,
+        runs: int = 1,
+        max_tests: int | None = None,
+        baseline: bool = True,
+        max_concurrency: int = 8,
+    ) -> list[Result]:
+        """Run the tests; `test_results.json` is written anew, replies are never asked twice.
+
+        What judges said before is not carried over: evaluating again costs nothing where the
+        outputs are the same.
+        """
+        tests = [test for test in self.tests() if baseline or not test.baseline][:max_tests]
+        journal = self.workspace.journal()
+        results = await run_tests(
+            self.prompt, tests, models, runs=runs, max_concurrency=max_concurrency, journal=journal
+        )
+        journal.close()
+        self.workspace.write_json(files.RESULTS, results_to_rows(results))
+        return results
+
+    def evaluation(
+        self,
+        judges: Sequence[Completer | str],
+        metrics: Sequence[PromptyMetric],
+        *,
+        compliance: NonCompliance | None,
+        max_concurrency: int = 8,
+    ) -> PromptEvaluation:
+        """Prepare to judge; every mistake is found here, before the first request."""
+        return PromptEvaluation(
+            self.prompt, self.workspace.spec(), judges, metrics, compliance=compliance,
+            max_concurrency=max_concurrency, journal=self.workspace.journal(),
+        )  # fmt: skip
+
+    async def evaluate(
+        self,
+        evaluation: PromptEvaluation,
+        *,
+        validity: bool = False,
+        groundedness: bool = False,
+        agreement_model: Completer | str | None = None,
+    ) -> list[Result]:
+        """Judge the results, and where asked for the tests and rules; write what was said."""
+        results = await evaluation.outputs(self.results())
+        self.workspace.write_json(files.RESULTS, results_to_rows(results))
+        if validity or agreement_model is not None:
+            checks = await evaluation.tests(
+                self.tests(), validity=validity, agreement_model=agreement_model
+            )
+            self.workspace.write_json(files.TEST_EVALS, checks_to_rows(checks))
+        if groundedness:
+            found = await evaluation.rules()
+            rows = rule_checks_to_rows(found, self.prompt.id)
+            self.workspace.write_json(files.RULE_EVALS, rows)
+        return results
+
+    def metrics(
+        self,
+        named: Collection[str] = (),
+        variables: Mapping[str, object] | None = None,
+    ) -> list[PromptyMetric]:
+        """Find metric files: beside the prompt and in the folder, and our own by their names.
+
+        Args:
+            named: names of metrics, or paths of files; empty for all that are beside the prompt.
+            variables: values that are given to all of them.
+
+        Raises:
+            ConfigurationError: a name that is not there, or two metrics of one name.
+        """
+        found = find_metrics(self.prompt, named, more=[self.workspace.folder])
+        return [PromptyMetric(one.prompt, variables=variables) for one in found]
+
+    def report(self, *, unknown_as: UnknownAs = None) -> Report:
+        """Read everything that is known.
+
+        Raises:
+            ConfigurationError: there are no results.
+        """
+        results = self.results()
+        spec = self.workspace.spec()
+        tests = self.tests() if self.workspace.has(files.TESTS) else []
+        checks, rules = [], []
+        if self.workspace.has(files.TEST_EVALS):
+            rows = rows_of(self.workspace.read_json(files.TEST_EVALS), files.TEST_EVALS)
+            checks = checks_from_rows(rows, self.prompt, spec, tests)
+        if self.workspace.has(files.RULE_EVALS):
+            rows = rows_of(self.workspace.read_json(files.RULE_EVALS), files.RULE_EVALS)
+            rules = rule_checks_from_rows(rows)
+        return Report(self.prompt.name, results, spec, checks, rules, unknown_as)
+
+    def write_report(self, report: Report) -> list[Path]:
+        """Write `overview.csv`, `report.json` and `README.md`."""
+        self.workspace.write(OVERVIEW, to_csv(report.overview()))
+        self.workspace.write(REPORT_JSON, to_json(report))
+        self.workspace.write(REPORT_MD, to_markdown(report))
+        return [self.workspace.path(name) for name in (OVERVIEW, REPORT_JSON, REPORT_MD)]
+
+
+def find_metrics(
+    prompt: PromptUnderTest, named: Collection[str] = (), *, more: Sequence[Path] = ()
+) -> list[PromptyMetric]:
+    """Find metric files; see `Project.metrics`.
+
+    Raises:
+        ConfigurationError: a name that is not there, or two metrics of one name.
+    """
+    folders = [folder for folder in (prompt.folder, *more) if folder is not None]
+    distinct = list({folder.resolve(): folder for folder in folders}.values())
+    paths = [Path(name) for name in named if Path(name).suffix and Path(name).is_file()]
+    names = {name for name in named if Path(name) not in paths}
+    found = [PromptyMetric(path) for path in paths]
+    for folder in distinct:
+        there = {prompt_name(path) for path in metric_files(folder)}
+        if not named:
+            found += discover_metrics(folder)
+        elif names & there:
+            found += discover_metrics(folder, named=names & there)
+            names -= there
+    own = {prompt_name(path): path for path in metric_files(OWN_METRICS)}
+    found += [PromptyMetric(own[name]) for name in sorted(names & set(own))]
+    absent = sorted(names - set(own))
+    if absent:
+        where = ", ".join(str(folder) for folder in distinct) or "no folder"
+        raise ConfigurationError("metric", absent[0], f"no such metric file in {where}")
+    return found

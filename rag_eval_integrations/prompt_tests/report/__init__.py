@@ -1,0 +1,30 @@
+"""What the results say: rates, the overview, failures, a comparison of two runs, files."""
+
+from rag_eval_integrations.prompt_tests.report.average import Average, average
+from rag_eval_integrations.prompt_tests.report.compare import Change, Comparison, compare
+from rag_eval_integrations.prompt_tests.report.failures import Failure, failures
+from rag_eval_integrations.prompt_tests.report.overview import overview
+from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of, wilson
+from rag_eval_integrations.prompt_tests.report.report import (
+    ComplianceError,
+    Report,
+    assert_compliance,
+)
+
+__all__ = [
+    "Average",
+    "Change",
+    "Comparison",
+    "ComplianceError",
+    "Failure",
+    "Rate",
+    "Report",
+    "UnknownAs",
+    "assert_compliance",
+    "average",
+    "compare",
+    "failures",
+    "overview",
+    "rate_of",
+    "wilson",
+]

@@ -1,0 +1,118 @@
+"""Two runs of the same tests, before and after an edit of the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+
+from rag_eval_integrations.prompt_tests.records import Result
+from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One test whose verdict changed on one model."""
+
+    model: str
+    test: str
+    run: int
+    before: str
+    """`ok`, `err`, `unknown` or `error`."""
+    after: str
+    rule: str
+    input: str
+    output: str
+    """The new output."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What changed for one model."""
+
+    model: str
+    before: Rate
+    after: Rate
+    broken: tuple[Change, ...]
+    """Complied before, and does not now."""
+    fixed: tuple[Change, ...]
+    other: tuple[Change, ...]
+    """Changed from or to unknown or error."""
+    compared: int
+    """Tests (times runs) that both runs have."""
+    only_before: int
+    only_after: int
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided sign test: how likely so uneven a split is if nothing changed.
+
+        1.0 when nothing was broken or fixed.
+        """
+        broken, fixed = len(self.broken), len(self.fixed)
+        n = broken + fixed
+        tail: float = sum(comb(n, k) for k in range(min(broken, fixed) + 1)) / 2**n
+        return min(1.0, 2 * tail)
+
+
+def compare(
+    before: Sequence[Result], after: Sequence[Result], *, unknown_as: UnknownAs = None
+) -> list[Comparison]:
+    """Compare two runs, test by test; a test is the same if its uid and run are.
+
+    Rates are over the tests that both have. Models that only one run has are left out.
+    """
+    old = _by_model(before)
+    new = _by_model(after)
+    return [_compare(model, old[model], new[model], unknown_as) for model in new if model in old]
+
+
+def _by_model(results: Sequence[Result]) -> dict[str, dict[tuple[str, int], Result]]:
+    found: dict[str, dict[tuple[str, int], Result]] = {}
+    for result in results:
+        found.setdefault(result.model, {})[(result.test.uid, result.run)] = result
+    return found
+
+
+def _compare(
+    model: str,
+    before: dict[tuple[str, int], Result],
+    after: dict[tuple[str, int], Result],
+    unknown_as: UnknownAs,
+) -> Comparison:
+    both = [key for key in after if key in before]
+    changes = [
+        Change(
+            model=model, test=key[0], run=key[1], before=_state(before[key]),
+            after=_state(after[key]), rule=after[key].test.rule, input=after[key].test.testinput,
+            output=after[key].output, reason=_reason(after[key]),
+        )
+        for key in both
+        if _state(before[key]) != _state(after[key])
+    ]  # fmt: skip
+    broken = [one for one in changes if (one.before, one.after) == ("ok", "err")]
+    fixed = [one for one in changes if (one.before, one.after) == ("err", "ok")]
+    return Comparison(
+        model=model,
+        before=rate_of((before[key] for key in both), unknown_as=unknown_as),
+        after=rate_of((after[key] for key in both), unknown_as=unknown_as),
+        broken=tuple(broken),
+        fixed=tuple(fixed),
+        other=tuple(one for one in changes if one not in broken and one not in fixed),
+        compared=len(both),
+        only_before=len(before) - len(both),
+        only_after=len(after) - len(both),
+    )
+
+
+def _state(result: Result) -> str:
+    if result.error is not None:
+        return "error"
+    return "not judged" if result.compliance is None else result.compliance.outcome
+
+
+def _reason(result: Result) -> str:
+    if result.error is not None:
+        return result.error
+    return "" if result.compliance is None else result.compliance.reason

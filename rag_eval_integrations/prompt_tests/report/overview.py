@@ -1,0 +1,134 @@
+"""The overview: one row a model and scenario, in upstream's column names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from rag_eval_integrations.prompt_tests.records import MetricResult, Result, TestCheck
+from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of
+
+Cell = str | int | float | None
+Row = dict[str, Cell]
+
+
+def overview(
+    results: Sequence[Result],
+    checks: Iterable[TestCheck] = (),
+    *,
+    unknown_as: UnknownAs = None,
+    upstream: bool = False,
+) -> list[Row]:
+    """Sum results up.
+
+    Columns are upstream's: `tests`, `tests compliant` (percent), `tests compliance unknown`,
+    `baseline compliant`, `tests positive`, `… compliant`, `tests negative`, `… compliant` (numbers
+    of tests of rules and of inverse rules), `baseline`, `tests valid`, `… compliant`, and the mean
+    of every metric. Ours are `tests judged`, `compliant from` and `compliant to` (the 95 % interval
+    in percent), and `METRIC n` (how many outputs have a score).
+
+    Args:
+        results: of any number of models and scenarios.
+        checks: of the tests; they say which are valid.
+        unknown_as: `err` counts unknown verdicts as not compliant.
+        upstream: compute as upstream does: unknown counts as not compliant, a metric without a
+            score as 0, and without our own columns.
+    """
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.model, result.test.scenario), []).append(result)
+    valid = {
+        check.test.uid
+        for check in checks
+        if check.validity is not None and check.validity.outcome == "ok"
+    }
+    rows = [
+        _row(model, scenario, of_it, valid, "err" if upstream else unknown_as, upstream)
+        for (model, scenario), of_it in groups.items()
+    ]
+    return without_empty_columns(rows)
+
+
+def _row(
+    model: str,
+    scenario: str,
+    results: Sequence[Result],
+    valid: set[str],
+    unknown_as: UnknownAs,
+    upstream: bool,
+) -> Row:
+    with_output = [result for result in results if result.error is None]
+    tests = [result for result in with_output if not result.test.baseline]
+    baseline = [result for result in with_output if result.test.baseline]
+    positive = [result for result in tests if not result.test.inverse]
+    negative = [result for result in tests if result.test.inverse]
+    checked = [result for result in tests if result.test.uid in valid]
+    rate = rate_of(tests, unknown_as=unknown_as)
+    row: Row = {
+        "model": model,
+        "scenario": scenario,
+        "errors": rate_of(results).errors,
+        "tests": len(tests),
+        "tests compliant": _percent(rate),
+        "tests compliance unknown": rate.unknown,
+        "baseline compliant": _percent(rate_of(baseline, unknown_as=unknown_as)),
+        "tests positive": len(positive),
+        "tests positive compliant": rate_of(positive).ok,
+        "tests negative": len(negative),
+        "tests negative compliant": rate_of(negative).ok,
+        "baseline": len(baseline),
+        "tests valid": len(checked),
+        "tests valid compliant": rate_of(checked).ok,
+    }
+    if not upstream:
+        low, high = rate.interval or (None, None)
+        row["tests judged"] = rate.n
+        row["compliant from"] = None if low is None else round(100 * low, 1)
+        row["compliant to"] = None if high is None else round(100 * high, 1)
+    for key, cells in _metrics(tests).items():
+        row |= _upstream_metric(key, cells) if upstream else _metric(key, cells)
+    return row
+
+
+def _percent(rate: Rate) -> str | None:
+    return None if rate.percent is None else f"{rate.percent}%"
+
+
+def _metrics(results: Iterable[Result]) -> dict[str, list[MetricResult]]:
+    found: dict[str, list[MetricResult]] = {}
+    for result in results:
+        for one in result.metrics:
+            found.setdefault(one.key, []).append(one)
+    return dict(sorted(found.items()))
+
+
+def _metric(key: str, cells: Sequence[MetricResult]) -> Row:
+    """Mean over the outputs that have a score, or the share that is OK, with their number."""
+    scores = [one.score for one in cells if one.score is not None]
+    if scores:
+        return {key: fmean(scores), f"{key} n": len(scores)}
+    verdicts = [one.outcome for one in cells if one.outcome in ("ok", "err")]
+    if not verdicts:
+        return {key: None, f"{key} n": 0}
+    return {key: f"{verdicts.count('ok')} of {len(verdicts)} ok", f"{key} n": len(verdicts)}
+
+
+def _upstream_metric(key: str, cells: Sequence[MetricResult]) -> Row:
+    """As upstream: unparsed is 0; without any score, how many are ok."""
+    if any(one.score is not None for one in cells):
+        return {key: sum(one.score or 0.0 for one in cells) / len(cells)}
+    return {key: sum(one.outcome == "ok" for one in cells)}
+
+
+_ALWAYS = {"model", "tests", "tests compliant", "tests judged", "compliant from", "compliant to"}
+
+
+def without_empty_columns(rows: Sequence[Row]) -> list[Row]:
+    """Leave out columns that are empty or 0 in every row; `tests compliant` always stays."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    kept = [
+        name
+        for name in names
+        if name in _ALWAYS or any(row.get(name) not in (None, "", 0) for row in rows)
+    ]
+    return [{name: row.get(name) for name in kept} for row in rows]

@@ -1,0 +1,225 @@
+"""A folder of upstream's files becomes one of ours: `rag-eval prompt-tests import`."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.metrics.prompty import parse_prompty
+from rag_eval_integrations.prompt_tests import workspace as files
+from rag_eval_integrations.prompt_tests.cleaning import lines_in
+from rag_eval_integrations.prompt_tests.csv_reader import read_tests_csv
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.records import (
+    PromptTest,
+    Result,
+    RuleCheck,
+    Spec,
+    TestCheck,
+)
+from rag_eval_integrations.prompt_tests.upstream import cells
+from rag_eval_integrations.prompt_tests.upstream.evals import (
+    checks_from_rows,
+    checks_to_rows,
+    rule_checks_from_rows,
+    rule_checks_to_rows,
+)
+from rag_eval_integrations.prompt_tests.upstream.results import results_from_rows, results_to_rows
+from rag_eval_integrations.prompt_tests.upstream.tests import from_test_rows, to_test_rows
+from rag_eval_integrations.prompt_tests.workspace import make_spec
+
+_MOST_BYTES = 200_000_000
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What was read."""
+
+    prompt: PromptUnderTest
+    spec: Spec
+    prompt_file: tuple[str, str] | None = None
+    """Name and text of the prompt's file, where it is only in the context."""
+    tests: list[PromptTest] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    checks: list[TestCheck] = field(default_factory=list)
+    rule_checks: list[RuleCheck] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    """What could not be used, one sentence each."""
+
+
+def read_upstream(
+    path: str | Path, prompt: object | None = None, *, max_rules: int | None = None
+) -> Imported:
+    """Read `promptpex_context.json`, or a folder with `tests.json`, `test_results.csv` and so on.
+
+    JSON and CSV, also with `.gz`; of a folder, whatever is there. A context of several files is one
+    object whose keys are the files.
+
+    Args:
+        path: the file, or the folder.
+        prompt: the prompt under test; by default the context's own, or a `.prompty` in the folder.
+        max_rules: rules and inverse rules were each cut to so many before they were numbered (20
+            in the data of PromptPex's paper); by default what the context's options say.
+
+    Raises:
+        ConfigurationError: nothing to read, no prompt, or a file that is not what it should be.
+        OSError: a file cannot be read.
+    """
+    path = Path(path)
+    content = _folder(path) if path.is_dir() else _context(path)
+    prompt_file = None if prompt is not None else _prompt_file(content)
+    if prompt_file is not None:
+        name, text = prompt_file
+        parsed = parse_prompty(text, name=Path(name).stem, source=name, strict=False)
+        put = PromptUnderTest.of(parsed)
+    else:
+        put = PromptUnderTest.of(prompt if prompt is not None else _prompt_in(path))
+    lost: list[str] = []
+    if max_rules is None:
+        options = content.get("options")
+        max_rules = cells.whole(options, "maxRules") if isinstance(options, dict) else None
+    spec = make_spec(
+        " ".join(_lines(content, "intent")),
+        _lines(content, "inputSpec"),
+        _lines(content, "rules")[:max_rules],
+        _lines(content, "inverseRules")[:max_rules],
+    )
+    rows = _rows(content, "tests") or _rows(content, "promptPexTests")
+    tests = from_test_rows(rows, put, spec, lost)
+    # Outputs of the model that gave the expected ones are not those of a model under test.
+    outputs = [row for row in _rows(content, "testOutputs") if not row.get("isGroundtruth")]
+    results = results_from_rows(outputs, put, spec, tests, lost)
+    checks = checks_from_rows(_rows(content, "testEvals"), put, spec, tests)
+    rules = rule_checks_from_rows(_rows(content, "ruleEvals"))
+    return Imported(put, spec, prompt_file, tests, results, checks, rules, lost)
+
+
+_FILES = {
+    "intent": files.INTENT,
+    "inputSpec": files.INPUT_SPEC,
+    "rules": files.RULES,
+    "inverseRules": files.INVERSE_RULES,
+    "tests": "tests",
+    "testOutputs": "test_results",
+    "testEvals": "test_evals",
+    "ruleEvals": "rule_evals",
+}
+
+
+def _folder(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = {}
+    for key, name in _FILES.items():
+        for suffix in ("",) if name.endswith(".txt") else (".json", ".json.gz", ".csv", ".csv.gz"):
+            file = path / f"{name}{suffix}"
+            if file.is_file():
+                content[key] = _read(file)
+                break
+    if not content:
+        raise ConfigurationError("import", str(path), "holds none of PromptPex's files")
+    return content
+
+
+def _context(path: Path) -> dict[str, Any]:
+    content = _read(path)
+    if isinstance(content, list):  # a tests or results file alone
+        key = "testOutputs" if content and "output" in content[0] else "tests"
+        return {key: content}
+    if not isinstance(content, dict):
+        raise ConfigurationError("import", str(path), "should be an object, or a list of objects")
+    return content
+
+
+def _read(path: Path) -> Any:
+    data = path.read_bytes()
+    name = path.name
+    if name.endswith(".gz"):
+        with gzip.open(io.BytesIO(data)) as opened:
+            data, name = opened.read(_MOST_BYTES), name[:-3]
+    try:
+        text = data.decode("utf-8-sig")
+        if name.endswith(".json"):
+            return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError("import", str(path), f"cannot be read: {error}") from error
+    if name.endswith(".csv"):
+        return _csv(text)
+    return text
+
+
+def _csv(text: str) -> list[dict[str, str]]:
+    first = text.lstrip().partition("\n")[0]
+    if first.replace(" ", "").startswith(("ruleid,testid", '"ruleid","testid"')):
+        return read_tests_csv(text).rows
+    csv.field_size_limit(max(csv.field_size_limit(), 10_000_000))
+    return [dict(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
+
+
+def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    value = content.get(key)
+    if value is None:
+        return []
+    if isinstance(value, dict) and isinstance(value.get("content"), str):
+        value = _parsed(value["content"], key)  # a file within a context
+    return cells.rows_of(value, key)
+
+
+def _parsed(text: str, key: str) -> Any:
+    if not text.strip():
+        return []
+    if key == "tests" and text.lstrip()[:1] not in ("[", "{"):
+        return read_tests_csv(text).rows
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError("import", key, f"cannot be read: {error}") from error
+
+
+def _lines(content: dict[str, Any], key: str) -> list[str]:
+    value = content.get(key)
+    if isinstance(value, dict):
+        value = value.get("content")
+    if isinstance(value, list):
+        return [str(item) for item in value]
+    return lines_in(value) if isinstance(value, str) else []
+
+
+def _prompt_file(content: dict[str, Any]) -> tuple[str, str] | None:
+    given = content.get("prompt")
+    if not isinstance(given, dict) or not isinstance(given.get("content"), str):
+        return None
+    name = Path(str(given.get("filename") or "")).name or "prompt.prompty"
+    return name if name.endswith(".prompty") else f"{name}.prompty", given["content"]
+
+
+def _prompt_in(path: Path) -> Path:
+    folder = path if path.is_dir() else path.parent
+    found = [
+        file for file in sorted(folder.glob("*.prompty")) if ".metric." not in file.name.lower()
+    ]
+    if len(found) != 1:
+        why = f"holds {len(found)} prompts; name the prompt under test"
+        raise ConfigurationError("import", str(folder), why)
+    return found[0]
+
+
+def write_imported(imported: Imported, folder: files.Workspace) -> None:
+    """Write what was read as a folder that `run`, `evaluate` and `report` go on from."""
+    spec = imported.spec
+    folder.write_lines(files.INTENT, [spec.intent] if spec.intent else [], "not known")
+    folder.write_lines(files.INPUT_SPEC, spec.input_spec, "not known")
+    folder.write_lines(files.RULES, [rule.text for rule in spec.output_rules], "none")
+    folder.write_lines(files.INVERSE_RULES, [rule.text for rule in spec.inverse_rules], "none")
+    folder.write_json(files.TESTS, to_test_rows(imported.tests))
+    if imported.results:
+        folder.write_json(files.RESULTS, results_to_rows(imported.results))
+    if imported.checks:
+        folder.write_json(files.TEST_EVALS, checks_to_rows(imported.checks))
+    if imported.rule_checks:
+        rows = rule_checks_to_rows(imported.rule_checks, imported.prompt.id)
+        folder.write_json(files.RULE_EVALS, rows)

@@ -1,0 +1,183 @@
+"""`test_results.json` (and the CSV of older versions): one object an output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from rag_eval_integrations.metrics.prompty.verdict import Outcome, read_verdict
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.records import (
+    Judged,
+    MetricResult,
+    PromptTest,
+    Result,
+    Spec,
+)
+from rag_eval_integrations.prompt_tests.upstream import cells
+from rag_eval_integrations.prompt_tests.upstream.tests import from_test_rows
+
+
+def results_to_rows(results: Iterable[Result]) -> list[dict[str, Any]]:
+    """Write results: upstream's columns, and `run`, `contexts`, `latencySeconds`, `judges`."""
+    return [_row(result) for result in results]
+
+
+def _row(result: Result) -> dict[str, Any]:
+    test = result.test
+    row: dict[str, Any] = {
+        "id": result.id,
+        "promptid": result.prompt_id,
+        "ruleid": test.rule_id,
+        "rule": test.rule,
+        "inverse": test.inverse,
+        "testuid": test.uid,
+        "scenario": test.scenario,
+        "baseline": test.baseline,
+        "testinput": test.testinput,
+        "model": result.model,
+        "input": test.testinput,
+        "output": result.output,
+        "run": result.run,
+    }
+    if result.error is not None:
+        row["error"] = result.error
+    if result.contexts:
+        row["contexts"] = list(result.contexts)
+    if result.latency_s is not None:
+        row["latencySeconds"] = result.latency_s
+    if result.compliance is not None:
+        row["compliance"] = result.compliance.outcome
+        row["complianceText"] = result.compliance.raw
+        row["complianceReason"] = result.compliance.reason
+        row["judges"] = [
+            {"judge": one.judge, "compliance": one.outcome, "complianceText": one.raw,
+             "failed": one.failed}
+            for one in (result.compliance, *result.others)
+        ]  # fmt: skip
+    row["metrics"] = {one.key: _metric_cell(one) for one in result.metrics}
+    return row
+
+
+def _metric_cell(one: MetricResult) -> dict[str, Any]:
+    cell: dict[str, Any] = {"content": one.content, "metric": one.metric, "judge": one.judge}
+    if one.score is not None:
+        cell["score"] = one.score
+    if one.outcome is not None:
+        cell["outcome"] = one.outcome
+    if one.problem is not None:
+        cell["problem"] = one.problem
+    if one.failed:
+        cell["failed"] = True
+    return cell
+
+
+def results_from_rows(
+    rows: Sequence[cells.Row],
+    prompt: PromptUnderTest,
+    spec: Spec,
+    tests: Sequence[PromptTest] = (),
+    lost: list[str] | None = None,
+) -> list[Result]:
+    """Read results, ours or upstream's.
+
+    The test of a row is the one with its `testuid`, whose rule was kept when it was made; only
+    where there is none the row's own rule counts (in upstream's paper data it is missing or wrong
+    in 1,668 of 1,944 rows).
+
+    Args:
+        rows: one an output.
+        prompt: the prompt under test.
+        spec: its rules.
+        tests: the tests that were run.
+        lost: gets one sentence for each row that cannot be used.
+    """
+    by_uid = {test.uid: test for test in tests}
+    results = []
+    for row in rows:
+        test = by_uid.get(cells.text(row, "testuid"))
+        if test is None:
+            found = from_test_rows([_as_test(row)], prompt, spec, lost if lost is not None else [])
+            if not found:
+                continue
+            test = found[0]
+        results.append(_result(row, test))
+    return results
+
+
+def _as_test(row: cells.Row) -> dict[str, Any]:
+    as_test = dict(row)
+    as_test.setdefault("testinput", row.get("input"))
+    for name in ("inputs", "expectedoutput", "reasoning"):
+        as_test.pop(name, None)
+    if "baseline" in row and cells.flag(row, "baseline") is None:
+        as_test["baseline"] = not cells.text(row, "rule")  # CSV of v7: empty for tests of rules
+    return as_test
+
+
+def _result(row: cells.Row, test: PromptTest) -> Result:
+    contexts = row.get("contexts")
+    judged = _judged(row)
+    return Result(
+        test=test,
+        model=cells.text(row, "model") or "?",
+        run=cells.whole(row, "run") or 0,
+        prompt_id=cells.text(row, "promptid"),
+        output=cells.text(row, "output"),
+        contexts=tuple(map(str, contexts)) if isinstance(contexts, list) else (),
+        error=cells.text(row, "error") or None,
+        latency_s=cells.number(row, "latencySeconds"),
+        compliance=judged[0] if judged else None,
+        others=tuple(judged[1:]),
+        metrics=_metrics(row.get("metrics")),
+    )
+
+
+def _judged(row: cells.Row) -> list[Judged]:
+    given = row.get("judges")
+    if isinstance(given, list):
+        return [judged_from(one, "compliance", one.get("judge")) for one in given]
+    if row.get("compliance") is not None and not cells.text(row, "error"):
+        return [judged_from(row, "compliance")]  # an empty cell: judged, without a verdict
+    return []
+
+
+def judged_from(row: cells.Row, name: str, judge: str | None = None) -> Judged:
+    """Read a verdict and the judge's text: `compliance` and `complianceText`.
+
+    The recorded verdict counts, not how the text would be read today.
+    """
+    raw = cells.text(row, f"{name}Text")
+    outcome = cells.text(row, name)
+    return Judged(
+        outcome=cast(Outcome, outcome if outcome in ("ok", "err") else "unknown"),
+        reason=read_verdict(raw).reason if raw else cells.text(row, f"{name}Reason"),
+        raw=raw,
+        judge=judge,
+        failed=bool(cells.flag(row, "failed")),
+    )
+
+
+def _metrics(given: object) -> tuple[MetricResult, ...]:
+    if not isinstance(given, Mapping):
+        return ()
+    found = []
+    for key, cell in given.items():
+        if not isinstance(cell, Mapping):
+            continue
+        metric, _, judge = str(key).partition(" with ")
+        if judge == "average":
+            continue  # computed from the others
+        outcome = cells.text(cell, "outcome")
+        found.append(
+            MetricResult(
+                metric=metric,
+                judge=judge,
+                score=cells.number(cell, "score"),
+                outcome=cast(Outcome, outcome) if outcome in ("ok", "err", "unknown") else None,
+                content=cells.text(cell, "content"),
+                problem=cells.text(cell, "problem") or None,
+                failed=bool(cells.flag(cell, "failed")),
+            )
+        )
+    return tuple(found)

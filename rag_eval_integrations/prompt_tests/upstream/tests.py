@@ -1,0 +1,133 @@
+"""`tests.json`: one object a test, inputs as columns beside the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec, input_text, make_uid
+from rag_eval_integrations.prompt_tests.upstream import cells
+
+COLUMNS = (
+    "ruleid", "testid", "expectedoutput", "reasoning", "testinput", "testinputOriginal", "scenario",
+    "generation", "baseline", "inverse", "testuid", "groundtruth", "groundtruthModel",
+    "groundtruthScore", "rule",
+)  # fmt: skip
+
+
+def to_test_rows(tests: Iterable[PromptTest]) -> list[dict[str, Any]]:
+    """Write tests; to upstream's columns the rule's text is added, as it was at the time."""
+    rows = []
+    for test in tests:
+        row: dict[str, Any] = {
+            "ruleid": "" if test.rule_id is None else str(test.rule_id),
+            "testid": test.test_id,
+            "expectedoutput": test.expected,
+            "reasoning": test.reasoning,
+            **{name: value for name, value in test.inputs.items() if name not in COLUMNS},
+            "inputs": test.inputs,
+            "testinput": test.testinput,
+            "scenario": test.scenario,
+            "generation": test.generation,
+            "baseline": test.baseline,
+            "inverse": test.inverse,
+            "testuid": test.uid,
+            "rule": test.rule,
+        }
+        if test.original is not None:
+            row["testinputOriginal"] = input_text(test.original)
+            row["inputsOriginal"] = test.original
+        if test.groundtruth is not None:
+            row["groundtruth"] = test.groundtruth
+            row["groundtruthModel"] = test.groundtruth_model
+            row["groundtruthScore"] = test.groundtruth_score
+        rows.append(row)
+    return rows
+
+
+def from_test_rows(
+    rows: Sequence[cells.Row], prompt: PromptUnderTest, spec: Spec, lost: list[str]
+) -> list[PromptTest]:
+    """Read tests of our own files, of upstream's, or edited by hand.
+
+    Inputs are the object `inputs`, the columns of the prompt's inputs, or `testinput`. A rule's
+    text that is not in the row is looked up in the spec by `ruleid`; the direction is the row's
+    own `inverse`, else the rule's.
+
+    Args:
+        rows: one a test.
+        prompt: whose inputs they are.
+        spec: rules, numbered as when the tests were made.
+        lost: gets one sentence for each row that has no usable input.
+    """
+    by_id = {rule.id: rule for rule in spec.rules}
+    tests = []
+    for number, row in enumerate(rows, start=1):
+        inputs = _inputs(row, prompt)
+        if isinstance(inputs, str):
+            lost.append(f"test {number}: {inputs}")
+            continue
+        tests.append(_test(row, inputs, by_id, number))
+    return tests
+
+
+def _test(
+    row: cells.Row, inputs: dict[str, Any], by_id: dict[int, Rule], number: int
+) -> PromptTest:
+    rule_id = cells.whole(row, "ruleid")
+    rule = by_id.get(rule_id) if rule_id is not None else None
+    words = cells.text(row, "rule") or (rule.text if rule else "")
+    inverse = cells.flag(row, "inverse")
+    baseline = bool(cells.flag(row, "baseline"))
+    if inverse is None:
+        inverse = bool(rule and rule.inverse)
+    elif rule is not None and rule.inverse != inverse and not cells.text(row, "rule"):
+        words = (
+            ""  # the numbers are those of another list of rules: no text rather than a wrong one
+        )
+    scenario = cells.text(row, "scenario")
+    original = row.get("inputsOriginal")
+    if original is None and cells.text(row, "testinputOriginal"):
+        original = {"testinput": cells.text(row, "testinputOriginal")}
+    groundtruth = row.get("groundtruth")
+    return PromptTest(
+        uid=cells.text(row, "testuid")
+        or make_uid(
+            rule=words, inverse=inverse, inputs=inputs, scenario=scenario, baseline=baseline
+        ),
+        rule_id=None if baseline else rule_id,
+        rule="" if baseline else words,
+        inverse=inverse and not baseline,
+        inputs=inputs,
+        test_id=cells.text(row, "testid") or str(number),
+        expected=cells.text(row, "expectedoutput"),
+        reasoning=cells.text(row, "reasoning"),
+        scenario=scenario,
+        generation=cells.whole(row, "generation") or 0,
+        baseline=baseline,
+        original=original if isinstance(original, dict) else None,
+        groundtruth=groundtruth if isinstance(groundtruth, str) else None,
+        groundtruth_model=cells.text(row, "groundtruthModel") or None,
+        groundtruth_score=cells.number(row, "groundtruthScore"),
+    )
+
+
+def _inputs(row: cells.Row, prompt: PromptUnderTest) -> dict[str, Any] | str:
+    given = row.get("inputs")
+    if isinstance(given, dict) and given:
+        return given
+    columns = {name: row[name] for name in prompt.inputs if row.get(name) is not None}
+    testinput = row.get("testinput")
+    # Upstream overwrites `testinput` when it expands a test; the columns keep the first form.
+    if isinstance(testinput, str) and (testinput.strip() or not columns):
+        fixed = prompt.parameters(cells.text(row, "scenario"))
+        try:
+            return prompt.inputs_from(testinput, fixed)
+        except ConfigurationError as error:
+            if not columns:
+                return str(error)
+    if columns:
+        return columns
+    return "no input"

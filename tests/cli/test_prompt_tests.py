@@ -1,0 +1,434 @@
+"""`rag-eval prompt-tests` end to end, against a real endpoint on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Behaviour, Body, LoopbackServer, Reply
+
+Command = Callable[..., Any]
+
+PROMPT = "---\nname: Shout\n---\nsystem:\nRepeat the text in capitals.\nuser:\n{{text}}\n"
+RULES = ["The output is in capitals.", "The output repeats the input."]
+
+
+def content_for(body: Body) -> str:
+    """What generator, models under test and judge say, told by what they are asked."""
+    system, user = (message["content"] for message in body["messages"][:2])
+    if "what the assistant is for" in system:
+        return "Repeats text in capitals."
+    if "what a program accepts" in system:
+        return '{"rules": ["The input is any text."]}'
+    if "take requirements out of prompts" in system:
+        return json.dumps({"rules": RULES})
+    if "contradicts it in meaning" in system:
+        return '{"inverse": [{"number": 1, "text": "No."}, {"number": 2, "text": "Other."}]}'
+    if "You test an assistant" in system:
+        rules = [number for number in (1, 2, 3, 4) if f"\n{number}. " in user]
+        tests = [
+            {"rule": n, "inputs": {"text": f"text {n}"}, "expected": "", "reasoning": ""}
+            for n in rules
+        ]
+        return json.dumps({"tests": tests})
+    if "to test it with" in system:
+        return "a\n===\nb\n===\nc\n===\nd"
+    if "rules that were set" in system or "that its prompt allows" in system:
+        output = user.split("<<<output ")[1].split("\n")[1]
+        return "In capitals.\nOK" if output.isupper() else "Small letters.\nERR"
+    if "accepts. You are given" in system or "taken from a prompt" in system:
+        return "As it should be.\nOK"
+    if "Score how loud" in system:
+        return "Score: 70"
+    if "Answer the user's input" in system or "Repeat the text" in system:
+        return user.upper() if body["model"] != "lazy" else user
+    raise AssertionError(system)
+
+
+@pytest.fixture
+def put(tmp_path: Path) -> Path:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    (folder / "shout.prompty").write_text(PROMPT)
+    (folder / "loud.metric.prompty").write_text("Score how loud it is. <INPUT>\nuser:\n{{output}}")
+    return folder / "shout.prompty"
+
+
+@pytest.fixture
+def server() -> Any:
+    with LoopbackServer(Behaviour(), respond) as running:
+        yield running
+
+
+def respond(body: Body) -> Reply:
+    message = {"role": "assistant", "content": content_for(body)}
+    return Reply.json(
+        {"id": "1", "object": "chat.completion", "created": 1, "model": body["model"],
+         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}}
+    )  # fmt: skip
+
+
+def at(server: LoopbackServer) -> list[str]:
+    return ["--base-url", server.base_url]
+
+
+def test_all_stages_in_one_go_then_a_second_time_for_nothing(
+    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """Every file is there; a second identical run makes no requests and says the same."""
+    out = tmp_path / "out"
+    words = [
+        "prompt-tests", "all", put, "-o", out, "--model", "openai:gen", "--mut", "openai:eager",
+        "--mut", "openai:lazy", "--judge", "openai:judge", "--tests-per-rule", 1, "--validity",
+        "--groundedness", "--agreement", "openai:eager", *at(server),
+    ]  # fmt: skip
+
+    first = rag_eval(*words)
+
+    assert first.code == 0, first.err
+    assert "2 rules, 2 inverse rules, 4 tests of rules, 4 baseline tests" in first.out
+    assert "openai:eager: 4 ok, 0 err, 0 unknown, 0 errors; compliant 100% [51%, 100%]" in first.out
+    assert "openai:lazy: 0 ok, 4 err" in first.out
+    assert "speaks of <INPUT> and never inserts {{input}}" in first.err
+    assert {path.name for path in out.iterdir()} == {
+        "prompt.json", "shout.prompty", "intent.txt", "input_spec.txt", "rules.txt",
+        "inverse_rules.txt", "tests.json", "baseline_tests.txt", "replies.jsonl",
+        "test_results.json", "test_evals.json", "rule_evals.json", "overview.csv", "report.json",
+        "README.md",
+    }  # fmt: skip
+    asked = len(server.requests)
+    second = rag_eval(*words)
+    assert second.code == 0
+    assert len(server.requests) == asked
+    assert second.out.count("(0 requests)") == 2
+    overview = (out / "overview.csv").read_text()
+    assert "openai:eager,4,100%,100%,2,2,2,2,4,4,4,4,51,100,70,4" in overview
+
+
+def test_stages_one_by_one(
+    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """Flags beat the preset; reports in three forms; a threshold; two runs compared."""
+    out = tmp_path / "out"
+    done = rag_eval(
+        "prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", "--effort", "min",
+        "--tests-per-rule", 2, "--max-rules", 1, "--split", *at(server),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "2 tests of rules, 0 baseline tests" in done.out
+    tests = [
+        body
+        for body in server.requests
+        if "You test an assistant" in body["messages"][0]["content"]
+    ]
+    assert len(tests) == 2
+    assert all("2 tests for every rule" in body["messages"][0]["content"] for body in tests)
+
+    done = rag_eval(
+        "prompt-tests",
+        "run",
+        out,
+        "--mut",
+        "openai:lazy",
+        "--runs",
+        2,
+        "--max-tests",
+        1,
+        *at(server),
+    )
+    assert (done.code, done.out) == (0, f"2 outputs of 1 models in {out}\n")
+    done = rag_eval(
+        "prompt-tests", "evaluate", out, "--judge", "openai:judge", "--basis", "prompt",
+        "--no-see-input", "--metric", "loud", *at(server),
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "2 outputs judged by openai:judge (2 requests)" in done.out  # both runs say the same
+
+    report = ["prompt-tests", "report", out]
+    assert rag_eval(*report, "--format", "csv").out.startswith("model,tests,tests compliant")
+    assert json.loads(rag_eval(*report, "--format", "json").out)["failures"][0]["kind"] == "err"
+    assert "# Prompt tests of shout" in rag_eval(*report, "--format", "md").out
+    failed = rag_eval(*report, "--fail-under", 0.5, "--unknown-as-err")
+    assert failed.code == 1
+    assert "FAILED openai:lazy: 0.0000 of the outputs comply, less than 0.5" in failed.err
+    assert rag_eval(*report, "--fail-under", 0).code == 0
+
+    better = tmp_path / "better"
+    rag_eval("prompt-tests", "import", out, "-o", better, "--prompt", put)
+    results = json.loads((better / "test_results.json").read_text())
+    for row in results:
+        row["compliance"] = "ok"
+        row.pop("judges")
+    (better / "test_results.json").write_text(json.dumps(results))
+    compared = rag_eval("prompt-tests", "report", out, "--before", better)
+    assert "2 tests in both runs, 2 broken, 0 fixed" in compared.out
+    assert "broken: 'text 1'" in compared.err
+
+
+def test_groundtruth_and_scenarios(
+    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """Expected outputs are made and judged; an unknown scenario is a mistake."""
+    (put.parent / "gt.metric.prompty").write_text(
+        "---\ntags: [groundtruth]\n---\nScore how loud {{output}}\nuser:\nx"
+    )
+    words = ["prompt-tests", "generate", put, "-o", tmp_path / "out", "--model", "openai:gen"]
+
+    done = rag_eval(
+        *words, "--tests-per-rule", 1, "--no-baseline", "--groundtruth", "openai:eager", *at(server)
+    )
+
+    assert done.code == 0, done.err
+    assert "4 of 4 tests have a usable expected output" in done.out
+    wrong = rag_eval(*words, "--scenario", "night", *at(server))
+    assert (wrong.code, "the prompt has none" in wrong.err) == (2, True)
+
+
+def test_a_failing_model_is_told_and_stops_nobody(
+    rag_eval: Command,
+    put: Path,
+    tmp_path: Path,
+    server: LoopbackServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Models may come from the user's own code; the failing one has no verdicts."""
+    (tmp_path / "my_models.py").write_text(
+        "async def fails(messages):\n    raise ZeroDivisionError('mine')\n"
+        "async def shouts(messages):\n    return messages[-1]['content'].upper()\n"
+        "class App:\n    name = 'app'\n    async def answer(self, inputs, text):\n        raise OSError('gone')\n"
+        "app = App()\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    out = tmp_path / "out"
+    rag_eval(
+        "prompt-tests",
+        "generate",
+        put,
+        "-o",
+        out,
+        "--model",
+        "openai:gen",
+        "--no-baseline",
+        *at(server),
+    )
+    muts = ["--mut", "my_models:fails", "--mut", "my_models:shouts", "--mut", "my_models:app"]
+
+    done = rag_eval("prompt-tests", "run", out, *muts)
+
+    assert done.code == 0
+    assert "fails: 4 outputs failed, the first by ZeroDivisionError: mine" in done.err
+    assert "app: 4 outputs failed, the first by OSError: gone" in done.err
+    rag_eval("prompt-tests", "evaluate", out, "--judge", "openai:judge", *at(server))
+    done = rag_eval("prompt-tests", "report", out, "--fail-under", 0.9)
+    assert done.code == 1
+    assert "FAILED fails: no output has a verdict" in done.err
+    for name, why in (
+        ("my_models:nothing", "cannot be loaded"),
+        ("plain", "MODULE:OBJECT"),
+        ("no_such:x", "cannot be loaded"),
+    ):
+        wrong = rag_eval("prompt-tests", "run", out, "--mut", name)
+        assert (wrong.code, why in wrong.err) == (2, True)
+    wrong = rag_eval("prompt-tests", "evaluate", out, "--judge", "my_models:app")
+    assert (wrong.code, "is an app" in wrong.err) == (2, True)
+
+
+def test_a_prompt_without_rules_exits_1_and_says_how_to_go_on(
+    rag_eval: Command, put: Path, tmp_path: Path
+) -> None:
+    """Nothing can be tested; rules can be written by hand."""
+
+    def none(body: Body) -> Reply:
+        reply = content_for(body)
+        message = {"role": "assistant", "content": '{"rules": []}' if RULES[0] in reply else reply}
+        return Reply.json(
+            {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "model": "m"}
+        )
+
+    out = tmp_path / "out"
+    with LoopbackServer(Behaviour(), none) as server:
+        words = ["prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *at(server)]
+        done = rag_eval(*words)
+    assert done.code == 1
+    assert "no output rules were found" in done.err
+    run = rag_eval(
+        "prompt-tests", "run", out, "--mut", "openai:x", "--base-url", "http://127.0.0.1:9/v1"
+    )
+    assert (run.code, "holds no usable test" in run.err) == (2, True)
+
+
+def test_metric_files_are_listed_with_what_is_odd(
+    rag_eval: Command, put: Path, tmp_path: Path
+) -> None:
+    """A broken one is named with its line."""
+    done = rag_eval("prompt-tests", "metrics", put)
+    assert done.code == 0
+    assert "loud" in done.out
+    assert "speaks of <INPUT> and never inserts {{input}}" in done.out
+    (put.parent / "broken.metric.prompty").write_text("---\na: [\n---\nx")
+    wrong = rag_eval("prompt-tests", "metrics", put)
+    assert (wrong.code, "broken.metric.prompty" in wrong.err, "line " in wrong.err) == (
+        2,
+        True,
+        True,
+    )
+    alone = tmp_path / "alone.prompty"
+    alone.write_text("{{x}}")
+    assert "no metric files" in rag_eval("prompt-tests", "metrics", alone).out
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["run", "DIR", "--mut", "openai:x"], "holds no prompt tests"),
+        (["report", "DIR"], "holds no prompt tests"),
+        (["generate", "nowhere.prompty", "-o", "DIR", "--model", "openai:x"], "nowhere.prompty"),
+        (["generate", "PUT", "-o", "DIR", "--model", "embedded"], "use openai:NAME"),
+        (["generate", "PUT", "-o", "DIR", "--model", "openai:x", "--effort", "max"], "effort"),
+        (
+            ["generate", "PUT", "-o", "DIR", "--model", "openai:x", "--tests-per-rule", "0"],
+            "tests_per_rule",
+        ),
+        (["import", "PUT", "-o", "DIR"], "import"),
+    ],
+)
+def test_mistakes_exit_2_and_are_named(
+    rag_eval: Command,
+    put: Path,
+    tmp_path: Path,
+    words: list[str],
+    why: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before anything is asked."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    places = {"DIR": str(tmp_path / "dir"), "PUT": str(put)}
+    done = rag_eval("prompt-tests", *[places.get(word, word) for word in words])
+    assert (done.code, why in done.err) == (2, True), done.err
+
+
+def test_mistakes_within_a_folder_exit_2(
+    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """No results yet, unknown metrics, formats, bases and variables; another prompt's folder."""
+    out = tmp_path / "out"
+    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *at(server))
+    judge = ["evaluate", out, "--judge", "openai:judge", *at(server)]
+    for words, why in (
+        (["report", out], "run the tests first"),
+        ([*judge, "--metric", "quiet"], "no such metric file"),
+        ([*judge, "--basis", "both"], "use rules or prompt"),
+        ([*judge, "--metric-var", "rules"], "write NAME=VALUE"),
+        (judge, "run the tests first"),
+        (["report", out, "--format", "pdf"], "use md, csv, json"),
+    ):
+        done = rag_eval("prompt-tests", *words)
+        assert (done.code, why in done.err) == (2, True), done.err
+    other = tmp_path / "other.prompty"
+    other.write_text("{{x}}")
+    done = rag_eval(
+        "prompt-tests", "generate", other, "-o", out, "--model", "openai:gen", *at(server)
+    )
+    assert (done.code, "holds the tests of shout.prompty" in done.err) == (2, True)
+    (out / "tests.json").unlink()
+    done = rag_eval("prompt-tests", "run", out, "--mut", "openai:eager", *at(server))
+    assert (done.code, "holds no tests.json" in done.err) == (2, True)
+
+
+def test_the_copy_of_a_prompt_is_used_when_the_prompt_is_gone(
+    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """It is said; own metrics are found by their names."""
+    out = tmp_path / "out"
+    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *at(server))
+    put.unlink()
+
+    done = rag_eval(
+        "prompt-tests", "run", out, "--mut", "openai:eager", "--no-baseline", *at(server)
+    )
+
+    assert done.code == 0
+    assert "is gone; the copy" in done.err
+
+
+def test_recorded_runs_of_promptpex_are_taken_over(
+    rag_eval: Command, data: Path, tmp_path: Path
+) -> None:
+    """A folder of its files, and a context in one file; the report has its numbers."""
+    source = data / "promptpex" / "v7" / "speech-tag"
+    out = tmp_path / "out"
+    done = rag_eval("prompt-tests", "import", source, "-o", out)
+    assert done.code == 0, done.err
+    assert "7 rules, 42 tests and 336 results" in done.out
+    report = rag_eval("prompt-tests", "report", out, "--unknown-as-err", "--format", "csv")
+    rows = [line.split(",") for line in report.out.splitlines()]
+    assert [row[2] for row in rows[1:]] == ["100%", "95%", "98%", "10%"]
+
+    context = tmp_path / "promptpex_context.json"
+    context.write_text(
+        json.dumps(
+            {
+                "prompt": {
+                    "filename": "x/tag.prompty",
+                    "content": (source / "put.prompty").read_text(),
+                },
+                "rules": {"content": (source / "rules.txt").read_text()},
+                "inverseRules": {"content": ""},
+                "tests": {
+                    "content": json.dumps([{"ruleid": "1", "testinput": "a; b"}, {"ruleid": "1"}])
+                },
+                "testOutputs": [],
+            }
+        )
+    )
+    done = rag_eval("prompt-tests", "import", context, "-o", tmp_path / "second")
+    assert done.code == 0, done.err
+    assert "7 rules, 1 tests and 0 results" in done.out
+    assert (tmp_path / "second" / "tag.prompty").exists()
+    assert "test 2: no input" in done.err
+
+
+CALL = {"question": "q", "documents": ["d"], "response": "LOUD", "reference": "r"}
+
+
+def test_a_metric_file_scores_plain_rag_calls(
+    rag_eval: Command, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """Variables from the call, its metadata or the command line; a missing one is exit 2."""
+    metric = tmp_path / "shouting.metric.prompty"
+    metric.write_text(
+        "Score how loud. {{rules}} {{prompt}} {{groundtruth}}\nuser:\n{{output}} {{contexts}}"
+    )
+    calls, out = tmp_path / "calls.jsonl", tmp_path / "evals.jsonl"
+    rows = [
+        {**CALL, "metadata": {"prompt": "Be loud."}},
+        {**CALL, "question": "q2", "metadata": {"prompt": "p"}},
+    ]
+    calls.write_text("".join(json.dumps(row) + "\n" for row in rows) + "broken\n")
+    rules = tmp_path / "rules.txt"
+    rules.write_text("RULE-TEXT")
+    words = ["run", calls, "-o", out, "--judge", "openai:judge", "--metrics", metric, *at(server)]
+
+    missing = rag_eval(*words)
+    assert (missing.code, "inserts rules, which" in missing.err, out.exists()) == (2, True, False)
+    assert "line 1 does not give" in missing.err
+    wrong = rag_eval(*words, "--metric-var", "nothing=1")
+    assert (wrong.code, "no metric file inserts it" in wrong.err) == (2, True)
+    assert server.requests == []
+
+    done = rag_eval(
+        *words, "--metric-var", f"rules=@{rules}", "--skip-invalid", "--fail-under", "shouting=0.6"
+    )
+    assert done.code == 0, done.err
+    scores = [json.loads(line)["scores"]["shouting"] for line in out.read_text().splitlines()]
+    assert [(score["value"], score["raw"]) for score in scores] == [(0.7, 70)] * 2
+    asked = server.requests[0]["messages"]
+    assert asked[0]["content"].startswith("Score how loud. RULE-TEXT ")
+    assert asked[1]["content"] == "LOUD [1] d"
+    # A judge that only labels cannot be asked, and it is said before the first row.
+    embedded = rag_eval("run", calls, "-o", out, "--metrics", metric, "--metric-var", "rules=x")
+    assert (embedded.code, "asks a model" in embedded.err) == (2, True)

@@ -1,0 +1,101 @@
+"""Metric files beside a prompt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.metrics.prompty import (
+    PromptyMetric,
+    discover_metrics,
+    lint,
+    load_prompty,
+    metric_files,
+    parse_prompty,
+)
+from rag_eval_integrations.metrics.prompty.discover import distinct
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A prompt, three kinds of metrics, and a file of another kind."""
+    for name, tags in (
+        ("b", ""),
+        ("a", "scorer"),
+        ("trial", "experimental"),
+        ("gt", "groundtruth"),
+    ):
+        text = f"---\ntags: [{tags}]\n---\n{{{{output}}}}"
+        (tmp_path / f"{name}.metric.prompty").write_text(text)
+    (tmp_path / "put.prompty").write_text("{{x}}")
+    return tmp_path
+
+
+def test_metric_files_are_found_by_their_names(folder: Path) -> None:
+    """In order of their names; experimental ones and those for expected outputs are left out."""
+    assert [path.name for path in metric_files(folder)] == [
+        "a.metric.prompty",
+        "b.metric.prompty",
+        "gt.metric.prompty",
+        "trial.metric.prompty",
+    ]
+    assert [metric.name for metric in discover_metrics(folder)] == ["a", "b"]
+    assert [metric.name for metric in discover_metrics(folder, groundtruth=True)] == ["gt"]
+    assert metric_files(folder / "nowhere") == []
+
+
+def test_metrics_can_be_named(folder: Path) -> None:
+    """Also an experimental one; a name that is not there is a mistake."""
+    assert [metric.name for metric in discover_metrics(folder, named=["trial", "b"])] == [
+        "b",
+        "trial",
+    ]
+    with pytest.raises(ConfigurationError, match=r"no c\.metric\.prompty in"):
+        discover_metrics(folder, named=["c"])
+
+
+def test_two_metrics_of_one_name_are_refused(folder: Path, tmp_path: Path) -> None:
+    """Both files are named."""
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.metric.prompty").write_text("{{output}}")
+    both = [PromptyMetric(tmp_path / "other" / "a.metric.prompty"), *discover_metrics(folder)]
+
+    with pytest.raises(ConfigurationError, match=r"two metrics have this name: .*other.* and "):
+        distinct(both)
+
+
+def test_the_seeds_example_speaks_of_an_input_that_it_never_inserts(root: Path) -> None:
+    """A defect of the seed's page; a lint, not an error."""
+    prompt = load_prompty(
+        root / "examples" / "prompt_tests" / "part_of_speech" / "use_rules.metric.prompty"
+    )
+
+    assert lint(prompt) == ["speaks of <INPUT> and never inserts {{input}}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "odd"),
+    [
+        ("{{output}}", []),
+        ("<INPUT>{{input}}</INPUT>{{output}}", []),
+        (
+            "See <INPUT_SPEC>. {{output}}",
+            ["speaks of <INPUT_SPEC> and never inserts {{inputSpec}}"],
+        ),
+        ("The <b>bold</b> {{output}}", []),
+        ("{{rules}}", ["never inserts {{output}}: every output gets the same score"]),
+        (
+            "---\ninputs: {rules: {type: string}}\n---\n{{output}}",
+            ["declares `rules` and never inserts it"],
+        ),
+        (
+            "{{output}}{{customer}}",
+            ["inserts {{customer}}, which is given only where the call or the user names it"],
+        ),
+    ],
+)
+def test_odd_metric_files_are_told(text: str, odd: list[str]) -> None:
+    """Declared or mentioned and unused, blind to the output, or in need of what nobody gives."""
+    assert lint(parse_prompty(text, name="m")) == odd

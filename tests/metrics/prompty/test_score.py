@@ -1,0 +1,128 @@
+"""Scores as judges write them, and the recorded ones."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_eval_integrations.metrics.prompty import read_score
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ('{"explanation": "fits", "score": 85}', 85),
+        ('```json\n{"score": 85, "explanation": "fits"}\n```', 85),
+        ('I looked at it.\n\n{"Score": "85"}\n\nThat is why.', 85),
+        ('{"rule": 1} and {"score": 40} and then {"score": 60}', 60),
+        ('{"explanation": "uses "x" here", "score": 80}', 80),
+        ("85", 85),
+        ("85.5", 85.5),
+        ("**85/100**", 85),
+        ("85%", 85),
+        ("**Compliance Score: 85**", 85),
+        ("Score: 85/100", 85),
+        ("Score\n\n85", 85),
+        ("The final score is 85 out of 100.", 85),
+        ("The score, on a scale of 0 to 100, is 85", 85),
+        ("A compliance score between 0 and 100: 70", 70),
+        ("Score: 40\nafter a second look\nScore: 60", 60),
+        ("I give a score of 85. A perfect score would need 2 more rules.", 85),
+        ("score: 0", 0),
+    ],
+)
+def test_a_score_is_read(text: str, score: float) -> None:
+    """JSON, a number alone, or the last "score … N" that is no range, in this order."""
+    reading = read_score(text)
+
+    assert (reading.score, reading.problem) == (score, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "judge_output_invalid"),
+        ("I cannot say.", "judge_output_invalid"),
+        ('{"score": null}', "judge_output_invalid"),
+        ('{"score": true}', "judge_output_invalid"),
+        ('{"score": "high"}', "judge_output_invalid"),
+        ('{"score": NaN}', "judge_output_invalid"),
+        ('{"explanation": "it was cut", "score": 8', "judge_output_invalid"),
+        ('{"score": 150}', "out_of_range"),
+        ('{"score": -1}', "out_of_range"),
+        ('{"score": 1e400}', "out_of_range"),
+        ('{"score": ' + "9" * 400 + "}", "out_of_range"),
+        ("-5", "out_of_range"),
+        ("Score: 4/5", "out_of_range"),
+        ("8/10", "out_of_range"),
+    ],
+)
+def test_what_is_no_score_has_a_problem_and_never_a_value(text: str, problem: str) -> None:
+    """What upstream takes for 0, or passes on, is no score."""
+    reading = read_score(text)
+
+    assert (reading.score, reading.outcome, reading.problem) == (None, None, problem)
+    assert reading.reason
+
+
+def test_a_verdict_is_read_where_there_is_no_score() -> None:
+    """OK and ERR, with what the judge said."""
+    assert read_score("One tag.\nOK").outcome == "ok"
+    assert read_score("Two tags.\nERR").reason == "Two tags."
+
+
+def test_the_explanation_is_kept() -> None:
+    """From JSON under any of its usual names; else the whole reply."""
+    assert read_score('{"explanation": "a", "score": 1}').reason == "a"
+    assert read_score('{"reason": ["a"], "score": 1}').reason == '["a"]'
+    assert read_score("Score: 3").reason == "Score: 3"
+
+
+@settings(deadline=None)  # on a busy machine the first example takes longer
+@given(st.text(alphabet=st.characters(codec="utf-8")))
+def test_any_text_is_read(text: str) -> None:
+    """No text raises; a score is in range; exactly one of score, outcome and problem is there."""
+    reading = read_score(text)
+
+    assert reading.score is None or 0 <= reading.score <= 100
+    found = [reading.score is not None, reading.outcome is not None, reading.problem is not None]
+    assert sum(found) == 1
+
+
+@settings(deadline=None)  # on a busy machine the first example takes longer
+@given(st.integers(), st.text(alphabet="abc {}\n", max_size=40))
+def test_the_json_decides_whatever_stands_around_it(score: int, around: str) -> None:
+    """Text before and after an object with a score does not change what it says."""
+    reading = read_score(f"{around}\n{json.dumps({'score': score})}\n{around.replace('{', '')}")
+
+    assert reading.score == (score if 0 <= score <= 100 else None)
+
+
+def test_recorded_scores_read_the_same(data: Path) -> None:
+    """The odd ones, and every metric reply of the paper's runs."""
+    folder = data / "promptpex"
+    read = 0
+    with (folder / "verdicts" / "scores_odd.jsonl").open(encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            assert read_score(row["text"]).score == row["recorded_score"]
+            read += 1
+    for path in sorted(folder.glob("paper_2025/*/test_[rg]*.json.gz")):
+        for row in json.loads(gzip.decompress(path.read_bytes())):
+            for recorded in row["metrics"].values():
+                assert read_score(recorded["content"]).score == recorded.get("score")
+                read += 1
+
+    assert read == 24 + 560
+
+
+@pytest.mark.parametrize("part", ["1", "score ", "score 1", "{", '{"', " ", "\n", "OK", "`", "- "])
+def test_runaway_replies_are_read_too(part: str) -> None:
+    """A hundred thousand characters of anything; patterns that go back and forth would hang."""
+    reading = read_score(part * (100_000 // len(part)))
+
+    assert reading.score is None or part == "score 1"

@@ -1,0 +1,136 @@
+"""Lines, lists and refusals, as generators write them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_eval_integrations.prompt_tests.cleaning import (
+    is_refusal,
+    json_in,
+    lines_in,
+    statements_in,
+    unfenced,
+)
+from rag_eval_integrations.prompt_tests.csv_reader import read_tests_csv
+
+
+def test_lines_lose_their_bullets_numbers_headings_and_fences() -> None:
+    """One statement a line is left."""
+    text = "```\n**Output rules:**\n1. One.\n2) Two.\n- Three.\n* Four.\n\n# comment\n_ Five.\n```"
+
+    assert lines_in(text) == ["One.", "Two.", "Three.", "Four.", "Five."]
+
+
+def test_a_statement_is_not_cut() -> None:
+    """What looks like a number, but is the statement's own, stays."""
+    assert lines_in("3D models are named.\n10 words at most.\n_under_ is kept") == [
+        "3D models are named.",
+        "10 words at most.",
+        "_under_ is kept",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"rules": ["a", " b\\n c ", ""]}',
+        '{"items": ["a", "b c"]}',
+        '["a", "b c"]',
+        '```json\n["a", "b c"]\n```',
+        "- a\n- b c",
+        'Here it is:\n```\n{"rules": ["a", "b c",]}\n```\n',
+    ],
+)
+def test_statements_come_as_json_or_lines(text: str) -> None:
+    """Whatever the model made of the schema."""
+    assert statements_in(text, "rules") == ["a", "b c"]
+
+
+def test_json_that_was_cut_off_is_none() -> None:
+    """What is missing must not pass for what was never there."""
+    assert json_in('{"rules": ["a", "b') is None
+    assert json_in("no json") is None
+    assert json_in('{"a": 1,}') == {"a": 1}
+    assert json_in("{" * 20_000 + "}") is None
+    assert json_in("[" * 100_000 + "]") is None
+    assert unfenced("a ```x``` b") == "a ```x``` b"
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        ("I'm sorry, I can't assist with that.", True),
+        ("Sorry, but I cannot do this.", True),
+        ("I can’t help with this request.", True),
+        ("As an AI, I cannot assist with that.", True),
+        ('The output begins with "I\'m sorry" when the input is empty.', False),
+        ("1. The output must not say sorry.", False),
+        ("I'm sorry " + "x" * 700, False),
+        ("", False),
+    ],
+)
+def test_refusals_are_known_from_rules_that_quote_them(text: str, refusal: bool) -> None:
+    """A whole short reply that begins as refusals do."""
+    assert is_refusal(text) == refusal
+
+
+def test_rows_with_trouble_are_mended_or_named() -> None:
+    """Spaces before quotes, escaped quotes, unquoted lists, extra cells; never guessed."""
+    table = read_tests_csv(
+        "Here are the tests:\n```csv\n"
+        "Rule ID, Test ID, testinput, expected_output, reasoning\n"
+        '1, 1, "He said \\"hi\\", twice", "A", "plain"\n'
+        '1, 2, "two", ["A", "B"], "a list"\n'
+        '1, 3, "three", "A", "one", "more"\n'
+        '2, 1, four, with, commas, "A", "unclear"\n'
+        "2, 2, short\n"
+        '2, 3, "six", "A", "end",\n'
+        "```\n"
+    )
+
+    assert [row["testinput"] for row in table.rows] == [
+        'He said "hi", twice',
+        "two",
+        "three",
+        "six",
+    ]
+    assert [row["expectedoutput"] for row in table.rows] == ["A", '["A", "B"]', "A", "A"]
+    assert table.rows[2]["reasoning"] == "one more"
+    assert table.lost == ["line 5: 7 cells instead of 5", "line 6: 3 cells instead of 5"]
+
+
+def test_tables_without_a_header_or_with_other_names_are_read() -> None:
+    """The families of headers that were recorded."""
+    assert read_tests_csv('1, 1, "a", "B", "c"\n\n2, 1, "d", "E", "f"').rows[1] == {
+        "ruleid": "2", "testid": "1", "testinput": "d", "expectedoutput": "E", "reasoning": "f",
+    }  # fmt: skip
+    old = read_tests_csv('"rule id","test type","rule","test case"\n"ab12","negative","No.","x"')
+    assert old.rows == [
+        {"ruleid": "ab12", "test type": "negative", "ruletext": "No.", "testinput": "x"}
+    ]
+    own = read_tests_csv("ruleid,testid,expectedoutput,reasoning,Word\n1,1,a,b,c", ["word"])
+    assert own.rows[0]["word"] == "c"
+
+
+def test_what_is_no_table_has_no_rows() -> None:
+    """A refusal and prose are named."""
+    assert (
+        read_tests_csv("I'm sorry, I can't assist with that.").lost[0].startswith("the reply is a")
+    )
+    assert read_tests_csv("There is nothing here.").lost == [
+        "no header and no rows with rule, test and input"
+    ]
+    assert read_tests_csv("").rows == []
+
+
+@settings(deadline=None)  # on a busy machine the first example takes longer
+@given(st.text(), st.lists(st.text(min_size=1), max_size=3))
+def test_any_text_is_read(text: str, inputs: list[str]) -> None:
+    """Nothing raises; every row has every column."""
+    table = read_tests_csv(f"ruleid,testid,testinput\n{text}", inputs)
+    assert all(set(row) == set(table.columns) for row in table.rows)
+    read_tests_csv(text)
+    lines_in(text)
+    statements_in(text, "rules")

@@ -1,0 +1,90 @@
+"""The examples run as they are, offline; what seed 001 shows reappears in the stage files."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_eval_integrations.prompt_tests import Report
+
+
+@pytest.fixture
+def example(root: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
+    """Runs an example's file as a module; its folder is not left on the path."""
+    before = list(sys.path)
+    yield lambda name: runpy.run_path(str(root / "examples" / "prompt_tests" / name))
+    sys.path[:] = before
+    sys.modules.pop("scripted", None)
+
+
+def test_the_part_of_speech_prompt_end_to_end(
+    example: Callable[[str], dict[str, Any]], tmp_path: Path
+) -> None:
+    """Seed 001's input specification, rules, inverse rules and three tests, comment included."""
+    module = example("part_of_speech/run.py")
+    report: Report = module["main"](tmp_path)
+    scripted = module["scripted"]
+
+    def lines(name: str) -> list[str]:
+        return (tmp_path / name).read_text().splitlines()
+
+    assert lines("input_spec.txt") == scripted.INPUT_SPECIFICATION.splitlines()
+    assert lines("rules.txt") == scripted.OUTPUT_RULES.splitlines()
+    assert lines("inverse_rules.txt") == scripted.INVERSE_OUTPUT_RULES.splitlines()
+    rows = json.loads((tmp_path / "tests.json").read_text())
+    assert [(row["sentence"], row["word"], row["reasoning"]) for row in rows[:3]] == [
+        ("An aura of mystery surrounded them.", "aura", ""),
+        ("The researchers documented carefully.", "carefully", ""),
+        ("This is such a unique perspective.", "such", "Note this tests the Unknown corner case"),
+    ]
+    assert [row["inverse"] for row in rows] == [False] * 3 + [True] * 4
+
+    assert report.models == ("terse", "talkative")
+    assert report.tnc(model="terse").ok == 7
+    assert report.tnc(model="talkative").err == 7
+    first, second = report.overview()
+    assert (first["use_rules with judge"], second["use_rules with judge"]) == (100, 20)
+    assert len(report.failures()) == 7
+
+
+def test_a_rag_chain_is_the_app_under_test(example: Callable[[str], dict[str, Any]]) -> None:
+    """What it retrieved comes back with each answer, and a metric sees it."""
+    report: Report = example("rag_chain.py")["main"]()
+
+    assert [len(result.contexts) for result in report.results] == [1, 1]
+    assert report.tnc(model="short").ok == 1
+    assert report.tnc(model="long").err == 1
+    assert [row["grounded with judge"] for row in report.overview()] == [100, 40]
+
+
+@pytest.mark.parametrize("name", ["part_of_speech/run.py", "rag_chain.py"])
+def test_what_an_example_prints(
+    root: Path, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader who runs it sees the overview."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    runpy.run_path(str(root / "examples" / "prompt_tests" / name), run_name="__main__")
+    sys.modules.pop("scripted", None)
+
+    out, err = capsys.readouterr()
+    assert "'tests compliant': '100%'" in out
+    assert err == ""
+
+
+def test_the_seeds_words_are_the_seeds(root: Path, data: Path) -> None:
+    """What the example quotes of seed 001 stands there word by word."""
+    seed = next((data.parent / "seeds").glob("001*")).read_text("utf-8")
+    module = runpy.run_path(
+        str(root / "examples" / "prompt_tests" / "part_of_speech" / "scripted.py")
+    )
+
+    for name in ("INPUT_SPECIFICATION", "OUTPUT_RULES", "INVERSE_OUTPUT_RULES", "TESTS"):
+        assert module[name] in seed
+    metric = root / "examples" / "prompt_tests" / "part_of_speech" / "use_rules.metric.prompty"
+    assert metric.read_text() in seed

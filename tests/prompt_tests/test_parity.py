@@ -1,0 +1,210 @@
+"""PromptPex's recorded runs: every published number from the recorded rows."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from rag_eval_integrations.prompt_tests.csv_reader import read_tests_csv
+from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Result
+from rag_eval_integrations.prompt_tests.report import Report, average
+from rag_eval_integrations.prompt_tests.report.overview import Row, overview
+from rag_eval_integrations.prompt_tests.upstream.files import Imported, read_upstream
+
+OTHER_NAMES = {
+    "classify": "classify-input-text",
+    "sentence": "sentence-rewrite",
+    "shakespeare": "shakespearean-writing-assistant",
+}
+
+
+@pytest.fixture
+def recorded(data: Path) -> Path:
+    return data / "promptpex"
+
+
+def cells(file: Path) -> list[dict[str, str]]:
+    with file.open(encoding="utf-8", newline="") as lines:
+        rows = csv.DictReader(lines, skipinitialspace=True)
+        return [{k.strip(): v.strip() for k, v in row.items()} for row in rows]
+
+
+def written(value: object) -> str:
+    if value is None:
+        return ""
+    return repr(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def differences(file: Path, rows: list[Row], skip: set[str]) -> tuple[int, list[str]]:
+    by_model = {row["model"]: row for row in rows}
+    compared, wrong = 0, []
+    for row in cells(file):
+        for name, value in row.items():
+            if name == "model" or name in skip:
+                continue
+            compared += 1
+            found = written(by_model[row["model"]].get(name))
+            if found != value and not (name == "errors" and (found, value) == ("", "0")):
+                wrong.append(f"{file.parent.name} {row['model']} {name}: {found}, not {value}")
+    return compared, wrong
+
+
+def test_every_cell_of_the_v7_overviews(recorded: Path) -> None:
+    """Eight prompts, four models, ten columns: 320 of 320."""
+    compared, wrong = 0, []
+    for folder in sorted((recorded / "v7").iterdir()):
+        read = read_upstream(folder)
+        assert read.lost == []
+        rows = overview(read.results, read.checks, upstream=True)
+        more, differ = differences(folder / "overview.csv", rows, set())
+        compared += more
+        wrong += differ
+
+    assert wrong == []
+    assert compared == 320
+
+
+def test_every_cell_of_the_papers_overviews(recorded: Path) -> None:
+    """Of the three prompts given; the baseline columns repeat the others in upstream's files."""
+    compared, wrong = 0, []
+    for folder in sorted((recorded / "paper_2025").iterdir()):
+        read = read_upstream(folder, max_rules=20)
+        assert read.lost == []
+        rows = overview(read.results, read.checks, upstream=True)
+        repeated = {"baseline", "baseline compliant"}
+        more, differ = differences(folder / "overview.csv", rows, repeated)
+        compared, wrong = compared + more, wrong + differ
+        for row in cells(folder / "overview.csv"):
+            assert row["baseline compliant"] == row["tests compliant"]
+            assert row["baseline"] == row["tests"]
+        more, differ = differences(folder / "overview-baseline.csv", baseline(read), set())
+        compared, wrong = compared + more, wrong + differ
+
+    assert wrong == []
+    assert compared == 168
+
+
+def baseline(read: Imported) -> list[Row]:
+    """The overview of the baseline tests alone, as if they were tests of rules."""
+    results = [
+        one.model_copy(update={"test": one.test.model_copy(update={"baseline": False})})
+        for one in read.results
+        if one.test.baseline
+    ]
+    return overview(results, read.checks, upstream=True)
+
+
+def test_a_rules_text_is_the_one_the_test_was_made_for(recorded: Path) -> None:
+    """Not what the paper's result rows say: these have no rule, or the wrong one."""
+    read = read_upstream(recorded / "paper_2025" / "art-prompt", max_rules=20)
+
+    by_id = {rule.id: rule for rule in read.spec.rules}
+    tests = [result.test for result in read.results if not result.test.baseline]
+    assert tests
+    for test in tests:
+        assert test.rule_id is not None
+        assert test.rule == by_id[test.rule_id].text
+        assert test.inverse == by_id[test.rule_id].inverse
+
+
+def test_the_published_tables_of_v7(recorded: Path) -> None:
+    """Non-compliance by prompt and model, its mean, and its split by rule and inverse."""
+    reports = {
+        folder.name: report_of(read_upstream(folder), folder.name)
+        for folder in sorted((recorded / "v7").iterdir())
+    }
+    assert_headlines(recorded / "headline", "v7", reports)
+    for row in cells(recorded / "headline" / "v7_pp-test-validity.csv"):
+        report = reports[OTHER_NAMES.get(row["Benchmark"], row["Benchmark"])]
+        model = report.models[0]
+        assert report.tnc(model=model).n == int(row["tests"])
+        assert report.tnc(model=model, by="valid").n == int(row["valid tests"])
+    for row in cells(recorded / "headline" / "v7_pp-grounded-rules.csv"):
+        report = reports[OTHER_NAMES.get(row["benchmark"], row["benchmark"])]
+        direct = report.rule_checks[: int(row["rules"])]
+        assert sum(c.grounded.outcome == "ok" for c in direct) == int(row["grounded rules"])
+
+
+def report_of(read: Imported, name: str) -> Report:
+    return Report(name, read.results, read.spec, read.checks, read.rule_checks, unknown_as="err")
+
+
+def test_the_published_tables_of_the_paper(recorded: Path) -> None:
+    """From the table of 3,936 recorded verdicts; 22 of the 23 prompts are in the paper."""
+    table = recorded / "headline" / "verdict_table_23prompts.csv.gz"
+    found: dict[str, list[Result]] = defaultdict(list)
+    with gzip.open(table, "rt", encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines):
+            of_baseline = row["baseline"] == "True"
+            test = PromptTest(
+                uid=row["testuid"], inputs={"x": ""}, baseline=of_baseline,
+                inverse=row["inverse"] == "True" and not of_baseline,
+            )  # fmt: skip
+            outcome = row["compliance"] if row["compliance"] in ("ok", "err") else "unknown"
+            judged = Judged.model_validate({"outcome": outcome})
+            found[row["prompt"]].append(Result(test=test, model=row["model"], compliance=judged))
+    assert len(found) == 23
+    published = [
+        OTHER_NAMES.get(row["Benchmark"], row["Benchmark"])
+        for row in cells(recorded / "headline" / "paper2025_pp-cpct.csv")
+        if row["Benchmark"] != "average"
+    ]
+    reports = {name: Report(name, found[name], unknown_as="err") for name in published}
+    assert len(reports) == 22
+
+    assert_headlines(recorded / "headline", "paper2025", reports)
+    compared = 0
+    for name, report in reports.items():
+        for row in cells(recorded / "headline" / "paper2025_overview" / f"{name}.csv"):
+            of_rules = report.tnc(model=row["model"], by="rule")
+            inverse = report.tnc(model=row["model"], by="inverse")
+            assert of_rules.n == int(row.get("tests positive", 0))
+            assert of_rules.ok == int(row.get("tests positive compliant", 0))
+            assert inverse.n == int(row.get("tests negative", 0))
+            assert inverse.ok == int(row.get("tests negative compliant", 0))
+            assert f"{report.tnc(model=row['model']).percent}%" == row["tests compliant"]
+            compared += 5
+    assert compared == 22 * 4 * 5
+
+
+def assert_headlines(folder: Path, version: str, reports: dict[str, Report]) -> None:
+    means = {row.model: row for row in average(list(reports.values()))}
+    for row in cells(folder / f"{version}_pp-cpct.csv"):
+        for model, value in list(row.items())[1:]:
+            if row["Benchmark"] == "average":
+                assert means[model].tests == pytest.approx(float(value), abs=1e-12)
+            else:
+                name = OTHER_NAMES.get(row["Benchmark"], row["Benchmark"])
+                percent = reports[name].tnc(model=model).percent
+                assert percent is not None
+                assert 1 - percent / 100 == pytest.approx(float(value), abs=1e-12)
+    for row in cells(folder / f"{version}_pp-compare.csv"):
+        mean = means[row["Model"]]
+        assert (mean.tests, mean.baseline) == pytest.approx(
+            tuple(float(value) for value in list(row.values())[1:]), abs=1e-12
+        )
+    for row in cells(folder / f"{version}_pos-neg-cpct.csv"):
+        mean = means[row["Model"]]
+        assert (mean.rule, mean.inverse) == pytest.approx(
+            tuple(float(value) for value in list(row.values())[1:]), abs=1e-12
+        )
+
+
+def test_raw_csv_of_models_is_read_and_losses_are_named(recorded: Path) -> None:
+    """Twenty files with trouble: 567 rows, 11 that cannot be told, each with line and cells."""
+    rows = lost = 0
+    for file in sorted((recorded / "raw_test_csv").glob("*.csv")):
+        if file.name == "manifest.csv":
+            continue
+        table = read_tests_csv(file.read_text("utf-8"))
+        rows += len(table.rows)
+        lost += len(table.lost)
+        for row in table.rows:
+            assert row["testinput"]
+        assert all(why.startswith("line ") or "refusal" in why for why in table.lost)
+
+    assert (rows, lost) == (567, 11)

@@ -1,0 +1,194 @@
+"""The prompt under test in all its forms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.metrics.prompty import parse_prompty
+from rag_eval_integrations.prompt_tests import PromptUnderTest
+
+
+def put(text: str) -> PromptUnderTest:
+    return PromptUnderTest.of(parse_prompty(text, name="p", strict=False))
+
+
+def test_inputs_are_declared_or_found_in_the_text() -> None:
+    """Undeclared variables are inputs too; a declared one that is not inserted is said and left."""
+    found = put("---\ninputs: {a: {type: number}, c: {type: string}}\n---\n{{a}} {{b}}")
+
+    assert [(one.name, one.type) for one in found.inputs.values()] == [
+        ("a", "number"),
+        ("b", "string"),
+    ]
+    assert found.warnings == ("p declares `c` and never inserts it",)
+
+
+def test_a_prompt_without_variables_gets_its_input_at_the_end() -> None:
+    """Otherwise all tests would be the same; the declared input, or `input_text`."""
+    found = put("Say hello.")
+    assert list(found.inputs) == ["input_text"]
+    assert found.text == "Say hello.\n\n{{input_text}}"
+    assert [m.content for m in found.render({"input_text": "user:\nx"})] == [
+        "Say hello.",
+        "user:\nx",
+    ]
+    assert "added at its end" in found.warnings[0]
+
+    declared = put("---\ninputs: {q: {type: string}}\n---\nSay hello.")
+    assert list(declared.inputs) == ["q"]
+    assert declared.render({"q": [1]})[-1].content == "[1]"
+
+
+def test_values_are_filled_in_order() -> None:
+    """Defaults, then the scenario's parameters, then the test."""
+    found = put(
+        "---\ninputs: {a: {default: 1}, b: {default: 2}, c: {type: string}}\n"
+        "scenarios:\n  - {name: late, instructions: It is late., parameters: {b: 3}}\n"
+        "---\n{{a}} {{b}} {{c}}"
+    )
+
+    assert found.values({"c": "x"}, found.parameters("late")) == {"a": 1, "b": 3, "c": "x"}
+    assert found.parameters("nowhere") == {}
+    assert found.render(found.values({"c": "x", "a": 9}))[0].content == "9 2 x"
+
+
+@pytest.mark.parametrize(
+    ("text", "testinput", "inputs"),
+    [
+        ("{{a}}", "plain", {"a": "plain"}),
+        ("{{a}}", '{"a": "x"}', {"a": "x"}),
+        ("{{a}}", '{"b": "x"}', {"a": '{"b": "x"}'}),
+        ("{{a}}", "[1]", {"a": "[1]"}),
+        ("{{a}}{{b}}", '{"a": "x", "b": 1}', {"a": "x", "b": 1}),
+        ("---\ninputs: {a: {default: 1}}\n---\n{{a}}", "x", {"a": "x"}),
+    ],
+)
+def test_a_tests_one_text_is_read_as_inputs(text: str, testinput: str, inputs: object) -> None:
+    """As upstream fills a prompt: by the number of inputs that are left."""
+    assert put(text).inputs_from(testinput) == inputs
+
+
+def test_several_inputs_need_an_object() -> None:
+    """Anything else is a mistake that is named."""
+    with pytest.raises(ConfigurationError, match="should be an object with a, b"):
+        put("{{a}}{{b}}").inputs_from("plain")
+    assert put("{{a}}{{b}}").inputs_from("plain", {"b": 1}) == {"a": "plain"}
+
+
+def test_github_prompt_files_are_read(tmp_path: Path) -> None:
+    """Messages, inputs found in the test data, test data as samples."""
+    path = tmp_path / "shout.prompt.yml"
+    path.write_text(
+        "name: Shout\nmessages:\n  - {role: system, content: Repeat it in capitals.}\n"
+        "  - {role: user, content: 'Text: {{text}}'}\n"
+        "testData:\n  - {text: hi, expected: HI}\n  - {text: 'user:'}\n"
+    )
+
+    found = PromptUnderTest.of(path)
+
+    assert found.name == "shout"
+    assert list(found.inputs) == ["text"]
+    assert found.samples == ({"text": "hi"}, {"text": "user:"})
+    assert [m.role for m in found.render({"text": "system:"})] == ["system", "user"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("messages: [1\n", "line 2: not YAML"),
+        ("name: x\n", "holds no `messages`"),
+        ("messages: [{role: tool, content: x}]\n", "message 1 needs a `role`"),
+        ("messages: [{role: user}]\n", "message 1 needs a `role` and a `content`"),
+        ("messages: [3]\n", "message 1 needs"),
+    ],
+)
+def test_a_broken_github_file_says_where(tmp_path: Path, text: str, why: str) -> None:
+    """File and line, or the message."""
+    path = tmp_path / "p.prompt.yml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=r"p\.prompt\.yml") as raised:
+        PromptUnderTest.of(path)
+    assert why in str(raised.value)
+
+
+def test_a_github_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """Not UTF-8."""
+    path = tmp_path / "p.prompt.yaml"
+    path.write_bytes(b"messages: [\xff]")
+    with pytest.raises(ConfigurationError, match="not UTF-8"):
+        PromptUnderTest.of(path)
+
+
+def test_the_papers_github_file_loads(data: Path) -> None:
+    """As upstream exports it, with its tests as samples."""
+    found = PromptUnderTest.of(
+        data / "promptpex" / "paper_2025" / "speech-tag" / "evals.prompt.yml", name="tag"
+    )
+
+    assert found.name == "tag"
+    assert list(found.inputs) == ["sentenceword"]
+    assert len(found.samples) > 10
+
+
+def test_samples_come_from_files_beside_the_prompt(tmp_path: Path) -> None:
+    """CSV, JSON and YAML; nothing outside of the folder."""
+    (tmp_path / "a.csv").write_text("text\none\ntwo\n")
+    (tmp_path / "b.json").write_text('[{"text": "three"}]')
+    (tmp_path / "c.yaml").write_text("text: four\n")
+    path = tmp_path / "p.prompty"
+
+    def load(samples: str) -> PromptUnderTest:
+        path.write_text(f"---\nsample: {{text: zero}}\ntestSamples: {samples}\n---\n{{{{text}}}}")
+        return PromptUnderTest.of(path)
+
+    found = load("[a.csv, b.json, c.yaml, {text: five}]")
+    assert [one["text"] for one in found.samples] == ["zero", "one", "two", "three", "four", "five"]
+    (tmp_path / "d.txt").write_text("x")
+    (tmp_path / "e.json").write_text("[1]")
+    (tmp_path / "f.json").write_text(" " * 5_000_001)
+    for name, why in {
+        "../secret.csv": "outside of the folder",
+        "nowhere.csv": "cannot be read",
+        "d.txt": "use a .csv",
+        "e.json": "should hold objects",
+        "f.json": "larger than",
+    }.items():
+        with pytest.raises(ConfigurationError, match=why):
+            load(f"[{name}]")
+
+
+def test_a_text_can_be_tested_inside_of_an_app() -> None:
+    """It is known as text only; rendering it is the app's own business."""
+    found = PromptUnderTest.from_text("Answer from the manual.", inputs=["question"], in_app=True)
+
+    assert list(found.inputs) == ["question"]
+    assert found.text == "Answer from the manual."
+    with pytest.raises(ConfigurationError, match="models under test have to be whole apps"):
+        found.render({"question": "x"})
+    assert list(PromptUnderTest.from_text("Hi {{name}}", inputs=["q", "name"]).inputs) == [
+        "name",
+        "q",
+    ]
+
+
+def test_what_is_no_prompt_is_refused() -> None:
+    """Objects, scenarios without names; a prompt stays itself."""
+    with pytest.raises(ConfigurationError, match=r"use a \.prompty"):
+        PromptUnderTest.of(3)
+    with pytest.raises(ConfigurationError, match="`scenarios` should be a list"):
+        put("---\nscenarios: [3]\n---\n{{x}}")
+    with pytest.raises(FileNotFoundError):
+        PromptUnderTest.of("nowhere.prompty")
+    found = put("{{x}}")
+    assert PromptUnderTest.of(found) is found
+
+
+def test_the_authors_instructions_are_read() -> None:
+    """Those that are known; nothing else."""
+    found = put("---\ninstructions: {intent: short, other: x, outputRules: ''}\n---\n{{x}}")
+
+    assert dict(found.instructions) == {"intent": "short"}
+    assert dict(put("---\ninstructions: x\n---\n{{x}}").instructions) == {}

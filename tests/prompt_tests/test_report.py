@@ -1,0 +1,309 @@
+"""What results say: rates, overview, failures, comparison, files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prompt_tests.scripted import make_result
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.prompt_tests import (
+    ComplianceError,
+    MetricResult,
+    PromptTest,
+    Report,
+    Result,
+    Spec,
+    TestCheck,
+    assert_compliance,
+)
+from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck
+from rag_eval_integrations.prompt_tests.report import average, overview, rate_of, wilson
+from rag_eval_integrations.prompt_tests.report.write import to_csv, to_json, to_markdown
+
+
+def test_ok_err_and_unknown_stay_apart() -> None:
+    """Unknown counts neither way, unless it is asked to count as err; errors never do."""
+    results = [
+        make_result("ok"), make_result("ok"), make_result("err"), make_result("unknown"),
+        make_result(None), make_result(None, error="down"),
+    ]  # fmt: skip
+
+    rate = rate_of(results)
+    assert (rate.ok, rate.err, rate.unknown, rate.errors, rate.n) == (2, 1, 1, 1, 3)
+    assert rate.compliant == pytest.approx(2 / 3)
+    assert rate.non_compliant == pytest.approx(1 / 3)
+    assert rate.percent == 67
+    parity = rate_of(results, unknown_as="err")
+    assert (parity.n, parity.compliant, parity.percent) == (4, 0.5, 50)
+
+
+def test_of_nothing_there_is_no_rate() -> None:
+    """Not 0, and not 1."""
+    rate = rate_of([make_result("unknown")])
+    assert (rate.compliant, rate.non_compliant, rate.percent, rate.interval) == (None,) * 4
+
+
+def test_halves_are_rounded_up_as_upstream_does() -> None:
+    """Python would round 12.5 to 12."""
+    assert rate_of([make_result("ok")] + [make_result("err")] * 7).percent == 13
+
+
+def test_wilson_intervals() -> None:
+    """By hand, from the formula: 18 of 20, and the ends."""
+    assert wilson(18, 20) == pytest.approx((0.69897, 0.97213), abs=1e-5)
+    assert wilson(0, 10) == pytest.approx((0.0, 0.27753), abs=1e-5)
+    assert wilson(10, 10) == pytest.approx((0.72247, 1.0), abs=1e-5)
+
+
+@settings(deadline=None)  # on a busy machine the first example takes longer
+@given(st.integers(1, 500), st.data())
+def test_an_interval_holds_its_share(n: int, draw: st.DataObject) -> None:
+    """Within 0 to 1, and the mirror image of the other outcome's."""
+    successes = draw.draw(st.integers(0, n))
+    low, high = wilson(successes, n)
+    assert 0 <= low <= successes / n <= high <= 1
+    other = wilson(n - successes, n)
+    assert (1 - other[1], 1 - other[0]) == pytest.approx((low, high))
+
+
+def some_results() -> list[Result]:
+    def metric(score: float | None, outcome: str | None = None) -> tuple[MetricResult, ...]:
+        made = {"metric": "loud", "judge": "j", "score": score, "outcome": outcome}
+        return (MetricResult.model_validate(made),)
+
+    def with_metric(result: Result, score: float | None, outcome: str | None = None) -> Result:
+        return result.model_copy(update={"metrics": metric(score, outcome)})
+
+    return [
+        with_metric(make_result("ok", model="a", uid="1", rule="R1"), 90),
+        with_metric(make_result("err", model="a", uid="2", rule="I", rule_id=2, inverse=True), 40),
+        with_metric(make_result("unknown", model="a", uid="3", rule="R1"), None, "unknown"),
+        make_result("ok", model="a", uid="4", baseline=True, rule_id=None),
+        with_metric(make_result("ok", model="b", uid="1", rule="R1"), None, "ok"),
+        with_metric(make_result("ok", model="b", uid="2", rule="I", rule_id=2, inverse=True), None, "err"),
+        make_result(None, model="b", uid="3", error="down", rule="R1"),
+        make_result("err", model="b", uid="4", baseline=True, rule_id=None),
+    ]  # fmt: skip
+
+
+def checks() -> list[TestCheck]:
+    def check(uid: str, outcome: str) -> TestCheck:
+        judged = Judged.model_validate({"outcome": outcome})
+        return TestCheck(test=PromptTest(uid=uid, inputs={}), validity=judged)
+
+    return [check("1", "ok"), check("2", "err"), check("3", "unknown")]
+
+
+def test_the_overview_has_upstreams_columns() -> None:
+    """One row a model; means over what has a score, with their number."""
+    first, second = overview(some_results(), checks())
+
+    assert first == {
+        "model": "a", "errors": 0, "tests": 3, "tests compliant": "50%",
+        "tests compliance unknown": 1, "baseline compliant": "100%", "tests positive": 2,
+        "tests positive compliant": 1, "tests negative": 1, "tests negative compliant": 0,
+        "baseline": 1, "tests valid": 1, "tests valid compliant": 1, "tests judged": 2,
+        "compliant from": 9.5, "compliant to": 90.5, "loud with j": 65.0, "loud with j n": 2,
+    }  # fmt: skip
+    assert (second["errors"], second["tests"], second["tests compliant"]) == (1, 2, "100%")
+    assert (second["tests positive"], second["tests negative"]) == (1, 1)  # none has failed
+    assert (second["loud with j"], second["loud with j n"]) == ("1 of 2 ok", 2)
+
+
+def test_the_overview_as_upstream_computes_it() -> None:
+    """Unknown is not compliant, no score is 0, verdicts are counted; no columns of ours."""
+    first, second = overview(some_results(), checks(), upstream=True)
+
+    assert first["tests compliant"] == "33%"
+    assert first["loud with j"] == pytest.approx(130 / 3)
+    assert second["loud with j"] == 1
+    assert "tests judged" not in first
+
+
+def test_columns_that_are_empty_everywhere_are_left_out() -> None:
+    """But never the ones that say how many there are."""
+    [row] = overview([make_result(None, model="a")])
+    assert row == {
+        "model": "a", "tests": 1, "tests compliant": None, "tests positive": 1, "tests judged": 0,
+        "compliant from": None, "compliant to": None,
+    }  # fmt: skip
+    [unscored] = overview(
+        [make_result("ok").model_copy(update={"metrics": (MetricResult(metric="m", judge="j", outcome="unknown"),)})]
+    )  # fmt: skip
+    assert "m with j" not in unscored
+    scenarios = overview([make_result(scenario="x"), make_result(scenario="y")])
+    assert [row["scenario"] for row in scenarios] == ["x", "y"]
+
+
+def report(**options: object) -> Report:
+    return Report("Sh|out", some_results(), Spec(intent="Shouts."), checks(), **options)  # type: ignore[arg-type]
+
+
+def test_compliance_can_be_counted_by_kind() -> None:
+    """Rules, inverse rules, valid inputs, baseline; by model, rule and scenario."""
+    it = report()
+    assert (it.tnc().ok, it.tnc().err, it.tnc().unknown, it.tnc().errors) == (3, 1, 1, 1)
+    assert it.tnc(model="a", by="rule").ok == 1
+    assert it.tnc(model="a", by="inverse").err == 1
+    assert it.tnc(by="baseline").n == 2
+    assert it.tnc(by="valid").ok == 2
+    assert it.tnc(model="b", rule_id=2).ok == 1
+    assert it.tnc(scenario="none").n == 0
+    with pytest.raises(ConfigurationError, match="there are a, b"):
+        it.tnc(model="c")
+    assert [(row["ruleid"], row["model"], row["ok"]) for row in it.by_rule()] == [
+        (1, "a", 1), (1, "b", 1), (2, "a", 0), (2, "b", 1),
+    ]  # fmt: skip
+
+
+def test_failures_have_rule_input_output_and_reason() -> None:
+    """Not compliant, without a verdict, without an output: each named."""
+    found = report().failures()
+    assert [(f.model, f.kind, f.test) for f in found] == [
+        ("a", "err", "2"), ("a", "unknown", "3"), ("b", "error", "3"), ("b", "err", "4"),
+    ]  # fmt: skip
+    assert (found[0].rule, found[0].inverse, found[0].input, found[0].output) == (
+        "I",
+        True,
+        "x",
+        "out",
+    )
+    assert found[2].reason == "down"
+
+
+def test_two_runs_are_compared_test_by_test() -> None:
+    """What broke, what was fixed, what cannot be told; over the tests that both have."""
+    before = [
+        make_result(o, uid=str(n))
+        for n, o in enumerate(["ok", "ok", "ok", "err", "ok", "ok", "ok"])
+    ]
+    after = [
+        make_result(o, uid=str(n)) for n, o in enumerate(["ok", "err", "err", "ok", "unknown"])
+    ]
+    after += [
+        make_result(None, uid="5"),
+        make_result(None, uid="6", error="down"),
+        make_result("ok", uid="9"),
+    ]
+
+    [found] = Report("p", after).compare(Report("p", before))
+
+    assert [c.test for c in found.broken] == ["1", "2"]
+    assert [c.test for c in found.fixed] == ["3"]
+    assert [(c.before, c.after) for c in found.other] == [
+        ("ok", "unknown"), ("ok", "not judged"), ("ok", "error"),
+    ]  # fmt: skip
+    assert (found.compared, found.only_before, found.only_after) == (7, 0, 1)
+    assert (found.before.ok, found.after.ok) == (6, 2)
+    assert found.p_value == 1.0
+    assert found.other[2].reason == "down"
+    five = [make_result("err", uid=str(n)) for n in range(5)]
+    [all_broken] = Report("p", five).compare(
+        Report("p", [make_result("ok", uid=str(n)) for n in range(5)])
+    )
+    assert all_broken.p_value == pytest.approx(2 / 32)
+    assert Report("p", five).compare(Report("p", [make_result(model="other")])) == []
+
+
+def test_a_test_can_demand_compliance() -> None:
+    """Of each model by itself; the message lists what does not comply."""
+    assert_compliance(report(), 0.5)
+    with pytest.raises(ComplianceError) as raised:
+        assert_compliance(report(), 0.9)
+    assert "a: 50% of 2 comply (1 ok, 1 err, 1 unknown, 0 errors), not 90%" in str(raised.value)
+    assert "err: 'x' → 'out'" in str(raised.value)
+    assert_compliance(report(), 0.9, model="b")
+    with pytest.raises(ComplianceError, match="no output has a verdict"):
+        assert_compliance(Report("p", [make_result("unknown")]), 0)
+    with pytest.raises(ComplianceError, match="there are no results"):
+        assert_compliance(Report("p", []))
+    with pytest.raises(ConfigurationError, match="at_least"):
+        assert_compliance(report(), 90)
+
+
+def test_several_prompts_are_averaged_as_in_the_paper() -> None:
+    """Rounded percents of each prompt; the split only over prompts that have both kinds."""
+    one = Report(
+        "one",
+        [
+            make_result("ok"),
+            make_result("err"),
+            make_result("err"),
+            make_result("err", inverse=True),
+        ],
+    )
+    two = Report("two", [make_result("ok"), make_result("ok", baseline=True)])
+
+    [row] = average([one, two])
+
+    assert (row.tests, row.baseline, row.prompts) == (pytest.approx(0.375), 0.0, 2)
+    assert (row.rule, row.inverse) == (pytest.approx(2 / 3), 1.0)
+    [none] = average([Report("x", [make_result("unknown")])])
+    assert (none.tests, none.rule) == (None, None)
+
+
+HOSTILE = "=cmd()|<script>alert(1)</script>\n# heading\n| x | [a](javascript:b) `c` \u202e @x"
+
+
+def test_hostile_texts_break_no_page() -> None:
+    """Markdown, HTML in it, and spreadsheets take them for text."""
+    bad = make_result("err", model=HOSTILE, rule=HOSTILE).model_copy(
+        update={
+            "output": HOSTILE * 20,
+            "compliance": Judged(outcome="err", reason=HOSTILE),
+            "metrics": (MetricResult(metric=HOSTILE, judge="j", score=1.5),),
+        }
+    )
+    it = Report(HOSTILE, [bad], Spec(intent=HOSTILE))
+
+    page = to_markdown(it)
+    assert "<script" not in page
+    assert "](javascript" not in page
+    assert "\u202e" not in page
+    assert sum(line.startswith("#") for line in page.splitlines()) == 6
+    for table in re.split(r"\n\n", page):
+        rows = [line.replace("\\|", "") for line in table.splitlines() if line.startswith("|")]
+        assert len({row.count("|") for row in rows}) <= 1  # as many cells in every row
+    assert json.loads(to_json(it))["failures"][0]["output"] == HOSTILE * 20
+    [row] = csv.DictReader(io.StringIO(to_csv(it.overview()), newline=""))
+    assert row["model"] == f"'{HOSTILE}"
+
+
+def test_a_page_says_what_its_numbers_are() -> None:
+    """Overview, compliance with intervals, rules, failures; how unknown counts."""
+    page = to_markdown(report())
+    assert "# Prompt tests of Sh\\|out" in page
+    assert "they count neither way." in page
+    assert "| a | all | 1 | 1 | 1 | 0 | 50.0% | 9.5% – 90.5% |" in page
+    assert "## Failures (4)" in page
+    assert "except here as not compliant." in to_markdown(report(unknown_as="err"))
+    many = Report("p", [make_result("err", uid=str(n)) for n in range(60)])
+    assert "10 more are in the JSON." in to_markdown(many)
+    assert "(nothing)" in to_markdown(Report("p", []))
+
+
+def test_the_json_holds_everything() -> None:
+    """With counts and intervals, and null where there is no number."""
+    rules = [RuleCheck(rule=Rule(id=1, text="R1"), grounded=Judged(outcome="ok", reason="said"))]
+    content = json.loads(to_json(report(rule_checks=rules)))
+
+    assert content["compliance"]["a"]["all"]["ok"] == 1
+    assert content["compliance"]["a"]["all"]["ci95"] == pytest.approx(list(wilson(1, 2)))
+    assert content["compliance"]["a"]["inverse"]["compliant"] == 0
+    assert content["grounded"] == [{"ruleid": 1, "rule": "R1", "grounded": "ok", "reason": "said"}]
+    assert len(content["failures"]) == 4
+    assert content["schema"] == 1
+
+
+def test_csv_cells_are_upstreams() -> None:
+    """Whole numbers without a point, halves in full, nothing for nothing."""
+    text = to_csv([{"model": "a", "x": 72.0, "y": 76.5, "z": None}])
+    assert text == "model,x,y,z\na,72,76.5,\n"
+    assert to_csv([]) == "\n"

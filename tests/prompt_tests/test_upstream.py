@@ -1,0 +1,235 @@
+"""Upstream's files, read and written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from prompt_tests.scripted import make_result
+
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.prompt_tests import (
+    MetricResult,
+    Project,
+    PromptTest,
+    PromptUnderTest,
+    Result,
+    Spec,
+    read_upstream,
+)
+from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck, TestCheck
+from rag_eval_integrations.prompt_tests.upstream import (
+    checks_from_rows,
+    checks_to_rows,
+    from_test_rows,
+    results_from_rows,
+    results_to_rows,
+    rule_checks_from_rows,
+    rule_checks_to_rows,
+    to_test_rows,
+)
+
+
+def through_json(value: object) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(json.dumps(value))
+    return found
+
+
+def test_tests_survive_the_file(prompt: PromptUnderTest, spec: Spec) -> None:
+    """With inputs of any kind, the first form of an expanded one, and the expected output."""
+    tests = [
+        PromptTest(uid="a", rule_id=1, rule="R", inputs={"text": "x"}, expected="X", reasoning="why", test_id="7"),
+        PromptTest(uid="b", rule_id=3, rule="I", inverse=True, inputs={"text": ["l", 1]}, scenario="s", generation=1, test_id="1"),
+        PromptTest(uid="c", inputs={"text": ""}, baseline=True, test_id="1"),
+        PromptTest(uid="d", rule_id=2, rule="R2", inputs={"text": "long"}, original={"text": "short"}, test_id="1",
+                   groundtruth="G", groundtruth_model="m", groundtruth_score=-1.0),
+    ]  # fmt: skip
+    lost: list[str] = []
+
+    assert from_test_rows(through_json(to_test_rows(tests)), prompt, spec, lost) == tests
+    assert lost == []
+
+
+def test_results_survive_the_file(prompt: PromptUnderTest, spec: Spec) -> None:
+    """Verdicts of all judges, metrics, contexts, errors."""
+    full = Result(
+        test=PromptTest(uid="a", rule_id=1, rule="R", inputs={"text": "x"}, test_id="1"),
+        model="m", run=1, prompt_id="p", output="X", contexts=("c",), latency_s=0.5,
+        compliance=Judged(outcome="ok", reason="Fine.", raw="Fine.\nOK", judge="j"),
+        others=(Judged(outcome="unknown", reason="the reply does not end in OK or ERR: Hm.", raw="Hm.", judge="k", failed=True),),
+        metrics=(
+            MetricResult(metric="a", judge="j", score=5.0, content="5"),
+            MetricResult(metric="b", judge="j", outcome="unknown", problem="no", failed=True),
+            MetricResult(metric="c", judge="j", outcome="ok", content="OK"),
+        ),
+    )  # fmt: skip
+    failed = make_result(None, error="down", uid="b", rule="R", test_id="1")
+    rows = through_json(results_to_rows([full, failed]))
+
+    assert results_from_rows(rows, prompt, spec, [full.test, failed.test]) == [full, failed]
+    assert rows[0]["metrics"]["a with j"]["score"] == 5  # type: ignore[index]
+
+
+def test_rules_text_and_direction_are_never_guessed(prompt: PromptUnderTest, spec: Spec) -> None:
+    """Looked up where the row has none; empty where the numbers are another list's."""
+    rows = [
+        {"ruleid": "3", "testinput": "a"},
+        {"ruleid": 3, "testinput": "b", "inverse": False},
+        {"ruleid": "99", "testinput": "c"},
+        {"ruleid": "1", "testinput": "d", "rule": "Mine."},
+        {"ruleid": "x", "testinput": "e", "baseline": "True"},
+        {"ruleid": "1", "testinput": "f", "baseline": True, "rule": "R"},
+    ]
+    tests = from_test_rows(rows, prompt, spec, [])
+
+    assert [(t.rule_id, t.rule, t.inverse) for t in tests] == [
+        (3, "The output is in small letters.", True),
+        (3, "", False),
+        (99, "", False),
+        (1, "Mine.", False),
+        (None, "", False),
+        (None, "", False),
+    ]
+    assert [t.baseline for t in tests] == [False] * 4 + [True] * 2
+
+
+def test_inputs_come_from_columns_objects_or_one_text(spec: Spec) -> None:
+    """Several inputs in one text have to be an object; the columns are what is left otherwise."""
+    put = PromptUnderTest.from_text("{{a}} {{b}}")
+    lost: list[str] = []
+    rows = [
+        {"inputs": {"a": 1, "b": 2}},
+        {"testinput": '{"a": "x", "b": "y"}', "a": "old"},
+        {"testinput": "plain", "a": "x", "b": "y"},
+        {"testinput": "plain"},
+        {"testinput": 3},
+        {"testinput": "{}", "testinputOriginal": "before"},
+    ]
+    tests = from_test_rows(rows, put, spec, lost)
+
+    assert [t.inputs for t in tests] == [
+        {"a": 1, "b": 2},
+        {"a": "x", "b": "y"},
+        {"a": "x", "b": "y"},
+        {},
+    ]
+    assert tests[3].original == {"testinput": "before"}
+    assert [one.partition(":")[0] for one in lost] == ["test 4", "test 5"]
+
+
+def test_checks_survive_the_file(prompt: PromptUnderTest, spec: Spec) -> None:
+    """Of tests and of rules."""
+    test = PromptTest(uid="a", rule_id=1, rule="R", inputs={"text": "x"}, test_id="1")
+    judged = Judged(outcome="err", reason="Bad.", raw="Bad.\nERR", judge="j")
+    checks = [
+        TestCheck(test=test, validity=judged, agreement=judged, agreement_output="A"),
+        TestCheck(test=test),
+    ]
+    assert checks_from_rows(through_json(checks_to_rows(checks)), prompt, spec, [test]) == checks
+    rules = [RuleCheck(rule=Rule(id=1, text="R"), grounded=judged)]
+    assert rule_checks_from_rows(through_json(rule_checks_to_rows(rules, "p"))) == rules
+    without_test = [
+        {"validity": "ok", "validityText": "OK", "input": "x"},
+        {"validity": "ok", "testinput": None, "text": None, "input": None},
+    ]
+    [found] = checks_from_rows(without_test, prompt, spec)
+    assert found.test.inputs == {"text": "x"}
+
+
+def test_cells_of_odd_types_are_no_values(prompt: PromptUnderTest, spec: Spec) -> None:
+    """Upstream's files differ by version: what is no number or verdict is none."""
+    row = {
+        "testinput": "x", "model": None, "output": None, "compliance": "", "run": True, "contexts": "no",
+        "latencySeconds": "1", "ruleid": 2.0, "groundtruthScore": float("nan"),
+        "metrics": {"a with j": {"score": None, "outcome": "odd"}, "b with average": {"score": 1}, "c": 3},
+    }  # fmt: skip
+    [result] = results_from_rows([row], prompt, spec)
+
+    assert (result.model, result.output, result.run, result.contexts) == ("?", "", 0, ())
+    assert result.compliance is not None
+    assert result.compliance.outcome == "unknown"
+    assert [(m.key, m.score, m.outcome) for m in result.metrics] == [("a with j", None, None)]
+    assert result.test.rule_id == 2
+    assert (
+        results_from_rows([{**row, "metrics": None, "testinput": None}], prompt, spec, lost=[])
+        == []
+    )
+
+
+def test_what_cannot_be_imported_is_named(tmp_path: Path, put: Path) -> None:
+    """No files, no prompt, no JSON, no lists."""
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(ConfigurationError, match="none of PromptPex's files"):
+        read_upstream(empty)
+    (empty / "rules.txt").write_text("1. One.\n")
+    with pytest.raises(ConfigurationError, match="holds 0 prompts"):
+        read_upstream(empty)
+    assert read_upstream(empty, put).spec.rules[0].text == "One."
+    for name, text, error in (
+        ("a.json", "3", ConfigurationError),
+        ("b.json", "{", ConfigurationError),
+        ("c.json", '{"tests": 3}', InputError),
+        ("d.json", '{"tests": [3]}', InputError),
+        ("e.json", '{"tests": {"content": "{"}}', ConfigurationError),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(error):
+            read_upstream(tmp_path / name, put)
+    (tmp_path / "f.json").write_text('{"tests": {"content": " "}, "rules": ["A"], "intent": 3}')
+    assert read_upstream(tmp_path / "f.json", put).tests == []
+
+
+def test_a_context_says_itself_what_it_holds(tmp_path: Path, put: Path) -> None:
+    """Tests as an array, or as CSV in older ones; how many rules were numbered; no groundtruth."""
+    context = {
+        "rules": {"content": "A.\nB.\nC."},
+        "inverseRules": {"content": "D.\nE.\nF."},
+        "options": {"maxRules": 2},
+        "tests": {"content": ""},
+        "promptPexTests": [{"ruleid": 3, "testinput": "x", "testuid": "u"}],
+        "testOutputs": {
+            "content": json.dumps(
+                [
+                    {"testuid": "u", "model": "m", "output": "X"},
+                    {"testuid": "u", "model": "gt", "output": "X", "isGroundtruth": True},
+                ]
+            )
+        },
+    }
+    path = tmp_path / "promptpex_context.json"
+    path.write_text(json.dumps(context))
+
+    read = read_upstream(path, put)
+
+    assert [(test.rule, test.inverse) for test in read.tests] == [("D.", True)]
+    assert [result.model for result in read.results] == ["m"]
+    assert read_upstream(path, put, max_rules=3).tests[0].rule == "C."
+    context["tests"] = {"content": "ruleid, testid, testinput\n1, 1, old"}
+    path.write_text(json.dumps(context))
+    assert [test.testinput for test in read_upstream(path, put).tests] == ["old"]
+
+
+def test_a_file_of_tests_or_results_alone_is_read(tmp_path: Path, put: Path) -> None:
+    """Told by its columns; CSV as a model wrote it too."""
+    (tmp_path / "t.json").write_text('[{"testinput": "a"}]')
+    (tmp_path / "r.json").write_text('[{"testinput": "a", "output": "A", "model": "m"}]')
+    assert len(read_upstream(tmp_path / "t.json", put).tests) == 1
+    assert read_upstream(tmp_path / "r.json", put).results[0].output == "A"
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "tests.csv").write_text('ruleid, testid, testinput\n1, 1, "a"\n')
+    assert read_upstream(folder, put).tests[0].inputs == {"text": "a"}
+
+
+def test_a_folder_whose_prompt_is_nowhere_is_refused(tmp_path: Path, put: Path) -> None:
+    """Neither the file nor the copy."""
+    told: list[str] = []
+    project = Project.create(put, tmp_path / "out", told.append)
+    assert project.prompt.name == "shout"
+    (tmp_path / "out" / "shout.prompty").unlink()
+    put.unlink()
+    with pytest.raises(FileNotFoundError):
+        Project(tmp_path / "out", told.append)
+    assert "is gone" in told[0]
