@@ -62,34 +62,51 @@ def human_blocks(pairs: Sequence[Pair], *, within_unit: bool) -> Blocks:
     `within_unit` is asked of all rows of a run: in one data set, ones alone may stand for 1 of 5.
     """
     numbers = [pair.human for pair in pairs]
-    return {
-        ("human", name): _numbers_block(column, numbers, within_unit=within_unit)
-        for name, column in predicted_columns(pairs).items()
-    }
+    blocks: Blocks = {}
+    for name, column in predicted_columns(pairs).items():
+        scores = [pair.predicted.scores.get(name) for pair in pairs]
+        values = [None if score is None else score.value for score in scores]
+        blocks["human", name] = _numbers_block(
+            column, numbers, within_unit=within_unit, values=values
+        )
+    return blocks
 
 
 def predicted_columns(pairs: Sequence[Pair]) -> dict[str, list[float | None]]:
-    """Every predicted score as one column, a value a row."""
-    names = dict.fromkeys(name for pair in pairs for name in pair.predicted.scores)
-    return {
-        name: [_normalised(pair.predicted.scores.get(name)) for pair in pairs] for name in names
-    }
+    """Every predicted score as one column, a value a row, as correlations take it.
 
-
-def _normalised(score: Score | None) -> float | None:
-    """A score's value, or what it would be had it not been held to [0, 1].
-
-    Means that the parsers of published tables give may lie below the scale: held to its end, they
-    would be tied.
+    That is the raw score where every row's value is made of one on the same scale: correlations do
+    not change with the scale, but values are rounded, and those held to [0, 1] are tied.
     """
-    if score is None or score.value is None or score.raw is None or score.scale is None:
-        return None if score is None else score.value
+    names = dict.fromkeys(name for pair in pairs for name in pair.predicted.scores)
+    columns = {}
+    for name in names:
+        scores = [pair.predicted.scores.get(name) for pair in pairs]
+        scored = [score for score in scores if score is not None and score.value is not None]
+        scales = {score.scale if _is_of_raw(score) else None for score in scored}
+        raw = len(scales) == 1 and None not in scales
+        columns[name] = [
+            None if score is None or score.value is None else score.raw if raw else score.value
+            for score in scores
+        ]
+    return columns
+
+
+def _is_of_raw(score: Score) -> bool:
+    """Whether the value is the raw score on [0, 1]; that of a strict metric says less."""
+    if score.value is None or score.raw is None or score.scale is None:
+        return False
     low, high = score.scale
-    return score.value if low <= score.raw <= high else (score.raw - low) / (high - low)
+    held = min(1.0, max(0.0, (score.raw - low) / (high - low)))
+    return math.isclose(score.value, held, abs_tol=1e-9)
 
 
 def _numbers_block(
-    scores: Sequence[float | None], numbers: Sequence[float | None], *, within_unit: bool
+    scores: Sequence[float | None],
+    numbers: Sequence[float | None],
+    *,
+    within_unit: bool,
+    values: Sequence[float | None] | None = None,
 ) -> Block:
     rows = [
         (row, score, number)
@@ -100,5 +117,8 @@ def _numbers_block(
     xs, ys = [score for _, score, _ in rows], [number for _, _, number in rows]
     statistics = resampled.correlations(xs, ys, at, len(numbers))
     if within_unit:
-        statistics["rmse"] = resampled.rmse(xs, ys, at, len(numbers))
+        on_unit = (
+            xs if values is None else [value for row in at if (value := values[row]) is not None]
+        )
+        statistics["rmse"] = resampled.rmse(on_unit, ys, at, len(numbers))
     return Block({"n": len(rows)}, statistics)

@@ -7,6 +7,13 @@
 * system: one over systems, of their means over documents (Fabbri et al. 2021, SummEval).
 
 Kendall's tau is tau-b. Documents are resampled whole, and so are systems.
+
+What is tied is what is equal as a float. At the first two levels these are the numbers as they
+stand in the rows, as in the papers' code, to the last digit. Means of systems are of exact sums, so
+that systems whose ratings add up to the same are tied, in whatever order the rows come. Added up
+one by one, or as numpy does it, they are tied or not by rounding: SummEval's fluency over 40
+documents gives 15 or 16 different means (and tau .594 or .583 with relevance) as rows are shuffled.
+No published table of G-Eval is at that level.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -108,6 +108,21 @@ class Borrowed(Generic[M]):
         context = contextvars.Context()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, lambda: context.run(call))
+
+
+async def answered(asking: Iterable[Awaitable[T]]) -> list[T]:
+    """Ask several times at once and give the answers; those that may come later are left out.
+
+    One of twenty that is over a limit must not have the others paid for twice.
+
+    Raises:
+        Exception: any other failure, after all have ended.
+    """
+    found = await asyncio.gather(*asking, return_exceptions=True)
+    for item in found:
+        if isinstance(item, BaseException) and not isinstance(item, JudgeUnavailableError):
+            raise item
+    return [item for item in found if not isinstance(item, BaseException)]
 
 
 def judge_error(error: Exception, who: str) -> JudgeError:

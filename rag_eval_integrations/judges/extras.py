@@ -8,7 +8,7 @@ answered by the model as its owner has set it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sized
 from typing import Any
 
 from rag_eval_integrations.errors import JudgeError, JudgeUnavailableError
@@ -41,11 +41,14 @@ class Extras:
             wanted["temperature"] = request.temperature
         if not set(_LOGPROBS) <= set(known):
             wanted = {name: value for name, value in wanted.items() if name not in _LOGPROBS}
-        return {
+        sent = {
             name: value
             for name, value in wanted.items()
             if name in known and name not in self._refused
         }
+        if request.n > 1 and "n" not in sent:  # asked one by one: one seed would give one answer
+            sent.pop("seed", None)
+        return sent
 
     def learn(self, error: JudgeError, sent: Collection[str]) -> bool:
         """Leave out what a refusal names, else all that was sent; False when nothing is left."""
@@ -73,3 +76,10 @@ def left_out(request: CompletionRequest, sent: Collection[str], who: str) -> tup
         for name, (wanted, setting) in asked.items()
         if wanted and setting not in sent
     )
+
+
+def fewer(request: CompletionRequest, replies: Sized) -> tuple[str, ...]:
+    """Say where fewer answers came than were asked for."""
+    if len(replies) >= request.n:
+        return ()
+    return (f"{request.n} answers were asked for and {len(replies)} given",)

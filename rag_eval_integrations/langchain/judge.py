@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from langchain_core.globals import get_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
-from rag_eval_integrations.judges.borrowed import Borrowed
+from rag_eval_integrations.judges.borrowed import Borrowed, answered
 from rag_eval_integrations.judges.completion import (
     Choice,
     Completion,
@@ -19,7 +20,7 @@ from rag_eval_integrations.judges.completion import (
     FinishReason,
     Message,
 )
-from rag_eval_integrations.judges.extras import Extras, left_out
+from rag_eval_integrations.judges.extras import Extras, fewer, left_out
 from rag_eval_integrations.judges.openai.logprobs import tokens_of
 from rag_eval_integrations.judges.reasoning import answer_in
 from rag_eval_integrations.records import Usage
@@ -49,8 +50,9 @@ class ChatModelJudge:
     (see `judges/borrowed.py`), and its calls are never captured as RAG calls. A request for
     log-probabilities or for several answers sets `logprobs`, `n`, `seed` and `temperature` where
     the model has settings of these names (`ChatOpenAI` and its kind), until it refuses them; else
-    log-probabilities are left out with a warning, and several answers are asked for one by one. A
-    schema is left out: prompts ask for their JSON in words too.
+    log-probabilities are left out with a warning, and several answers are asked for one by one,
+    past LangChain's cache, which would give the first one again. A schema is left out: prompts ask
+    for their JSON in words too.
 
     Args:
         model: the model.
@@ -99,7 +101,7 @@ class ChatModelJudge:
                 if not self._extras.learn(error, sent):
                     raise
                 continue
-            warnings = list(left_out(request, sent, "the LangChain model"))
+            warnings = [*left_out(request, sent, "the LangChain model"), *fewer(request, replies)]
             return Completion(
                 choices=tuple(_choice(reply, sent, warnings) for reply in replies),
                 usage=_usage(replies, requests),
@@ -117,18 +119,33 @@ class ChatModelJudge:
             return sent
 
         def sync(model: BaseChatModel) -> LLMResult:
-            return model.generate([messages], **settings(model))
+            given = settings(model)
+            return _asked(model, request, given).generate([messages], **given)
 
         async def native(model: BaseChatModel) -> LLMResult:
-            return await model.agenerate([messages], **settings(model))
+            given = settings(model)
+            return await _asked(model, request, given).agenerate([messages], **given)
 
         first = _messages(await self._borrowed.ask(self.name, sync, native))
         missing = 0 if "n" in sent else request.n - len(first)
-        others = await asyncio.gather(
-            *(self._borrowed.ask(self.name, sync, native) for _ in range(missing))
-        )
+        others = await answered(self._borrowed.ask(self.name, sync, native) for _ in range(missing))
         replies = first + [message for result in others for message in _messages(result)]
         return replies, 1 + len(others)
+
+
+def _asked(
+    model: BaseChatModel, request: CompletionRequest, sent: Mapping[str, Any]
+) -> BaseChatModel:
+    """Give the model, without its cache where answers have to be independent of each other."""
+    several = request.n > 1 and "n" not in sent
+    another = request.seed is not None and "seed" not in sent
+    if not (several or another) or model.cache is False:
+        return model
+    if model.cache is None and get_llm_cache() is None:
+        return model
+    uncached = copy.copy(model)
+    uncached.cache = False
+    return uncached
 
 
 def _messages(result: LLMResult) -> list[BaseMessage]:
@@ -168,10 +185,13 @@ def _usage(replies: Sequence[BaseMessage], requests: int) -> Usage:
     found = [reply.usage_metadata for reply in replies if isinstance(reply, AIMessage)]
     if requests == 1:  # what several answers took together stands on each of them
         found = found[:1]
+    # LangChain's cache leaves the counts, if there were any, and says that it cost nothing.
+    hits = [usage for usage in found if usage and usage.get("total_cost") == 0]
+    paid = [usage for usage in found if usage and usage not in hits]
     return Usage(
-        requests=requests,
-        prompt_tokens=sum(usage["input_tokens"] for usage in found if usage),
-        completion_tokens=sum(usage["output_tokens"] for usage in found if usage),
+        requests=requests - len(hits),
+        prompt_tokens=sum(usage["input_tokens"] for usage in paid),
+        completion_tokens=sum(usage["output_tokens"] for usage in paid),
     )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from llama_index.core.llms import LLM, ChatMessage, ChatResponse
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
-from rag_eval_integrations.judges.borrowed import Borrowed
+from rag_eval_integrations.judges.borrowed import Borrowed, answered
 from rag_eval_integrations.judges.completion import (
     Choice,
     Completion,
@@ -17,7 +16,7 @@ from rag_eval_integrations.judges.completion import (
     FinishReason,
     Token,
 )
-from rag_eval_integrations.judges.extras import Extras, left_out
+from rag_eval_integrations.judges.extras import Extras, fewer, left_out
 from rag_eval_integrations.judges.openai.logprobs import tokens_of
 from rag_eval_integrations.judges.reasoning import answer_in
 from rag_eval_integrations.records import Usage
@@ -89,7 +88,7 @@ class LLMJudge:
                 if not self._extras.learn(error, sent):
                     raise
                 continue
-            warnings = list(left_out(request, sent, "the LlamaIndex model"))
+            warnings = [*left_out(request, sent, "the LlamaIndex model"), *fewer(request, replies)]
             return Completion(
                 choices=tuple(_choice(reply, sent, warnings) for reply in replies),
                 usage=_usage(replies),
@@ -113,8 +112,9 @@ class LLMJudge:
         async def native(llm: LLM) -> ChatResponse:
             return await llm.achat(messages, **settings(llm))
 
-        asking = (self._borrowed.ask(self.name, sync, native) for _ in range(request.n))
-        return list(await asyncio.gather(*asking))
+        first = await self._borrowed.ask(self.name, sync, native)
+        others = (self._borrowed.ask(self.name, sync, native) for _ in range(request.n - 1))
+        return [first, *await answered(others)]
 
 
 def _choice(reply: ChatResponse, sent: Mapping[str, Any], warnings: list[str]) -> Choice:

@@ -111,9 +111,13 @@ def _maker(by: By) -> By:
 
 
 def summary_tables(summary: Summary) -> list[Table]:
-    """Render the totals: one table for each way in which scores were made."""
+    """Render the totals: one table for each way in which scores were made.
+
+    A score that nobody could give stands in the first.
+    """
     makers = summary.makers or {By(): {}}
-    tables = []
+    scored = {made.name for found in summary.makers.values() for made in found}
+    tables: list[Table] = []
     for by, made in makers.items():
         names = [by.judge or "", by.model or "", f"v{by.judge_version}" if by.judge_version else ""]
         title = " ".join(dict.fromkeys(part for part in names if part)) or "nobody"
@@ -122,8 +126,10 @@ def summary_tables(summary: Summary) -> list[Table]:
             f"Scores by {title}{formulas}", "score", "mean>", "scored>", "unscored because"
         )
         for name, given in summary.given.items():
-            why = ", ".join(f"{code} {count}" for code, count in given.unscored.most_common())
             found = {one.method: score for one, score in made.items() if one.name == name}
+            if not found and (name in scored or tables):
+                continue
+            why = ", ".join(f"{code} {count}" for code, count in given.unscored.most_common())
             for method, score in (found or {None: ScoreSummary()}).items():
                 mean = "–" if score.mean is None else f"{score.mean:.3f}"
                 title = f"{name} ({method})" if len(found) > 1 else name

@@ -100,9 +100,11 @@ def test_columns_of_other_lengths_are_refused():
         agree_by_level({"s": [1.0]}, [1.0], systems=[])
 
 
-def geval_row(number: int, raw: float, value: float, human: float) -> Pair:
+def geval_row(
+    number: int, raw: float, value: float, human: float, scale: tuple[int, int] = (1, 5)
+) -> Pair:
     score = Score(
-        name="geval:x", status="scored", value=value, raw=raw, scale=(1, 5), method="monte_carlo",
+        name="geval:x", status="scored", value=value, raw=raw, scale=scale, method="monte_carlo",
         by=By(judge="j"),
     )  # fmt: skip
     evaluation = Evaluation(
@@ -121,6 +123,65 @@ def test_means_below_the_scale_are_not_tied_by_it():
     assert content["human"]["geval:x"]["kendall"] == 1.0
     assert content["human_by_document"]["geval:x"]["kendall"] == 1.0
     assert content["human_by_system"]["geval:x"]["systems"] == 3
+
+
+def test_correlations_are_of_raw_scores_and_differences_of_values() -> None:
+    """Dividing by the scale's length ties what differs in the last digit; tables did not divide."""
+    low, high = 1.9, 1.9000000000000001
+    assert low != high
+    assert low / 10 == high / 10  # the point of it
+    pairs = [
+        geval_row(n, raw, raw / 10, human, (0, 10))
+        for n, (raw, human) in enumerate([(low, 0.1), (high, 0.2), (5.0, 0.6)])
+    ]
+
+    content = agree(pairs).to_json()["human"]["geval:x"]
+
+    assert content["kendall"] == 1.0
+    assert content["rmse"] == pytest.approx((sum(d * d for d in (0.09, -0.01, -0.1)) / 3) ** 0.5)
+
+
+@pytest.mark.parametrize("other_scale", [False, True])
+def test_a_value_that_says_less_than_the_raw_score_is_what_counts(other_scale: bool) -> None:
+    """Strict scores are yes or no; raw scores on two scales are not compared."""
+    if other_scale:
+        pairs = [
+            geval_row(1, 2, 0.25, 1),
+            geval_row(2, 1, 0.1, 0, (0, 10)),
+            geval_row(3, 4, 0.75, 2),
+        ]
+    else:
+        pairs = [geval_row(1, 4.9, 0.0, 1), geval_row(2, 4.6, 0.0, 1), geval_row(3, 5, 1.0, 2)]
+
+    assert agree(pairs).to_json()["human"]["geval:x"]["kendall"] == pytest.approx(1.0)
+
+
+def test_systems_that_add_up_to_the_same_are_tied_in_any_order() -> None:
+    """0.1 + 0.2 + 0.3 is 0.3 + 0.2 + 0.1, though floats added up one by one differ."""
+    scores = [0.1, 0.2, 0.3, 0.3, 0.2, 0.1, 0.5, 0.5, 0.5]
+    human = [1.0] * 3 + [1.0] * 3 + [2.0] * 3
+
+    figures = agree_by_level({"s": scores}, human, systems=["x"] * 3 + ["y"] * 3 + ["z"] * 3)["s"]
+
+    assert values(figures.system)["kendall"] == 1.0  # x and y tied on both sides
+
+
+def test_systems_of_summeval_do_not_depend_on_the_order_of_rows(data: Path) -> None:
+    """Experts' fluency: two of sixteen systems add up to the same, whichever row comes first."""
+    with gzip.open(
+        data / "geval" / "summeval_human_40docs.jsonl.gz", "rt", encoding="utf-8"
+    ) as file:
+        rows = [json.loads(line) for line in file]
+    found = set()
+    for seed in range(5):
+        random.Random(seed).shuffle(rows)
+        fluency = [row["human_expert_mean"]["fluency"] for row in rows]
+        relevance = [row["human_expert_mean"]["relevance"] for row in rows]
+        systems = [row["system_id"] for row in rows]
+        levels = agree_by_level({"s": relevance}, fluency, systems=systems, resamples=0)["s"]
+        found.add(round(values(levels.system)["kendall"], 12))
+
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
+from langchain_core.caches import InMemoryCache
+from langchain_core.globals import set_llm_cache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -14,7 +17,7 @@ from pydantic import SecretStr
 from scored_tokens import chat_body
 
 from rag_eval_integrations import GEval, RagCall
-from rag_eval_integrations.errors import JudgeRejectedError
+from rag_eval_integrations.errors import JudgeError, JudgeRejectedError
 from rag_eval_integrations.judges.completion import CompletionRequest, Message
 from rag_eval_integrations.langchain import ChatModelJudge
 
@@ -164,3 +167,97 @@ async def test_a_wrong_key_is_not_a_lesson() -> None:
                 CompletionRequest(messages=MESSAGES, top_logprobs=5)
             )
         assert len(server.requests) == 1
+
+
+class Numbering(BaseChatModel):
+    """Gives another score every time it is asked, and has no settings."""
+
+    asked: list[int]
+
+    @property
+    def _llm_type(self) -> str:
+        return "numbering"
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self.asked.append(len(self.asked))
+        text = str(1 + len(self.asked) % 5)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["the app's model", "a made model"])
+@pytest.mark.parametrize("own", [False, True], ids=["for all models", "the model's own"])
+async def test_samples_are_not_answered_by_langchains_cache(own: bool, made: bool) -> None:
+    """Twenty answers of the model, not one of them twenty times; other requests may be cached."""
+    cache = InMemoryCache()
+    model = Numbering(asked=[], cache=cache if own else None)
+    judge = ChatModelJudge(make_model=lambda: model) if made else ChatModelJudge(model)
+    set_llm_cache(None if own else cache)
+    try:
+        score = await clarity(estimator="monte_carlo").score(CALL, judge)
+        sampled = len(model.asked)
+        singles = [await clarity(estimator="single").score(CALL, judge) for _ in range(2)]
+    finally:
+        set_llm_cache(None)
+
+    assert score.distribution == {str(k): pytest.approx(0.2) for k in range(1, 6)}
+    assert sampled == 20
+    assert len(model.asked) == 21
+    assert singles[0].raw == singles[1].raw
+
+
+async def test_an_answer_of_langchains_cache_is_an_answer() -> None:
+    """And costs nothing, whether the model counts tokens or not."""
+    with LoopbackServer(respond=respond) as server:
+        judge = ChatModelJudge(chat_model(server.base_url, cache=InMemoryCache()))
+        found = [await clarity().measure(CALL, judge) for _ in range(2)]
+        requests = len(server.requests)
+
+    assert requests == 1
+    assert [measured.scores[0].raw for measured in found] == [pytest.approx(3.5)] * 2
+    assert [(m.usage.requests, m.usage.prompt_tokens) for m in found] == [(1, 30), (0, 0)]
+
+
+class Limited(Numbering):
+    """Says of its 12th, 14th and 16th request to come back later."""
+
+    seed: int | None = None
+    seeds: list[int | None]
+    number: Any
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self.seeds.append(kwargs.get("seed"))
+        if next(self.number) in (12, 14, 16):
+            raise ConnectionError("over the limit")
+        return super()._generate(messages, *args, **kwargs)
+
+
+async def test_answers_that_were_given_are_kept_where_others_fail() -> None:
+    """Only the missing ones are asked for again; no two are asked for by one seed."""
+    request = CompletionRequest(messages=MESSAGES, n=20, seed=7, temperature=1.0)
+    model = Limited(asked=[], seeds=[], number=itertools.count(1))
+    other = Limited(asked=[], seeds=[], number=itertools.count(1))
+
+    completion = await ChatModelJudge(model).complete(request)
+    score = await clarity(estimator="monte_carlo").score(CALL, ChatModelJudge(other))
+
+    assert len(completion.choices) == completion.usage.requests == 17
+    assert completion.warnings[-1] == "20 answers were asked for and 17 given"
+    assert set(model.seeds) == {None}
+    assert (score.n, len(other.seeds)) == (20, 23)
+
+
+class Breaking(Numbering):
+    """Works once."""
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        if self.asked:
+            raise PermissionError("no more")
+        return super()._generate(messages, *args, **kwargs)
+
+
+async def test_a_failure_that_will_not_pass_is_no_missing_answer() -> None:
+    """It is raised, as for one answer."""
+    with pytest.raises(JudgeError, match="no more"):
+        await ChatModelJudge(Breaking(asked=[])).complete(
+            CompletionRequest(messages=MESSAGES, n=3, temperature=1.0)
+        )

@@ -138,3 +138,27 @@ async def test_a_model_without_such_settings() -> None:
         "the LlamaIndex model was not asked for log-probabilities",
         "the LlamaIndex model was not asked for a seed",
     )
+
+
+class Limited(Plain):
+    """Fails at its second request, for a while."""
+
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        self.sent.append(kwargs)
+        if len(self.sent) == 2:
+            raise ConnectionError("over the limit")
+        message = ChatMessage(role=MessageRole.ASSISTANT, content="".join(PIECES))
+        return ChatResponse(message=message)
+
+
+async def test_answers_that_were_given_are_kept_where_others_fail() -> None:
+    """The one that is missing is asked for again, not all of them."""
+    model = Limited()
+
+    completion = await LLMJudge(model).complete(ASKED.model_copy(update={"n": 5}))
+
+    assert len(completion.choices) == completion.usage.requests == 4
+    assert completion.warnings[-1] == "5 answers were asked for and 4 given"
+    again = Limited()
+    score = await GEval("x", steps=["s"], estimator="monte_carlo").score(CALL, LLMJudge(again))
+    assert (score.n, len(again.sent)) == (20, 21)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
 from rag_eval_integrations.report.summary import Summary, summary_tables
@@ -29,9 +31,12 @@ def scored(value: float, *, name: str = "geval:tone", method: str, judge: str = 
 
 
 def shown(summary: Summary) -> str:
+    return "".join(map(shown_one, summary_tables(summary)))
+
+
+def shown_one(table: Table) -> str:
     console = Console(file=io.StringIO(), width=120)
-    for table in summary_tables(summary):
-        console.print(table)
+    console.print(table)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -74,3 +79,16 @@ def test_two_judges_have_a_table_each() -> None:
     with pytest.raises(ValueError, match="2 different judges"):
         summary.mean("geval:tone")
     assert len(summary_tables(summary)) == 2
+
+
+def test_a_table_holds_its_makers_scores_alone() -> None:
+    """What another judge gave is not shown as missing; what nobody gave is shown once."""
+    unscored = Score(name="lost", status="unscored", unscored="refusal", reason="no")
+    summary = Summary()
+    summary.add(evaluation(scored(0.2, name="a", method="labels"), unscored))
+    summary.add(evaluation(scored(0.6, name="b", method="single", judge="other")))
+
+    first, second = (shown_one(table) for table in summary_tables(summary))
+
+    assert re.findall(r"^ *(a|b|lost) ", first, re.M) == ["a", "lost"]
+    assert re.findall(r"^ *(a|b|lost) ", second, re.M) == ["b"]

@@ -76,6 +76,17 @@ def checked_threshold(threshold: object) -> float | None:
     return float(threshold)  # type: ignore[arg-type]  # `is_number` said so
 
 
+def checked_switch(field: str, value: object) -> bool:
+    """Check a yes or no; the word "no" of a file would count as yes.
+
+    Raises:
+        ConfigurationError: neither True nor False.
+    """
+    if not isinstance(value, bool):
+        raise ConfigurationError(field, value, "use true or false")
+    return value
+
+
 def is_number(value: object) -> bool:
     """Whether a value is a finite number and no bool."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -17,9 +17,15 @@ def call_of_turns(turns: Turns) -> RagCall:
         turns: oldest first; turns or `{"role": …, "content": …}`.
 
     Raises:
-        ConfigurationError: for no turns.
+        ConfigurationError: for no turns, or something that is no list of turns.
         InputError: for a turn that is none.
     """
+    given: object = turns
+    is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    if not is_list or not all(isinstance(turn, Turn | Mapping) for turn in turns):
+        raise ConfigurationError(
+            "call", turns, "use a RagCall, or a list of turns {'role': …, 'content': …}"
+        )
     listed = [turn if isinstance(turn, Turn) else from_object(Turn, dict(turn)) for turn in turns]
     if not listed:
         raise ConfigurationError("turns", list(turns), "give at least one turn")

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rag_eval_integrations.judges.completion import Token
 from rag_eval_integrations.metrics.geval.spans import Place
@@ -27,9 +28,11 @@ _UNDECIDED = 0.001
 """Probability below which it does not matter what an ambiguous digit means."""
 _SAME = 3
 """Numbers that must be alike before a constant is a placeholder and no accident."""
-# An alternative that is a number: white space and marks of JSON and Markdown round it.
-_DIGITS = re.compile(r"\d+")
-_NUMBER = re.compile(r"[\s\"'*`:(\[,]*(\d{1,9})[\s\"'*`.,)\]}]*")
+_DIGITS = re.compile(r"\d{1,9}")
+# An alternative that is an integer: `4`, `4.0`, `4/5`, marks of JSON and Markdown round it.
+_NUMBER = re.compile(
+    r"[\s\"'*`:(\[,]*(?P<n>\d{1,9})(?:[.,]0+)?(?:/(?P<whole>\d{0,9}))?[\s\"'*`.,)\]}]*"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,6 @@ def expectation(
         place: where the score begins among them.
         scale: lowest and highest score.
     """
-    low, high = scale
     token = tokens[place.index]
     here = _alternatives(token)
     placeholder = _placeholder(token, here) or _constant(tokens)
@@ -75,23 +77,24 @@ def expectation(
         return Unusable(placeholder)
     sums: dict[int, float] = {}
     undecided, on_sampled = 0.0, here[token.text]
-    written = _digits_of(place.rest)
+    written, ended = _digits_of(place.rest)
     numbers = [
-        (text, p, match[1]) for text, p in here.items() if (match := _NUMBER.fullmatch(text))
+        (found, p)
+        for text, p in here.items()
+        if text != token.text and (found := _number(text, scale[1])) is not None
     ]
     # A tokenizer that has a longer number in one piece does not spell it in two.
-    whole = any(len(digits) > 1 and low <= int(digits) <= high for _, _, digits in numbers)
-    for text, probability, digits in numbers:
-        number = int(digits)
-        if text == token.text:
-            continue
-        if digits == written:
+    whole = len(written) > 1 and scale[0] <= int(written) <= scale[1]
+    for (digits, _), _ in numbers:
+        whole = whole or (len(digits) > 1 and scale[0] <= int(digits) <= scale[1])
+    for (digits, is_over), probability in numbers:
+        if digits == written and is_over == ended:
             on_sampled += probability
-        elif not whole and text.endswith(digits) and _longer(number, scale):
+        elif not is_over and not whole and _longer(int(digits), scale):
             undecided += probability
-        elif low <= number <= high:
-            sums[number] = sums.get(number, 0.0) + probability
-    _add_sampled(sums, on_sampled, tokens, place, scale)
+        else:
+            _add(sums, int(digits), probability, scale)
+    undecided += _add_sampled(sums, on_sampled, tokens, place, scale, whole=whole)
     if undecided > _UNDECIDED:
         return Unusable(
             f"ambiguous: {undecided:.3g} of the probability is on a digit that may begin a longer "
@@ -157,35 +160,70 @@ def _add_sampled(
     tokens: Sequence[Token],
     place: Place,
     scale: tuple[int, int],
-) -> None:
-    """Add what the sampled token became, and what it may have become by what followed."""
-    written, index, left = _digits_of(place.rest), place.index, probability
+    *,
+    whole: bool,
+) -> float:
+    """Add what the sampled token became, and what it may have become by what followed.
+
+    Returns:
+        The probability of what may have become a longer number or not: nothing was given of what
+        else could have followed.
+    """
+    undecided, left, index = 0.0, probability, place.index
+    written, ended = _digits_of(place.rest)
     while written:
         number = int(written)
-        ends = not tokens[index].text[-1:].isdigit()
-        if ends or index + 1 >= len(tokens) or not _longer(number, scale):
+        if ended or not _longer(number, scale):
             _add(sums, number, left, scale)
-            return
-        following = tokens[index + 1]
-        tail = _digits_of(following.text)
+            break
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        if following is None or _is_unknown(following):
+            if not whole:
+                return undecided + left
+            _add(sums, number, left, scale)
+            break
         alternatives = {following.text: math.exp(following.logprob), **_alternatives(following)}
-        longer = 0.0
+        digits_on = 0.0
         for text, p in alternatives.items():
-            digits = _digits_of(text)
-            longer += p if digits else 0.0
-            if digits and text != following.text:
+            digits, is_over = _digits_of(text)
+            digits_on += p if digits else 0.0
+            if not digits or text == following.text:
+                continue
+            if not is_over and not whole and _longer(int(written + digits), scale):
+                undecided += left * p
+            else:
                 _add(sums, int(written + digits), left * p, scale)
-        _add(sums, number, left * max(0.0, 1.0 - longer), scale)
+        _add(sums, number, left * max(0.0, 1.0 - digits_on), scale)
+        tail, ended = _digits_of(following.text)
         if not tail:
-            return
+            break
         left *= alternatives[following.text]
         written, index = written + tail, index + 1
+    return undecided
 
 
-def _digits_of(text: str) -> str:
-    """Digits at the beginning of a token, as ASCII."""
+def _is_unknown(token: Token) -> bool:
+    """Whether a token after the score's first has no probabilities: structured output again."""
+    listed = any(text == token.text for text, _ in token.top)
+    return token.logprob <= _IMPOSSIBLE or bool(token.top and not listed)
+
+
+@lru_cache(maxsize=1024)  # the same spellings come with every reply
+def _number(text: str, highest: int) -> tuple[str, bool] | None:
+    """Read an alternative that is an integer: its digits, and whether more could not follow."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or (match["whole"] and _ascii(match["whole"]) != str(highest)):
+        return None
+    return _ascii(match["n"]), match.end("n") < len(text)
+
+
+def _digits_of(text: str) -> tuple[str, bool]:
+    """Digits at the beginning of a token, and whether it goes on after them."""
     match = _DIGITS.match(text)
-    digits = match[0] if match is not None else ""
+    return ("", True) if match is None else (_ascii(match[0]), match.end() < len(text))
+
+
+def _ascii(digits: str) -> str:
     return digits if digits.isascii() else "".join(str(int(digit)) for digit in digits)
 
 

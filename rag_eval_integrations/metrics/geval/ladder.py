@@ -3,6 +3,9 @@
 A request that wants log-probabilities asks for no JSON format and no tool: with structured output
 the score's token carries the probability of what the grammar allowed, and with tools there is none
 (openai-python #2227). Samples differ by their seeds, so that no cache answers all with the first.
+
+The ladder is for judges that cannot do what a step asks for. One that does not answer is an error:
+to go on would be to score by whatever it was when it died.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rag_eval_integrations.errors import JudgeError
+from rag_eval_integrations.errors import JudgeError, JudgeUnavailableError
 from rag_eval_integrations.judges import Completer
 from rag_eval_integrations.judges.completion import (
     Choice,
@@ -36,6 +39,8 @@ from rag_eval_integrations.records import Usage
 
 _ROUNDS = 3
 """How often samples that were not given are asked for."""
+_LEAST_GIVEN = 0.5
+"""Share of the samples below which a failure is the judge's and not that of a few samples."""
 
 
 @dataclass
@@ -85,6 +90,8 @@ class Asking:
     async def _samples_or(self, greedy: Estimate) -> Estimate:
         try:
             sampled = await self._monte_carlo()
+        except JudgeUnavailableError:
+            raise
         except JudgeError as error:
             self._say(f"one answer instead of samples: {str(error)[:200]}")
             return greedy
@@ -104,11 +111,12 @@ class Asking:
         )  # fmt: skip
         choice = completion.choices[0]
         reading = read_choice(choice, self.plan)
+        # An empty answer has no tokens either, which says nothing of the judge.
+        self.without_logprobs = not choice.tokens and bool(choice.text.strip())
         if isinstance(reading, NoEstimate):
             return reading
         why = None
         if not choice.tokens:
-            self.without_logprobs = True
             why = "the judge gave no log-probabilities"
         elif reading.span is None:
             why = f"the score {reading.score:g} is no integer"
@@ -135,6 +143,7 @@ class Asking:
         first = await self._ask(self._request(n=wanted, temperature=temperature))
         choices = list(first.choices[:wanted])
         at_once, seed = len(choices), 0
+        failure: JudgeError | None = None
         for _ in range(_ROUNDS):
             missing = wanted - len(choices)
             if missing <= 0:
@@ -145,23 +154,31 @@ class Asking:
                 for number, size in enumerate(sizes, 1)
             ]
             seed += len(requests)
-            choices += await self._top_up(requests)
+            given, failure = await self._top_up(requests)
+            choices += given
         choices = choices[:wanted]
+        if failure is not None and len(choices) < _LEAST_GIVEN * wanted:
+            raise failure
         if len(choices) < wanted:
             self._say(f"{wanted} samples were asked for and {len(choices)} given")
         return of_samples(choices, self.plan)
 
-    async def _top_up(self, requests: Sequence[CompletionRequest]) -> list[Choice]:
+    async def _top_up(
+        self, requests: Sequence[CompletionRequest]
+    ) -> tuple[list[Choice], JudgeError | None]:
+        """Ask for more samples; one that cannot be had does not take the others with it."""
         found = await asyncio.gather(*map(self._ask, requests), return_exceptions=True)
         choices: list[Choice] = []
+        failure: JudgeError | None = None
         for item in found:
             if isinstance(item, JudgeError):
+                failure = item
                 self._say(f"a sample could not be asked for: {str(item)[:200]}")
             elif isinstance(item, BaseException):
                 raise item
             else:
                 choices += item.choices
-        return choices
+        return choices, failure
 
     def _request(self, *, n: int, temperature: float, seed: int | None = None) -> CompletionRequest:
         schema = score_schema(self.plan.scale) if self.plan.form == "json" else None

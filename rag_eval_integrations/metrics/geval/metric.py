@@ -13,11 +13,12 @@ from rag_eval_integrations.metrics.geval.checks import (
     checked_instructions,
     checked_name,
     checked_scale,
+    checked_switch,
     checked_threshold,
 )
 from rag_eval_integrations.metrics.geval.conversation import Turns, call_of_turns
 from rag_eval_integrations.metrics.geval.ladder import Asking
-from rag_eval_integrations.metrics.geval.outcome import Estimate, NoEstimate
+from rag_eval_integrations.metrics.geval.outcome import NoEstimate
 from rag_eval_integrations.metrics.geval.params import Missing, checked_params, sections_of
 from rag_eval_integrations.metrics.geval.plan import Estimator, Form, Plan, checked_plan
 from rag_eval_integrations.metrics.geval.presets import Task, preset
@@ -46,8 +47,9 @@ class GEval:
       the endpoint gives several answers. Answers without a score are dropped and counted.
     * `single`: one answer.
 
-    `auto` takes the first that works, says so in the score's warnings, and stamps it as `method`
-    and `by.formulas`, so that no mean mixes them. A score out of range is unscored, never bent.
+    `auto` takes the first that the judge is able to, says so in the score's warnings, and stamps it
+    as `method`, so that no mean mixes them. A judge that does not answer is an error and no reason
+    to go on. A score out of range is unscored, never bent.
 
     Args:
         name: of what is scored; the score is called `geval:NAME`.
@@ -102,7 +104,7 @@ class GEval:
         self.scale = checked_scale(scale)
         self.rubric = checked_rubric(rubric, self.scale)
         self.threshold = checked_threshold(threshold)
-        self.strict = bool(strict)
+        self.strict = checked_switch("strict", strict)
         self._plan = checked_plan(
             Plan(self.name, self.scale, form, estimator, samples, temperature, top_logprobs,
                  max_tokens, None),
@@ -224,7 +226,6 @@ class GEval:
             update={
                 "model": asking.model or by.model,
                 "prompt_version": f"{SCORE_VERSION}/{steps_digest(steps.steps)}",
-                "formulas": found.method if isinstance(found, Estimate) else None,
             }
         )
         score = score_of(self, found, by, steps.steps, tuple(asking.warnings))

@@ -28,6 +28,8 @@ class Reading:
     reason: str = ""
     """The judge's reasoning; where there is a problem, what it is."""
     problem: Problem | None = None
+    sure: bool = True
+    """False where it was found in prose or broken JSON: a reply that was cut off might go on."""
 
 
 def invalid(why: str) -> Reading:

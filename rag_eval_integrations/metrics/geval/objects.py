@@ -18,8 +18,10 @@ _MOST_TRIES = 200
 _ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])')
 
 
-def objects_in(text: str) -> Iterator[dict[str, Span]]:
-    """Yield the fields (lower case) of every object, outer before inner, with their spans.
+def objects_in(text: str) -> Iterator[list[dict[str, Span]]]:
+    """Yield the fields (lower case) of every object with their spans, together with those in it.
+
+    The outer one stands first.
 
     An object that breaks off gives the fields that are whole or that the end cut.
     """
@@ -28,10 +30,13 @@ def objects_in(text: str) -> Iterator[dict[str, Span]]:
         tries += 1
         fields, end = _fields(text, position + 1)
         if fields:
-            yield fields
-            for start, stop in fields.values():
-                if text.startswith("{", start) and stop > start:
-                    yield from _inner(text[:stop], start)
+            inner = (
+                found
+                for start, stop in fields.values()
+                if text.startswith("{", start) and stop > start
+                for found in _inner(text[:stop], start)
+            )
+            yield [fields, *inner]
         position = text.find("{", max(end, position + 1))
 
 

@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from typing import Literal
 
 from rag_eval_integrations.judges.completion import Choice
@@ -66,7 +68,8 @@ def read_choice(choice: Choice, plan: Plan) -> Reading | NoEstimate:
         return Reading(paper_score(choice.text, plan.paper_parser), None, choice.text)
     reading = read_reply(choice.text, plan.name, plan.scale)
     cut = choice.finish_reason == "length"
-    if reading.problem is None and not (cut and _may_go_on(reading, choice.text, plan)):
+    unfinished = cut and (not reading.sure or _may_go_on(reading, choice.text, plan))
+    if reading.problem is None and not unfinished:
         return reading
     if cut:
         why = f"the judge's answer was cut off (max_tokens={plan.max_tokens})"
@@ -115,7 +118,9 @@ def of_samples(choices: Sequence[Choice], plan: Plan) -> Estimate | NoEstimate:
         why = f"{count} of {len(choices)} samples: {first.why}"
         return NoEstimate(code, why, first.reply)
     scores = [score for score, _, _ in used]
-    mean = math.fsum(scores) / len(scores)
+    # The tables were added up one by one, and rounding decides there what is tied.
+    total = math.fsum(scores) if plan.paper_parser is None else reduce(add, scores)
+    mean = total / len(scores)
     squares = math.fsum((score - mean) ** 2 for score in scores)
     std = math.sqrt(squares / (len(scores) - 1)) if len(scores) > 1 else None
     _, reply, reason = min(used, key=lambda item: abs(item[0] - mean))

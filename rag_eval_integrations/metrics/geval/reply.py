@@ -9,6 +9,8 @@ copied text are none of these. What is out of range stays so.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import lru_cache
 
 from rag_eval_integrations.judges.reasoning import answer_in
 from rag_eval_integrations.metrics.geval.numbers import (
@@ -19,7 +21,7 @@ from rag_eval_integrations.metrics.geval.numbers import (
     invalid,
     number_alone,
 )
-from rag_eval_integrations.metrics.geval.objects import as_text, objects_in
+from rag_eval_integrations.metrics.geval.objects import Span, as_text, objects_in
 
 Scale = tuple[int, int]
 
@@ -33,12 +35,13 @@ _RANGE = re.compile(
     r"(?:\b(?:from|between)\s++)?(?<!\d)\d++\s*+(?:-|–|—|\bto\b|\band\b|\bthrough\b)\s*+\d++",
     re.IGNORECASE,
 )
+_BEFORE_LABEL = r"^(?:[^\S\n]|[*_#>\"'`+•–-])*+(?:\d++[.)][^\S\n]*+)?[*_\"'`]*+"
+_AFTER_LABEL = (
+    r"(?:[^\S\n]|[*_\"'`])*+(?:\([^)\n]*+\)(?:[^\S\n]|[*_\"'`])*+)?[:=：][\s*_\"'`]*+"
+    rf"(?P<n>{NUMBER}){OUT_OF}"
+)
 _LABEL = re.compile(
-    r"^(?:[^\S\n]|[*_#>\"'`+•–-])*+(?:\d++[.)][^\S\n]*+)?[*_\"'`]*+"
-    r"(?P<label>[^\W\d_][^\n:=：]{0,60}?)(?:[^\S\n]|[*_\"'`])*+"
-    r"(?:\([^)\n]*+\)(?:[^\S\n]|[*_\"'`])*+)?[:=：][\s*_\"'`]*+"
-    rf"(?P<n>{NUMBER}){OUT_OF}",
-    re.MULTILINE,
+    rf"{_BEFORE_LABEL}(?P<label>[^\W\d_][^\n:=：]{{0,60}}?){_AFTER_LABEL}", re.MULTILINE
 )
 # `1. ` before words is the number of a list; what ends in `th` counts paragraphs.
 _LEADING = re.compile(rf"[\s*_#>\"'`:(\[+]*+(?P<n>{NUMBER})(?!(?:st|nd|rd|th)\b){OUT_OF}")
@@ -48,6 +51,7 @@ _LED_TO = re.compile(
     re.IGNORECASE,
 )
 _OF_THE_WHOLE = re.compile(rf"(?P<n>{NUMBER})\s*+(?P<of>/|out\s++of\b)\s*+(?P<whole>\d++)")
+_NEXT_ITEM = re.compile(r"^\s*2[.)]\s", re.MULTILINE)
 _KNOWN_LABELS = ("score", "rating", "grade", "result", "answer")
 
 
@@ -71,16 +75,15 @@ def read_reply(text: str, name: str, scale: Scale) -> Reading:
     if reading.span is None or not start:
         return reading
     first, last = reading.span
-    return Reading(reading.score, (first + start, last + start), reading.reason)
+    return replace(reading, span=(first + start, last + start))
 
 
 def _of_object(text: str, name: str, scale: Scale) -> Reading | None:
-    keys = (*_SCORE_KEYS, name.lower())
     found = None
-    for fields in objects_in(text):
-        key = next((key for key in keys if key in fields), None)
-        if key is not None:
-            found = (fields, fields[key])
+    for nested in objects_in(text):
+        scored = [(fields, span) for fields in nested if (span := _score_in(fields, text, name))]
+        if scored:  # the object's own score, else the last of those in it
+            found = scored[0] if scored[0][0] is nested[0] else scored[-1]
     if found is None:
         return _of_broken_object(text, scale)
     fields, (start, end) = found
@@ -93,6 +96,15 @@ def _of_object(text: str, name: str, scale: Scale) -> Reading | None:
     return checked(match, scale, as_text(text[first:last]).strip(), start)
 
 
+def _score_in(fields: dict[str, Span], text: str, name: str) -> Span | None:
+    """Where the value of an object's score stands; an object in its place is read by itself."""
+    own = name.lower()
+    for key in (*_SCORE_KEYS, own, f"{own}_score", f"{own} score"):
+        if key in fields and not text.startswith("{", fields[key][0]):
+            return fields[key]
+    return None
+
+
 def _of_broken_object(text: str, scale: Scale) -> Reading | None:
     """Read `"score": N` where quotes in the reason broke the object; only if there is one N."""
     matches = list(_BARE_FIELD.finditer(text))
@@ -101,7 +113,7 @@ def _of_broken_object(text: str, scale: Scale) -> Reading | None:
     if len({match["n"] for match in matches}) > 1:
         return invalid("the judge's JSON is broken and names several scores")
     last = matches[-1]
-    return checked(last, scale, text[: last.start()].strip(' \n,{`"'))
+    return _unsure(checked(last, scale, text[: last.start()].strip(' \n,{`"')))
 
 
 def _of_text(text: str, name: str, scale: Scale) -> Reading:
@@ -109,36 +121,75 @@ def _of_text(text: str, name: str, scale: Scale) -> Reading:
     if alone is not None:
         return checked(alone, scale, "")
     if text.lstrip().startswith("{"):
-        return invalid("the judge's JSON was cut off before the score")
+        whole = text.rstrip(" \n`").endswith("}")
+        return invalid(
+            f"the judge's JSON {'holds no' if whole else 'was cut off before the'} score"
+        )
     # Same length, so that places in it are places in the text.
     plain = _RANGE.sub(lambda match: " " * len(match[0]), text)
-    labelled = _labelled(plain, name)
+    labelled = _labelled(plain, name) or _named(text, plain, name)
     if labelled is not None:
         return checked(labelled, scale, _before(text, labelled))
+    short = _short_label(plain)
+    if short is not None:
+        return _unsure(checked(short, scale, _before(text, short)))
     # Thinking step by step and then the score alone, as seed 002's prompt asks for it.
     last = text.rstrip().rfind("\n") + 1
     alone = number_alone(text[last:]) if last else None
     if alone is not None:
-        return checked(alone, scale, text[:last].strip(), last)
+        return _unsure(checked(alone, scale, text[:last].strip(), last))
     leading = _LEADING.match(plain)
-    if leading is not None:
-        return checked(leading, scale, text[leading.end() :].strip(" .:-–\n\t"))
+    of_list = leading is not None and _is_item(leading, text) and _NEXT_ITEM.search(text)
+    of_name = text.lstrip(" \n*_#\"'`").lower().startswith(name.lower())
+    if leading is not None and not of_list and not of_name:
+        reading = checked(leading, scale, text[leading.end() :].strip(" .:-–\n\t"))
+        return _unsure(reading) if _is_item(leading, text) else reading
     for pattern in (_LED_TO, _OF_THE_WHOLE):
         matches = list(pattern.finditer(plain))
         if matches:
-            return checked(matches[-1], scale, text.strip())
+            return _unsure(checked(matches[-1], scale, text.strip()))
     return invalid(f"the reply holds no score: {' '.join(text.split())[:80]}")
 
 
+def _unsure(reading: Reading) -> Reading:
+    return replace(reading, sure=False)
+
+
+def _is_item(leading: re.Match[str], text: str) -> bool:
+    """Whether a number at the beginning may be that of a list's first item."""
+    return leading["n"] == "1" and text[leading.end("n") : leading.end("n") + 1] in (".", ")")
+
+
 def _labelled(text: str, name: str) -> re.Match[str] | None:
-    """Take the last line `label: N`: one with a label we know, else a short one of two words."""
-    matches = list(_LABEL.finditer(text))
-    known = (*_KNOWN_LABELS, name.lower())
-    for match in reversed(matches):
+    """Take the last line `label: N` whose label is the metric's name or a word for score."""
+    own = re.compile(rf"(?<!\w){re.escape(name.lower())}(?!\w)")
+    for match in reversed(list(_LABEL.finditer(text))):
         label = match["label"].lower()
-        if any(word in label for word in known):
+        if own.search(label) or any(word in label for word in _KNOWN_LABELS):
             return match
-    short = [match for match in matches if len(match["label"].split()) <= 2]
+    return None
+
+
+def _named(text: str, plain: str, name: str) -> re.Match[str] | None:
+    """Take the last line that begins with the name, which may be long or begin with a digit."""
+    matches = [
+        match
+        for match in _line_of(name).finditer(text)
+        if plain[match.start("n")] == text[match.start("n")]  # else the number is of a range
+    ]
+    return matches[-1] if matches else None
+
+
+@lru_cache(maxsize=64)
+def _line_of(name: str) -> re.Pattern[str]:
+    return re.compile(
+        f"{_BEFORE_LABEL}{re.escape(name)}{_AFTER_LABEL}", re.MULTILINE | re.IGNORECASE
+    )
+
+
+def _short_label(text: str) -> re.Match[str] | None:
+    """Take the last line `label: N` with a label of one word or two, whatever it says."""
+    short = [match for match in _LABEL.finditer(text) if len(match["label"].split()) <= 2]
     return short[-1] if short else None
 
 

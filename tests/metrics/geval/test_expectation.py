@@ -183,6 +183,70 @@ def test_a_longer_number_by_three_tokens() -> None:
 
 
 @pytest.mark.parametrize(
+    ("sampled", "other"), [("4.0", "3.0"), ("4/5", "3/5"), ("4/", "3/"), ('"4"}', '"3"}')]
+)
+def test_alternatives_that_are_written_in_full(sampled: str, other: str) -> None:
+    """`3.0` and `3/5` in one token are the score 3; `3.5` and `3/10` are none."""
+    alternatives = {sampled: 0.6, other: 0.2, "3.5": 0.1, "3/10": 0.1}
+    rest = "5" if sampled == "4/" else "."
+
+    found = expected(["Score: ", sampled, rest], {1: alternatives})
+
+    assert isinstance(found, Expectation)
+    assert found.distribution == pytest.approx({3: 0.25, 4: 0.75})
+    assert found.mass == pytest.approx(0.8)
+
+
+def test_a_number_that_ends_in_its_token_begins_no_longer_one() -> None:
+    """Beside a sampled `1` that goes on, `1}` is 1, whichever digits both are written in."""
+    at = {1: {"1": 0.3, "１": 0.2, "1}": 0.3, "9": 0.2}, 2: {"0": 0.9, "}": 0.1}}
+
+    found = expected(['{"score": ', "1", "0", "}"], at, TO_TEN)
+
+    assert isinstance(found, Expectation)
+    assert found.distribution == pytest.approx({1: 0.3 + 0.05, 9: 0.2, 10: 0.45})
+    other_way = expected(['{"score": ', "1}"], {1: {"1}": 0.5, "1": 0.5}}, TO_TEN)
+    assert isinstance(other_way, Unusable)
+    assert other_way.why.startswith("ambiguous")
+
+
+def test_a_second_digit_that_may_begin_a_longer_number_is_ambiguous() -> None:
+    """15 was sampled on 0 to 100; the 10 beside it may have become 100."""
+    at = {1: {"1": 0.99, "x": 0.01}, 2: {"5": 0.7, "0": 0.3}}
+
+    found = expected(["Score: ", "1", "5", "\n"], at, (0, 100))
+
+    assert isinstance(found, Unusable)
+    assert found.why.startswith("ambiguous: 0.297")
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        [],
+        [Token(text="0", logprob=-9999.0, top=(('"', -0.1), ("}", -3.0)))],
+        [Token(text="0", logprob=-0.2, top=(('"', -0.1), ("}", -3.0)))],
+    ],
+)
+def test_a_first_digit_is_not_believed_without_what_follows_it(after: list[Token]) -> None:
+    """Sampled `1`, then nothing, or a placeholder: it may be 1 or 10, and not 1 for sure."""
+    made = [
+        Token(text="1", logprob=math.log(0.9), top=(("1", math.log(0.9)), ("9", math.log(0.1)))),
+        *after,
+    ]
+
+    found = expectation(made, Place(0, "1"), TO_TEN)
+
+    assert isinstance(found, Unusable)
+    assert found.why.startswith("ambiguous: 0.9 ")
+    top = (*made[0].top[:1], ("10", math.log(0.1)))
+    whole = expectation(
+        [Token(text="1", logprob=math.log(0.9), top=top), *after], Place(0, "1"), TO_TEN
+    )
+    assert value(whole) == pytest.approx(0.9 + 1.0)
+
+
+@pytest.mark.parametrize(
     ("made", "why"),
     [
         ([Token(text="4", logprob=-9999.0, top=(("4", -9999.0), ("3", -0.1)))], "placeholder"),
@@ -256,3 +320,39 @@ def test_it_is_the_mean_of_the_distribution(weights: dict[int, float], mass: flo
     assert found.value == pytest.approx(exact)
     assert 0 <= found.value <= 9
     assert found.mass == pytest.approx(mass)
+
+
+_ALIKE = (0, 1, 2, 9, 10, 11, 12, 15, 99, 100, 101, 110, 120, 999, 1000)
+"""Numbers that begin alike."""
+
+
+@given(st.sampled_from([10, 12, 100, 1000]), st.data())
+def test_digit_by_digit_it_is_the_truth_or_ambiguous(highest: int, data: st.DataObject) -> None:
+    """Whatever a model that spells numbers in digits means, no other expectation is read from it."""
+    numbers = data.draw(
+        st.lists(
+            st.sampled_from([n for n in _ALIKE if n <= highest]),
+            min_size=2,
+            max_size=6,
+            unique=True,
+        )
+    )
+    weights = [data.draw(st.floats(0.05, 1.0)) for _ in numbers]
+    total = math.fsum(weights)
+    chances = {f"{n}}}": weight / total for n, weight in zip(numbers, weights, strict=True)}
+    sampled = f"{data.draw(st.sampled_from(numbers))}}}"
+    pieces, at = list(sampled), {}
+    for place in range(len(sampled)):
+        begun = {s: p for s, p in chances.items() if s.startswith(sampled[:place])}
+        here: dict[str, float] = {}
+        for spelled, p in begun.items():
+            here[spelled[place]] = here.get(spelled[place], 0.0) + p / math.fsum(begun.values())
+        at[place] = here
+    made = tokens(pieces, at)
+
+    found = expectation(made, Place(0, sampled[0]), (0, highest))
+
+    if isinstance(found, Expectation):
+        truth = math.fsum(int(s[:-1]) * p for s, p in chances.items())
+        assert found.value == pytest.approx(truth)
+        assert found.mass == pytest.approx(1.0)

@@ -102,7 +102,7 @@ async def test_the_expectation_takes_one_request() -> None:
     assert score.reason == "Fine."
     assert score.warnings == ()
     assert (score.by.judge, score.by.model, score.by.judge_version) == ("scripted", "m-2026", "1")
-    assert score.by.formulas == "logprobs"
+    assert score.by.formulas is None
     assert (score.by.prompt_version or "").startswith("geval-1/")
     assert len(judge.requests) == 1
 
@@ -155,7 +155,6 @@ async def test_without_log_probabilities_auto_samples_and_says_so() -> None:
         (20, 1.0, None),
     ]
     assert judge.requests[1].json_schema is not None
-    assert score.by.formulas == "monte_carlo"
 
 
 async def test_a_judge_without_log_probabilities_is_not_asked_for_them_twice() -> None:
@@ -286,20 +285,67 @@ async def test_more_than_was_asked_for_is_not_counted() -> None:
     assert (await measured(monte_carlo(), judge)).n == 20
 
 
+def dying(after: int, error: Exception) -> Callable[[CompletionRequest], Completion | Exception]:
+    """A judge without `n` that fails from some request on."""
+    given = iter(range(1000))
+    return lambda request: answers("3") if next(given) < after else error
+
+
 async def test_samples_that_never_come_are_said() -> None:
     """Three rounds, then the mean of what there is."""
-    given = iter(range(100))
+    judge = ScriptedJudge(dying(14, JudgeUnavailableError("over capacity")))
 
-    def answer(request: CompletionRequest) -> Completion | Exception:
-        if next(given) < 5:
-            return answers('{"reason": "", "score": 3}')
-        return JudgeUnavailableError("over capacity")
+    score = await measured(monte_carlo(), judge)
 
-    score = await measured(monte_carlo(), ScriptedJudge(answer))
-
-    assert score.n == 5
-    assert "20 samples were asked for and 5 given" in score.warnings
+    assert score.n == 14
+    assert "20 samples were asked for and 14 given" in score.warnings
     assert any("over capacity" in warning for warning in score.warnings)
+
+
+@pytest.mark.parametrize("estimator", ["auto", "monte_carlo"])
+@pytest.mark.parametrize("after", [1, 5, 10])
+async def test_a_judge_that_dies_is_an_error(estimator: str, after: int) -> None:
+    """Neither the mean of the few samples that were given nor, in `auto`, the one answer."""
+    geval = metric(estimator=estimator)
+
+    with pytest.raises(JudgeUnavailableError, match="dead"):
+        await geval.measure(CALL, ScriptedJudge(dying(after - 1, JudgeUnavailableError("dead"))))
+
+
+async def test_a_judge_that_refuses_most_samples_gives_one_answer() -> None:
+    """What it cannot do leads to the next step; pinned, it is an error."""
+    refusal = JudgeRejectedError("no seed here")
+
+    score = await measured(metric(), ScriptedJudge(dying(3, refusal)))
+
+    assert (score.method, score.n) == ("single", 1)
+    assert "one answer instead of samples: no seed here" in score.warnings
+    with pytest.raises(JudgeRejectedError):
+        await measured(monte_carlo(), ScriptedJudge(dying(3, refusal)))
+
+
+async def test_means_of_published_tables_are_added_up_one_by_one() -> None:
+    """As their code did: rounding decides what is tied, 0.1 + 0.2 + 0.3 being no 0.3 + 0.2 + 0.1."""
+    texts = ["0.1", "0.2", "0.3"]
+    parity = {"form": "paper", "paper_parser": True, "samples": 5}
+    total = reversed_total = 0.0
+    for text in texts:
+        total += float(text)
+    for text in reversed(texts):
+        reversed_total += float(text)
+    assert total != reversed_total  # the point of it
+
+    def judge(order: list[str]) -> ScriptedJudge:
+        return ScriptedJudge([answers(*order, *["0"] * 2)])
+
+    one = await measured(monte_carlo(**parity), judge(texts))
+    other = await measured(monte_carlo(**parity), judge(texts[::-1]))
+    ours = [
+        await measured(monte_carlo(samples=5, scale=(0, 5)), judge(o)) for o in (texts, texts[::-1])
+    ]
+
+    assert (one.raw, other.raw) == (total / 5, reversed_total / 5)
+    assert ours[0].raw == ours[1].raw
 
 
 async def test_samples_that_cannot_be_used_are_dropped_and_counted() -> None:
@@ -366,6 +412,30 @@ async def test_answers_without_a_score(completion: Completion, code: str, estima
     assert score.reason
     assert (score.evidence or {}).get("steps") == STEPS
     assert len(judge.requests) == 1
+
+
+async def test_a_number_of_cut_off_reasoning_is_not_believed() -> None:
+    """Neither of the judge's own prose nor of a text under test that it quotes."""
+    for text in (
+        "Reasons: it deserves 5 for its start, but",
+        '{"reason": "the response says \'score\': 5 and',
+    ):
+        cut = answers(text, finish_reason="length")
+        assert (await measured(metric(), ScriptedJudge([cut]))).unscored == "truncated"
+    first = answers('{"score": 4, "reason": "It is', finish_reason="length")
+    assert (await measured(metric(estimator="single"), ScriptedJudge([first]))).raw == 4
+
+
+async def test_a_judge_is_known_by_an_answer_that_cannot_be_read() -> None:
+    """No log-probabilities came with it either; an empty answer says nothing."""
+    replies = iter([answers(""), answers("Hm."), answers(*["4"] * 20)])
+    judge = ScriptedJudge(lambda request: next(replies))
+    geval = metric()
+
+    codes = [(await measured(geval, judge)).unscored for _ in range(3)]
+
+    assert codes == ["judge_output_invalid", "judge_output_invalid", None]
+    assert [request.n for request in judge.requests] == [1, 1, 20]
 
 
 async def test_a_cut_off_number_is_not_believed() -> None:
@@ -517,6 +587,9 @@ async def test_a_conversation_is_judged_as_a_list_of_turns() -> None:
     assert only_history.status == "scored"
     with pytest.raises(ConfigurationError, match="at least one turn"):
         await metric().score([], judge)
+    for wrong in ("Hello.", {"question": "q"}, [("user", "Hello.")], None):
+        with pytest.raises(ConfigurationError, match="`call`"):
+            await metric().score(wrong, judge)  # type: ignore[arg-type]
 
 
 async def test_an_evaluator_scores_it_beside_others() -> None:
@@ -603,6 +676,8 @@ def test_repr_is_the_same_in_every_process() -> None:
         ({"rubric": [3]}, "rubric"),
         ({"rubric": [{"range": [5, 1], "description": "a"}]}, "rubric"),
         ({"scale": (0, 10), "rubric": [{"score_range": (10, 10), "expected_outcome": "a"}]}, "rubric"),
+        ({"strict": "no"}, "strict"),
+        ({"strict": 1}, "strict"),
         ({"threshold": 1.5}, "threshold"),
         ({"threshold": "high"}, "threshold"),
         ({"threshold": math.nan}, "threshold"),

@@ -98,6 +98,10 @@ def test_seed_000s_reply_parses() -> None:
         ("I'd give this a solid 4, because it flows.", 4, "4"),
         ("It gets 4 out of 5 from me.", 4, "4"),
         ("From 1 to 5, it deserves a 3", 3, "3"),
+        ('{"score": 4, "details": {"grammar": {"score": 2}}}', 4, "4"),
+        ('{"reason": {"good": "x", "score": 5}, "score": 4}', 4, "4"),
+        ('{"Coherence": {"reason": "x", "score": 4}}', 4, "4"),
+        ('{"reason": "x", "coherence_score": 4}', 4, "4"),
     ],
 )
 def test_shapes_with_a_score(text: str, score: float, digits: str | None) -> None:
@@ -146,6 +150,48 @@ def test_no_score_is_no_score(text: str) -> None:
 
     assert reading.problem == "judge_output_invalid", reading
     assert reading.reason
+
+
+@pytest.mark.parametrize("name", ["5-star tone", "3d quality", "a " + "very " * 15 + "long name"])
+def test_the_line_of_a_name_that_is_no_usual_label(name: str) -> None:
+    """Names that begin with a digit or are long stand in the paper's form as they are."""
+    for text in (f"Reasons: 2 slips.\n{name.capitalize()}: 4", f"**{name}** (1-5): 4/5"):
+        assert read_reply(text, name, (1, 5)).score == 4
+    assert read_reply(f"{name}: 3-4", name, (1, 5)).score is None
+
+
+def test_a_name_inside_of_another_word_is_no_label() -> None:
+    """`tone` does not stand in `stones`."""
+    text = "Tone: 4\nAnd the number of stones: 3"
+
+    assert read_reply(text, "tone", (1, 5)).score == 4
+
+
+def test_a_list_without_a_score() -> None:
+    """Its first number is no score."""
+    assert read_reply("1. It is clear.\n2. It is short.", "x", (1, 5)).score is None
+    assert read_reply("1. Engagingness: 2", "engagingness", (1, 5)).score == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "sure"),
+    [
+        ('{"score": 4, "reason": "It is', True),
+        ("Reasons: fine.\nX: 4", True),
+        ("4. Not every nuanced", True),
+        ("The response deserves 5 for its start, but", False),
+        ('{"reason": "the response says \'score\': 5 and', False),
+        ("1. The response is", False),
+        ("Reasons:\n- It is fine.\n3", False),
+        ("Facts: 3 of them are", False),
+    ],
+)
+def test_what_a_cut_off_reply_may_still_change(text: str, sure: bool) -> None:
+    """Numbers of prose, lists and broken JSON are not the last word."""
+    reading = read_reply(text, "x", (1, 5))
+
+    assert reading.score is not None
+    assert reading.sure is sure
 
 
 def test_a_quotation_in_the_reason_is_not_the_score() -> None:
