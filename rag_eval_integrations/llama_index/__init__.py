@@ -1,6 +1,7 @@
 """LlamaIndex: capture of RAG calls, evaluators, wrappers, an offline runner, and LLMs as judges.
 
     RagEvalHandler              observes the process: every RAG call becomes a `RagCall`
+    suppress_capture            for what is asked inside, and is no user's question
     EvaluatedQueryEngine, EvaluatedRetriever           the same for one engine or retriever
     TraceEvaluator, GEvalEvaluator, PromptyEvaluator, as_evaluators, results_table
                                 evaluator objects for `BatchEvalRunner` and retry engines
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     )
     from rag_eval_integrations.llama_index.evaluated_query_engine import EvaluatedQueryEngine
     from rag_eval_integrations.llama_index.evaluated_retriever import EvaluatedRetriever
+    from rag_eval_integrations.llama_index.evaluating import suppress_capture
     from rag_eval_integrations.llama_index.evaluators import (
         GEvalEvaluator,
         TraceEvaluator,
@@ -62,6 +64,7 @@ __all__ = [
     "as_prompt",
     "evaluate_query_engine",
     "results_table",
+    "suppress_capture",
 ]
 
 _HOMES = {
@@ -81,6 +84,7 @@ _HOMES = {
     "as_prompt": "under_test",
     "evaluate_query_engine": "dataset",
     "results_table": "results",
+    "suppress_capture": "evaluating",
 }
 
 

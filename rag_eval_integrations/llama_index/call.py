@@ -24,7 +24,7 @@ from rag_eval_integrations.llama_index.extract import (
     unwrapped,
 )
 from rag_eval_integrations.llama_index.hooks import Hooks
-from rag_eval_integrations.llama_index.tree import CHATS, Span, Stage
+from rag_eval_integrations.llama_index.tree import CHATS, HELPERS, Span, Stage
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
 _MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are forgotten
@@ -35,6 +35,8 @@ class Call:
 
     read_by_app = False
     """Whether the root has ended and the app now reads the stream."""
+    stream: object = None
+    """A weak reference to the stream that the app has, kept for its callback."""
     awaited: object = None
     """The chat engine's stream that has to be written before the call ends."""
     cancelled = False
@@ -89,6 +91,8 @@ class Call:
             span.arguments = arguments
         elif stage == "synthesize":
             nodes = arguments.get("nodes")
+            if self._prompts:  # of models that chose what to ask, or which nodes to keep
+                self._prompts = [told for told in self._prompts if not _prepares(told[0], span)]
             self._found.append(Found(span, list(nodes) if isinstance(nodes, list) else ()))
         elif stage == "write":
             span.writing = Writing(instance)
@@ -115,7 +119,7 @@ class Call:
     def asked(self, span: Span, prompt: str, messages: Sequence[Any] = ()) -> None:
         """Note a model's prompt, unless the model only helps to retrieve or to rerank."""
         span.arguments = None
-        if span.stage in ("retrieve", "postprocess"):
+        if span.stage in HELPERS:
             return
         if messages:
             self._messages = messages
@@ -174,15 +178,19 @@ class Call:
     def finish(self, status: CaptureStatus, response: str | None) -> RagCall | None:
         """Make the record; None when this was no RAG call. The call cannot be used any more."""
         latency = time.monotonic() - self.began
+        if status != "ok":
+            self.root.failed = True
         if self.root.stage != "answer":
             return None
         found = self._settled()
         self._snapshots.clear()
+        self.stream = None
         if not (self._retrievers or self._sources or self._given or any(o.nodes for o in found)):
             return None
         question = self._question()
+        prompts, last = self._asked_for_the_answer()
         chosen = context(
-            self._sources, found, self._asked_for_the_answer(), question, self._bodies, self._given
+            self._sources, found, prompts, question, self._bodies, self._given, last=last
         )
         return to_call(
             chosen,
@@ -239,10 +247,22 @@ class Call:
             one if _is_settled(one) else Found(one.span, self._take(one.nodes)) for one in found
         ]
 
-    def _asked_for_the_answer(self) -> str:
-        if not self.part_failed:
-            return "\n".join([prompt for _, prompt in self._prompts])
-        return "\n".join([prompt for span, prompt in self._prompts if self._counts(span)])
+    def _asked_for_the_answer(self) -> tuple[str, str | None]:
+        """All prompts; and the last one, where the app wrote them all itself, in one place."""
+        asked = self._prompts
+        if self.part_failed:
+            asked = [told for told in asked if self._counts(told[0])]
+        text = "\n".join([prompt for _, prompt in asked])
+        alone = len(asked) < 2 or self._sources or not all(self._is_own(span) for span, _ in asked)
+        return text, None if alone else asked[-1][1]
+
+    def _is_own(self, model: Span) -> bool:
+        return model.scope is self.root and not model.is_in_synthesis()
+
+
+def _prepares(model: Span, synthesis: Span) -> bool:
+    """Whether a model was asked for the query that now synthesizes, and not by a synthesis."""
+    return model.scope is synthesis.scope and not model.is_in_synthesis()
 
 
 def _is_settled(found: Found) -> bool:

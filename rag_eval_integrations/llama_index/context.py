@@ -23,6 +23,8 @@ _RANKS: dict[Stage, int] = {
     "tool": 4,
     "answer": 4,
 }
+_MAY_EMPTY = frozenset({"postprocess", "synthesize"})
+"""Stages in which no node means that none is left; an answer or a tool may just not tell."""
 _NODE_MAKERS = frozenset({"retrieve", "postprocess"})
 
 
@@ -43,6 +45,8 @@ def context(
     question: str,
     bodies: Mapping[str, str],
     given: Sequence[Seen] | None = None,
+    *,
+    last: str | None = None,
 ) -> Context:
     """Choose the documents, and say how they are known.
 
@@ -54,30 +58,33 @@ def context(
         question: the user's, in which a short document may stand as well.
         bodies: the nodes' texts without their metadata, by their texts with it.
         given: the documents, where the user's hook says which they are.
+        last: the last prompt, where it may tell by itself what the answer rests on.
     """
     retrieved = distinct(
         [seen for one in found if one.span.stage == "retrieve" for seen in one.nodes]
     )
     if given is not None:
-        return Context(given, "dataflow", unused(retrieved, given))
+        return Context(given, "dataflow", unused(retrieved, given, bodies))
     candidates: Sequence[Seen]
     if sources:
         candidates = distinct(_without_answers(sources, found, retrieved))
     else:
         # The last sight of a text has the score of the last postprocessor.
-        last = {seen.text: seen for one in found for seen in one.nodes}
-        candidates = _without_answers(list(last.values()), found, retrieved)
+        latest = {seen.text: seen for one in found for seen in one.nodes}
+        candidates = _without_answers(list(latest.values()), found, retrieved)
     if not candidates:
         return Context((), "retriever" if _retrieved(found) else "none", retrieved)
     documents = _in_prompts(candidates, prompts, question, bodies)
+    if documents and last is not None:
+        documents = _shown_again(documents, prompts, last, question) or documents
     if documents:
-        return Context(documents, "prompt", unused(retrieved, documents))
+        return Context(documents, "prompt", unused(retrieved, documents, bodies))
     if sources:
-        return Context(candidates, "dataflow", unused(retrieved, candidates))
+        return Context(candidates, "dataflow", unused(retrieved, candidates, bodies))
     rank, flowed = _flow(found)
     documents = distinct(_without_answers(flowed, found, retrieved))
     source: DocumentsFrom = "dataflow" if rank > _RANKS["retrieve"] else "retriever"
-    return Context(documents, source, unused(retrieved, documents))
+    return Context(documents, source, unused(retrieved, documents, bodies))
 
 
 def _in_prompts(
@@ -96,6 +103,17 @@ def _in_prompts(
         if len(again) >= len(there):
             there, cut = again, cut_again
     return [] if cut else there
+
+
+def _shown_again(documents: Sequence[Seen], prompts: str, last: str, question: str) -> list[Seen]:
+    """What the last prompt holds, if all of it was shown before; none where it was not.
+
+    An app may ask a model about each document first, to choose (its answer rests on the choice),
+    or refine an answer with each (then the last one is new).
+    """
+    there, _ = _find(documents, last, question)
+    earlier = prompts[: len(prompts) - len(last)]
+    return there if all(seen.text in earlier for seen in there) else []
 
 
 def _find(nodes: Sequence[Seen], prompts: str, question: str) -> tuple[list[Seen], set[str]]:
@@ -149,7 +167,7 @@ def _flow(found: Sequence[Found]) -> tuple[int, list[Seen]]:
         before, nodes = best.get(one.span.scope, (0, []))
         if rank == before and one.span.stage != "postprocess":
             nodes.extend(one.nodes)
-        elif one.nodes and rank >= before:
+        elif rank >= before and (one.nodes or one.span.stage in _MAY_EMPTY):
             best[one.span.scope] = rank, list(one.nodes)
     own = {scope: flow for scope, flow in best.items() if not _covered(scope, best)}
     return (
@@ -168,7 +186,9 @@ def _covered(scope: Span, best: dict[Span, tuple[int, list[Seen]]]) -> bool:
     return False
 
 
-def unused(retrieved: Sequence[Seen], documents: Sequence[Seen]) -> list[Seen]:
+def unused(
+    retrieved: Sequence[Seen], documents: Sequence[Seen], bodies: Mapping[str, str]
+) -> list[Seen]:
     """Retrieved nodes of which nothing is among the documents."""
     texts = {seen.text for seen in documents}
     absent = [seen for seen in retrieved if seen.text not in texts]
@@ -180,5 +200,6 @@ def unused(retrieved: Sequence[Seen], documents: Sequence[Seen]) -> list[Seen]:
     return [
         seen
         for seen in absent
-        if seen.id not in ids and not any(same_text(one, [seen]) for one in made)
+        if seen.id not in ids
+        and not any(same_text(one, [seen, _without_metadata(seen, bodies)]) for one in made)
     ]

@@ -15,7 +15,16 @@ from rag_eval_integrations.records import Document, Turn
 
 _LISTS = (list, tuple)
 _LLM_MODE = "llm"  # the value of `MetadataMode.LLM`, a string enum: the text as models see it
-_QUESTIONS = ("user_msg", "question", "query", "message", "input", "user_input", "prompt")
+_QUESTIONS = (
+    "str_or_query_bundle",
+    "user_msg",
+    "question",
+    "query",
+    "message",
+    "input",
+    "user_input",
+    "prompt",
+)
 _ANSWERS = ("response", "answer", "result", "output", "text", "content", "message")
 _MAX_DEPTH = 4  # a workflow's result may hold a response that holds a message
 _TURNS: Mapping[str, Literal["user", "assistant"]] = {
@@ -31,19 +40,23 @@ _TURNS: Mapping[str, Literal["user", "assistant"]] = {
 def question_of(arguments: Mapping[str, Any]) -> str:
     """Read the question from what an entry method was called with; empty when it is not there.
 
-    An engine's is its first argument; a workflow's has one of the usual names, or is the last
-    message of the user in its chat history.
+    It has one of the usual names, or is the first argument (engines), or the last message of the
+    user in the chat history (workflows).
     """
     if "start_event" in arguments:
         given = fields_of(arguments["start_event"])
     elif len(arguments) == 1 and "kwargs" in arguments:
         given = arguments["kwargs"]
-    else:
-        return text_of(next(iter(arguments.values()), None)) or ""
-    texts = (text_of(given.get(name)) for name in _QUESTIONS)
-    return next((text for text in texts if text is not None), None) or next(
+    else:  # an app's own method may take a user's name first
+        return _named(arguments) or text_of(next(iter(arguments.values()), None)) or ""
+    return _named(given) or next(
         (turn.content for turn in reversed(turns_of(given.get("chat_history"))) if _asks(turn)), ""
     )
+
+
+def _named(given: Mapping[str, Any]) -> str | None:
+    texts = (text_of(given[name]) for name in _QUESTIONS if name in given)
+    return next((text for text in texts if text is not None), None)
 
 
 def _asks(turn: Turn) -> bool:
@@ -158,8 +171,11 @@ def model_arguments(arguments: Mapping[str, Any]) -> Iterator[object]:
 
 
 def nodes_of(value: object) -> list[tuple[Any, float | None]]:
-    """Find the nodes, with their scores, in a list of them or in a response's sources."""
+    """Find the nodes, with their scores, in a list of them, a response's sources or a mapping."""
     if not isinstance(value, _LISTS):
+        if isinstance(value, Mapping):  # a workflow's result; the first list of nodes in it
+            inside = (nodes_of(held) for held in list(value.values()) if isinstance(held, _LISTS))
+            return next((found for found in inside if found), [])
         own = getattr(value, "__dict__", {})
         found = own.get("source_nodes")
         # A chat response knows the sources of its tools, but not of one that streams (0.14).

@@ -28,6 +28,7 @@ from rag_eval_integrations.records import Evaluation, RagCall
 if TYPE_CHECKING:
     from rag_eval_integrations.background.attachment import Attachment
     from rag_eval_integrations.evaluator import RagEvaluator
+    from rag_eval_integrations.llama_index.call import Call
 
 _LOGGER = logging.getLogger("rag_eval_integrations.llama_index")
 
@@ -83,11 +84,16 @@ class RagEvalHandler:
         hooks = Hooks(
             self._delivery.failure, question=question, documents=documents, response=response
         )
-        self._recorder = Recorder(
-            self._delivery, OpenCalls(max_open, ttl), hooks if hooks.any else None
+        self._recorder = self._make_recorder(
+            to, OpenCalls(max_open, ttl), hooks if hooks.any else None
         )
         self._span_handler = SpanObserver(self._recorder)
         self._event_handler = EventObserver(self._recorder)
+
+    def _make_recorder(
+        self, target: object, calls: OpenCalls[Call], hooks: Hooks | None
+    ) -> Recorder:
+        return Recorder(target, self._delivery, calls, hooks)
 
     @property
     def open_calls(self) -> int:

@@ -49,13 +49,13 @@ class SpanObserver(BaseSpanHandler[BaseSpan]):
 class EventObserver(BaseEventHandler):
     """Hands on the few events that are of use: prompts, and what a chat engine streams."""
 
-    __slots__ = ("_recorder",)
+    __slots__ = ("recorder",)
     if TYPE_CHECKING:
-        _recorder: Recorder
+        recorder: Recorder
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__()
-        object.__setattr__(self, "_recorder", recorder)
+        object.__setattr__(self, "recorder", recorder)
 
     @classmethod
     def class_name(cls) -> str:
@@ -66,4 +66,4 @@ class EventObserver(BaseEventHandler):
         """Look at an event."""
         name = type(event).__name__
         if name in WANTED:
-            self._recorder.event(name, event)
+            self.recorder.event(name, event)

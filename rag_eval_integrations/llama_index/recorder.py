@@ -7,6 +7,7 @@ exception of a handler without a word: failures are logged and counted here.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from inspect import BoundArguments
 from typing import Any
 
@@ -14,6 +15,7 @@ from rag_eval_integrations._observe import Delivery, OpenCalls
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.llama_index.call import Call
 from rag_eval_integrations.llama_index.chat import Writing, fills_itself
+from rag_eval_integrations.llama_index.evaluating import asked_by_evaluator
 from rag_eval_integrations.llama_index.extract import prompt_of, unwrapped
 from rag_eval_integrations.llama_index.hooks import Hooks
 from rag_eval_integrations.llama_index.stream import holds_stream, read_along, reading
@@ -31,12 +33,34 @@ WANTED = _MODEL_STARTS | {_DELTA, _CANCELLED}
 class Recorder:
     """Holds the open calls and their spans; hands a call on when it has ended."""
 
-    def __init__(self, delivery: Delivery, calls: OpenCalls[Call], hooks: Hooks | None) -> None:
+    def __init__(
+        self,
+        target: object,
+        delivery: Delivery,
+        calls: OpenCalls[Call],
+        hooks: Hooks | None,
+        *,
+        may_open: Callable[[], bool] | None = None,
+        on_end: Callable[[], None] | None = None,
+    ) -> None:
+        """Make a recorder.
+
+        Args:
+            target: what the user gave to be called; recorders with the same one share calls.
+            delivery: takes the records.
+            calls: the open calls.
+            hooks: the user's functions, if any.
+            may_open: whether a call may be opened in this context; everywhere by default.
+            on_end: called when a call has ended.
+        """
+        self.target = target
         self.delivery = delivery
         self.calls = calls
         self.spans: dict[str, Span] = {}
         """By id; a span that does not matter stands as its nearest ancestor that does."""
         self._hooks = hooks
+        self._may_open = may_open
+        self._on_end = on_end
         # Spans still going when their call ended or was dropped: what starts under them is no
         # call of its own. Ids only, and bounded, since some spans never end.
         self._late: dict[str, None] = {}
@@ -65,6 +89,8 @@ class Recorder:
                 self.spans[id_] = parent
                 parent.call.open.add(id_)
             elif not suppressed():
+                if stage == "answer" and asked_by_evaluator():
+                    stage = "judge"
                 call = parent.call
                 span = self.spans[id_] = Span(id_, call, parent, stage)
                 call.open.add(id_)
@@ -145,6 +171,10 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 -- the boundary
             self.delivery.failure(f"capture ({name})", error)
 
+    def opens_here(self) -> bool:
+        """Whether a call that begins in this context would be opened."""
+        return self._may_open is None or self._may_open()
+
     # --- roots and their ends ---------------------------------------------------------------
 
     def _reader(self, streams: tuple[Call, ...], parent: Span | None) -> Span | None:
@@ -162,12 +192,16 @@ class Recorder:
         parent_id: str | None,
         tags: dict[str, Any] | None,
     ) -> None:
+        if not self.opens_here():
+            return
         if parent_id is not None and parent_id in self._late:
             self._note_late(span_id)
             return
         stage = stage_of(span_id, instance)
         if stage not in ROOTS or suppressed():
             return
+        if stage == "answer" and asked_by_evaluator():
+            stage = "judge"
         call = Call(span_id, stage, bound_args.arguments, instance, tags, self._hooks)
         with self.lock:
             self.forget(self.calls.add(span_id, call))
@@ -206,11 +240,12 @@ class Recorder:
             return
         try:
             record = call.finish(status, response)
+            if record is not None:
+                self.delivery.deliver(record)
         except Exception as error:  # noqa: BLE001 -- the boundary
             self.delivery.failure("capture (call end)", error)
-            return
-        if record is not None:
-            self.delivery.deliver(record)
+        if self._on_end is not None:
+            self._on_end()
 
     # --- letting go -------------------------------------------------------------------------
 

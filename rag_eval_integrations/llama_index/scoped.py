@@ -10,26 +10,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.span import active_span_id
 
-from rag_eval_integrations._observe import Delivery, OpenCalls
 from rag_eval_integrations.llama_index.dispatcher import CHANGING, detach
 from rag_eval_integrations.llama_index.handler import RagEvalHandler
-from rag_eval_integrations.llama_index.hooks import Hooks
-from rag_eval_integrations.llama_index.observers import EventObserver, SpanObserver
+from rag_eval_integrations.llama_index.observers import EventObserver
 from rag_eval_integrations.llama_index.recorder import Recorder
 from rag_eval_integrations.llama_index.stream import reading
 
 if TYPE_CHECKING:
+    from rag_eval_integrations._observe import OpenCalls
     from rag_eval_integrations.evaluator import RagEvaluator
     from rag_eval_integrations.llama_index.call import Call
-    from rag_eval_integrations.records import CaptureStatus, Evaluation, RagCall
-
-_MAX_OPEN = 10_000
-_TTL = 3600.0  # seconds; both as of `RagEvalHandler`
+    from rag_eval_integrations.llama_index.hooks import Hooks
+    from rag_eval_integrations.records import Evaluation, RagCall
 
 _inside: ContextVar[tuple[Recorder, ...]] = ContextVar("rag_eval_integrations_scopes", default=())
 
@@ -39,7 +36,7 @@ class ScopedHandler(RagEvalHandler):
 
     It goes on to the dispatcher and off it by itself, so nothing is to be installed; queries that
     run elsewhere in the process are not seen. Streams end, and are delivered, when the app has
-    read them.
+    read them, or drops them.
     """
 
     def __init__(
@@ -49,11 +46,8 @@ class ScopedHandler(RagEvalHandler):
         on_evaluation: Callable[[Evaluation], object] | None = None,
     ) -> None:
         """Make a handler; arguments are those of `RagEvalHandler`."""
-        super().__init__(target, on_evaluation=on_evaluation)
-        self._recorder = _ScopedRecorder(self._delivery, self._leave_when_idle)
-        self._span_handler = SpanObserver(self._recorder)
-        self._event_handler = EventObserver(self._recorder)
         self._running = 0
+        super().__init__(target, on_evaluation=on_evaluation)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -75,12 +69,24 @@ class ScopedHandler(RagEvalHandler):
 
     def _is_covered(self) -> bool:
         """Whether another handler, with this very target, captures what is called here."""
-        target = self._delivery._target
-        return any(
-            one.delivery._target == target
-            for one in _recorders()
-            if not isinstance(one, _ScopedRecorder) or one in _inside.get()
+        target = self._recorder.target
+        return any(one.target == target and one.opens_here() for one in _recorders())
+
+    def _make_recorder(
+        self, target: object, calls: OpenCalls[Call], hooks: Hooks | None
+    ) -> Recorder:
+        return Recorder(
+            target,
+            self._delivery,
+            calls,
+            hooks,
+            may_open=self._is_watching,
+            on_end=self._leave_when_idle,
         )
+
+    def _is_watching(self) -> bool:
+        # What has a parent is its parent's affair, and what a stream does its reader's.
+        return self._recorder in _inside.get()
 
     def _leave_when_idle(self) -> None:
         with CHANGING:
@@ -88,27 +94,9 @@ class ScopedHandler(RagEvalHandler):
                 detach(self._span_handler, self._event_handler)
 
 
-class _ScopedRecorder(Recorder):
-    """Opens calls only inside of `watching()`, and says when one has ended: it may be the last."""
-
-    def __init__(self, delivery: Delivery, ended: Callable[[], None]) -> None:
-        super().__init__(delivery, OpenCalls(_MAX_OPEN, _TTL), Hooks(delivery.failure))
-        self._ended = ended
-
-    def _enter_root(self, *arguments: Any) -> None:
-        # What has a parent is its parent's affair, and what a stream does its reader's.
-        if self in _inside.get():
-            super()._enter_root(*arguments)
-
-    def end(self, call: Call, status: CaptureStatus, response: str | None) -> None:
-        """End a call as any recorder does, then say so."""
-        super().end(call, status, response)
-        self._ended()
-
-
 def _recorders() -> list[Recorder]:
     observers = get_dispatcher().event_handlers
-    return [one._recorder for one in observers if isinstance(one, EventObserver)]
+    return [one.recorder for one in observers if isinstance(one, EventObserver)]
 
 
 def in_captured_call() -> bool:

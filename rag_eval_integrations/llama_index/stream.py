@@ -7,6 +7,8 @@ a copy, and says in a context variable whose stream is being read while a token 
 
 from __future__ import annotations
 
+import sys
+import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -36,18 +38,21 @@ def holds_stream(response: object) -> bool:
 def read_along(response: object, call: Call, done: Done) -> bool:
     """Put our generator in place of the response's; the same object goes to the app.
 
-    `done` is called once, when the stream ends, fails or is closed. Returns False for a response
-    that holds no stream.
+    `done` is called when the stream ends, fails, is closed, or is dropped by the app; what ends
+    twice (a stream that is dropped when it has been read) is the caller's to ignore. Returns False
+    for a response that holds no stream.
     """
     own = getattr(response, "__dict__", {})
     for name in _STREAMS:
         tokens = own.get(name)
-        if hasattr(tokens, "__anext__"):
-            setattr(response, name, atee(tokens, call, done))
-            return True
-        if hasattr(tokens, "__next__"):
-            setattr(response, name, tee(tokens, call, done))
-            return True
+        if not hasattr(tokens, "__anext__") and not hasattr(tokens, "__next__"):
+            continue
+        copy = _Copy(call, done)
+        stream = (atee if hasattr(tokens, "__anext__") else tee)(tokens, call, copy)
+        # A generator that was never started runs no `finally` when the app drops it.
+        call.stream = weakref.ref(stream, copy.dropped)
+        setattr(response, name, stream)
+        return True
     return False
 
 
@@ -83,10 +88,14 @@ class _Copy:
         else:
             self._done(self._call, "aborted", text or None)
 
+    def dropped(self, _: object) -> None:
+        """The generator is garbage."""
+        if not sys.is_finalizing():
+            self.end(GeneratorExit())
 
-def tee(tokens: Any, call: Call, done: Done) -> Generator[object, None, object]:
+
+def tee(tokens: Any, call: Call, copy: _Copy) -> Generator[object, None, object]:
     """Pass a stream on token by token."""
-    copy = _Copy(call, done)
     try:
         while True:
             try:
@@ -107,9 +116,8 @@ def tee(tokens: Any, call: Call, done: Done) -> Generator[object, None, object]:
         raise
 
 
-async def atee(tokens: Any, call: Call, done: Done) -> AsyncGenerator[object]:
+async def atee(tokens: Any, call: Call, copy: _Copy) -> AsyncGenerator[object]:
     """Do what `tee` does, for an asynchronous stream."""
-    copy = _Copy(call, done)
     try:
         while True:
             try:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rag_eval_integrations.llama_index.chat import Writing
 
 Stage = Literal[
-    "answer", "begin", "model", "postprocess", "retrieve", "synthesize", "tool", "write"
+    "answer", "begin", "judge", "model", "postprocess", "retrieve", "synthesize", "tool", "write"
 ]
 
 STAGES: Mapping[str, Stage] = {
@@ -44,11 +44,14 @@ STAGES: Mapping[str, Stage] = {
     "awrite_response_to_history": "write",
 }
 ROOTS = frozenset({"answer", "retrieve"})
-"""Stages that open a call. A retriever's is closed to what is under it, and never delivered."""
+"""Stages that open a call. A retriever's is closed to what is under it, and never delivered; the
+same holds for a `judge`, which is a query that an evaluator asks."""
+HELPERS = frozenset({"judge", "postprocess", "retrieve"})
+"""Stages whose models do not write the answer."""
 
 CHATS = frozenset({"chat", "achat", "stream_chat", "astream_chat"})
 # What happens inside of these is their own affair, whatever they call.
-_CLOSED = frozenset({"model", "postprocess", "retrieve"})
+_CLOSED = HELPERS | {"model"}
 
 
 _KNOWN: dict[str, Stage | None] = {}
@@ -96,6 +99,15 @@ class Span:
         self.writing: Writing | None = None
         self.scope: Span = self if parent is None or stage in ("answer", "tool") else parent.scope
         """The nearest query, chat, run or tool: what belongs together."""
+
+    def is_in_synthesis(self) -> bool:
+        """Whether a synthesizer of the same query asked for this."""
+        span: Span | None = self
+        while span is not None and span is not self.scope:
+            if span.stage == "synthesize":
+                return True
+            span = span.parent
+        return False
 
     def alive(self) -> bool:
         """Whether nothing that this is a part of has failed: an app may try again elsewhere."""

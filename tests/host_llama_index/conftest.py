@@ -237,8 +237,14 @@ class Slow(Sections):
     def __init__(self, nodes: list[TextNode], wait: float = 30.0) -> None:
         super().__init__(nodes)
         self._wait = wait
+        self._begun = asyncio.Event()
+
+    async def begun(self) -> None:
+        """Wait until it has been asked: how long an agent takes to do so depends on the machine."""
+        await asyncio.wait_for(self._begun.wait(), 20)
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        self._begun.set()
         await asyncio.sleep(self._wait)
         return self._retrieve(query_bundle)
 

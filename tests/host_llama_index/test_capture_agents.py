@@ -318,8 +318,9 @@ class TestTrouble:
 
     async def test_cancelled_run(self, captured: Captured) -> None:
         """A run that is called off is aborted; nothing stays open."""
-        running = agent([FIND], FINAL, tools=[find(Slow(nodes()))]).run(QUESTION)
-        await asyncio.sleep(0.1)
+        slow = Slow(nodes())
+        running = agent([FIND], FINAL, tools=[find(slow)]).run(QUESTION)
+        await slow.begun()
         await running.cancel_run()
         with pytest.raises(WorkflowCancelledByUser):
             await running
@@ -330,8 +331,9 @@ class TestTrouble:
 
     async def test_cancelled_task(self, captured: Captured) -> None:
         """The same of a run whose task is cancelled."""
-        running = agent([FIND], FINAL, tools=[find(Slow(nodes()))]).run(QUESTION)
-        await asyncio.sleep(0.1)
+        slow = Slow(nodes())
+        running = agent([FIND], FINAL, tools=[find(slow)]).run(QUESTION)
+        await slow.begun()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running

@@ -159,11 +159,33 @@ class TestLeft:
     def test_closed_before_reading(self) -> None:
         """A stream that is closed unread cannot be told from one that is kept: it waits."""
         with RagEvalHandler(lambda call: None, ttl=0.05) as handler:
-            stream().response_gen.close()
+            kept = stream()
+            kept.response_gen.close()
             before = handler.open_calls
             time.sleep(0.1)
 
             assert (before, handler.open_calls, handler.dropped) == (1, 0, 1)
+
+    async def test_dropped_unread(self, captured: Captured) -> None:
+        """A stream that the app drops before it reads a token ends as aborted, without a text."""
+        stream()
+        await astream()
+        gc.collect()
+
+        assert [call.response for call in captured.calls] == [None, None]
+        assert [seen(call).status for call in captured.calls] == ["aborted", "aborted"]
+        assert [len(call.documents) for call in captured.calls] == [3, 3]
+
+    def test_dropped_after_uninstall(self) -> None:
+        """So does one that outlives the handler's installation; what was read is its text."""
+        calls: list[RagCall] = []
+        with RagEvalHandler(calls.append):
+            tokens = stream().response_gen
+        next(tokens)
+        del tokens
+        gc.collect()
+
+        assert [(seen(call).status, call.response) for call in calls] == [("aborted", TOKENS[0])]
 
     async def test_reader_cancelled(self, captured: Captured) -> None:
         """A reader's cancellation comes through, and aborts the call."""

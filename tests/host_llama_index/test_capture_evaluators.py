@@ -1,0 +1,104 @@
+"""What evaluators ask is no user's question: LlamaIndex's own, and whatever the app marks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from llama_index.core import Settings
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.evaluation import (
+    BatchEvalRunner,
+    ContextRelevancyEvaluator,
+    FaithfulnessEvaluator,
+    RelevancyEvaluator,
+)
+from llama_index.core.query_engine import RetryQueryEngine
+
+from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
+from rag_eval_integrations.llama_index import EvaluatedQueryEngine, suppress_capture
+from rag_eval_integrations.records import RagCall
+
+from .conftest import ANSWER, Captured, Model, Sections, engine, ids, nodes, seen
+
+# LlamaIndex's own batch runner calls what LlamaIndex has deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:asyncio_module:DeprecationWarning")
+
+QUESTION = "How fast is the kettle?"
+EVALUATORS = [FaithfulnessEvaluator, RelevancyEvaluator, ContextRelevancyEvaluator]
+
+
+@pytest.fixture(autouse=True)
+def _settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The evaluators build an index and an engine with whatever is set for the process."""
+    monkeypatch.setattr(Settings, "_llm", Model())
+    monkeypatch.setattr(Settings, "_embed_model", HashedWords())
+    monkeypatch.setattr(Settings, "_tokenizer", str.split)
+    monkeypatch.setattr(Settings, "_callback_manager", CallbackManager([]))
+
+
+def texts() -> dict[str, Any]:
+    return {"query": QUESTION, "response": ANSWER, "contexts": ["It boils in four minutes."]}
+
+
+class TestLlamaIndexEvaluators:
+    @pytest.mark.parametrize("kind", EVALUATORS)
+    def test_are_no_calls(self, captured: Captured, kind: Any) -> None:
+        """They query an index of the contexts, outside of any loop ..."""
+        assert kind(llm=Model()).evaluate(**texts()).feedback == ANSWER
+        assert captured.calls == []
+
+    @pytest.mark.parametrize("kind", EVALUATORS)
+    async def test_are_no_calls_in_a_loop(self, captured: Captured, kind: Any) -> None:
+        """... and inside of one, awaited or not."""
+        await kind(llm=Model()).aevaluate(**texts())
+        kind(llm=Model()).evaluate(**texts())
+
+        assert captured.calls == []
+
+    async def test_of_a_batch_are_told_from_its_questions(self, captured: Captured) -> None:
+        """The batch runner's own queries are the app's."""
+        runner = BatchEvalRunner({"faithful": FaithfulnessEvaluator(llm=Model())})
+        await runner.aevaluate_queries(engine(Sections(nodes())), [QUESTION, "And the lid?"])
+
+        assert sorted(call.question for call in captured.calls) == ["And the lid?", QUESTION]
+
+    def test_in_a_retry_engine_leave_no_trace(self, captured: Captured) -> None:
+        """Neither retrievers nor nodes of theirs are the call's."""
+        inner = engine(Sections(nodes()))
+        RetryQueryEngine(inner, FaithfulnessEvaluator(llm=Model()), max_retries=1).query(QUESTION)
+
+        assert captured.only.question == QUESTION
+        assert ids(captured.only) == ["a", "b", "c"]
+        assert set(seen(captured.only).retrievers) == {"Sections"}
+        assert seen(captured.only).not_in_prompt == ()
+
+    def test_may_be_wrapped(self) -> None:
+        """The same inside of a wrapper."""
+        calls: list[RagCall] = []
+        inner = RetryQueryEngine(
+            engine(Sections(nodes())), RelevancyEvaluator(llm=Model()), max_retries=1
+        )
+        EvaluatedQueryEngine(inner, calls.append).query(QUESTION)
+
+        assert [call.question for call in calls] == [QUESTION]
+        assert set(seen(calls[0]).retrievers) == {"Sections"}
+
+    def test_another_aevaluate_is_the_apps(self, captured: Captured) -> None:
+        """Only LlamaIndex's evaluators count, not whatever has a method of that name."""
+
+        class Report:
+            def aevaluate(self) -> str:
+                return str(engine(Sections(nodes())).query(QUESTION))
+
+        assert Report().aevaluate() == ANSWER
+        assert captured.only.question == QUESTION
+
+
+def test_suppressed_is_no_call(captured: Captured) -> None:
+    """What else is no user's question, the app says."""
+    with suppress_capture():
+        engine(Sections(nodes())).query("Somebody's test question?")
+    engine(Sections(nodes())).query(QUESTION)
+
+    assert captured.only.question == QUESTION
