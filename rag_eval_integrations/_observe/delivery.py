@@ -45,7 +45,7 @@ class Delivery:
         token = SUPPRESSED.set(True)  # `suppress_capture` without a generator's cost
         try:
             self._target(call)
-        except (Exception, CancelledError) as error:  # noqa: BLE001 -- the app's call goes on
+        except (Exception, CancelledError, SystemExit) as error:  # noqa: BLE001 -- the app goes on
             self.failure("the target", error)
         finally:
             SUPPRESSED.reset(token)

@@ -30,6 +30,7 @@ class Question:
     """What an app is asked, and what is known about it."""
 
     text: str
+    """Empty where only the app knows it; then a row is taken over by id and reference."""
     reference: str | None = None
     """The expected answer."""
     label: str = ""
@@ -83,10 +84,20 @@ def check_options(options: AskingOptions) -> None:
         if name not in AskingOptions.__annotations__:
             known = ", ".join(AskingOptions.__annotations__)
             raise ConfigurationError(name, value, f"no such option; use one of {known}")
-    if options.get("max_concurrency", MAX_CONCURRENCY) < 1:
-        raise ConfigurationError(
-            "max_concurrency", options["max_concurrency"], "use a number from 1"
-        )
+    most = options.get("max_concurrency", MAX_CONCURRENCY)
+    if type(most) is not int or most < 1:
+        raise ConfigurationError("max_concurrency", most, "use a whole number from 1")
+    timeout = options.get("timeout")
+    if timeout is not None and (type(timeout) not in (int, float) or not timeout > 0):
+        raise ConfigurationError("timeout", timeout, "use a number of seconds above 0, or None")
+    progress = options.get("progress")
+    if progress is not None and not callable(progress):
+        raise ConfigurationError("progress", progress, "should be a callable")
+    out: object = options.get("out")
+    if out is not None and not (isinstance(out, str | Path) and str(out)):
+        raise ConfigurationError("out", out, "should be the path of a file")
+    if options.get("resume") and out is None:
+        raise ConfigurationError("resume", options["resume"], "needs `out`, the file to resume")
 
 
 async def evaluate_asked(
@@ -161,7 +172,7 @@ class _Earlier:
     """The rows of an earlier run that may be taken over, by question."""
 
     def __init__(self, path: Path, fingerprint: str) -> None:
-        self._rows: dict[tuple[str, str, str | None], list[Evaluation]] = {}
+        self._rows: dict[tuple[str, str | None], list[Evaluation]] = {}
         for file in (path.with_name(path.name + ".partial"), path):
             if file.exists():
                 with file.open("rb") as lines:
@@ -174,13 +185,15 @@ class _Earlier:
             except InputError:
                 continue  # `EvaluationFile` looks at it, and says what is wrong
             if row.error is None and row.fingerprint == fingerprint:
-                key = (row.id, row.question, row.reference)
-                self._rows.setdefault(key, []).append(row)
+                self._rows.setdefault((row.id, row.reference), []).append(row)
 
     def take(self, question: Question) -> Evaluation | None:
         """Give the next row of a question."""
-        rows = self._rows.get((question.label, question.text, question.reference))
-        return rows.pop(0) if rows else None
+        rows = self._rows.get((question.label, question.reference), [])
+        for at, row in enumerate(rows):
+            if not question.text or row.question == question.text:
+                return rows.pop(at)
+        return None
 
 
 def _taken_over(

@@ -21,19 +21,29 @@ def writers_of(response: str | None, asked: Sequence[Asked]) -> tuple[Sequence[A
     """Find the models that wrote the answer, and whether that is known.
 
     What follows the answer (a title, a check, follow-up questions) may ask models too: the writer
-    is the latest whose text the response is, holds, or is a part of. Else it is the last.
+    is the latest whose text the response is. Else the writers are all whose texts the response
+    holds (a report, section by section), or the latest whose text holds the response (JSON). Else
+    it is the last, as far as is known.
     """
     if not asked:
         return (), False
-    if response:
-        for one in reversed(asked):
-            text = one.written()
-            if text and (
-                text == response
-                or response in text
-                or (len(text) >= _MIN_TELLING and text.strip() in response)
-            ):
+    if response and (plain := response.strip()):
+        texts = [(one, (one.written() or "").strip()) for one in asked]
+        for one, text in reversed(texts):
+            if text == plain:
                 return (one,), True
+        telling = [(one, text) for one, text in texts if len(text) >= _MIN_TELLING]
+        inside = [(one, text) for one, text in telling if text in plain]
+        if inside:
+            return [
+                one
+                for at, (one, text) in enumerate(inside)
+                # A draft that a later text repeats is not what was answered.
+                if not any(text in later for _, later in inside[at + 1 :])
+            ], True
+        around = [one for one, text in texts if plain in text]
+        if around and (len(plain) >= _MIN_TELLING or len(around) == 1):
+            return around[-1:], True
     return asked[-1:], False
 
 
@@ -82,7 +92,12 @@ def _not_in(
     used: set[str], sightings: Sequence[Sighting], candidates: Sequence[Seen]
 ) -> list[Seen]:
     retrieved = distinct(s for one in sightings if one.retrieved for s in one.documents)
-    return [seen for seen in retrieved or candidates if seen.text not in used]
+    if not retrieved:
+        # What a graph's state still holds from an earlier turn was not looked up in this one.
+        fresh = {s.text for one in sightings if not one.carried for s in one.documents}
+        old = {s.text for one in sightings if one.carried for s in one.documents} - fresh
+        retrieved = [seen for seen in candidates if seen.text not in old]
+    return [seen for seen in retrieved if seen.text not in used]
 
 
 def _seen(
@@ -104,8 +119,8 @@ def _seen(
         verified = _through_others(call, candidates, asked, writers, verified, before, question)
     if not verified and not known:
         verified = _in_prompt(call, candidates, asked, question)
-    if verified and _whole(verified):
-        return [seen for seen, _ in verified], "prompt"
+    if verified:
+        return [seen for seen, _ in verified], "prompt" if _whole(verified) else "dataflow"
     if known and not before and not call.given and candidates:
         return [], "none"  # retrieved after the answer was written
     return _flow(before or sightings, call.given)
@@ -190,8 +205,10 @@ def _flow(
     """The documents that flowed on last, where the prompt does not tell.
 
     A list takes the place of the earlier lists that it is a part of, or that are a part of it: so
-    a reranker's output replaces its input, and two retrievers side by side both stay.
+    a reranker's output replaces its input, and two retrievers side by side both stay. Single
+    documents, over which something may just be mapped, count where there is no list.
     """
+    sightings = [one for one in sightings if not one.alone] or sightings
     if not any(one.documents for one in sightings):
         if given:
             return distinct(given), "dataflow"
@@ -204,6 +221,8 @@ def _flow(
         if texts:
             live.append((one, texts))
     last, texts = live[-1]
+    if not last.carried:  # else nothing was found in this turn
+        live = [kept for kept in live if not kept[0].carried]
     retrieved = [one for one in sightings if one.retrieved]
     if not any(seen.text in texts for one in retrieved for seen in one.documents):
         live = [(last, texts)]  # rewritten on the way, or found by a plain function

@@ -43,24 +43,33 @@ def documents_of(value: object, depth: int = 0) -> Sequence[object]:
     if isinstance(value, LISTS):
         if not value:
             return ()
-        if _is_document(value[0]):
+        if is_document(value[0]):
             kind = type(value[0])
             return [
                 item
                 for item in value
                 if (type(item) is kind and kind is not tuple and kind is not dict)
-                or _is_document(item)
+                or is_document(item)
             ]
         if not isinstance(value[0], (*LISTS, dict)):
             return ()
-    parts = _PARTS.get(type(value)) or _parts_of(type(value))
-    if parts is None or depth > _MAX_DEPTH:
+    if depth > _MAX_DEPTH or (parts := _PARTS.get(type(value)) or _parts_of(type(value))) is None:
         return ()
     found: Sequence[object] = ()
     for part in parts(value):
         if type(part) is not str and (more := documents_of(part, depth + 1)):
             found = [*found, *more] if found else more
     return found
+
+
+def single_documents(value: object) -> Sequence[object]:
+    """Find a document that is no part of a list: the value itself, or one of its parts."""
+    if is_document(value):
+        return () if isinstance(value, tuple) else [value]
+    parts = None if isinstance(value, LISTS) else _PARTS.get(type(value)) or _parts_of(type(value))
+    if parts is None:
+        return ()
+    return [part for part in parts(value) if type(part) is not str and is_document(part)]
 
 
 def snapshot(document: object, score: object) -> Seen:
@@ -92,9 +101,10 @@ def copied(document: object, text: str, raw: Any, score: object) -> Seen:
     )
 
 
-def _is_document(item: object) -> bool:
+def is_document(item: object) -> bool:
+    """Whether it is a document, alone or with a score beside it."""
     if isinstance(item, tuple):
-        return len(item) == 2 and not isinstance(item[0], tuple) and _is_document(item[0])
+        return len(item) == 2 and not isinstance(item[0], tuple) and is_document(item[0])
     return isinstance(_field(item, "page_content"), str)
 
 
@@ -109,6 +119,8 @@ def _parts_of(kind: type) -> Callable[[Any], Sequence[object]] | None:
         parts = _itself
     elif issubclass(kind, dict):
         parts = dict.values
+    elif "page_content" in getattr(kind, "__pydantic_fields__", ()):
+        parts = _nothing  # a document
     elif hasattr(kind, "__pydantic_fields__") or hasattr(kind, "__dataclass_fields__"):
         # A state, or a command that updates one; not LangChain's own messages and prompts.
         parts = None if kind.__module__.startswith("langchain_core.") else _attributes
@@ -120,6 +132,10 @@ def _parts_of(kind: type) -> Callable[[Any], Sequence[object]] | None:
 
 def _itself(value: Sequence[object]) -> Sequence[object]:
     return value
+
+
+def _nothing(value: object) -> Sequence[object]:
+    return ()
 
 
 def _attributes(value: object) -> list[object]:

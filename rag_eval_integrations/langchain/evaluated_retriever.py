@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -107,6 +108,13 @@ class EvaluatedRetriever(BaseRetriever):
             Whether it was all done in time.
         """
         return self._attachment.flush(timeout)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> EvaluatedRetriever:
+        """Copy what retrieves; the copy's calls go where the original's do."""
+        copied = self.model_copy()
+        copied.retriever = deepcopy(self.retriever, memo)
+        copied.defaults = deepcopy(self.defaults, memo)
+        return copied
 
     # --- as a retriever ---------------------------------------------------------------------
 

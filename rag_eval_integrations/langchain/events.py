@@ -19,6 +19,7 @@ from rag_eval_integrations._observe import Delivery, OpenCalls
 from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations.langchain.documents import may_hold_documents
 from rag_eval_integrations.langchain.finish import finish
+from rag_eval_integrations.langchain.graphs import tell_of_pauses
 from rag_eval_integrations.langchain.hooks import Hooks
 from rag_eval_integrations.langchain.tree import Call, Kind, Run
 
@@ -51,6 +52,7 @@ class CallEvents(BaseCallbackHandler):
         # Reentrant: a garbage collection inside of a locked region can finalise a stream, whose
         # events then arrive in the same thread.
         self._lock = threading.RLock()
+        self._told_of_pauses = False
 
     @property
     def open_calls(self) -> int:
@@ -91,7 +93,7 @@ class CallEvents(BaseCallbackHandler):
                 self._runs[key] = run = Run(call, parent, "chain")
                 call.keys.append(key)
                 if type(inputs) is not str:
-                    self._passed(run, inputs)
+                    self._passed(run, inputs, tags)
             return
         self._open("chain", inputs, run_id, parent_run_id, tags, metadata, name)
 
@@ -204,6 +206,13 @@ class CallEvents(BaseCallbackHandler):
         """Close a failed model's run and keep what it had generated."""
         self._close(run_id, kwargs.get("response"), None, error)
 
+    def on_interrupt(self, event: Any) -> None:
+        """Note that a graph waits at a breakpoint; LangGraph calls it, see `graphs`."""
+        run_id = getattr(event, "run_id", None)
+        run = None if run_id is None else self._runs.get(run_id.int)
+        if run is not None:
+            run.call.interrupted = True
+
     # --- the boundary: nothing that fails here reaches the app ------------------------------
 
     def _add(self, key: int, parent: Run, kind: Kind) -> Run:
@@ -212,11 +221,12 @@ class CallEvents(BaseCallbackHandler):
         call.keys.append(key)
         return run
 
-    def _passed(self, run: Run, value: object) -> None:
-        """Look for documents in what a chain was given, or gave back."""
+    def _passed(self, run: Run, value: object, tags: list[str] | None = None) -> None:
+        """Look for documents in what a chain was given (and by its tags, a node), or gave back."""
         try:
             if may_hold_documents(value):
-                run.call.passed(run, value)
+                state = any(tag.startswith("graph:step:") for tag in tags or ())
+                run.call.passed(run, value, state=state)
         except Exception as error:  # noqa: BLE001 -- the boundary
             self._delivery.failure("capture (chain)", error)
 
@@ -276,6 +286,8 @@ class CallEvents(BaseCallbackHandler):
     ) -> None:
         if kind == "llm":
             return  # nothing runs under a model, and alone it is no RAG call
+        if not self._told_of_pauses:
+            self._told_of_pauses = tell_of_pauses(self)
         call = Call(run_id, name, inputs, tags, metadata, self._hooks)
         run = self._runs[key] = Run(call, None, kind)
         call.keys.append(key)

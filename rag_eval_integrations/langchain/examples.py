@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rag_eval_integrations._observe import json_object, json_value
+from rag_eval_integrations.dataset.asking import Question
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain.evaluators.given import reference_in
 from rag_eval_integrations.langchain.extract import question_of
@@ -18,18 +19,15 @@ _EXPECTED = ("reference", "reference_outputs", "outputs", "reference_answer", "e
 
 
 @dataclass(frozen=True)
-class Example:
-    """One example: what the chain is asked, and what is known about it."""
+class Example(Question):
+    """One example: what the chain is asked, and what is known about it.
 
-    given: object
+    Without an id of the user's, `label` is the first 16 hex digits of a digest of input and
+    reference.
+    """
+
+    given: object = None
     """The chain's input."""
-    question: str
-    """The question in it; empty when it cannot be told."""
-    reference: str | None
-    """The expected answer."""
-    label: str
-    """The user's id; without one, the first 16 hex digits of a digest of input and reference."""
-    metadata: dict[str, Any] = field(default_factory=dict)
 
 
 def example_from(
@@ -54,7 +52,7 @@ def example_from(
     label = fields.get("id")
     return Example(
         given=given,
-        question=asked if isinstance(asked, str) else question_of(given),
+        text=asked if isinstance(asked, str) else question_of(given),
         reference=reference,
         label=_digest(given, reference) if label in (None, "") else str(label),
         metadata=json_object(metadata) if isinstance(metadata, Mapping) else {},

@@ -6,10 +6,13 @@ an unknown shape gives "no question" or "no answer".
 
 from __future__ import annotations
 
+import json
+
+from rag_eval_integrations._observe import json_object
 from rag_eval_integrations.langchain.messages import (
-    AI,
     HUMAN,
     LISTS,
+    last_answer,
     last_text,
     message_of,
     plain,
@@ -99,7 +102,7 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
     if message is not None:
         return message.text
     if isinstance(outputs, LISTS):
-        return last_text(outputs, AI)
+        return last_answer(outputs)
     for key in _ANSWER_KEYS:
         found = answer_of(_field(outputs, key), depth + 1)
         if found is not None:
@@ -108,7 +111,7 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
     if structured is not None:
         return answer_of(structured, depth + 1) or _as_json(structured)
     messages = _field(outputs, "messages")
-    return last_text(messages, AI) if isinstance(messages, LISTS) else None
+    return last_answer(messages) if isinstance(messages, LISTS) else None
 
 
 def values_of(outputs: object) -> list[str]:
@@ -117,12 +120,36 @@ def values_of(outputs: object) -> list[str]:
         parts = list(outputs.values())
     else:
         parts = list(outputs) if isinstance(outputs, LISTS) else []
+    for part in parts.copy():
+        if isinstance(part, LISTS):  # of texts, one from every branch
+            parts += [one for one in part if isinstance(one, str) or message_of(one) is not None]
     return [text for part in parts if (text := answer_of(part))]
 
 
-def structured_answer(outputs: object) -> str | None:
-    """Write a pydantic object that a chain answers with as JSON; None for anything else."""
-    return _as_json(outputs) if hasattr(type(outputs), "__pydantic_fields__") else None
+def structured_answer(outputs: object, arguments: object) -> str | None:
+    """Write a structured answer as JSON; None for anything else.
+
+    Args:
+        outputs: a pydantic object, or what `with_structured_output(…, include_raw=True)` gives; or
+            a dict that is, or has as a value, what the model called its tool with.
+        arguments: what the last model called its tool with.
+    """
+    if type(outputs) is dict and "raw" in outputs and "parsed" in outputs:
+        outputs = outputs["parsed"]
+    if hasattr(type(outputs), "__pydantic_fields__"):
+        return _as_json(outputs)
+    if type(outputs) is dict and type(arguments) is dict and arguments:
+        for value in (outputs, *outputs.values()):
+            if _dumped(value) == arguments:
+                return json.dumps(json_object(arguments), ensure_ascii=False)
+    return None
+
+
+def _dumped(value: object) -> object:
+    if type(value) is dict:
+        return value
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json") if callable(dump) else None
 
 
 def is_command(value: object) -> bool:

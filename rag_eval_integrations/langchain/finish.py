@@ -32,7 +32,7 @@ def finish(
         call.read_inputs(inputs)
     hooks = call.hooks
     hooked = None if hooks is None else hooks.documents(call.inputs, outputs)
-    if not (call.retrievals or call.sightings or call.given or hooked) or (
+    if not (call.retrievals or call.given or hooked or _documents_passed(call)) or (
         root.kind != "chain" and _is_bare(root, call)
     ):
         return None
@@ -55,7 +55,8 @@ def finish(
     if status == "ok" and asked and isinstance(outputs, str) and outputs == asked[-1].text:
         response, writers, known = asked[-1].text, asked[-1:], True  # nearly always
     else:
-        response, writers, known = _response(status, outputs, asked)
+        queries = {one.query for one in retrievals}
+        response, writers, known = _response(status, outputs, asked, queries)
     if hooks is not None and outputs is not None and (said := hooks.response(outputs)) is not None:
         response = said[0]
     if hooks is None or hooked is None:
@@ -84,6 +85,11 @@ def finish(
         started_at=datetime.fromtimestamp(call.started_at, UTC),
         app=call.name,
     )
+
+
+def _documents_passed(call: Call) -> bool:
+    """Whether documents passed: a list, or single ones if something was asked (else: indexing)."""
+    return any(call.question or not one.alone for one in call.sightings)
 
 
 def _is_bare(root: Run, call: Call) -> bool:
@@ -115,7 +121,7 @@ def _status(
 
 
 def _response(
-    status: CaptureStatus, outputs: object, asked: Sequence[Asked]
+    status: CaptureStatus, outputs: object, asked: Sequence[Asked], queries: set[str]
 ) -> tuple[str | None, Sequence[Asked], bool]:
     """Tell the answer, the models that wrote it, and whether these are known."""
     if status == "error":
@@ -133,10 +139,11 @@ def _response(
             answer = generated
         return answer, asked[-1:], False
     if answer is None:
-        if several := _writers_side_by_side(outputs, asked):
-            texts = {one.written() for one in several}
+        texts, several = _written_side_by_side(outputs, asked, queries)
+        if several:
             return (texts.pop() if len(texts) == 1 else None), several, True
-        answer = structured_answer(outputs) or _last_written(asked)
+        answer = structured_answer(outputs, asked[-1].arguments if asked else None)
+        answer = answer or _last_written(asked)
     return answer, *writers_of(answer, asked)
 
 
@@ -144,10 +151,16 @@ def _last_written(asked: Sequence[Asked]) -> str | None:
     return next((text for one in reversed(asked) if (text := one.written())), None)
 
 
-def _writers_side_by_side(outputs: object, asked: Sequence[Asked]) -> list[Asked]:
-    """The models whose texts are values of outputs that do not say which is the answer."""
-    values = set(values_of(outputs))
-    return [one for one in asked if one.written() in values] if values else []
+def _written_side_by_side(
+    outputs: object, asked: Sequence[Asked], queries: set[str]
+) -> tuple[set[str], list[Asked]]:
+    """The values of outputs that do not say which is the answer, if models wrote them.
+
+    A query that a model wrote for a retriever is not among them.
+    """
+    values = {text.strip(): text for text in values_of(outputs) if text not in queries}
+    several = [one for one in asked if (one.written() or "").strip() in values] if values else []
+    return {values[(one.written() or "").strip()] for one in several}, several
 
 
 def _interrupted_answer(outputs: object, answer: str | None) -> str | None:

@@ -104,6 +104,10 @@ class RagEvalCallbackHandler(CallEvents):
         """
         return True if self._attachment is None else self._attachment.flush(timeout)
 
+    def __deepcopy__(self, memo: object) -> RagEvalCallbackHandler:
+        """Stay the same: a copied config reports to where the original does."""
+        return self
+
     # --- ways to attach, beside LangChain's own ----------------------------------------------
 
     def attach_globally(self) -> None:

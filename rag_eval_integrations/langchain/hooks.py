@@ -95,7 +95,7 @@ class HooksOfCall:
         try:
             with suppress_capture():
                 return read()
-        except Exception as error:  # noqa: BLE001 -- the app's call goes on
+        except (Exception, SystemExit) as error:  # noqa: BLE001 -- the app's call goes on
             self.failed.append(name)
             self._hooks._delivery.failure(f"the hook `{name}`", error)
             return empty

@@ -77,6 +77,21 @@ def last_text(items: Sequence[object], roles: frozenset[str]) -> str | None:
     return None
 
 
+def last_answer(items: Sequence[object]) -> str | None:
+    """Take the text of the last AI message; None when there is none.
+
+    Of a tool's message that ends a conversation (`return_direct`), its text: nobody wrote another.
+    Several AI messages and nothing else are several answers.
+    """
+    messages = [message_of(item) for item in items]
+    if len(items) > 1 and all(one is not None and one.role in AI for one in messages):
+        return None
+    last = messages[-1] if messages else None
+    if last is not None and _ROLES.get(last.role) == "tool":
+        return last.text
+    return last_text(items, AI)
+
+
 def turns_of(items: object) -> tuple[Turn, ...]:
     """Read earlier turns out of messages, or of `(question, answer)` pairs.
 
@@ -141,6 +156,17 @@ def _texts_within(content: object, depth: int = 0) -> Iterator[str]:
                 yield from _texts_within(content.get(key), depth + 1)
             if content.get("type") == "text":  # a document's source
                 yield from _texts_within(content.get("data"), depth + 1)
+
+
+def tool_arguments(result: object) -> object:
+    """Take the arguments of the only tool that an `LLMResult`'s message calls; else None."""
+    for generations in getattr(result, "generations", None) or ():
+        for generation in generations:
+            calls = getattr(getattr(generation, "message", None), "tool_calls", None)
+            if isinstance(calls, list) and len(calls) == 1 and isinstance(calls[0], dict):
+                return calls[0].get("args")
+            return None
+    return None
 
 
 def generated_text(result: object) -> str | None:

@@ -7,7 +7,7 @@ and are only put into the tree. What it all means is told once, at the end (`fin
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -15,17 +15,20 @@ from rag_eval_integrations._observe import Seen
 from rag_eval_integrations.langchain.documents import (
     copied,
     documents_of,
+    is_document,
     may_hold_documents,
+    single_documents,
     text_and_metadata,
 )
 from rag_eval_integrations.langchain.extract import (
     history_of,
+    is_command,
     named_history,
     question_of,
     starts_stream,
 )
 from rag_eval_integrations.langchain.hooks import Hooks, HooksOfCall
-from rag_eval_integrations.langchain.messages import generated_text, prompt_texts
+from rag_eval_integrations.langchain.messages import generated_text, prompt_texts, tool_arguments
 from rag_eval_integrations.records import Turn
 
 Kind = Literal["chain", "retriever", "llm", "tool"]
@@ -68,6 +71,10 @@ class Sighting(NamedTuple):
     documents: tuple[Seen, ...]
     retrieved: bool
     """Whether it is an outermost retriever's output."""
+    carried: bool = False
+    """Whether a graph's state had it before anything was retrieved in this call."""
+    alone: bool = False
+    """Whether it is no list but a single document."""
 
 
 class Retrieval(NamedTuple):
@@ -81,7 +88,7 @@ class Retrieval(NamedTuple):
 class Asked:
     """A model that was started, and what it wrote."""
 
-    __slots__ = ("is_open", "prompt", "run", "sightings", "text", "tokens")
+    __slots__ = ("arguments", "is_open", "prompt", "run", "sightings", "text", "tokens")
 
     def __init__(self, run: Run, prompt: tuple[str, ...], sightings: int) -> None:
         self.run = run
@@ -90,6 +97,8 @@ class Asked:
         """How many sightings came before."""
         self.is_open = True
         self.text: str | None = None
+        self.arguments: object = None
+        """Of the only tool that it called: so models give structured answers."""
         self.tokens: list[str] = []
         """Streamed so far."""
 
@@ -132,6 +141,8 @@ class Call:
         """Documents in the root's inputs."""
         self.history: tuple[Turn, ...] = ()
         self.inputs: object = None
+        self.resumed = inputs is None or is_command(inputs)
+        """Whether a graph goes on after a pause."""
         self.streaming = type(inputs) is dict and starts_stream(inputs)
         if not self.streaming:
             self.read_inputs(inputs)
@@ -148,7 +159,9 @@ class Call:
         self.question = (question_of(inputs) or self.question) if hooked is None else hooked
         self.history = history_of(inputs)
         if not self.given and may_hold_documents(inputs):
-            self.given = self._take(inputs)
+            found = documents_of(inputs)
+            # One document and no question is something to be indexed.
+            self.given = self._take(found or single_documents(inputs) if self.question else found)
 
     def started(self, run: Run, inputs: object, name: object) -> None:
         """Note the start of a run below the root, or of a root that is no chain.
@@ -166,14 +179,27 @@ class Call:
         elif may_hold_documents(inputs):
             self.passed(run, inputs)
 
-    def passed(self, run: Run, value: object) -> None:
-        """Note the documents, if any, that a run was given, or gave back."""
-        if not run.in_retriever:
-            if type(value) is dict and not self.history:
-                self.history = named_history(value)  # put in by a wrapper that keeps it
-            documents = self._take(value)
-            if documents or run.kind == "retriever":
-                self.sightings.append(Sighting(run, documents, run.kind == "retriever"))
+    def passed(self, run: Run, value: object, *, state: bool = False) -> None:
+        """Note the documents, if any, that a run was given, or gave back.
+
+        Args:
+            run: The run.
+            value: What it was given, or gave back.
+            state: Whether it is the state that a graph's node is given.
+        """
+        if run.in_retriever:
+            return
+        if type(value) is dict and not self.history:
+            self.history = named_history(value)  # put in by a wrapper that keeps it
+        before = self.candidates.keys() if state else ()
+        carried = state and not self.resumed and not self.given and not len(before)
+        documents = self._take(documents_of(value))
+        if documents or run.kind == "retriever":
+            self.sightings.append(Sighting(run, documents, run.kind == "retriever", carried))
+        elif (single := self._take(single_documents(value))) and not is_document(value):
+            self.sightings.append(
+                Sighting(run, single, retrieved=False, carried=carried, alone=True)
+            )
 
     def ended(self, run: Run, outputs: object, inputs: object, error: BaseException | None) -> None:
         """Note a run's end; of a stream, the true inputs come only now."""
@@ -187,6 +213,8 @@ class Call:
         if asked is not None:
             asked.is_open = False
             asked.text = generated_text(outputs)
+            if not asked.text:
+                asked.arguments = tool_arguments(outputs)
             return
         if inputs is not None and run.parent is not None:  # the root's own are `given`
             self.passed(run, inputs)
@@ -196,11 +224,11 @@ class Call:
             if run.kind == "tool":
                 self.passed(run, getattr(outputs, "artifact", None))
 
-    def _take(self, value: object) -> tuple[Seen, ...]:
+    def _take(self, documents: Sequence[object]) -> tuple[Seen, ...]:
         # The same objects pass through many runs. The first snapshot stands until the app changes
         # the object; holding the object keeps its id() from being given away.
         snapshots, taken = self._snapshots, []
-        for item in documents_of(value):
+        for item in documents:
             document, score = item if type(item) is tuple else (item, None)
             text, metadata = text_and_metadata(document)
             known = snapshots.get(id(document))

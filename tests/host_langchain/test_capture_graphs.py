@@ -25,7 +25,7 @@ from .apps import (
     ids,
     says,
 )
-from .conftest import ANSWER, PROMPT, Captured, Sections, joined, sections
+from .conftest import ANSWER, PROMPT, Captured, Sections, joined, rag_chain, sections
 
 
 def retriever_tool(response_format: Any = "content", retriever: Any = None) -> BaseTool:
@@ -529,6 +529,62 @@ class TestGraph:
         assert resumed.response == ANSWER
         assert ids(resumed.documents) == ["a", "b", "c"]
         assert source_of(resumed) == "prompt"
+
+    @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
+    async def test_breakpoint(self, captured: Captured, way: str) -> None:
+        """A graph that waits at a breakpoint is `interrupted` as well; it goes on with no input."""
+        pytest.importorskip("langgraph.callbacks", reason="this LangGraph tells nobody")
+        waiting = rag_graph(
+            lambda state: {"context": Sections().invoke(state["question"])},
+            checkpointer=InMemorySaver(),
+            interrupt_before=["generate"],
+        )
+        config = {**captured.config, "configurable": {"thread_id": "1"}}
+
+        await run(waiting, {"question": QUESTION}, way, config)
+        await run(waiting, None, way, config)
+
+        assert [status_of(call) for call in captured.calls] == ["interrupted", "ok"]
+        assert [call.response for call in captured.calls] == [None, ANSWER]
+        assert [call.question for call in captured.calls] == [QUESTION] * 2
+        assert [ids(call.documents) for call in captured.calls] == [["a", "b", "c"]] * 2
+        assert type(captured.handler).__name__ == "RagEvalCallbackHandler"
+
+    def test_pause_of_an_unknown_run(self, captured: Captured) -> None:
+        """LangGraph may tell of a graph that is no run of ours."""
+        from types import SimpleNamespace
+        from uuid import uuid4
+
+        captured.handler.on_interrupt(SimpleNamespace(run_id=uuid4()))
+        captured.handler.on_interrupt(SimpleNamespace(run_id=None))
+
+        assert captured.calls == []
+
+    def test_answers_in_a_list(self, captured: Captured) -> None:
+        """Branches whose texts stand side by side in the state: several answers, all documents."""
+        import operator
+        from typing import TypedDict
+
+        class Parts(TypedDict, total=False):
+            question: str
+            parts: Annotated[list[str], operator.add]
+
+        def branch(state: Any) -> Parts:
+            page = Document(id=state["query"], page_content=f"All about {state['query']}, no more.")
+            model = Scripted(replies=[says(f"The part about {state['query']}.")])
+            answer = rag_chain(Sections(found=[page]), llm=model).invoke(state["query"])
+            return {"parts": [answer]}
+
+        graph = StateGraph(Parts)
+        graph.add_node("branch", branch)
+        graph.add_conditional_edges(
+            START, lambda _: [Send("branch", {"query": q}) for q in ("lid", "base")], ["branch"]
+        )
+
+        graph.compile().invoke({"question": QUESTION}, captured.config)
+
+        assert captured.only.response is None
+        assert set(ids(captured.only.documents)) == {"lid", "base"}
 
     def test_interrupted_second_turn(self, captured: Captured) -> None:
         """A pause does not take the answer of the turn before for its own."""

@@ -271,6 +271,22 @@ class TestUndisturbed:
         assert outputs == [ANSWER] * 3
         assert handler.failed == len(refused) == 3
 
+    @pytest.mark.parametrize("error", [SystemExit, asyncio.CancelledError, MemoryError])
+    def test_target_that_wants_to_leave(self, error: type[BaseException]) -> None:
+        """What a target, or a hook, raises to end a program or a task does not end the app."""
+
+        def leave(given: object) -> Any:
+            raise error
+
+        handler = RagEvalCallbackHandler(leave)
+        hooked = RagEvalCallbackHandler(
+            lambda call: None, response=leave if error is not asyncio.CancelledError else None
+        )
+
+        assert rag_chain().invoke(QUESTION, {"callbacks": [handler, hooked]}) == ANSWER
+        assert handler.failed == 1
+        assert hooked.failed == (error is not asyncio.CancelledError)
+
     def test_odd_values(self, captured: Captured) -> None:
         """Values whose every operation fails are passed on untouched."""
 

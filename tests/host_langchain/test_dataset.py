@@ -238,7 +238,32 @@ class TestErrors:
         (row,) = await aevaluate_dataset(RunnableLambda(wait), ["a"], evaluator(), timeout=0.01)
 
         assert row.error is not None
-        assert row.error.type == "TimeoutError"
+        assert (row.error.type, row.error.message) == ("TimeoutError", "no answer within 0.01 s")
+
+    async def test_a_chain_that_hangs_after_retrieval(self) -> None:
+        """The documents that were found until then are kept."""
+
+        async def wait(prompt: object) -> str:
+            await asyncio.Event().wait()
+            return ""
+
+        chain = rag_chain(llm=RunnableLambda(wait))
+
+        (row,) = await aevaluate_dataset(chain, ["a"], evaluator(), timeout=0.2)
+
+        assert row.error is not None
+        assert (row.error.type, len(row.document_ids), row.response) == ("TimeoutError", 3, None)
+        assert row.capture is not None
+        assert row.capture.status == "aborted"
+
+    def test_a_timeout_of_the_chain_s_own(self, run: Run) -> None:
+        """Is told in the chain's own words."""
+        chain = Counted(lambda q: TimeoutError("store is slow")).chain
+
+        (row,) = run(chain, ["a"], evaluator(), timeout=30)
+
+        assert row.error is not None
+        assert row.error.message == "store is slow"
 
     async def test_cancelling_the_run(self) -> None:
         """Cancels what is under way, and nothing goes on behind the caller's back."""
@@ -266,21 +291,38 @@ class TestErrors:
             ((rag_chain(), [{"id": 1}]), {}, "examples[0]"),
             ((rag_chain(), ["a", 7]), {}, "examples[1]"),
             ((rag_chain(), ["a"]), {"max_concurrency": 0}, "max_concurrency"),
+            ((rag_chain(), ["a"]), {"max_concurrency": "3"}, "max_concurrency"),
+            ((rag_chain(), ["a"]), {"timeout": 0}, "timeout"),
+            ((rag_chain(), ["a"]), {"progress": 3}, "progress"),
+            ((rag_chain(), ["a"]), {"make_input": 3}, "make_input"),
+            ((rag_chain(), ["a"]), {"config": ["tag"]}, "config"),
+            ((rag_chain(), ["a"]), {"out": 3}, "out"),
+            ((rag_chain(), ["a"]), {"resume": True}, "resume"),
+            ((rag_chain(), "How?"), {}, "examples"),
+            ((rag_chain(), {"question": "How?"}), {}, "examples"),
             ((rag_chain(), ["a"]), {"concurrency": 3}, "concurrency"),
             (("chain", ["a"]), {}, "chain"),
         ],
     )
     def test_user_mistakes_are_named(
-        self, run: Run, arguments: Any, options: Any, named: str
+        self, run: Run, arguments: Any, options: Any, named: str, tmp_path: Path
     ) -> None:
-        """Before anything is run."""
+        """Before anything is run or written."""
         judge = evaluator()
+        if "resume" not in options:
+            options = {"out": tmp_path / "o.jsonl", **options}
 
         with pytest.raises(ConfigurationError) as raised:
             run(*arguments, judge, **options)
 
         assert raised.value.field == named
         assert asked(judge) == []
+        assert list(tmp_path.iterdir()) == []
+
+    def test_no_evaluator(self, run: Run) -> None:
+        """A judge is no evaluator."""
+        with pytest.raises(ConfigurationError, match="RagEvaluator"):
+            run(rag_chain(), ["a"], "embedded")
 
 
 class TestBounds:
@@ -345,15 +387,28 @@ class TestFile:
                 raise BrokenPipeError
 
         with pytest.raises(BrokenPipeError):
-            run(Counted().chain, "abcde", judge, out=out, progress=die, max_concurrency=1)
+            run(Counted().chain, list("abcde"), judge, out=out, progress=die, max_concurrency=1)
         partial = tmp_path / "o.jsonl.partial"
         partial.write_bytes(partial.read_bytes()[:-7])
         counted = Counted()
 
-        rows = run(counted.chain, "abcde", judge, out=out, resume=True)
+        rows = run(counted.chain, list("abcde"), judge, out=out, resume=True)
 
         assert sorted(counted.questions) == ["c", "d", "e"]
-        assert [row.question for row in rows] == list("abcde")
+        assert [row.question for row in rows] == list(list("abcde"))
+
+    def test_resume_where_only_the_chain_knows_the_question(self, run: Run, tmp_path: Path) -> None:
+        """A row whose question cannot be read from the input is taken over by its id."""
+        out, judge = tmp_path / "o.jsonl", evaluator()
+        examples = [{"inputs": {"ticket": "a"}}, {"inputs": {"ticket": "b"}}]
+        first, second = Counted(), Counted()
+        run(RunnableLambda(lambda g: g["ticket"]) | first.chain, examples, judge, out=out)
+
+        again = RunnableLambda(lambda g: g["ticket"]) | second.chain
+        rows = run(again, examples, judge, out=out, resume=True)
+
+        assert (sorted(first.questions), second.questions) == (["a", "b"], [])
+        assert [row.question for row in rows] == ["a", "b"]
 
     def test_another_evaluator_takes_nothing_over(self, run: Run, tmp_path: Path) -> None:
         """Scores that were made otherwise are made again; so is a changed example of one id."""

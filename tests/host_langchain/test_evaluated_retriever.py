@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -424,3 +425,15 @@ class TestInsideOfACall:
 
         assert calls == []
         assert [call.question for call in seen] == [QUESTION]
+
+
+def test_copied() -> None:
+    """A deep copy retrieves for itself, and delivers to the same target."""
+    calls: list[RagCall] = []
+    retriever = EvaluatedRetriever(Numbered(), calls.append, k=1)
+
+    copied = copy.deepcopy(retriever)
+
+    assert copied.retriever is not retriever.retriever
+    assert [found.page_content for found in copied.invoke(QUESTION)] == [f"{QUESTION} 0"]
+    assert [len(call.documents) for call in calls] == [1]

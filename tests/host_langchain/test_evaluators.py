@@ -190,6 +190,8 @@ class TestForms:
             ({"question": QUESTION, "response": [ANSWER]}, "response"),
             ({"inputs": QUESTION, "context": 7}, "context"),
             ({"inputs": QUESTION, "outputs": {"documents": [7]}}, "outputs"),
+            ({"run": QUESTION, "example": ANSWER}, "run"),
+            ({"run": {"question": QUESTION}}, "run"),
         ],
     )
     def test_user_mistakes_are_named(self, given: dict[str, Any], named: str) -> None:
@@ -395,6 +397,7 @@ class TestConstruction:
             (lambda: TraceEvaluator(judge(), metric="adherance"), "metric"),
             (lambda: TraceEvaluator(judge(), threshold=70), "threshold"),
             (lambda: TraceEvaluator(judge(), threshold=True), "threshold"),
+            (lambda: TraceEvaluator(judge(), threshold="high"), "threshold"),  # type: ignore[arg-type]
             (lambda: MetricEvaluator(RagEvaluator(), "no such score"), "names"),
             (lambda: MetricEvaluator(RagEvaluator(), []), "names"),
             (lambda: MetricEvaluator("embedded"), "evaluator"),  # type: ignore[arg-type]

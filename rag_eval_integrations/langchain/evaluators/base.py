@@ -60,7 +60,9 @@ class MetricEvaluator:
                 raise ConfigurationError("names", name, f"no such score; use one of {known}")
         if not wanted:
             raise ConfigurationError("names", names, "give at least one name")
-        if threshold is not None and (isinstance(threshold, bool) or not 0 <= threshold <= 1):
+        if threshold is not None and (
+            type(threshold) not in (int, float) or not 0 <= threshold <= 1
+        ):
             raise ConfigurationError("threshold", threshold, "use 0 to 1")
         self.rag_evaluator = evaluator
         """What it is a view on."""

@@ -70,6 +70,8 @@ def call_from(run: object, example: object, values: Values) -> RagCall:
         if example is not None or values:
             raise ConfigurationError("run", run.id, "is a RagCall; give nothing else beside it")
         return run
+    if run is not None and not hasattr(run, "inputs"):
+        raise ConfigurationError("run", run, "is no run; give what it is by name: `inputs=…` …")
     if run is None and not values:
         known = ", ".join(Values.__annotations__)
         raise ConfigurationError("run", None, f"give a run, a RagCall, or values: {known}")

@@ -1,0 +1,271 @@
+"""The answer, and the models that wrote it, where it is not simply the last model's text."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any, TypedDict
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
+from pydantic import BaseModel
+
+from .apps import QUESTION, Scripted, State, calls_tool, ids, says
+from .conftest import ANSWER, PROMPT, Captured, Sections, joined, model, rag_chain, sections
+
+
+def left_out(captured: Captured) -> list[str | None]:
+    assert captured.only.capture is not None
+    return ids(captured.only.capture.not_in_prompt)
+
+
+class Minutes(BaseModel):
+    """A structured answer."""
+
+    minutes: int
+
+
+class TestWriters:
+    def test_report_of_several_texts(self, captured: Captured) -> None:
+        """An answer that joins several models' texts was made of all their documents."""
+        writer = Scripted(replies=[says(f"Part {i} is about one section.") for i in range(3)])
+
+        def report(question: str) -> str:
+            parts = [
+                writer.invoke(f"{question} {found.page_content}").text
+                for found in Sections().invoke(question)
+            ]
+            return "\n\n".join(parts)
+
+        RunnableLambda(report).invoke(QUESTION, captured.config)
+
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+        assert left_out(captured) == []
+
+    def test_draft_that_was_rewritten(self, captured: Captured) -> None:
+        """A draft that the final text repeats is not what was answered."""
+        draft, other = "A draft about the kettle.", sections()[1].page_content
+        writer = Scripted(replies=[says(draft), says(f"{draft} And about its lid.")])
+
+        def revise(question: str) -> str:
+            first, second, _ = Sections().invoke(question)
+            writer.invoke(f"Say something about nothing: {second.page_content}")
+            return writer.invoke(f"{question} {first.page_content}").text + "\nEnd."
+
+        RunnableLambda(revise).invoke(QUESTION, captured.config)
+
+        assert other == captured.only.capture.not_in_prompt[0].text  # type: ignore[union-attr]
+        assert ids(captured.only.documents) == ["a"]
+
+    def test_short_answer_before_a_check(self, captured: Captured) -> None:
+        """A short answer that a later model's text holds was not written by that model."""
+        judge = Scripted(replies=[says("Yes"), says("Yes, that is grounded.")])
+
+        def ask(question: str) -> str:
+            first, second, _ = Sections().invoke(question)
+            answer = judge.invoke(f"{question} {first.page_content}").text
+            judge.invoke(f"Check {answer}: {second.page_content}")
+            return answer
+
+        RunnableLambda(ask).invoke(QUESTION, captured.config)
+
+        assert captured.only.response == "Yes"
+        assert ids(captured.only.documents) == ["a"]
+
+    def test_answer_out_of_json(self, captured: Captured) -> None:
+        """An answer that was parsed out of a model's text is that model's."""
+        judge = Scripted(replies=[says(json.dumps({"answer": ANSWER, "sure": True})), says("Fine")])
+
+        def ask(question: str) -> str:
+            first, second, _ = Sections().invoke(question)
+            answer = json.loads(judge.invoke(f"{question} {first.page_content}").text)["answer"]
+            judge.invoke(f"Check it: {second.page_content}")
+            return str(answer)
+
+        RunnableLambda(ask).invoke(QUESTION, captured.config)
+
+        assert captured.only.response == ANSWER
+        assert ids(captured.only.documents) == ["a"]
+
+    def test_short_answer_that_cannot_be_told(self, captured: Captured) -> None:
+        """A short answer that is a part of several texts may be of any: the last is looked at."""
+        judge = Scripted(replies=[says("The answer is 4"), says("4 is fine")])
+
+        def ask(question: str) -> str:
+            found = joined(Sections().invoke(question))
+            judge.invoke(f"{question} {found}")
+            judge.invoke("Check it.")
+            return "4"
+
+        RunnableLambda(ask).invoke(QUESTION, captured.config)
+
+        assert captured.only.response == "4"
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+
+
+class TestResponse:
+    @pytest.mark.parametrize(
+        "shape",
+        [
+            lambda message: message.tool_calls[0]["args"],
+            lambda message: {"kept": message.tool_calls[0]["args"], "n": 1},
+            lambda message: {"kept": Minutes(**message.tool_calls[0]["args"])},
+            lambda message: {
+                "raw": message,
+                "parsed": Minutes(**message.tool_calls[0]["args"]),
+                "parsing_error": None,
+            },
+        ],
+        ids=["dict", "in a dict", "object in a dict", "with raw"],
+    )
+    def test_structured_by_a_tool_call(self, captured: Captured, shape: Any) -> None:
+        """What the model called its tool with is the answer, as JSON."""
+        call = {"name": "Minutes", "args": {"minutes": 4}, "id": "1"}
+        structured = Scripted(replies=[AIMessage("", tool_calls=[call])])
+        context = Sections() | RunnableLambda(joined)
+        chain = {"context": context, "question": RunnablePassthrough()} | PROMPT | structured
+
+        (chain | RunnableLambda(shape)).invoke(QUESTION, captured.config)
+
+        assert json.loads(captured.only.response or "") == {"minutes": 4}
+
+    def test_values_that_are_no_arguments(self, captured: Captured) -> None:
+        """Other values are not taken for an answer: it is said that there is none."""
+        call = {"name": "Minutes", "args": {"minutes": 4}, "id": "1"}
+        structured = Scripted(replies=[AIMessage("", tool_calls=[call])])
+        chain = Sections() | RunnableLambda(joined) | structured
+
+        (chain | RunnableLambda(lambda _: {"minutes": 5, "why": {}})).invoke(
+            QUESTION, captured.config
+        )
+
+        assert captured.only.response is None
+
+    def test_several_messages(self, captured: Captured) -> None:
+        """Answers side by side are several; none of them is the answer."""
+        echo = Scripted(replies=[says("One."), says("Two.")])
+        context = Sections() | RunnableLambda(joined)
+        chain = {"context": context, "question": RunnablePassthrough()} | PROMPT | echo
+
+        chain.map().invoke(["first?", "second?"], captured.config)
+
+        assert captured.only.response is None
+
+    def test_tool_that_answers(self, captured: Captured) -> None:
+        """What a tool with `return_direct` gives back is what the user gets."""
+
+        @tool(return_direct=True)
+        def search(query: str) -> str:
+            """Searches."""
+            return rag_chain().invoke(query)
+
+        graph = create_agent(Scripted(replies=[calls_tool("kettle")]), [search])
+        graph.invoke({"messages": [("user", QUESTION)]}, captured.config)
+
+        assert captured.only.response == ANSWER
+        assert ids(captured.only.documents) == ["a", "b", "c"]
+
+    def test_query_that_a_model_wrote(self, captured: Captured) -> None:
+        """Of two texts in a state without a known key, the retriever's query is no answer."""
+
+        class Wider(TypedDict, total=False):
+            question: str
+            better: str
+            context: list[Document]
+            final_report: str
+
+        graph = StateGraph(Wider)
+        graph.add_node("better", lambda s: {"better": model("kettle time").invoke("q").text})
+        graph.add_node("find", lambda s: {"context": Sections().invoke(s["better"])})
+        graph.add_node(
+            "write", lambda s: {"final_report": model().invoke(joined(s["context"])).text}
+        )
+        graph.add_edge(START, "better")
+        graph.add_edge("better", "find")
+        graph.add_edge("find", "write")
+
+        graph.compile().invoke({"question": QUESTION}, captured.config)
+
+        assert captured.only.response == ANSWER
+
+    def test_stripped_on_the_way(self, captured: Captured) -> None:
+        """An answer that was only stripped is still the model's, and is kept as it was given."""
+        chain = rag_chain(llm=model("  Fast.\n")) | RunnableLambda(
+            lambda text: {"own": text.strip()}
+        )
+
+        chain.invoke(QUESTION, captured.config)
+
+        assert captured.only.response == "Fast."
+
+
+class TestTurns:
+    @pytest.mark.parametrize("retriever", [True, False], ids=["retriever", "function"])
+    @pytest.mark.parametrize(
+        "shown", [joined, lambda found: joined(found)[::-1]], ids=["prompt", "dataflow"]
+    )
+    def test_documents_of_the_turn_before(
+        self, captured: Captured, shown: Any, retriever: bool
+    ) -> None:
+        """What a graph's state still holds from the turn before is no document of this one."""
+
+        class Named(Sections):
+            def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+                return [Document(id=query, page_content=f"All about {query}, and no more.")]
+
+        def find(state: State) -> State:
+            if retriever:
+                return {"context": Named().invoke(state["question"])}
+            return {"context": Named()._get_relevant_documents(state["question"], run_manager=None)}
+
+        def write(state: State) -> State:
+            return {"answer": model().invoke(shown(state["context"]) + state["question"]).text}
+
+        builder = StateGraph(State)
+        builder.add_node("find", find)
+        builder.add_node("write", write)
+        builder.add_edge(START, "find")
+        builder.add_edge("find", "write")
+        graph = builder.compile(checkpointer=InMemorySaver())
+        config = {**captured.config, "configurable": {"thread_id": "1"}}
+
+        graph.invoke({"question": "lid"}, config)
+        graph.invoke({"question": "base"}, config)
+
+        assert [ids(call.documents) for call in captured.calls] == [["lid"], ["base"]]
+        assert [call.capture and call.capture.not_in_prompt for call in captured.calls] == [(), ()]
+
+    def test_no_retrieval_in_this_turn(self, captured: Captured) -> None:
+        """A turn that answers from what the state holds: these are its documents."""
+
+        def find(state: State) -> State:
+            return {} if state.get("context") else {"context": sections()}
+
+        def write(state: State) -> State:
+            return {"answer": model().invoke(joined(state["context"]) + state["question"]).text}
+
+        builder = StateGraph(State)
+        builder.add_node("find", find)
+        builder.add_node("write", write)
+        builder.add_edge(START, "find")
+        builder.add_edge("find", "write")
+        graph = builder.compile(checkpointer=InMemorySaver())
+        config = {**captured.config, "configurable": {"thread_id": "1"}}
+
+        graph.invoke({"question": "lid"}, config)
+        graph.invoke({"question": "base"}, config)
+
+        assert [ids(call.documents) for call in captured.calls] == [["a", "b", "c"]] * 2
+
+
+def test_copied_config(captured: Captured) -> None:
+    """A config that is copied deep still reports to the same handler."""
+    rag_chain().invoke(QUESTION, copy.deepcopy(captured.config))
+
+    assert captured.only.response == ANSWER
