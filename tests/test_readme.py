@@ -11,7 +11,9 @@ README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encodi
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.S)
 
 
-@pytest.mark.parametrize("code", EXAMPLES, ids=["score", "langchain", "llama_index", "app", "geval"])
+@pytest.mark.parametrize(
+    "code", EXAMPLES, ids=["score", "langchain", "llama_index", "app", "geval"]
+)
 def test_examples_run(
     code: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

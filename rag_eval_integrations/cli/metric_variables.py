@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from rag_eval_integrations.metrics.prompty import PromptyMetric
 
 
+_OF_THE_CALL = ("input", "output", "contexts")
+
+
 def metric_variables(words: Sequence[str]) -> dict[str, object]:
     """Read every `--metric-var NAME=VALUE` or `NAME=@FILE`.
 
     Raises:
-        ConfigurationError: words of another form.
+        ConfigurationError: words of another form, a name whose value is the call's own, or a file
+            that is no text.
         OSError: a file that cannot be read.
     """
     variables: dict[str, object] = {}
@@ -27,8 +31,17 @@ def metric_variables(words: Sequence[str]) -> dict[str, object]:
         name, equals, value = word.partition("=")
         if not equals or not name.isidentifier():
             raise ConfigurationError("metric-var", word, "write NAME=VALUE or NAME=@FILE")
-        variables[name] = Path(value[1:]).read_text("utf-8") if value.startswith("@") else value
+        if name in _OF_THE_CALL:
+            raise ConfigurationError("metric-var", word, f"`{name}` is what each call holds itself")
+        variables[name] = _text_of(Path(value[1:])) if value.startswith("@") else value
     return variables
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigurationError("metric-var", f"@{path}", "not UTF-8") from error
 
 
 def give_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:

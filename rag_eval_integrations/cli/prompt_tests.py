@@ -211,10 +211,12 @@ def all_command(
     what = commands.Judging(
         metric or [], metric_var or [], basis, see_input, validity, groundedness, agreement
     )
-    code = commands.generate(put, out, model, options, scenario, groundtruth, ask)
-    code = code or commands.run(out, mut, runs, max_tests, baseline is not False, ask)
-    code = code or commands.evaluate(out, judge, what, ask)
-    raise typer.Exit(code or commands.report(out, None, None, unknown_as_err, fail_under))
+    if commands.generate(put, out, model, options, scenario, groundtruth, ask):
+        raise typer.Exit(1)
+    # Models or judges that failed are in the report, which is what says so best.
+    failed = commands.run(out, mut, runs, max_tests, baseline is not False, ask)
+    failed = commands.evaluate(out, judge, what, ask) or failed
+    raise typer.Exit(commands.report(out, None, None, unknown_as_err, fail_under) or failed)
 
 
 @app.command("metrics")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections import Counter as Counted
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +12,18 @@ from typing import cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.cli.metric_variables import metric_variables
-from rag_eval_integrations.cli.prompt_tests_printing import check, print_comparison, print_report
+from rag_eval_integrations.cli.prompt_tests_printing import (
+    check,
+    complain_about_judges,
+    print_comparison,
+    print_report,
+)
+from rag_eval_integrations.cli.prompt_tests_progress import Counter
 from rag_eval_integrations.cli.terminal import complain, stdout
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import Completer, judge_from
 from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
+from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.prompt_tests.evaluators import Basis, NonCompliance
 from rag_eval_integrations.prompt_tests.generate import Generation
 from rag_eval_integrations.prompt_tests.models import ModelUnderTest, model_of
@@ -120,6 +128,7 @@ def generate(
         project.prompt, out, generator, options, scenarios=scenarios,
         max_concurrency=ask.max_concurrency, tell=complain,
     )  # fmt: skip
+    generation.model.replied = Counter(f"replies of {generation.model.name}")
     tests = generation.run()
     if strong is not None:
         tests = _loop.run(generation.groundtruth(strong, [strong]))
@@ -139,7 +148,7 @@ def generate(
 def run(
     folder: Path, muts: Sequence[str], runs: int, max_tests: int | None, baseline: bool, ask: Asking
 ) -> int:
-    """Run the tests.
+    """Run the tests; 1 when every output failed.
 
     Raises:
         RagEvalError: a mistake of the user.
@@ -153,6 +162,7 @@ def run(
             max_tests=max_tests,
             baseline=baseline,
             max_concurrency=ask.max_concurrency,
+            done=Counter("outputs"),
         )
     )
     failed = [result for result in results if result.error is not None]
@@ -160,11 +170,11 @@ def run(
         of_it = [result for result in failed if result.model == model]
         complain(f"{model}: {len(of_it)} outputs failed, the first by {of_it[0].error}")
     stdout().print(f"{len(results) - len(failed)} outputs of {len(models)} models in {folder}")
-    return 0
+    return 0 if len(failed) < len(results) else _FAILED
 
 
 def evaluate(folder: Path, judges: Sequence[str], what: Judging, ask: Asking) -> int:
-    """Judge the outputs.
+    """Judge the outputs; 1 when no judge answered.
 
     Raises:
         RagEvalError: a mistake of the user.
@@ -175,9 +185,10 @@ def evaluate(folder: Path, judges: Sequence[str], what: Judging, ask: Asking) ->
         _complain_about(metric)
     found = [ask.completer(name) for name in judges]
     agreement = None if what.agreement is None else ask.completer(what.agreement)
+    progress = Counter("questions to judges", lambda: evaluation.planned)
     evaluation = project.evaluation(
         found, metrics, compliance=NonCompliance(cast(Basis, what.basis), what.see_input),
-        max_concurrency=ask.max_concurrency,
+        max_concurrency=ask.max_concurrency, done=progress,
     )  # fmt: skip
     results = _loop.run(
         project.evaluate(
@@ -192,7 +203,7 @@ def evaluate(folder: Path, judges: Sequence[str], what: Judging, ask: Asking) ->
         f"({evaluation.asked} requests)",
         soft_wrap=True,
     )
-    return 0
+    return _FAILED if complain_about_judges(results) else 0
 
 
 def report(
@@ -220,7 +231,7 @@ def report(
         sys.stdout.write(forms[format_](found))
     if before is not None:
         for comparison in found.compare(Project(before, complain).report()):
-            print_comparison(comparison)
+            print_comparison(comparison, aside=format_ is not None)
     return 0 if fail_under is None else check(found, fail_under)
 
 
@@ -232,6 +243,7 @@ def metrics(put: Path) -> int:
     """
     prompt = PromptUnderTest.of(put)
     found = metric_files(put.parent)
+    names = Counted(prompt_name(path) for path in found)
     table = plain_table(f"Metrics beside {prompt.name}", "metric", "inserts", "tags", "odd")
     for path in found:
         metric = PromptyMetric(path)
@@ -239,7 +251,12 @@ def metrics(put: Path) -> int:
             metric.name,
             ", ".join(sorted(metric.prompt.variables)),
             ", ".join(metric.prompt.tags),
-            "; ".join(lint(metric.prompt)),
+            "; ".join(
+                [
+                    *(["another has this name"] if names[metric.name] > 1 else []),
+                    *lint(metric.prompt),
+                ]
+            ),
         )
     if found:
         stdout().print(table)

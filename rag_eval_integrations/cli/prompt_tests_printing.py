@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rag_eval_integrations.cli.terminal import complain, stdout
+from rag_eval_integrations.prompt_tests.records import Result
 from rag_eval_integrations.prompt_tests.report import Comparison, Report
 from rag_eval_integrations.prompt_tests.report.overview import Row
 from rag_eval_integrations.report.tables import plain_table
@@ -43,15 +44,22 @@ def _shown(cell: object) -> str:
     return "" if cell is None else f"{cell:.1f}" if isinstance(cell, float) else str(cell)
 
 
-def print_comparison(one: Comparison) -> None:
-    """Print what changed for one model; what broke goes to stderr."""
-    console = stdout()
-    console.print(
+def print_comparison(one: Comparison, *, aside: bool = False) -> None:
+    """Print what changed for one model; what broke goes to stderr.
+
+    Args:
+        one: what changed.
+        aside: all of it to stderr, where stdout is a file of another form.
+    """
+    line = (
         f"{one.model}: {one.compared} tests in both runs, {len(one.broken)} broken, "
         f"{len(one.fixed)} fixed, {len(one.other)} otherwise changed (sign test p = "
-        f"{one.p_value:.3f}); {one.only_before} only before, {one.only_after} only now",
-        soft_wrap=True,
+        f"{one.p_value:.3f}); {one.only_before} only before, {one.only_after} only now"
     )
+    if aside:
+        complain(line)
+    else:
+        stdout().print(line, soft_wrap=True)
     for change in one.broken:
         complain(f"  broken: {change.input[:100]!r}: {change.reason[:200]}")
 
@@ -59,8 +67,18 @@ def print_comparison(one: Comparison) -> None:
 def check(found: Report, least: float) -> int:
     """Return 1, and say why, when a model complies less than asked for."""
     code = 0
+    if not found.models:
+        complain("FAILED: there are no results")
+        code = _FAILED
     for model in found.models:
-        share = found.tnc(model=model).compliant
+        rate = found.tnc(model=model)
+        share = rate.compliant
+        without = rate.unknown + rate.errors
+        if share is not None and without:
+            complain(
+                f"{model}: {without} of {without + rate.ok + rate.err} outputs have no verdict "
+                f"({rate.unknown} unknown, {rate.errors} errors); the share is of the others"
+            )
         if share is None:
             complain(f"FAILED {model}: no output has a verdict")
         elif share < least:
@@ -69,3 +87,21 @@ def check(found: Report, least: float) -> int:
             continue
         code = _FAILED
     return code
+
+
+def complain_about_judges(results: Sequence[Result]) -> bool:
+    """Say which judges did not answer; whether none of them ever did."""
+    failed: dict[str, list[str]] = {}
+    answered = 0
+    for result in results:
+        verdicts = [one for one in (result.compliance, *result.others) if one is not None]
+        said = [(one.judge, one.failed, one.reason) for one in verdicts]
+        said += [(one.judge, one.failed, one.problem or "") for one in result.metrics]
+        for judge, no_answer, why in said:
+            if no_answer:
+                failed.setdefault(judge or "?", []).append(why)
+            elif judge is not None:
+                answered += 1
+    for judge, reasons in failed.items():
+        complain(f"{judge}: {len(reasons)} questions failed, the first by {reasons[0]}")
+    return bool(failed) and not answered

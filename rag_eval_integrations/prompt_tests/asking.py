@@ -8,7 +8,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    InputError,
+    JudgeError,
+    RagEvalError,
+)
 from rag_eval_integrations.judges import Completer, ThrottledJudge
 from rag_eval_integrations.judges.completion import Completion, CompletionRequest
 from rag_eval_integrations.judges.single_flight import SingleFlight
@@ -42,12 +47,15 @@ class Recorded(WrappedCompleter):
         """Requests that were made, retries not counted."""
         self.usage = Usage()
         """What they cost."""
+        self.replied: Callable[[], None] | None = None
+        """Told each reply that was asked for."""
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Answer from the record, or ask.
 
         Raises:
-            JudgeError: as the model raised it; nothing is recorded then.
+            JudgeError: as the model raised it, or of what else a model of the user's own raised;
+                nothing is recorded then.
         """
         key = self._key(request)
 
@@ -59,13 +67,26 @@ class Recorded(WrappedCompleter):
                 except InputError:
                     pass  # written by another version: asked again, as if it were not there
             self.asked += 1
-            with suppress_capture():
-                completion = await self._completer.complete(request)
+            try:
+                with suppress_capture():
+                    completion = await self._completer.complete(request)
+            except RagEvalError:
+                raise
+            except Exception as error:
+                # An async function of the user's raises what its client does: one judge that is
+                # down would end the run, and lose what the others said.
+                raise JudgeError(f"{type(error).__name__}: {error}") from error
             self.usage += completion.usage
             self.journal.put(key, self.name, completion.model_dump(mode="json"))
+            if self.replied is not None:
+                self.replied()
             return completion
 
         return await self._flights.get(key, make)
+
+    def forget(self, request: CompletionRequest) -> None:
+        """Have a request asked anew: its reply is of no use, and another one may be."""
+        self.journal.put(self._key(request), self.name, None)
 
     def _key(self, request: CompletionRequest) -> str:
         content = {

@@ -98,6 +98,8 @@ class PromptEvaluation:
             compliance.check(self.prompt, spec)
         self.max_concurrency = max_concurrency
         self._done = done
+        self.planned = 0
+        """Questions so far, also those whose replies are recorded; `done` is told of each."""
         self._check_variables()
 
     def _check_variables(self) -> None:
@@ -127,6 +129,7 @@ class PromptEvaluation:
             for metric in self._asked_about()
             for judge in self._judges_of(metric)
         ]
+        self.planned += len(jobs)
 
         async def work(job: _Job) -> Judged | MetricResult:
             result = results[job.result]
@@ -162,6 +165,7 @@ class PromptEvaluation:
             validity: whether each input is a valid one.
             agreement_model: answers from the specification alone; None not to ask.
         """
+        self.planned += len(tests)
         judge = self.judges[0]
         model = None
         if agreement_model is not None:
@@ -190,6 +194,7 @@ class PromptEvaluation:
             self._tell()
             return RuleCheck(rule=rule, grounded=said)
 
+        self.planned += len(self.spec.output_rules)
         return await each(self.spec.output_rules, check, max_concurrency=self.max_concurrency)
 
     def outputs_sync(self, results: Sequence[Result]) -> list[Result]:

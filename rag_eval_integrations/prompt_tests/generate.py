@@ -83,6 +83,7 @@ class Generation:
         self.scenarios = [known[name] for name in chosen]
         self.max_concurrency = max_concurrency
         self._tell = tell
+        self._told_no_rules = False
 
     async def intent(self) -> str:
         """Stage 1."""
@@ -106,7 +107,8 @@ class Generation:
             lambda: write_rules(self.prompt, self.model, self.options.rules),
             "no output rules were found in the prompt; write your own here, one a line",
         )
-        if not rules:
+        if not rules and not self._told_no_rules:
+            self._told_no_rules = True
             self._tell(
                 f"{self.prompt.name}: no output rules were found, so there is nothing to make "
                 f"tests from; write some into {self.workspace.path(files.RULES)}"
@@ -145,6 +147,8 @@ class Generation:
         spec = await self.spec()
         if self.workspace.has(files.TESTS):
             return self._read(spec)
+        if not spec.output_rules and not spec.inverse_rules:
+            return []  # no file: the rules that somebody writes then lead to tests
         tests = await self._rule_tests(spec)
         if self.options.keep is not None and len(tests) > self.options.keep:
             review = await review_tests(self.prompt, tests, self.model, self.options.keep)
@@ -154,7 +158,8 @@ class Generation:
             baseline = await write_baseline(self.prompt, self.model, len(tests))
             self.workspace.write(files.BASELINE, baseline_text(baseline))
             tests += baseline
-        self.workspace.write_json(files.TESTS, to_test_rows(tests))
+        if tests:
+            self.workspace.write_json(files.TESTS, to_test_rows(tests))
         return tests
 
     async def groundtruth(

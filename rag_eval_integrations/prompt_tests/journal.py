@@ -46,7 +46,7 @@ class Journal:
         return self._known.get(key)
 
     def put(self, key: str, who: str, value: Any) -> None:
-        """Record a JSON value; it survives this process from here on.
+        """Record a JSON value; it survives this process from here on. None takes a record back.
 
         Raises:
             OSError: it cannot be written.

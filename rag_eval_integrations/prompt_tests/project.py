@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
@@ -69,29 +70,36 @@ class Project:
             tell(warning)
         workspace = project.workspace
         if workspace.has(files.PROMPT):
-            before = workspace.read_json(files.PROMPT)
-            if before.get("file") != path.name:
-                raise ConfigurationError(
-                    "folder", str(folder), f"holds the tests of {before.get('file')}"
-                )
+            before = project._about().get("file")
+            if before != path.name:
+                raise ConfigurationError("folder", str(folder), f"holds the tests of {before}")
         workspace.folder.mkdir(parents=True, exist_ok=True)
         copy = workspace.path(path.name)
         if not (copy.exists() and copy.samefile(path)):
+            copy.unlink(missing_ok=True)  # a link there would lead the copy out of the folder
             shutil.copyfile(path, copy)
         source = str(path.resolve())
         workspace.write_json(files.PROMPT, {"schema": SCHEMA, "file": path.name, "source": source})
         return project
+
+    def _about(self) -> dict[str, object]:
+        """Read which prompt the folder is for."""
+        about = self.workspace.read_json(files.PROMPT)
+        if not isinstance(about, dict):
+            path = str(self.workspace.path(files.PROMPT))
+            raise ConfigurationError("file", path, "should be an object with `file` and `source`")
+        return about
 
     def _own_prompt(self) -> PromptUnderTest:
         if not self.workspace.has(files.PROMPT):
             raise ConfigurationError(
                 "folder", str(self.workspace.folder), "holds no prompt tests; generate them first"
             )
-        about = self.workspace.read_json(files.PROMPT)
+        about = self._about()
         source = Path(str(about.get("source")))
         if source.is_file():
             return PromptUnderTest.of(source)
-        copy = self.workspace.path(str(about.get("file")))
+        copy = self.workspace.path(Path(str(about.get("file"))).name)
         self._tell(f"{source} is gone; the copy in {self.workspace.folder} is used")
         return PromptUnderTest.of(copy)
 
@@ -139,20 +147,41 @@ class Project:
         max_tests: int | None = None,
         baseline: bool = True,
         max_concurrency: int = 8,
+        done: Callable[[Result], None] | None = None,
     ) -> list[Result]:
         """Run the tests; `test_results.json` is written anew, replies are never asked twice.
 
         What judges said before is not carried over: evaluating again costs nothing where the
         outputs are the same.
+
+        Raises:
+            ConfigurationError: no test is left to run.
         """
         tests = [test for test in self.tests() if baseline or not test.baseline][:max_tests]
+        if not tests:
+            raise ConfigurationError("baseline", baseline, "all tests are baseline tests")
         journal = self.workspace.journal()
         results = await run_tests(
-            self.prompt, tests, models, runs=runs, max_concurrency=max_concurrency, journal=journal
-        )
+            self.prompt, tests, models, runs=runs, max_concurrency=max_concurrency,
+            journal=journal, done=done,
+        )  # fmt: skip
         journal.close()
+        self._set_aside({result.model for result in results})
         self.workspace.write_json(files.RESULTS, results_to_rows(results))
         return results
+
+    def _set_aside(self, models: set[str]) -> None:
+        """Keep results of other models: those that were imported no record of replies holds."""
+        if not self.workspace.has(files.RESULTS):
+            return
+        rows = rows_of(self.workspace.read_json(files.RESULTS), files.RESULTS)
+        others = sorted({str(row.get("model")) for row in rows} - models)
+        if not others:
+            return
+        numbered = (f"test_results.{number}.json" for number in itertools.count(1))
+        name = next(one for one in numbered if not self.workspace.path(one).exists())
+        self.workspace.write(name, self.workspace.read(files.RESULTS))
+        self._tell(f"{', '.join(others)}: results from before are in {self.workspace.path(name)}")
 
     def evaluation(
         self,
@@ -161,11 +190,12 @@ class Project:
         *,
         compliance: NonCompliance | None,
         max_concurrency: int = 8,
+        done: Callable[[], None] | None = None,
     ) -> PromptEvaluation:
         """Prepare to judge; every mistake is found here, before the first request."""
         return PromptEvaluation(
             self.prompt, self.workspace.spec(), judges, metrics, compliance=compliance,
-            max_concurrency=max_concurrency, journal=self.workspace.journal(),
+            max_concurrency=max_concurrency, journal=self.workspace.journal(), done=done,
         )  # fmt: skip
 
     async def evaluate(
@@ -202,9 +232,13 @@ class Project:
             variables: values that are given to all of them.
 
         Raises:
-            ConfigurationError: a name that is not there, or two metrics of one name.
+            ConfigurationError: a name that is not there, two metrics of one name, or a variable
+                that none of them inserts.
         """
         found = find_metrics(self.prompt, named, more=[self.workspace.folder])
+        for name in variables or {}:
+            if not any(name in one.prompt.variables for one in found):
+                raise ConfigurationError("metric-var", name, "no metric file inserts it")
         return [PromptyMetric(one.prompt, variables=variables) for one in found]
 
     def report(self, *, unknown_as: UnknownAs = None) -> Report:

@@ -124,7 +124,6 @@ class Labels(Record):
             return "full"
         return "partial" if entry.supporting_sentence_keys else "none"
 
-
     def adherence_probability(self) -> float | None:
         """P(every response sentence is fully supported); None where the judge gives none.
 

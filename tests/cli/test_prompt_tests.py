@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from loopback import Behaviour, Body, LoopbackServer, Reply
 
+from rag_eval_integrations.cli.metric_variables import metric_variables
+
 Command = Callable[..., Any]
 
 PROMPT = "---\nname: Shout\n---\nsystem:\nRepeat the text in capitals.\nuser:\n{{text}}\n"
@@ -220,7 +222,7 @@ def test_a_failing_model_is_told_and_stops_nobody(
     done = rag_eval("prompt-tests", "run", out, *muts)
 
     assert done.code == 0
-    assert "fails: 4 outputs failed, the first by ZeroDivisionError: mine" in done.err
+    assert "fails: 4 outputs failed, the first by JudgeError: ZeroDivisionError: mine" in done.err
     assert "app: 4 outputs failed, the first by OSError: gone" in done.err
     rag_eval("prompt-tests", "evaluate", out, "--judge", "openai:judge", *at(server))
     done = rag_eval("prompt-tests", "report", out, "--fail-under", 0.9)
@@ -258,7 +260,173 @@ def test_a_prompt_without_rules_exits_1_and_says_how_to_go_on(
     run = rag_eval(
         "prompt-tests", "run", out, "--mut", "openai:x", "--base-url", "http://127.0.0.1:9/v1"
     )
-    assert (run.code, "holds no usable test" in run.err) == (2, True)
+    assert (run.code, "holds no tests.json" in run.err) == (2, True)
+
+    (out / "rules.txt").write_text("\n".join(RULES))  # as the message says
+    with LoopbackServer(Behaviour(), respond) as server:
+        again = rag_eval(*words[:-1], server.base_url)
+    assert (again.code, "2 rules, 2 inverse rules, 4 tests" in again.out) == (0, True)
+
+
+def test_two_metrics_of_one_name_are_told_by_the_list(rag_eval: Command, put: Path) -> None:
+    """Names differ by the suffix's case only; `evaluate` refuses them."""
+    (put.parent / "loud.METRIC.prompty").write_text("{{output}}")
+
+    done = rag_eval("prompt-tests", "metrics", put)
+
+    assert (done.code, done.out.count("another has this name")) == (0, 2)
+
+
+def test_judges_that_do_not_answer_are_told(
+    rag_eval: Command,
+    put: Path,
+    tmp_path: Path,
+    server: LoopbackServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One of two that raises anything stops nobody; where none answers, the command exits 1."""
+    (tmp_path / "my_judges.py").write_text(
+        "async def down(messages):\n    raise ConnectionResetError('gone')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    out = tmp_path / "out"
+    words = ["--no-baseline", *at(server)]
+    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *words)
+    rag_eval("prompt-tests", "run", out, "--mut", "openai:x", *at(server))
+
+    none = rag_eval("prompt-tests", "evaluate", out, "--judge", "my_judges:down")
+    both = rag_eval(
+        "prompt-tests", "evaluate", out, "--judge", "openai:j", "--judge", "my_judges:down",
+        *at(server),
+    )  # fmt: skip
+
+    failed = "down: 8 questions failed, the first by JudgeError: ConnectionResetError: gone"
+    assert (none.code, failed in none.err) == (1, True)
+    assert (both.code, failed in both.err) == (0, True)
+    report = rag_eval("prompt-tests", "report", out, "--fail-under", "0.9")
+    assert (report.code, "4 ok, 0 err" in report.out) == (0, True)
+
+
+def test_all_reports_also_where_every_model_failed(
+    rag_eval: Command,
+    put: Path,
+    tmp_path: Path,
+    server: LoopbackServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The command exits 1, and the report says why."""
+    (tmp_path / "my_failing.py").write_text(
+        "async def fails(messages):\n    raise ZeroDivisionError('mine')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    out = tmp_path / "out"
+
+    done = rag_eval(
+        "prompt-tests", "all", put, "-o", out, "--model", "openai:gen", "--mut",
+        "my_failing:fails", "--judge", "openai:judge", "--no-baseline", *at(server),
+    )  # fmt: skip
+
+    assert (done.code, "0 unknown, 4 errors" in done.out) == (1, True)
+    assert "ZeroDivisionError&#58; mine" in (out / "README.md").read_text()
+
+
+def test_a_threshold_says_what_it_leaves_out(
+    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """Outputs without a verdict are told beside the share; no results at all do not pass."""
+    out = tmp_path / "out"
+    words = ["--no-baseline", *at(server)]
+    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *words)
+    rag_eval("prompt-tests", "run", out, "--mut", "openai:x", *at(server))
+    rag_eval("prompt-tests", "evaluate", out, "--judge", "openai:judge", *at(server))
+    path = out / "test_results.json"
+    rows = json.loads(path.read_text())
+    rows[0]["error"] = "gone"
+    path.write_text(json.dumps(rows))
+
+    some = rag_eval("prompt-tests", "report", out, "--fail-under", "0.9")
+    path.write_text("[]")
+    nothing = rag_eval("prompt-tests", "report", out, "--fail-under", "0.9")
+
+    assert some.code == 0
+    assert "x: 1 of 4 outputs have no verdict (0 unknown, 1 errors)" in some.err
+    assert (nothing.code, "there are no results" in nothing.err) == (1, True)
+
+
+def test_a_comparison_does_not_break_the_report_on_stdout(
+    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """With `--format json`, what changed goes to stderr."""
+    out = tmp_path / "out"
+    words = ["--no-baseline", *at(server)]
+    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *words)
+    rag_eval("prompt-tests", "run", out, "--mut", "openai:x", *at(server))
+
+    done = rag_eval("prompt-tests", "report", out, "--format", "json", "--before", out)
+
+    assert json.loads(done.out)["name"] == "shout"
+    assert "4 tests in both runs" in done.err
+
+
+def test_long_stages_say_how_far_they_are(
+    rag_eval: Command,
+    put: Path,
+    tmp_path: Path,
+    server: LoopbackServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A line on stderr every ten seconds: replies, outputs, questions of how many."""
+    monkeypatch.setattr("rag_eval_integrations.cli.prompt_tests_progress.SECONDS_A_LINE", 0.0)
+    out = tmp_path / "out"
+
+    done = rag_eval(
+        "prompt-tests", "all", put, "-o", out, "--model", "openai:gen", "--mut", "openai:x",
+        "--judge", "openai:judge", "--no-baseline", *at(server),
+    )  # fmt: skip
+
+    assert done.code == 0
+    assert "replies of openai:gen" in done.err
+    assert "4 outputs" in done.err
+    assert "8 of 8 questions to judges" in done.err
+
+
+def test_metric_variables_that_nobody_inserts_are_refused(
+    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """So is one whose value is the call's own, and a file that is no text; a BOM is none of it."""
+    out = tmp_path / "out"
+    words = ["--no-baseline", *at(server)]
+    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *words)
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    metric = put.parent / "loud.metric.prompty"
+    metric.write_text(metric.read_text() + "{{tone}}")
+    (tmp_path / "bom").write_bytes(b"\xef\xbb\xbfcalm")
+
+    for given, why in (
+        ("tnoe=x", "no metric file inserts it"),
+        ("output=x", "each call holds itself"),
+        (f"tone=@{tmp_path / 'binary'}", "not UTF-8"),
+    ):
+        wrong = rag_eval(
+            "prompt-tests", "evaluate", out, "--judge", "openai:j", "--metric-var", given
+        )
+        assert (wrong.code, why in wrong.err) == (2, True)
+    assert metric_variables([f"tone=@{tmp_path / 'bom'}"]) == {"tone": "calm"}
+
+
+def test_only_baseline_tests_left_out_is_nothing_to_run(
+    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """Said, instead of empty results that pass every threshold."""
+    out = tmp_path / "out"
+    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *at(server))
+    path = out / "tests.json"
+    rows = [row for row in json.loads(path.read_text()) if row["baseline"]]
+    path.write_text(json.dumps(rows))
+
+    done = rag_eval("prompt-tests", "run", out, "--mut", "openai:x", "--no-baseline", *at(server))
+
+    assert (done.code, "all tests are baseline tests" in done.err) == (2, True)
 
 
 def test_metric_files_are_listed_with_what_is_odd(
@@ -432,3 +600,20 @@ def test_a_metric_file_scores_plain_rag_calls(
     # A judge that only labels cannot be asked, and it is said before the first row.
     embedded = rag_eval("run", calls, "-o", out, "--metrics", metric, "--metric-var", "rules=x")
     assert (embedded.code, "asks a model" in embedded.err) == (2, True)
+
+
+def test_results_of_other_models_are_set_aside(
+    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """Imported ones are nowhere else; the same models' are simply written anew."""
+    out = tmp_path / "out"
+    words = ["--no-baseline", *at(server)]
+    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *words)
+    for model in ("first", "first", "second", "third"):
+        done = rag_eval("prompt-tests", "run", out, "--mut", f"openai:{model}", *at(server))
+
+    aside = sorted(path.name for path in out.glob("test_results.*.json"))
+    assert aside == ["test_results.1.json", "test_results.2.json"]
+    rows = json.loads((out / "test_results.1.json").read_text())
+    assert {row["model"] for row in rows} == {"openai:first"}
+    assert "openai:second: results from before are in" in done.err

@@ -9,7 +9,13 @@ import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from prompt_tests.scripted import PROMPT, generator, reply_with_tests, stage_of
 
-from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError, JudgeUnavailableError
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeError,
+    JudgeOutputError,
+    JudgeUnavailableError,
+)
+from rag_eval_integrations.judges import CallableJudge
 from rag_eval_integrations.judges.completion import Choice, Completion, CompletionRequest
 from rag_eval_integrations.metrics.prompty import parse_prompty
 from rag_eval_integrations.prompt_tests import (
@@ -581,3 +587,31 @@ def test_rows_with_one_text_for_several_inputs_are_named() -> None:
     assert "should be an object with a, b" in found.lost[0]
     one = PromptUnderTest.of(parse_prompty("---\ninputs: {a: {default: x}}\n---\n{{a}}", name="p"))
     assert read_tests("ruleid,testid,testinput\n1,1,", one).lost == ["test 1: empty"]
+
+
+def test_replies_of_no_use_are_asked_for_anew_by_the_next_run(put: Path, tmp_path: Path) -> None:
+    """A refusal that was recorded would otherwise be the answer for ever."""
+    refuses = generator(rules="I'm sorry, I can't assist with that.", tests="no tests at all")
+    with pytest.raises(JudgeOutputError, match="refused"):
+        Generation(put, tmp_path / "out", refuses, ONE_EACH).run()
+
+    no_tests = generator(tests="no tests at all")
+    assert Generation(put, tmp_path / "out", no_tests, ONE_EACH, tell=lambda _: None).run() == []
+    fine = generator()
+    tests = Generation(put, tmp_path / "out", fine, ONE_EACH).run()
+
+    assert len(tests) == 4
+    assert stages(no_tests)[0] == "rules"  # what was of use before is not asked again
+    assert set(stages(fine)) == {"tests"}
+
+
+def test_a_generator_that_raises_anything_is_an_error_that_says_so(
+    put: Path, tmp_path: Path
+) -> None:
+    """An async function of the user's raises what its own client does."""
+
+    async def down(_: list[dict[str, str]]) -> str:
+        raise ConnectionResetError("gone")
+
+    with pytest.raises(JudgeError, match="ConnectionResetError: gone"):
+        Generation(put, tmp_path / "out", CallableJudge(down)).run()

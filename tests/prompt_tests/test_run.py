@@ -301,7 +301,7 @@ _KILLED = """
         def reply(request):
             print("asked", flush=True)
             return request.messages[-1].content
-        model = ScriptedJudge(reply, name="m", latency=0.02)
+        model = ScriptedJudge(reply, name="m", latency=0.1)
         results = await run_tests(
             put, tests, [model], journal=Journal(sys.argv[1]), max_concurrency=4
         )

@@ -233,3 +233,59 @@ def test_a_folder_whose_prompt_is_nowhere_is_refused(tmp_path: Path, put: Path) 
     with pytest.raises(FileNotFoundError):
         Project(tmp_path / "out", told.append)
     assert "is gone" in told[0]
+
+
+def test_files_that_hold_something_else_are_refused_or_read_without_it(
+    prompt: PromptUnderTest, tmp_path: Path
+) -> None:
+    """Edited by hand, or made to break: never a traceback."""
+    result = Result(test=PromptTest(uid="t", inputs={"text": "x"}), model="m", output="o")
+    [row] = results_to_rows([result])
+    judges = ["x", None, {"judge": 7, "compliance": "ok"}]
+
+    [read] = results_from_rows([{**row, "judges": judges}], prompt, Spec(), [])
+
+    assert read.compliance is not None
+    assert (read.compliance.outcome, read.compliance.judge) == ("ok", "7")
+    (tmp_path / "rows.json").write_text("[1]")
+    with pytest.raises(InputError, match="is no object"):
+        read_upstream(tmp_path / "rows.json", prompt)
+    (tmp_path / "prompt.json").write_text("[]")
+    with pytest.raises(ConfigurationError, match="should be an object"):
+        Project(tmp_path, print)
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("../../up.prompty", "up.prompty"),
+        ("a\0b", "a_b.prompty"),
+        ("..", "prompt.prompty"),
+        (".hidden", "hidden.prompty"),
+        ("x" * 300, "x" * 100 + ".prompty"),
+        ("a/b\nc.prompty", "b_c.prompty"),
+    ],
+)
+def test_the_name_of_an_imported_prompt_stays_in_the_folder(
+    tmp_path: Path, name: str, kept: str
+) -> None:
+    """A context is somebody else's file."""
+    context = tmp_path / "promptpex_context.json"
+    context.write_text(json.dumps({"prompt": {"filename": name, "content": "Hi {{text}}"}}))
+
+    imported = read_upstream(context)
+
+    assert imported.prompt_file == (kept, "Hi {{text}}")
+
+
+def test_the_copy_of_a_prompt_follows_no_link(tmp_path: Path) -> None:
+    """A link of the prompt's name in the folder is replaced, not written through."""
+    (tmp_path / "p.prompty").write_text("Hi {{text}}")
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "p.prompty").symlink_to(tmp_path / "precious")
+
+    Project.create(tmp_path / "p.prompty", tmp_path / "out", print)
+
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert (tmp_path / "out" / "p.prompty").read_text() == "Hi {{text}}"

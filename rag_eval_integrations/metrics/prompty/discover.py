@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.prompty.file import Prompty
+from rag_eval_integrations.metrics.prompty.file import Prompty, prompt_name
 from rag_eval_integrations.metrics.prompty.metric import VARIABLES, PromptyMetric
 
 SUFFIX = ".metric.prompty"
@@ -15,11 +15,18 @@ _TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w.-]*)\s*>")
 
 
 def metric_files(folder: str | Path) -> list[Path]:
-    """List the metric files of a folder by name; none where there is no such folder."""
+    """List the metric files of a folder by name; none where there is no such folder.
+
+    Folders and pipes of such a name are left out: reading a pipe would never end.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         return []
-    return sorted(path for path in folder.iterdir() if path.name.lower().endswith(SUFFIX))
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.name.lower().endswith(SUFFIX) and (path.is_file() or not path.exists())
+    )
 
 
 def discover_metrics(
@@ -40,10 +47,13 @@ def discover_metrics(
     """
     found: list[PromptyMetric] = []
     for path in metric_files(folder):
+        if named and prompt_name(path) not in named:
+            continue  # before it is read: a broken file is in nobody's way then
         metric = PromptyMetric(path)
-        if named and metric.name not in named:
-            continue
         tags = metric.prompt.tags
+        if named and ("groundtruth" in tags) != groundtruth:
+            what = "expected outputs" if "groundtruth" in tags else "outputs"
+            raise ConfigurationError("metric", metric.name, f"{path} is for {what}, by its tags")
         if ("groundtruth" in tags) != groundtruth or ("experimental" in tags and not named):
             continue
         found.append(metric)

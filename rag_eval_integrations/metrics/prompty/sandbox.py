@@ -7,9 +7,10 @@ end. A value is data: it is inserted as it is and never run as a template.
 
 from __future__ import annotations
 
+import functools
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -139,6 +140,22 @@ def _sized(value: Any) -> Any:
     return value
 
 
+def _charged(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a filter count what it reads: a loop that sorts a long text each round is endless."""
+    position = 1 if hasattr(make, "jinja_pass_arg") else 0
+
+    @functools.wraps(make)  # keeps Jinja's own mark on filters that are given the environment
+    def filter_(*args: Any, **named: Any) -> Any:
+        value = args[position]
+        if isinstance(value, str | list | tuple | dict):
+            _bounds.made += len(value)
+            if _bounds.made > _MOST_MADE:
+                raise SecurityError(f"filters read more than {_MOST_MADE:,} characters")
+        return make(*args, **named)
+
+    return filter_
+
+
 def _join(parts: Iterable[Any]) -> Any:
     return _sized("".join(str(_written(part)) for part in parts))
 
@@ -191,7 +208,9 @@ def _environment() -> _Environment:
     )  # fmt: skip
     environment.globals.clear()
     environment.filters = {name: environment.filters[name] for name in _FILTERS}
-    environment.filters.update(_rounds=_rounds, _join=_join, join=_join_with, tojson=_json)
+    environment.filters.update(join=_join_with, tojson=_json)
+    environment.filters = {name: _charged(one) for name, one in environment.filters.items()}
+    environment.filters.update(_rounds=_rounds, _join=_join)
     return environment
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.judges import Completer
 from rag_eval_integrations.judges.completion import CompletionRequest, Message
+from rag_eval_integrations.prompt_tests.asking import Recorded
 from rag_eval_integrations.prompt_tests.cleaning import is_refusal
 from rag_eval_integrations.records import JsonObject
 
@@ -60,12 +61,13 @@ async def ask(
         JudgeError: the model does not answer.
     """
     asked = messages
+    requests: list[CompletionRequest] = []
     for attempt in (1, 2):
-        completion = await model.complete(
-            CompletionRequest(
-                messages=asked, json_schema=schema, prompt_version=version, temperature=temperature
-            )
+        request = CompletionRequest(
+            messages=asked, json_schema=schema, prompt_version=version, temperature=temperature
         )
+        requests.append(request)
+        completion = await model.complete(request)
         text = completion.text
         try:
             if completion.choices[0].refusal or is_refusal(text):
@@ -75,6 +77,7 @@ async def ask(
             return parse(text)
         except JudgeOutputError:
             if attempt == 2:
+                forget(model, requests)
                 raise
             asked = (
                 *messages,
@@ -82,6 +85,13 @@ async def ask(
                 Message(role="user", content=again),
             )
     raise AssertionError  # the second attempt returns or raises
+
+
+def forget(model: Completer, requests: Iterable[CompletionRequest]) -> None:
+    """Take replies of no use out of the record: the next run asks again."""
+    if isinstance(model, Recorded):
+        for request in requests:
+            model.forget(request)
 
 
 def _short(text: str) -> str:

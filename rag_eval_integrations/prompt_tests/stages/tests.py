@@ -11,7 +11,7 @@ from rag_eval_integrations.judges.completion import CompletionRequest, Message
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec
 from rag_eval_integrations.prompt_tests.sections import MARKS, sections
-from rag_eval_integrations.prompt_tests.stages.asking import dialogue
+from rag_eval_integrations.prompt_tests.stages.asking import dialogue, forget
 from rag_eval_integrations.prompt_tests.stages.input_spec import describe_inputs, samples_text
 from rag_eval_integrations.prompt_tests.stages.read_tests import read_tests
 from rag_eval_integrations.records import JsonObject
@@ -107,15 +107,16 @@ async def write_tests(
     messages = _question(prompt, spec, group, per_rule)
     for generation in range(generations):
         found: list[PromptTest] = []
+        requests: list[CompletionRequest] = []
         for attempt in (1, 2):
-            completion = await model.complete(
-                CompletionRequest(
-                    messages=messages,
-                    json_schema=_schema(prompt),
-                    schema_name="tests",
-                    prompt_version=VERSION,
-                )
+            request = CompletionRequest(
+                messages=messages,
+                json_schema=_schema(prompt),
+                schema_name="tests",
+                prompt_version=VERSION,
             )
+            requests.append(request)
+            completion = await model.complete(request)
             reading = read_tests(completion.text, prompt, group.rules, group.scenario, generation)
             written.lost.extend(reading.lost)
             found = reading.tests
@@ -129,6 +130,7 @@ async def write_tests(
         if not found:
             numbers = ", ".join(str(rule.id) for rule in group.rules)
             written.lost.append(f"no tests were written for rule {numbers}")
+            forget(model, requests)
             break
         known = {test.uid for test in written.tests}
         written.tests.extend(test for test in found if test.uid not in known)

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,8 +129,8 @@ def _folder(path: Path) -> dict[str, Any]:
 def _context(path: Path) -> dict[str, Any]:
     content = _read(path)
     if isinstance(content, list):  # a tests or results file alone
-        key = "testOutputs" if content and "output" in content[0] else "tests"
-        return {key: content}
+        rows = cells.rows_of(content, str(path))
+        return {"testOutputs" if rows and "output" in rows[0] else "tests": rows}
     if not isinstance(content, dict):
         raise ConfigurationError("import", str(path), "should be an object, or a list of objects")
     return content
@@ -193,7 +194,9 @@ def _prompt_file(content: dict[str, Any]) -> tuple[str, str] | None:
     given = content.get("prompt")
     if not isinstance(given, dict) or not isinstance(given.get("content"), str):
         return None
-    name = Path(str(given.get("filename") or "")).name or "prompt.prompty"
+    # The name is somebody else's: without folders, and nothing that a file cannot be called.
+    name = re.sub(r"[^\w. -]", "_", Path(str(given.get("filename") or "")).name)[:100]
+    name = name.lstrip(".") or "prompt.prompty"
     return name if name.endswith(".prompty") else f"{name}.prompty", given["content"]
 
 

@@ -136,7 +136,8 @@ def _result(row: cells.Row, test: PromptTest) -> Result:
 def _judged(row: cells.Row) -> list[Judged]:
     given = row.get("judges")
     if isinstance(given, list):
-        return [judged_from(one, "compliance", one.get("judge")) for one in given]
+        rows = [one for one in given if isinstance(one, Mapping)]
+        return [judged_from(one, "compliance", cells.text(one, "judge") or None) for one in rows]
     if row.get("compliance") is not None and not cells.text(row, "error"):
         return [judged_from(row, "compliance")]  # an empty cell: judged, without a verdict
     return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,25 @@ def test_the_seeds_example_speaks_of_an_input_that_it_never_inserts(root: Path) 
 def test_odd_metric_files_are_told(text: str, odd: list[str]) -> None:
     """Declared or mentioned and unused, blind to the output, or in need of what nobody gives."""
     assert lint(parse_prompty(text, name="m")) == odd
+
+
+def test_what_is_no_file_is_no_metric(tmp_path: Path) -> None:
+    """A folder of such a name, and a pipe, which nobody would ever finish reading."""
+    (tmp_path / "folder.metric.prompty").mkdir()
+    os.mkfifo(tmp_path / "pipe.metric.prompty")
+    (tmp_path / "gone.metric.prompty").symlink_to(tmp_path / "nothing")
+
+    assert [path.name for path in metric_files(tmp_path)] == ["gone.metric.prompty"]
+    with pytest.raises(FileNotFoundError, match="gone"):
+        discover_metrics(tmp_path)
+
+
+def test_a_named_metric_does_not_read_the_others(folder: Path) -> None:
+    """A broken file beside it is in nobody's way; one of the other kind says so."""
+    (folder / "broken.metric.prompty").write_text("---\nname: [\n---\n{{output}}")
+
+    assert [metric.name for metric in discover_metrics(folder, named=["a"])] == ["a"]
+    with pytest.raises(ConfigurationError, match="line 2"):
+        discover_metrics(folder)
+    with pytest.raises(ConfigurationError, match="is for expected outputs, by its tags"):
+        discover_metrics(folder, named=["gt"])

@@ -120,3 +120,11 @@ def test_a_mistake_names_its_line() -> None:
         CompiledTemplate("one\ntwo {{ your name }}")
 
     assert raised.value.line == 2
+
+
+def test_filters_over_a_long_text_in_a_loop_are_stopped() -> None:
+    """Each pays for what it reads; 20,000 sorts of a megabyte would take hours."""
+    with pytest.raises(PromptTemplateError, match="filters read more than"):
+        render("{% for c in x %}{{ (x | sort | length) * 0 }}{% endfor %}", x="b" * 5_000_000)
+    assert render("{{ x | sort | length }}", x="ba") == "2"
+    assert render("{{ x | title | trim }}, {{ x | tojson }}", x=" ba") == 'Ba, " ba"'
