@@ -55,6 +55,39 @@ class Answered(NamedTuple):
 Ask = Callable[[Question], Awaitable[Answered]]
 
 
+async def attempted(
+    asking: Awaitable[object], seconds: float | None
+) -> tuple[object, BaseException | None]:
+    """Wait for an app's answer; what it raises is a result, and so is its own cancellation.
+
+    Here, inside of what the host captures, and not around it: what was captured until a time
+    limit is kept.
+
+    Args:
+        asking: the app's own call.
+        seconds: how long at most; None for no limit.
+
+    Returns:
+        The answer and None, or None and what went wrong (`TimeoutError` beyond the limit).
+
+    Raises:
+        asyncio.CancelledError: the caller was cancelled, not the app.
+    """
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            return await asking, None
+    except Exception as failure:  # noqa: BLE001 -- a row of its own
+        if limit.expired() and isinstance(failure, TimeoutError):
+            return None, TimeoutError(f"no answer within {seconds:g} s")
+        return None, failure
+    except asyncio.CancelledError as failure:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return None, failure  # the app gave up by itself
+
+
 class AskingOptions(TypedDict, total=False):
     """How an app is asked."""
 
@@ -105,6 +138,8 @@ async def evaluate_asked(
 ) -> list[Evaluation]:
     """Ask all questions and evaluate the answers; one evaluation a question, in their order.
 
+    `ask` keeps to `timeout` itself, by `attempted`.
+
     Raises:
         ConfigurationError: an option cannot be used, or `out` cannot be resumed from.
         OSError: `out` cannot be written.
@@ -123,7 +158,7 @@ async def evaluate_asked(
         stream = evaluate_calls(
             # A stream only calls `evaluate` on what it is given: here, questions to be asked first.
             cast("Sequence[RagCall]", [questions[index] for index in pending]),
-            cast("RagEvaluator", _Worker(ask, evaluator, options.get("timeout"))),
+            cast("RagEvaluator", _Worker(ask, evaluator)),
             max_concurrency=options.get("max_concurrency", MAX_CONCURRENCY),
             ordered=False,
         )
@@ -145,15 +180,9 @@ class _Worker:
 
     ask: Ask
     evaluator: RagEvaluator
-    timeout: float | None
 
     async def evaluate(self, question: Question) -> Evaluation:
-        try:
-            async with asyncio.timeout(self.timeout):
-                answered = await self.ask(question)
-        except TimeoutError:
-            error = TimeoutError(f"no answer within {self.timeout:g} s")
-            answered = Answered(RagCall(question.text, (), None), error)
+        answered = await self.ask(question)
         known = {
             "id": question.label, "reference": question.reference, "metadata": question.metadata,
         }  # fmt: skip

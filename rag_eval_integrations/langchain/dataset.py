@@ -23,6 +23,7 @@ from rag_eval_integrations.dataset.asking import (
     Answered,
     AskingOptions,
     Question,
+    attempted,
     check_options,
     evaluate_asked,
 )
@@ -144,26 +145,11 @@ async def _evaluated(
         example = cast("Example", question)
         calls: list[RagCall] = []
         handler = RagEvalCallbackHandler(calls.append)
-        error: BaseException | None = None
-        output: object = None
-        try:
-            # Here, and not where the examples are run: what was captured until then is kept.
-            async with asyncio.timeout(timeout) as limit:
-                output = await ask(example.given, merge_configs(config, {"callbacks": [handler]}))
-        except Exception as failure:  # noqa: BLE001 -- a row of its own
-            error = failure
-            if limit.expired() and isinstance(failure, TimeoutError):
-                error = TimeoutError(f"no answer within {timeout:g} s")
-        except asyncio.CancelledError as failure:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            error = failure  # the chain gave up by itself
+        asking = ask(example.given, merge_configs(config, {"callbacks": [handler]}))
+        output, error = await attempted(asking, timeout)
         return Answered(_call(example, calls, output, error), error)
 
-    asking = _asking_options(options)
-    asking.pop("timeout", None)
-    return await evaluate_asked(examples, answer, evaluator, asking)
+    return await evaluate_asked(examples, answer, evaluator, _asking_options(options))
 
 
 def _call(

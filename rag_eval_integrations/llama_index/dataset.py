@@ -19,6 +19,7 @@ from rag_eval_integrations.dataset.asking import (
     Answered,
     AskingOptions,
     Question,
+    attempted,
     check_options,
     evaluate_asked,
 )
@@ -53,7 +54,7 @@ def evaluate_query_engine(
         )
 
     try:
-        return _loop.run(evaluate_asked(read, _asking(query), evaluator, options))
+        return _loop.run(evaluate_asked(read, _asking(query, options), evaluator, options))
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
 
@@ -102,7 +103,9 @@ async def aevaluate_query_engine(
                 await asyncio.to_thread(response.get_response)
         return response
 
-    return await evaluate_asked(_read(engine, questions), _asking(query), evaluator, options)
+    return await evaluate_asked(
+        _read(engine, questions), _asking(query, options), evaluator, options
+    )
 
 
 # --- Asking -------------------------------------------------------------------------------------
@@ -117,24 +120,14 @@ def _query(engine: BaseQueryEngine, text: str, handler: ScopedHandler) -> object
 
 
 def _asking(
-    query: Callable[[str, ScopedHandler], Awaitable[object]],
+    query: Callable[[str, ScopedHandler], Awaitable[object]], options: AskingOptions
 ) -> Callable[[Question], Awaitable[Answered]]:
     """Make the asking of one question of an engine's method."""
 
     async def ask(question: Question) -> Answered:
         calls: list[RagCall] = []
         handler = ScopedHandler(calls.append)
-        error: BaseException | None = None
-        response: object = None
-        try:
-            response = await query(question.text, handler)
-        except Exception as failure:  # noqa: BLE001 -- a row of its own
-            error = failure
-        except asyncio.CancelledError as failure:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise
-            error = failure  # the engine gave up by itself
+        response, error = await attempted(query(question.text, handler), options.get("timeout"))
         return Answered(_call(question, calls, response, error), error)
 
     return ask

@@ -46,7 +46,7 @@ class Waiting(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun
     ) -> list[Document]:
-        raise NotImplementedError
+        raise NotImplementedError("abstract in the base class; only waited for in async code")
 
     async def _aget_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
         await asyncio.Event().wait()

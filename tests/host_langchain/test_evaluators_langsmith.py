@@ -610,7 +610,7 @@ class TestFeedback:
             asked = 0
 
             def create_feedback(self, run_id: str, key: str, session_id: object = None) -> None:
-                raise NotImplementedError
+                raise NotImplementedError("without a project nothing may be posted")
 
             def read_project(self, project_name: str) -> None:
                 self.asked += 1

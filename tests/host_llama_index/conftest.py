@@ -196,18 +196,18 @@ class ToolCaller(FunctionCallingLLM):
         return replies()
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        raise NotImplementedError
+        raise NotImplementedError("abstract in the base class; agents ask by chat alone")
 
     async def acomplete(
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> CompletionResponse:
-        raise NotImplementedError
+        raise NotImplementedError("abstract in the base class; agents ask by chat alone")
 
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError("abstract in the base class; agents ask by chat alone")
 
     async def astream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError("abstract in the base class; agents ask by chat alone")
 
     def _prepare_chat_with_tools(
         self,

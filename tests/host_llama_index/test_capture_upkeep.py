@@ -88,7 +88,7 @@ class TestLateSpans:
 
         class Waits(CustomQueryEngine):
             def custom_query(self, query_str: str) -> str:
-                raise NotImplementedError
+                raise NotImplementedError("abstract in the base class; asked in async code alone")
 
             async def acustom_query(self, query_str: str) -> Any:
                 await go.wait()
@@ -96,7 +96,7 @@ class TestLateSpans:
 
         class Starts(CustomQueryEngine):
             def custom_query(self, query_str: str) -> str:
-                raise NotImplementedError
+                raise NotImplementedError("abstract in the base class; asked in async code alone")
 
             async def acustom_query(self, query_str: str) -> Any:
                 tasks.append(asyncio.create_task(Waits().aquery("Background?")))
