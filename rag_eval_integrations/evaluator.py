@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Collection, Sequence
+import threading
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from typing import NamedTuple, cast
+from weakref import WeakValueDictionary
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
@@ -257,6 +259,41 @@ class RagEvaluator:
         )
         failure = EvaluationError(type=kind, message=message, stage=stage)
         return _Part(scores, self._unasked(None, message), Usage(), failure)
+
+
+class SharedEvaluator:
+    """A judge and the evaluator that asks it; it holds the judge, so that its `id` stays taken."""
+
+    def __init__(self, judge: object, evaluator: RagEvaluator) -> None:
+        self.judge = judge
+        self.evaluator = evaluator
+
+
+_shared: WeakValueDictionary[str | int, SharedEvaluator] = WeakValueDictionary()
+_sharing = threading.Lock()
+
+
+def shared_evaluator(judge: object, make: Callable[[], RagEvaluator]) -> SharedEvaluator:
+    """Find the evaluator of a judge that the hosts' evaluator objects share, or make it.
+
+    Five objects made with one judge ask it once a call, whichever scores they give.
+
+    Args:
+        judge: a judge's name, shared by everybody who says it, or any object, shared by identity.
+        make: makes its evaluator when nobody has one.
+
+    Returns:
+        To be held as long as it should be found by others.
+
+    Raises:
+        ConfigurationError: whatever `make` raises.
+    """
+    key = judge if isinstance(judge, str) else id(judge)
+    with _sharing:
+        found = _shared.get(key)
+        if found is None:
+            found = _shared[key] = SharedEvaluator(judge, make())
+        return found
 
 
 def _asked_to_label(model: Completer) -> Labeller:

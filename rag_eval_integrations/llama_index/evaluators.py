@@ -6,16 +6,14 @@ labels: `BatchEvalRunner` with five of them makes one request an item.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
-from weakref import WeakValueDictionary
 
 from llama_index.core.evaluation.base import BaseEvaluator
 from llama_index.core.llms import LLM
 from llama_index.core.schema import MetadataMode
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.evaluator import RagEvaluator, shared_evaluator
 from rag_eval_integrations.judges import Completer, Labeller
 from rag_eval_integrations.llama_index.judge import LLMJudge
 from rag_eval_integrations.llama_index.score_evaluator import ScoreEvaluator
@@ -56,7 +54,7 @@ class TraceEvaluator(ScoreEvaluator):
             raise ConfigurationError("metric", metric, f"no such TRACe score; use one of {names}")
         if threshold is None and metric == "adherence":
             threshold = 1.0
-        self._shared = _shared(judge)  # held, so that others find it
+        self._shared = shared_evaluator(judge, lambda: _evaluator(judge))  # held for others
         super().__init__(
             self._shared.evaluator, metric, threshold=threshold, metadata_mode=metadata_mode
         )
@@ -126,28 +124,8 @@ def as_evaluators(
     }
 
 
-# --- One evaluator a judge ----------------------------------------------------------------------
-
-
-class _Shared:
-    """A judge and the evaluator that asks it; together, so that the key's `id` stays taken."""
-
-    def __init__(self, judge: Judge) -> None:
-        self.judge = judge
-        self.evaluator = judge if isinstance(judge, RagEvaluator) else RagEvaluator(_model(judge))
-
-
-_by_judge: WeakValueDictionary[str | int, _Shared] = WeakValueDictionary()
-_lock = threading.Lock()
-
-
-def _shared(judge: Judge) -> _Shared:
-    key = judge if isinstance(judge, str) else id(judge)
-    with _lock:
-        found = _by_judge.get(key)
-        if found is None:
-            found = _by_judge[key] = _Shared(judge)
-        return found
+def _evaluator(judge: Judge) -> RagEvaluator:
+    return judge if isinstance(judge, RagEvaluator) else RagEvaluator(_model(judge))
 
 
 def _model(judge: str | Labeller | Completer | LLM) -> str | Labeller | Completer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -339,17 +340,15 @@ class TestOneRequest:
 
     def test_nothing_is_kept_for_a_judge_that_is_gone(self) -> None:
         """The sharing holds no evaluator that nobody uses."""
-        from rag_eval_integrations.langchain.evaluators.metrics import _evaluators
-
-        gc.collect()
-        before = len(_evaluators)
-        evaluator = TraceEvaluator(judge())
-        assert len(_evaluators) == before + 1
+        asked = judge()
+        evaluator = TraceEvaluator(asked)
+        shared = weakref.ref(evaluator.rag_evaluator)
+        assert TraceEvaluator(asked).rag_evaluator is shared()
 
         del evaluator
         gc.collect()
 
-        assert len(_evaluators) == before
+        assert shared() is None
 
     def test_a_given_evaluator(self) -> None:
         """`TraceEvaluator` is a view on one that exists, with formulas of its own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import weakref
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
@@ -777,14 +778,15 @@ class TestViews:
 
     def test_leave_nothing_behind(self) -> None:
         """The evaluator of a judge is gone with its last view."""
-        from rag_eval_integrations.llama_index.evaluators import _by_judge
-
         asked = judge()
         evaluator = TraceEvaluator(asked)
-        assert id(asked) in _by_judge
+        shared = weakref.ref(evaluator.rag_evaluator)
+        assert TraceEvaluator(asked).rag_evaluator is shared()
+
         del evaluator
         gc.collect()
-        assert id(asked) not in _by_judge
+
+        assert shared() is None
 
     def test_on_an_evaluator_use_its_settings(self) -> None:
         """Formulas and all."""

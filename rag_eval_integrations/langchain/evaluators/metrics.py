@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass
-from weakref import WeakValueDictionary
-
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.evaluator import RagEvaluator, shared_evaluator
 from rag_eval_integrations.judges import Completer, Labeller
 from rag_eval_integrations.langchain.evaluators.base import MetricEvaluator
 from rag_eval_integrations.metrics import CompletionMetric, Trace
@@ -45,7 +41,7 @@ class TraceEvaluator(MetricEvaluator):
         if isinstance(judge, RagEvaluator):
             evaluator = judge
         else:
-            self._shared = _shared_by(judge)
+            self._shared = shared_evaluator(judge, lambda: RagEvaluator(judge))  # held for others
             evaluator = self._shared.evaluator
         super().__init__(evaluator, known if metric is None else metric, threshold=threshold)
 
@@ -73,25 +69,3 @@ class GEvalEvaluator(MetricEvaluator):
             raise ConfigurationError("metric", metric, "should be a metric that asks a model")
         asked: Judge = "embedded" if judge is None else judge
         super().__init__(RagEvaluator(asked, [metric]), threshold=threshold)
-
-
-@dataclass(frozen=True, eq=False)
-class _Shared:
-    """A judge and its evaluator. It holds the judge, so that no other gets the judge's `id()`."""
-
-    judge: Judge
-    evaluator: RagEvaluator
-
-
-_evaluators: WeakValueDictionary[str | int, _Shared] = WeakValueDictionary()
-_lock = threading.Lock()
-
-
-def _shared_by(judge: Judge) -> _Shared:
-    """The evaluator of a judge; kept as long as an evaluator object uses it."""
-    key = judge if isinstance(judge, str) else id(judge)
-    with _lock:
-        shared = _evaluators.get(key)
-        if shared is None:
-            shared = _evaluators[key] = _Shared(judge, RagEvaluator(judge))
-        return shared
