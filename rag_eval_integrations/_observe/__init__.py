@@ -7,6 +7,7 @@ and hand a finished call to the target without ever disturbing the app (`Deliver
 
 from rag_eval_integrations._observe.calls import Context, Seen, distinct, to_call
 from rag_eval_integrations._observe.delivery import Delivery, Target
+from rag_eval_integrations._observe.functions import check_hooks
 from rag_eval_integrations._observe.json_values import finite, json_object, json_value
 from rag_eval_integrations._observe.open_calls import OpenCalls
 from rag_eval_integrations._observe.prompts import Place, in_order, reached
@@ -18,6 +19,7 @@ __all__ = [
     "Place",
     "Seen",
     "Target",
+    "check_hooks",
     "distinct",
     "finite",
     "in_order",

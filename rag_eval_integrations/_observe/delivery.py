@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import threading
 from asyncio import CancelledError
 from collections.abc import Callable
 
+from rag_eval_integrations._observe.functions import is_async
 from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall
@@ -27,9 +27,7 @@ class Delivery:
     def __init__(self, target: Target, logger: logging.Logger) -> None:
         if not callable(target):
             raise ConfigurationError("target", target, "should be a callable that takes a RagCall")
-        if inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(
-            getattr(target, "__call__", None)  # noqa: B004 -- the method itself is asked for
-        ):
+        if is_async(target):
             raise ConfigurationError(
                 "target", target, "is async; pass a plain callable that schedules its own work"
             )

@@ -76,8 +76,18 @@ def key_blocks(pairs: Sequence[Pair]) -> tuple[Blocks, int]:
     ]
     size = len(pairs)
     blocks: Blocks = {
-        ("keys", "relevant"): _relevant(rows, size),
-        ("keys", "utilized"): _utilized(rows, size),
+        ("keys", "relevant"): _of_documents(
+            rows,
+            size,
+            lambda labels: labels.all_relevant_sentence_keys,
+            lambda labels: labels.relevant_probabilities,
+        ),
+        ("keys", "utilized"): _of_documents(
+            rows,
+            size,
+            lambda labels: labels.all_utilized_sentence_keys,
+            lambda labels: labels.utilized_probabilities,
+        ),
         ("keys", "supporting"): _supporting(rows, size),
         ("keys", "unsupported"): _unsupported(rows, size),
     }
@@ -103,24 +113,17 @@ def _same_keys(ours: Sequence[Sentence], theirs: Sequence[Sentence]) -> list[str
     return [sentence.key for sentence in ours]
 
 
-def _relevant(rows: Sequence[Labelled], size: int) -> Block:
+def _of_documents(
+    rows: Sequence[Labelled],
+    size: int,
+    keys_of: Callable[[Labels], Sequence[str]],
+    probabilities_of: Callable[[Labels], Mapping[str, float] | None],
+) -> Block:
+    """Document sentences that are of one kind, or not."""
     items = _Items()
     for item in rows:
-        predicted = frozenset(item.predicted.all_relevant_sentence_keys)
-        gold = frozenset(item.gold.all_relevant_sentence_keys)
-        probabilities = item.predicted.relevant_probabilities
-        items.add(
-            item.row, item.documents, predicted.__contains__, gold.__contains__, probabilities
-        )
-    return items.block(size, {"n": len(rows)})
-
-
-def _utilized(rows: Sequence[Labelled], size: int) -> Block:
-    items = _Items()
-    for item in rows:
-        predicted = frozenset(item.predicted.all_utilized_sentence_keys)
-        gold = frozenset(item.gold.all_utilized_sentence_keys)
-        probabilities = item.predicted.utilized_probabilities
+        predicted, gold = frozenset(keys_of(item.predicted)), frozenset(keys_of(item.gold))
+        probabilities = probabilities_of(item.predicted)
         items.add(
             item.row, item.documents, predicted.__contains__, gold.__contains__, probabilities
         )

@@ -15,6 +15,9 @@ The call is delivered once, when it has ended, in the thread of its end. The app
 and exceptions stay as they are; what goes wrong here or in the target is logged and counted.
 
     functions ─▶ block | record_call ─▶ current (the call while it runs) ─▶ record ─▶ target
+
+What the hosts' own captures share is here as well: `outlet` (where calls go, and what became of
+them) and `retrieval` (a retriever that is captured where nothing else captures it).
 """
 
 from rag_eval_integrations.capture.block import capture_call

@@ -6,12 +6,13 @@ import importlib
 import sys
 from collections import Counter as Counted
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.cli.metric_variables import metric_variables
+from rag_eval_integrations.cli.prompt_tests_options import Asking, Judging, Planning
 from rag_eval_integrations.cli.prompt_tests_printing import (
     check,
     complain_about_judges,
@@ -43,90 +44,27 @@ _FORMATS = ("md", "csv", "json")
 _FAILED = 1
 
 
-@dataclass(frozen=True)
-class Asking:
-    """How models are reached."""
-
-    base_url: str | None
-    rpm: float | None
-    tpm: float | None
-    max_concurrency: int
-
-    def model(self, name: str) -> ModelUnderTest:
-        """Make a model of `openai:NAME`, or find `MODULE:OBJECT`.
-
-        Raises:
-            ConfigurationError: no such model, module or object.
-        """
-        if name.startswith("openai:"):
-            found = judge_from(
-                name, base_url=self.base_url, rpm=self.rpm, tpm=self.tpm,
-                max_concurrency=self.max_concurrency,
-            )  # fmt: skip
-            return cast(Completer, found)
-        module, colon, path = name.partition(":")
-        if not colon or not module or not path:
-            raise ConfigurationError("model", name, "use openai:NAME or MODULE:OBJECT")
-        if "" not in sys.path:
-            sys.path.insert(0, "")
-        try:
-            found_object: object = importlib.import_module(module)
-            for part in path.split("."):
-                found_object = getattr(found_object, part)
-        except (ImportError, AttributeError) as error:
-            raise ConfigurationError("model", name, f"cannot be loaded: {error}") from error
-        return model_of(found_object)
-
-    def completer(self, name: str) -> Completer:
-        """Make a model that answers messages.
-
-        Raises:
-            ConfigurationError: no such model, or a whole app.
-        """
-        found = self.model(name)
-        if not isinstance(found, Completer):
-            raise ConfigurationError("model", name, "is an app; a model that answers is needed")
-        return found
-
-
-@dataclass(frozen=True)
-class Judging:
-    """What is judged, and how."""
-
-    metrics: Sequence[str]
-    variables: Sequence[str]
-    basis: str
-    see_input: bool | None
-    validity: bool
-    groundedness: bool
-    agreement: str | None
-
-
-def options_of(effort: str | None, **explicit: int | bool | None) -> GenerateOptions:
-    """Make options; what is given explicitly beats the preset."""
-    return GenerateOptions.of(effort, **explicit)
-
-
 def generate(
     put: Path,
     out: Path,
     model: str,
-    options: GenerateOptions,
+    plan: Planning,
     scenarios: Sequence[str] | None,
     groundtruth: str | None,
-    ask: Asking,
+    asking: Asking,
 ) -> int:
     """Make rules and tests.
 
     Raises:
         RagEvalError: a mistake of the user, or a generator that does not answer.
     """
-    generator = ask.completer(model)
-    strong = None if groundtruth is None else ask.completer(groundtruth)
+    options = GenerateOptions.of(**asdict(plan))
+    generator = _completer(model, asking)
+    strong = None if groundtruth is None else _completer(groundtruth, asking)
     project = Project.create(put, out, complain)
     generation = Generation(
         project.prompt, out, generator, options, scenarios=scenarios,
-        max_concurrency=ask.max_concurrency, tell=complain,
+        max_concurrency=asking.max_concurrency, tell=complain,
     )  # fmt: skip
     generation.model.replied = Counter(f"replies of {generation.model.name}")
     tests = generation.run()
@@ -146,7 +84,12 @@ def generate(
 
 
 def run(
-    folder: Path, muts: Sequence[str], runs: int, max_tests: int | None, baseline: bool, ask: Asking
+    folder: Path,
+    muts: Sequence[str],
+    runs: int,
+    max_tests: int | None,
+    baseline: bool,
+    asking: Asking,
 ) -> int:
     """Run the tests; 1 when every output failed.
 
@@ -154,14 +97,14 @@ def run(
         RagEvalError: a mistake of the user.
     """
     project = Project(folder, complain)
-    models = [ask.model(name) for name in muts]
+    models = [_model(name, asking) for name in muts]
     results = _loop.run(
         project.run(
             models,
             runs=runs,
             max_tests=max_tests,
             baseline=baseline,
-            max_concurrency=ask.max_concurrency,
+            max_concurrency=asking.max_concurrency,
             done=Counter("outputs"),
         )
     )
@@ -173,22 +116,22 @@ def run(
     return 0 if len(failed) < len(results) else _FAILED
 
 
-def evaluate(folder: Path, judges: Sequence[str], what: Judging, ask: Asking) -> int:
+def evaluate(folder: Path, judges: Sequence[str], what: Judging, asking: Asking) -> int:
     """Judge the outputs; 1 when no judge answered.
 
     Raises:
         RagEvalError: a mistake of the user.
     """
     project = Project(folder, complain)
-    metrics = project.metrics(what.metrics, metric_variables(what.variables))
+    metrics = project.metrics(what.metric or [], metric_variables(what.metric_var or []))
     for metric in metrics:
         _complain_about(metric)
-    found = [ask.completer(name) for name in judges]
-    agreement = None if what.agreement is None else ask.completer(what.agreement)
+    found = [_completer(name, asking) for name in judges]
+    agreement = None if what.agreement is None else _completer(what.agreement, asking)
     progress = Counter("questions to judges", lambda: evaluation.planned)
     evaluation = project.evaluation(
         found, metrics, compliance=NonCompliance(cast(Basis, what.basis), what.see_input),
-        max_concurrency=ask.max_concurrency, done=progress,
+        max_concurrency=asking.max_concurrency, done=progress,
     )  # fmt: skip
     results = _loop.run(
         project.evaluate(
@@ -296,3 +239,41 @@ def _prompt_file(read: Imported, out: Path) -> Path:
 def _complain_about(metric: PromptyMetric) -> None:
     for odd in lint(metric.prompt):
         complain(f"{metric.prompt.source}: {odd}")
+
+
+def _model(name: str, asking: Asking) -> ModelUnderTest:
+    """Make a model of `openai:NAME`, or find `MODULE:OBJECT`.
+
+    Raises:
+        ConfigurationError: no such model, module or object.
+    """
+    if name.startswith("openai:"):
+        found = judge_from(
+            name, base_url=asking.base_url, rpm=asking.rpm, tpm=asking.tpm,
+            max_concurrency=asking.max_concurrency,
+        )  # fmt: skip
+        return cast(Completer, found)
+    module, colon, path = name.partition(":")
+    if not colon or not module or not path:
+        raise ConfigurationError("model", name, "use openai:NAME or MODULE:OBJECT")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found_object: object = importlib.import_module(module)
+        for part in path.split("."):
+            found_object = getattr(found_object, part)
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError("model", name, f"cannot be loaded: {error}") from error
+    return model_of(found_object)
+
+
+def _completer(name: str, asking: Asking) -> Completer:
+    """Make a model that answers messages.
+
+    Raises:
+        ConfigurationError: no such model, or a whole app.
+    """
+    found = _model(name, asking)
+    if not isinstance(found, Completer):
+        raise ConfigurationError("model", name, "is an app; a model that answers is needed")
+    return found

@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
@@ -67,12 +66,7 @@ class EvaluationFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._opened.close()
 
     def take(self, index: int, row: RagCall | Evaluation) -> Evaluation | None:

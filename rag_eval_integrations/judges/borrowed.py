@@ -38,6 +38,8 @@ class Borrowed(Generic[M]):
         max_threads: sync calls at once.
         timeout: seconds for one answer. A thread that is still busy then goes on in the
             background and keeps its place in the pool.
+        captured: whether its calls may be captured as RAG calls: those of an app that is under
+            test are, those of a judge never.
 
     Raises:
         ConfigurationError: unless exactly one of `model` and `make_model` is given, or for
@@ -51,6 +53,7 @@ class Borrowed(Generic[M]):
         *,
         max_threads: int,
         timeout: float,
+        captured: bool = False,
     ) -> None:
         if (model is None) == (make_model is None):
             raise ConfigurationError("model", model, "give either a model or `make_model`")
@@ -63,11 +66,14 @@ class Borrowed(Generic[M]):
         self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, M] = WeakKeyDictionary()
         self._max_threads = max_threads
         self._timeout = timeout
+        self._captured = captured
         self._pool: ThreadPoolExecutor | None = None
         self._pid = os.getpid()
 
-    async def ask(self, who: str, sync: Callable[[M], T], native: Callable[[M], Awaitable[T]]) -> T:
-        """Call the model one way or the other.
+    async def ask(
+        self, who: str, sync: Callable[[M], T], native: Callable[[M], Awaitable[T]] | None = None
+    ) -> T:
+        """Call the model one way or the other; `native` is only for one that is made.
 
         Raises:
             JudgeUnavailableError: no answer in time, or a failure that may pass (429, 5xx …).
@@ -77,6 +83,7 @@ class Borrowed(Generic[M]):
         try:
             async with asyncio.timeout(self._timeout):
                 if self.model is None:
+                    assert native is not None
                     with suppress_capture():
                         return await native(self._model_here())
                 return await self._in_thread(sync, self.model)
@@ -100,6 +107,8 @@ class Borrowed(Generic[M]):
             self._pid = os.getpid()
 
         def call() -> T:
+            if self._captured:
+                return sync(model)
             with suppress_capture():
                 return sync(model)
 

@@ -11,6 +11,27 @@ from rag_eval_integrations.records import JsonObject, Record, Usage
 
 FinishReason = Literal["stop", "length", "content_filter", "refusal", "unknown"]
 
+# OpenAI's words, then those that Mistral, Anthropic, TGI and Gemini put through unchanged.
+_FINISHED: dict[str, FinishReason] = {
+    "stop": "stop",
+    "tool_calls": "stop",
+    "function_call": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "eos_token": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "content_filter",
+    "safety": "content_filter",
+    "refusal": "refusal",
+}
+
+
+def finish_reason_of(word: object) -> FinishReason:
+    """Read a vendor's word for why an answer ended, in either case."""
+    return _FINISHED.get(str(word).lower(), "unknown")
+
 
 class Message(Record):
     """One message to a model; text under test only ever stands inside a `user` message."""

@@ -8,10 +8,7 @@ on 0.15).
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from typing import Any, Unpack, cast
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -19,20 +16,19 @@ from langchain_core.runnables.config import merge_configs
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.dataset.asking import (
-    MAX_CONCURRENCY,
     Answered,
     AskingOptions,
     Question,
-    attempted,
     check_options,
     evaluate_asked,
 )
+from rag_eval_integrations.dataset.hosted import captured, threads_for
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.langchain.examples import Example, example_from
 from rag_eval_integrations.langchain.extract import answer_of
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
-from rag_eval_integrations.records import Capture, CaptureStatus, Evaluation, RagCall
+from rag_eval_integrations.records import Evaluation, RagCall
 
 Chain = Runnable[Any, Any] | Callable[[Any], Any]
 
@@ -56,18 +52,12 @@ def evaluate_dataset(
     might not belong to. Otherwise as `aevaluate_dataset`.
     """
     runnable, read = _read(chain, examples, evaluator, options)
-    context = copy_context()
-    threads = ThreadPoolExecutor(options.get("max_concurrency", MAX_CONCURRENCY))
+    with threads_for(_asking_options(options)) as in_thread:
 
-    async def ask(given: object, config: RunnableConfig) -> object:
-        invoke = context.copy().run  # the caller's context, as if called in the caller's thread
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(threads, invoke, runnable.invoke, given, config)
+        def ask(given: object, config: RunnableConfig) -> Awaitable[object]:
+            return in_thread(runnable.invoke, given, config)
 
-    try:
         return _loop.run(_evaluated(ask, read, evaluator, options))
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)
 
 
 async def aevaluate_dataset(
@@ -142,33 +132,14 @@ async def _evaluated(
     config, timeout = options.get("config"), options.get("timeout")
 
     async def answer(question: Question) -> Answered:
-        example = cast("Example", question)
-        calls: list[RagCall] = []
-        handler = RagEvalCallbackHandler(calls.append)
-        asking = ask(example.given, merge_configs(config, {"callbacks": [handler]}))
-        output, error = await attempted(asking, timeout)
-        return Answered(_call(example, calls, output, error), error)
+        given = cast("Example", question).given
+
+        def watched(target: Callable[[RagCall], object]) -> Awaitable[object]:
+            handler = RagEvalCallbackHandler(target)
+            return ask(given, merge_configs(config, {"callbacks": [handler]}))
+
+        return await captured(
+            question, watched, seconds=timeout, framework="langchain", answer_of=answer_of
+        )
 
     return await evaluate_asked(examples, answer, evaluator, _asking_options(options))
-
-
-def _call(
-    example: Example, calls: list[RagCall], output: object, error: BaseException | None
-) -> RagCall:
-    """Make the row's call; where nothing was captured, of what the example and the output say."""
-    if calls:
-        # Alternatives that stand outside of everything (`with_fallbacks`) are a call each.
-        fine = [one for one in calls if one.capture is None or one.capture.status == "ok"]
-        call = (fine or calls)[-1]
-        known: dict[str, Any] = {"question": example.text or call.question}
-        if error is not None:
-            known["response"] = None
-        return call.model_copy(update=known)
-    status: CaptureStatus = "ok" if error is None else "error"
-    return RagCall(
-        question=example.text,
-        documents=(),
-        # Not None for a chain whose answer cannot be told: that would be a retrieval alone.
-        response=answer_of(output) or "" if error is None else None,
-        capture=Capture(framework="langchain", status=status),
-    )

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from copy import deepcopy
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from langchain_core.callbacks import (
@@ -22,24 +18,22 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from pydantic import Field, PrivateAttr
 
-from rag_eval_integrations._observe import Context, Delivery, distinct, json_object, to_call
-from rag_eval_integrations._suppress import suppressed
-from rag_eval_integrations.background.attachment import Attachment
-from rag_eval_integrations.capture.current import CallInProgress, open_call
+from rag_eval_integrations._observe import json_object
+from rag_eval_integrations.capture.outlet import Captures, Outlet
+from rag_eval_integrations.capture.retrieval import Retrieval, added_to_block, retrieving
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain.documents import snapshot
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
-from rag_eval_integrations.records import CaptureStatus, Evaluation, RagCall
+from rag_eval_integrations.records import Evaluation, RagCall
 
 _LOGGER = logging.getLogger("rag_eval_integrations.langchain")
-_ADDING = threading.Lock()  # batches of one call add documents from many threads
 
 _OWN_SETTINGS = ("name", "tags", "metadata")
 
 Manager = CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
 
 
-class EvaluatedRetriever(BaseRetriever):
+class EvaluatedRetriever(Captures, BaseRetriever):
     """A retriever that passes everything on to another and takes part in capture.
 
     Inside of a captured call it adds its documents to that call: a `RagEvalCallbackHandler` that
@@ -67,8 +61,7 @@ class EvaluatedRetriever(BaseRetriever):
     defaults: dict[str, Any] = Field(default_factory=dict)
     """Passed to it at every call."""
 
-    _attachment: Attachment = PrivateAttr()
-    _delivery: Delivery = PrivateAttr()
+    _outlet: Outlet = PrivateAttr()
 
     def __init__(
         self,
@@ -80,34 +73,11 @@ class EvaluatedRetriever(BaseRetriever):
     ) -> None:
         if not isinstance(retriever, Runnable):
             raise ConfigurationError("retriever", retriever, "should be a retriever")
-        attachment = Attachment(target, on_evaluation)
-        delivery = Delivery(attachment.target, _LOGGER)
+        outlet = Outlet(target, _LOGGER, on_evaluation)
         own = {name: settings.pop(name) for name in _OWN_SETTINGS if name in settings}
         own.setdefault("name", retriever.get_name())
         super().__init__(retriever=retriever, defaults=settings, **own)  # type: ignore[call-arg]
-        self._attachment = attachment
-        self._delivery = delivery
-
-    @property
-    def failed(self) -> int:
-        """How often the target, or the capture itself, failed."""
-        return self._delivery.failed
-
-    @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
-        """The latest evaluations, oldest first, where the target is a `RagEvaluator`."""
-        return self._attachment.evaluations
-
-    def flush(self, timeout: float = 30.0) -> bool:
-        """Wait until the retrievals captured so far are evaluated.
-
-        Args:
-            timeout: seconds to wait at most.
-
-        Returns:
-            Whether it was all done in time.
-        """
-        return self._attachment.flush(timeout)
+        self._outlet = outlet
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> EvaluatedRetriever:
         """Copy what retrieves; the copy's calls go where the original's do."""
@@ -148,23 +118,27 @@ class EvaluatedRetriever(BaseRetriever):
             retrieval.documents = found
         return found
 
-    # --- as a capture: nothing that fails here reaches the app --------------------------------
+    # --- as a capture ---------------------------------------------------------------------------
 
-    @contextmanager
-    def _watched(self, query: str, manager: Manager) -> Iterator[_Retrieval]:
+    def _watched(self, query: str, manager: Manager) -> AbstractContextManager[Retrieval]:
         """Take part in the call around, or deliver one; to be given the documents found."""
-        retrieval = _Retrieval(query, manager)
-        try:
-            yield retrieval
-        except BaseException as error:
-            retrieval.status = "error" if isinstance(error, Exception) else "aborted"
-            raise
-        finally:
-            try:
-                if not suppressed() and not _part_of_a_call(retrieval):
-                    self._delivery.deliver(retrieval.record(self.get_name()))
-            except Exception as failure:  # noqa: BLE001 -- the boundary
-                self._delivery.failure("capture (retriever)", failure)
+
+        def made(retrieval: Retrieval) -> RagCall | None:
+            found = retrieval.documents
+            if added_to_block(lambda: [(one.page_content, one) for one in found], _text_of):
+                return None
+            if _seen_by_a_handler(manager):
+                return None
+            return retrieval.record(
+                self.get_name(),
+                [snapshot(document, None) for document in found],
+                framework="langchain",
+                run_id=str(manager.run_id),
+                tags=tuple(map(str, manager.tags)),
+                metadata=json_object(manager.metadata),
+            )
+
+        return retrieving(query, self._outlet.delivery, made)
 
 
 _CONFIG = "rag_eval_config"
@@ -179,47 +153,6 @@ def _below(callbacks: BaseCallbackManager, config: RunnableConfig | None) -> Run
     return below
 
 
-@dataclass
-class _Retrieval:
-    """One retrieval while it runs."""
-
-    query: str
-    manager: Manager
-    documents: Sequence[Document] = ()
-    status: CaptureStatus = "ok"
-    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
-    began: float = field(default_factory=time.monotonic)
-
-    def record(self, name: str) -> RagCall:
-        """Make a call of it: a question and its documents, for which no answer was asked."""
-        seen = [snapshot(document, None) for document in self.documents]
-        return to_call(
-            Context(distinct(seen), "retriever", ()),
-            {
-                "framework": "langchain",
-                "run_id": str(self.manager.run_id),
-                "status": self.status,
-                "documents_from": "retriever",
-                "latency_s": time.monotonic() - self.began,
-                "tags": tuple(map(str, self.manager.tags)),
-                "metadata": json_object(self.manager.metadata),
-                "retrievers": (name,),
-            },
-            question=self.query,
-            response=None,
-            started_at=self.started_at,
-            app=name,
-        )
-
-
-def _part_of_a_call(retrieval: _Retrieval) -> bool:
-    """Add the documents to the call around; False when there is none."""
-    block = open_call()
-    if block is not None:
-        _add(block, retrieval.documents)
-    return block is not None or _seen_by_a_handler(retrieval.manager)
-
-
 def _seen_by_a_handler(manager: Manager) -> bool:
     """Whether a handler of ours has this run in a call that is more than a bare retriever.
 
@@ -232,10 +165,5 @@ def _seen_by_a_handler(manager: Manager) -> bool:
     )
 
 
-def _add(call: CallInProgress, documents: Sequence[Document]) -> None:
-    with _ADDING:
-        there = call.documents
-        if there is None or isinstance(there, list | tuple):  # else it is the app's own affair
-            texts = {getattr(document, "page_content", None) for document in there or ()}
-            new = [document for document in documents if document.page_content not in texts]
-            call.documents = [*(there or ()), *new]
+def _text_of(document: object) -> str | None:
+    return getattr(document, "page_content", None)

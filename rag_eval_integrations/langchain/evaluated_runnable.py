@@ -6,12 +6,12 @@ from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 
+from rag_eval_integrations.capture.outlet import Captures, Outlet
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
-from rag_eval_integrations.records import Evaluation
 
 
-class EvaluatedRunnable(RunnableBinding[Any, Any]):
+class EvaluatedRunnable(Captures, RunnableBinding[Any, Any]):
     """A runnable with a `RagEvalCallbackHandler` bound to it; made by `evaluated`.
 
     Everything else is the runnable's own: its methods, its name, its attributes, its schemas. What
@@ -29,20 +29,8 @@ class EvaluatedRunnable(RunnableBinding[Any, Any]):
         return next(one.handler for one in self.config_factories if isinstance(one, _WithHandler))
 
     @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
-        """The latest evaluations, oldest first, where the target is a `RagEvaluator`."""
-        return self.handler.evaluations
-
-    def flush(self, timeout: float = 30.0) -> bool:
-        """Wait until the calls captured so far are evaluated.
-
-        Args:
-            timeout: seconds to wait at most.
-
-        Returns:
-            Whether it was all done in time.
-        """
-        return self.handler.flush(timeout)
+    def _outlet(self) -> Outlet:
+        return self.handler._outlet
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

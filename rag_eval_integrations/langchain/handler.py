@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from rag_eval_integrations._observe import Delivery
+from rag_eval_integrations.capture.outlet import Captures, Outlet
 from rag_eval_integrations.langchain import attach
 from rag_eval_integrations.langchain.block import CallInBlock, root_of_block
 from rag_eval_integrations.langchain.events import CallEvents
@@ -20,13 +19,13 @@ from rag_eval_integrations.langchain.hooks import (
 )
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.background.attachment import Attachment, Target
+    from rag_eval_integrations.background.attachment import Target
     from rag_eval_integrations.records import Evaluation
 
 _LOGGER = logging.getLogger("rag_eval_integrations.langchain")
 
 
-class RagEvalCallbackHandler(CallEvents):
+class RagEvalCallbackHandler(Captures, CallEvents):
     """Calls `target` with a `RagCall` for every RAG call that it observes.
 
     Pass it per call (`config={"callbacks": [handler]}`), bind it (`with_config`), give it to an
@@ -78,31 +77,10 @@ class RagEvalCallbackHandler(CallEvents):
         Raises:
             ConfigurationError: an argument cannot be used; names it.
         """
-        self._attachment = _attachment(target, on_evaluation)
-        self._delivery = Delivery(
-            target if self._attachment is None else self._attachment.target,  # type: ignore[arg-type]  # checked there
-            _LOGGER,
-        )
-        hooks = Hooks(question, documents, response, self._delivery)
-        super().__init__(self._delivery, hooks if hooks else None, max_open, ttl)
-
-    @property
-    def failed(self) -> int:
-        """How often the target, a hook, or the capture itself, failed."""
-        return self._delivery.failed
-
-    @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
-        """The latest 1,000 evaluations, oldest first, of a `RagEvaluator` as target; else none."""
-        return () if self._attachment is None else self._attachment.evaluations
-
-    def flush(self, timeout: float = 30.0) -> bool:
-        """Wait until the calls delivered so far are evaluated; whether that was in time.
-
-        Args:
-            timeout: Seconds to wait at most.
-        """
-        return True if self._attachment is None else self._attachment.flush(timeout)
+        self._outlet = Outlet(target, _LOGGER, on_evaluation)
+        delivery = self._outlet.delivery
+        hooks = Hooks(question, documents, response, delivery)
+        super().__init__(delivery, hooks if hooks else None, max_open, ttl)
 
     def __deepcopy__(self, memo: object) -> RagEvalCallbackHandler:
         """Stay the same: a copied config reports to where the original does."""
@@ -142,20 +120,3 @@ class RagEvalCallbackHandler(CallEvents):
             metadata: For `capture.metadata`, likewise.
         """
         return root_of_block(self, question, name, tags, metadata)
-
-
-def _attachment(
-    target: Target, on_evaluation: Callable[[Evaluation], object] | None
-) -> Attachment | None:
-    """Run an evaluator in the background; None for a plain callable.
-
-    What evaluates is loaded by whoever makes an evaluator, not by who only captures.
-    """
-    if on_evaluation is None and not sys.modules.keys() & {
-        "rag_eval_integrations.background",
-        "rag_eval_integrations.evaluator",
-    }:
-        return None
-    from rag_eval_integrations.background.attachment import Attachment  # noqa: PLC0415
-
-    return Attachment(target, on_evaluation)

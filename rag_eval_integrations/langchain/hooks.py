@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from rag_eval_integrations._observe import Delivery, Seen
+from rag_eval_integrations._observe import Delivery, Seen, check_hooks
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain.documents import snapshot
 from rag_eval_integrations.langchain.messages import plain
 from rag_eval_integrations.records import Document
@@ -36,19 +34,7 @@ class Hooks:
         response: ResponseHook | None,
         delivery: Delivery,
     ) -> None:
-        for name, hook in (
-            ("question", question),
-            ("documents", documents),
-            ("response", response),
-        ):
-            if hook is None:
-                continue
-            if not callable(hook):
-                raise ConfigurationError(name, hook, "should be a callable")
-            if inspect.iscoroutinefunction(hook) or inspect.iscoroutinefunction(
-                getattr(hook, "__call__", None)  # noqa: B004 -- the method itself is asked for
-            ):
-                raise ConfigurationError(name, hook, "is async; it runs inside of the app's call")
+        check_hooks(question=question, documents=documents, response=response)
         self.question = question
         self.documents = documents
         self.response = response

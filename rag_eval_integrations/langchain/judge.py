@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from langchain_core.globals import get_llm_cache
@@ -11,18 +11,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, LLMResult
 
-from rag_eval_integrations.errors import ConfigurationError, JudgeError
-from rag_eval_integrations.judges.borrowed import Borrowed, answered
-from rag_eval_integrations.judges.completion import (
-    Choice,
-    Completion,
-    CompletionRequest,
-    FinishReason,
-    Message,
-)
-from rag_eval_integrations.judges.extras import Extras, fewer, left_out
-from rag_eval_integrations.judges.openai.logprobs import tokens_of
-from rag_eval_integrations.judges.reasoning import answer_in
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.judges.borrowed import Borrowed
+from rag_eval_integrations.judges.completion import CompletionRequest, Message
+from rag_eval_integrations.judges.framework import FrameworkJudge, Reply
 from rag_eval_integrations.records import Usage
 
 _MESSAGES: dict[str, type[BaseMessage]] = {
@@ -30,20 +22,9 @@ _MESSAGES: dict[str, type[BaseMessage]] = {
     "user": HumanMessage,
     "assistant": AIMessage,
 }
-_FINISHED: dict[str, FinishReason] = {
-    "stop": "stop",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "tool_calls": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "content_filter": "content_filter",
-    "safety": "content_filter",
-    "refusal": "refusal",
-}
 
 
-class ChatModelJudge:
+class ChatModelJudge(FrameworkJudge[BaseChatModel, BaseMessage]):
     """Asks a LangChain `BaseChatModel`; its settings are the model's own.
 
     The model is called by its sync method in a pool of threads, never on the app's loop or ours
@@ -67,6 +48,8 @@ class ChatModelJudge:
         ConfigurationError: for a wrong argument.
     """
 
+    _who = "the LangChain model"
+
     def __init__(
         self,
         model: BaseChatModel | None = None,
@@ -78,59 +61,42 @@ class ChatModelJudge:
     ) -> None:
         if model is not None and not isinstance(model, BaseChatModel):
             raise ConfigurationError("model", model, "use a LangChain chat model")
-        self._borrowed = Borrowed(model, make_model, max_threads=max_threads, timeout=timeout)
-        self._extras = Extras()
-        self.model = _model_name(model)
+        borrowed = Borrowed(model, make_model, max_threads=max_threads, timeout=timeout)
         kind = "langchain" if model is None else f"langchain:{type(model).__name__}"
-        self.name = name or (f"{kind}:{self.model}" if self.model else kind)
+        super().__init__(borrowed, kind, model=_model_name(model), name=name)
 
-    async def complete(self, request: CompletionRequest) -> Completion:
-        """Answer a request.
+    def _settings(self, model: BaseChatModel) -> Collection[str]:
+        return type(model).model_fields
 
-        Raises:
-            JudgeUnavailableError: no answer; asking again may help.
-            JudgeRejectedError: the model refuses the request itself.
-            JudgeError: anything else that LangChain raised.
-        """
+    def _ask(
+        self, model: BaseChatModel, request: CompletionRequest, sent: dict[str, Any]
+    ) -> list[BaseMessage]:
         messages = _as_langchain(request.messages)
-        while True:
-            sent: dict[str, Any] = {}
-            try:
-                replies, requests = await self._ask(messages, request, sent)
-            except JudgeError as error:
-                if not self._extras.learn(error, sent):
-                    raise
-                continue
-            warnings = [*left_out(request, sent, "the LangChain model"), *fewer(request, replies)]
-            return Completion(
-                choices=tuple(_choice(reply, sent, warnings) for reply in replies),
-                usage=_usage(replies, requests),
-                model=_answered_by(replies[0]) or self.model,
-                warnings=tuple(dict.fromkeys(warnings)),
-            )
+        return _messages(_asked(model, request, sent).generate([messages], **sent))
 
-    async def _ask(
-        self, messages: list[BaseMessage], request: CompletionRequest, sent: dict[str, Any]
-    ) -> tuple[list[BaseMessage], int]:
-        """Get all answers, and say how many requests that took; `sent` is filled in."""
+    async def _aask(
+        self, model: BaseChatModel, request: CompletionRequest, sent: dict[str, Any]
+    ) -> list[BaseMessage]:
+        messages = _as_langchain(request.messages)
+        return _messages(await _asked(model, request, sent).agenerate([messages], **sent))
 
-        def settings(model: BaseChatModel) -> dict[str, Any]:
-            sent.update(self._extras.of(request, type(model).model_fields))
-            return sent
+    def _read(self, reply: BaseMessage) -> Reply:
+        metadata = reply.response_metadata
+        refusal = reply.additional_kwargs.get("refusal")
+        return Reply(
+            written=str(reply.text),
+            finished=metadata.get("finish_reason") or metadata.get("stop_reason"),
+            logprobs=metadata.get("logprobs"),
+            refusal=refusal if isinstance(refusal, str) and refusal else None,
+        )
 
-        def sync(model: BaseChatModel) -> LLMResult:
-            given = settings(model)
-            return _asked(model, request, given).generate([messages], **given)
+    def _usage(self, replies: Sequence[BaseMessage], requests: int) -> Usage:
+        return _usage(replies, requests)
 
-        async def native(model: BaseChatModel) -> LLMResult:
-            given = settings(model)
-            return await _asked(model, request, given).agenerate([messages], **given)
-
-        first = _messages(await self._borrowed.ask(self.name, sync, native))
-        missing = 0 if "n" in sent else request.n - len(first)
-        others = await answered(self._borrowed.ask(self.name, sync, native) for _ in range(missing))
-        replies = first + [message for result in others for message in _messages(result)]
-        return replies, 1 + len(others)
+    def _answered_by(self, reply: BaseMessage) -> str | None:
+        metadata = reply.response_metadata
+        name = metadata.get("model_name") or metadata.get("model")
+        return name if isinstance(name, str) else None
 
 
 def _asked(
@@ -161,26 +127,6 @@ def _as_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
     return [_MESSAGES[message.role](content=message.content) for message in messages]
 
 
-def _choice(reply: BaseMessage, sent: Mapping[str, Any], warnings: list[str]) -> Choice:
-    metadata = reply.response_metadata
-    reason = str(metadata.get("finish_reason") or metadata.get("stop_reason") or "").lower()
-    refusal = reply.additional_kwargs.get("refusal")
-    written = str(reply.text)
-    answer = answer_in(written)
-    tokens = None
-    if "logprobs" in sent:
-        given = metadata.get("logprobs")
-        tokens = tokens_of(given, written, answer.start, answer.text, warnings)
-        if tokens is None:
-            warnings.append("log-probabilities were asked for and accepted, but not given")
-    return Choice(
-        text=answer.text,
-        finish_reason=_FINISHED.get(reason, "unknown"),
-        tokens=tokens,
-        refusal=refusal if isinstance(refusal, str) and refusal else None,
-    )
-
-
 def _usage(replies: Sequence[BaseMessage], requests: int) -> Usage:
     found = [reply.usage_metadata for reply in replies if isinstance(reply, AIMessage)]
     if requests == 1:  # what several answers took together stands on each of them
@@ -193,11 +139,6 @@ def _usage(replies: Sequence[BaseMessage], requests: int) -> Usage:
         prompt_tokens=sum(usage["input_tokens"] for usage in paid),
         completion_tokens=sum(usage["output_tokens"] for usage in paid),
     )
-
-
-def _answered_by(reply: BaseMessage) -> str | None:
-    name = reply.response_metadata.get("model_name") or reply.response_metadata.get("model")
-    return name if isinstance(name, str) else None
 
 
 def _model_name(model: BaseChatModel | None) -> str | None:

@@ -8,12 +8,12 @@ from pathlib import Path
 from langchain_core.language_models import BaseChatModel
 
 from rag_eval_integrations.judges import Completer
-from rag_eval_integrations.langchain.evaluators import GEvalEvaluator
+from rag_eval_integrations.langchain.evaluators.metrics import CompletionEvaluator
 from rag_eval_integrations.langchain.judge import ChatModelJudge
 from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
 
 
-class PromptyEvaluator(GEvalEvaluator):
+class PromptyEvaluator(CompletionEvaluator):
     """A `NAME.metric.prompty` file, asked of a model about each call.
 
     Args:

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel, BaseLanguageModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableBinding
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
-from rag_eval_integrations.judges.borrowed import Borrowed, judge_error
-from rag_eval_integrations.judges.completion import (
-    Choice,
-    Completion,
-    CompletionRequest,
-    Message,
-)
+from rag_eval_integrations.judges.borrowed import Borrowed
+from rag_eval_integrations.judges.completion import Choice, Completion, CompletionRequest
+from rag_eval_integrations.judges.templates import FrameworkTemplate
 from rag_eval_integrations.langchain.extract import answer_of
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
 from rag_eval_integrations.langchain.judge import ChatModelJudge
 from rag_eval_integrations.records import RagCall, Usage
 
 Takes = Literal["messages", "inputs", "text"]
-
-_ROLES: dict[str, Literal["system", "user", "assistant"]] = {
-    "system": "system",
-    "developer": "system",
-    "human": "user",
-    "ai": "assistant",
-}
 
 
 def as_model_under_test(
@@ -89,10 +75,7 @@ class RunnableModel:
         def sync(runnable: Runnable[Any, Any]) -> object:
             return runnable.invoke(messages)
 
-        async def native(runnable: Runnable[Any, Any]) -> object:
-            return await runnable.ainvoke(messages)
-
-        output = await self._borrowed.ask(self.name, sync, native)
+        output = await self._borrowed.ask(self.name, sync)
         text = _text_of(output, self.name)
         return Completion(
             choices=(Choice(text=text, finish_reason="stop"),), usage=Usage(requests=1)
@@ -115,10 +98,10 @@ class RunnableApp:
         timeout: float = 120.0,
     ) -> None:
         self.name = name
-        self._runnable = runnable
         self._takes = takes
-        self._timeout = timeout
-        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="rag-eval-app")
+        self._borrowed = Borrowed(
+            runnable, None, max_threads=max_threads, timeout=timeout, captured=True
+        )
 
     async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
         """Run the chain once; the documents of the call are what it retrieved.
@@ -129,47 +112,27 @@ class RunnableApp:
         given: object = dict(inputs) if self._takes == "inputs" else text
         calls: list[RagCall] = []
 
-        def run() -> object:
+        def run(runnable: Runnable[Any, Any]) -> object:
             handler = RagEvalCallbackHandler(calls.append)
-            return self._runnable.invoke(given, config={"callbacks": [handler]})
+            return runnable.invoke(given, config={"callbacks": [handler]})
 
-        loop = asyncio.get_running_loop()
-        context = contextvars.Context()
-        try:
-            async with asyncio.timeout(self._timeout):
-                output = await loop.run_in_executor(self._pool, lambda: context.run(run))
-        except Exception as error:
-            raise judge_error(error, self.name) from error
+        output = await self._borrowed.ask(self.name, run)
         documents = calls[-1].documents if calls else ()
-        response = _text_of(output, self.name)
-        return RagCall(text, documents, response)
+        return RagCall(text, documents, _text_of(output, self.name))
 
 
-class TemplatePrompt:
+class TemplatePrompt(FrameworkTemplate):
     """A LangChain template as a prompt under test; rendered by LangChain, message by message."""
 
+    _framework = "LangChain"
+
     def __init__(self, template: BasePromptTemplate[Any], name: str) -> None:
-        self.name = name
         self._template = template
-        self.input_names: Sequence[str] = tuple(template.input_variables)
-        self.text = "\n\n".join(
-            message.content
-            for message in self.render({one: f"{{{{{one}}}}}" for one in self.input_names})
-        )
+        super().__init__(name, template.input_variables)
 
-    def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
-        """Insert values.
-
-        Raises:
-            ConfigurationError: a value is missing, or a message is no text.
-        """
-        given = {name: values[name] for name in self.input_names if name in values}
-        try:
-            messages = self._template.format_prompt(**given).to_messages()
-        except (KeyError, ValueError, TypeError) as error:
-            why = f"LangChain cannot render it: {type(error).__name__}: {error}"
-            raise ConfigurationError("prompt", self.name, why) from error
-        return tuple(_message(one, self.name) for one in messages)
+    def _rendered(self, given: dict[str, object]) -> list[tuple[str, str]]:
+        messages = self._template.format_prompt(**given).to_messages()
+        return [(message.type, str(message.text)) for message in messages]
 
 
 def as_prompt(template: BasePromptTemplate[Any], *, name: str = "prompt") -> TemplatePrompt:
@@ -182,13 +145,6 @@ def as_prompt(template: BasePromptTemplate[Any], *, name: str = "prompt") -> Tem
     if not isinstance(template, BasePromptTemplate):
         raise ConfigurationError("prompt", template, "use a LangChain prompt template")
     return TemplatePrompt(template, template.name or name)
-
-
-def _message(message: BaseMessage, name: str) -> Message:
-    role = _ROLES.get(message.type)
-    if role is None:
-        raise ConfigurationError("prompt", name, f"has a message of the kind {message.type!r}")
-    return Message(role=role, content=str(message.text))
 
 
 def _text_of(output: object, name: str) -> str:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from typing import Any, Unpack
+from typing import Unpack
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
@@ -15,19 +13,18 @@ from llama_index.core.schema import QueryBundle
 from rag_eval_integrations import _loop
 from rag_eval_integrations._observe import json_object
 from rag_eval_integrations.dataset.asking import (
-    MAX_CONCURRENCY,
     Answered,
     AskingOptions,
     Question,
-    attempted,
     check_options,
     evaluate_asked,
 )
+from rag_eval_integrations.dataset.hosted import captured, threads_for
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.llama_index.extract import answer_of
 from rag_eval_integrations.llama_index.scoped import ScopedHandler
-from rag_eval_integrations.records import Capture, CaptureStatus, Evaluation, RagCall
+from rag_eval_integrations.records import Evaluation
 
 
 def evaluate_query_engine(
@@ -43,20 +40,12 @@ def evaluate_query_engine(
     """
     check_options(options)
     read = _read(engine, questions)
-    context = copy_context()
-    threads = ThreadPoolExecutor(options.get("max_concurrency", MAX_CONCURRENCY))
+    with threads_for(options) as in_thread:
 
-    async def query(text: str, handler: ScopedHandler) -> object:
-        # The caller's context, as if the engine was called in the caller's thread.
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            threads, context.copy().run, _query, engine, text, handler
-        )
+        def query(text: str, handler: ScopedHandler) -> Awaitable[object]:
+            return in_thread(_query, engine, text, handler)
 
-    try:
         return _loop.run(evaluate_asked(read, _asking(query, options), evaluator, options))
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)
 
 
 async def aevaluate_query_engine(
@@ -125,33 +114,15 @@ def _asking(
     """Make the asking of one question of an engine's method."""
 
     async def ask(question: Question) -> Answered:
-        calls: list[RagCall] = []
-        handler = ScopedHandler(calls.append)
-        response, error = await attempted(query(question.text, handler), options.get("timeout"))
-        return Answered(_call(question, calls, response, error), error)
+        return await captured(
+            question,
+            lambda target: query(question.text, ScopedHandler(target)),
+            seconds=options.get("timeout"),
+            framework="llama_index",
+            answer_of=answer_of,
+        )
 
     return ask
-
-
-def _call(
-    question: Question, calls: list[RagCall], response: object, error: BaseException | None
-) -> RagCall:
-    """What was captured; of an engine that retrieved nothing, its answer alone."""
-    if calls:
-        call = calls[-1]
-        # A stream that broke off, or a bundle that an engine has rewritten.
-        known: dict[str, Any] = {"question": question.text}
-        if error is not None:
-            known["response"] = None
-        return call.model_copy(update=known)
-    status: CaptureStatus = "ok" if error is None else "error"
-    return RagCall(
-        question=question.text,
-        documents=(),
-        # Not None for an answer that cannot be told: that would be a retrieval alone.
-        response=answer_of(response) or "" if error is None else None,
-        capture=Capture(framework="llama_index", status=status),
-    )
 
 
 # --- Questions ----------------------------------------------------------------------------------

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.response.schema import RESPONSE_TYPE
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 
-from rag_eval_integrations.background.attachment import Target
+from rag_eval_integrations.capture.outlet import Captures, Outlet
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index.scoped import ScopedHandler
 from rag_eval_integrations.llama_index.wrapping import Wrapper, no_span
 from rag_eval_integrations.records import Evaluation
 
+if TYPE_CHECKING:
+    from rag_eval_integrations.background.attachment import Target
 
-class EvaluatedQueryEngine(Wrapper, BaseQueryEngine):
+
+class EvaluatedQueryEngine(Captures, Wrapper, BaseQueryEngine):
     """A query engine that answers as another does; each of its queries is captured.
 
     Nothing is to be installed. Queries, streams, errors, events and attributes are those of the
@@ -53,20 +57,8 @@ class EvaluatedQueryEngine(Wrapper, BaseQueryEngine):
         return self._handler
 
     @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
-        """The latest evaluations, oldest first, where the target is a `RagEvaluator`."""
-        return self._handler.evaluations
-
-    def flush(self, timeout: float = 30.0) -> bool:
-        """Wait until the calls captured so far are evaluated.
-
-        Args:
-            timeout: seconds to wait at most.
-
-        Returns:
-            Whether it was all done in time.
-        """
-        return self._handler.flush(timeout)
+    def _outlet(self) -> Outlet:
+        return self._handler._outlet
 
     @no_span
     def query(self, str_or_query_bundle: QueryType) -> RESPONSE_TYPE:

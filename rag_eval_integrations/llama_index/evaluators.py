@@ -60,19 +60,8 @@ class TraceEvaluator(ScoreEvaluator):
         )
 
 
-class GEvalEvaluator(ScoreEvaluator):
-    """A metric that asks a model, such as `GEval`; for several, and TRACe, use `as_evaluators`.
-
-    Args:
-        metric: what is scored; the first of its names.
-        judge: the model, where the metric brings none of its own.
-        threshold: the score at which a response passes, in [0, 1]; by default the metric's own.
-        metadata_mode: as of `ScoreEvaluator`.
-
-    Raises:
-        ConfigurationError: for a metric that asks no model, a judge that is none, or a wrong
-            threshold.
-    """
+class CompletionEvaluator(ScoreEvaluator):
+    """What evaluators have in common whose metric asks a model."""
 
     def __init__(
         self,
@@ -88,6 +77,21 @@ class GEvalEvaluator(ScoreEvaluator):
         super().__init__(
             evaluator, metric.names[0], threshold=threshold, metadata_mode=metadata_mode
         )
+
+
+class GEvalEvaluator(CompletionEvaluator):
+    """A metric that asks a model, such as `GEval`; for several, and TRACe, use `as_evaluators`.
+
+    Args:
+        metric: what is scored; the first of its names.
+        judge: the model, where the metric brings none of its own.
+        threshold: the score at which a response passes, in [0, 1]; by default the metric's own.
+        metadata_mode: as of `ScoreEvaluator`.
+
+    Raises:
+        ConfigurationError: for a metric that asks no model, a judge that is none, or a wrong
+            threshold.
+    """
 
 
 def as_evaluators(

@@ -8,12 +8,12 @@ stream.py      streams that the app reads; chat.py: streams that chat engines wr
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from rag_eval_integrations._observe import Delivery, OpenCalls, Target
+from rag_eval_integrations._observe import OpenCalls
+from rag_eval_integrations.capture.outlet import Captures, Outlet
 from rag_eval_integrations.llama_index.dispatcher import attach, detach
 from rag_eval_integrations.llama_index.hooks import (
     DocumentsHook,
@@ -23,17 +23,16 @@ from rag_eval_integrations.llama_index.hooks import (
 )
 from rag_eval_integrations.llama_index.observers import EventObserver, SpanObserver
 from rag_eval_integrations.llama_index.recorder import Recorder
-from rag_eval_integrations.records import Evaluation, RagCall
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.background.attachment import Attachment
-    from rag_eval_integrations.evaluator import RagEvaluator
+    from rag_eval_integrations.background.attachment import Target
     from rag_eval_integrations.llama_index.call import Call
+    from rag_eval_integrations.records import Evaluation
 
 _LOGGER = logging.getLogger("rag_eval_integrations.llama_index")
 
 
-class RagEvalHandler:
+class RagEvalHandler(Captures):
     """Calls `target` with a `RagCall` for every outermost query, chat or run that it observes.
 
     Observes the whole process between `install()` and `uninstall()`, or inside of `with`: query
@@ -48,7 +47,7 @@ class RagEvalHandler:
 
     def __init__(
         self,
-        target: Callable[[RagCall], object] | RagEvaluator,
+        target: Target,
         *,
         question: QuestionHook | None = None,
         documents: DocumentsHook | None = None,
@@ -78,22 +77,16 @@ class RagEvalHandler:
         Raises:
             ConfigurationError: an argument cannot be used; names it.
         """
-        self._attachment = _attachment(target, on_evaluation)
-        to = target if self._attachment is None else self._attachment.target
-        self._delivery = Delivery(cast("Target", to), _LOGGER)
+        self._outlet = Outlet(target, _LOGGER, on_evaluation)
         hooks = Hooks(
-            self._delivery.failure, question=question, documents=documents, response=response
+            self._outlet.delivery.failure, question=question, documents=documents, response=response
         )
-        self._recorder = self._make_recorder(
-            to, OpenCalls(max_open, ttl), hooks if hooks.any else None
-        )
+        self._recorder = self._make_recorder(OpenCalls(max_open, ttl), hooks if hooks.any else None)
         self._span_handler = SpanObserver(self._recorder)
         self._event_handler = EventObserver(self._recorder)
 
-    def _make_recorder(
-        self, target: object, calls: OpenCalls[Call], hooks: Hooks | None
-    ) -> Recorder:
-        return Recorder(target, self._delivery, calls, hooks)
+    def _make_recorder(self, calls: OpenCalls[Call], hooks: Hooks | None) -> Recorder:
+        return Recorder(self._outlet.target, self._outlet.delivery, calls, hooks)
 
     @property
     def open_calls(self) -> int:
@@ -101,11 +94,6 @@ class RagEvalHandler:
         with self._recorder.lock:
             self._recorder.forget(self._recorder.calls.expire())
             return len(self._recorder.calls)
-
-    @property
-    def failed(self) -> int:
-        """How often the target, a hook, or the capture itself, failed."""
-        return self._delivery.failed
 
     @property
     def dropped(self) -> int:
@@ -129,36 +117,3 @@ class RagEvalHandler:
 
     def __exit__(self, *exception: object) -> None:
         self.uninstall()
-
-    # --- evaluations ------------------------------------------------------------------------
-
-    @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
-        """The latest evaluations, oldest first; empty unless the target is a `RagEvaluator`."""
-        return () if self._attachment is None else self._attachment.evaluations
-
-    def flush(self, timeout: float = 30.0) -> bool:
-        """Wait until the calls delivered so far are evaluated; call it outside of the app's loop.
-
-        Args:
-            timeout: Seconds to wait at most.
-
-        Returns:
-            Whether all was done in time; True at once for a target that is a plain callable.
-        """
-        return True if self._attachment is None else self._attachment.flush(timeout)
-
-
-def _attachment(
-    target: Callable[[RagCall], object] | RagEvaluator,
-    on_evaluation: Callable[[Evaluation], object] | None,
-) -> Attachment | None:
-    """What runs an evaluator behind the app's back; None for a plain function.
-
-    Evaluation costs more to import than all of capture, so it waits until it may be needed.
-    """
-    if on_evaluation is None and inspect.isroutine(target):
-        return None
-    from rag_eval_integrations.background.attachment import Attachment  # noqa: PLC0415
-
-    return Attachment(target, on_evaluation)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from rag_eval_integrations._observe import Seen
+from rag_eval_integrations._observe import Seen, check_hooks
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index.extract import fields_of, given_documents
 
 QuestionHook = Callable[[Mapping[str, Any]], str]
@@ -35,12 +33,7 @@ class Hooks:
         documents: DocumentsHook | None = None,
         response: ResponseHook | None = None,
     ) -> None:
-        for name, hook in (
-            ("question", question),
-            ("documents", documents),
-            ("response", response),
-        ):
-            _check(name, hook)
+        check_hooks(question=question, documents=documents, response=response)
         self.any = not (question is documents is response is None)
         self._on_failure = on_failure
         self._question = question
@@ -86,14 +79,3 @@ def _string(value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise TypeError(f"should return a string, not {type(value).__name__}")
     return value
-
-
-def _check(name: str, hook: object) -> None:
-    if hook is None:
-        return
-    if not callable(hook):
-        raise ConfigurationError(name, hook, "should be a plain function")
-    if inspect.iscoroutinefunction(hook) or inspect.iscoroutinefunction(
-        getattr(hook, "__call__", None)  # noqa: B004 -- the method itself is asked for
-    ):
-        raise ConfigurationError(name, hook, "is async; should be a plain function")

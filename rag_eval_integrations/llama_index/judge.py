@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from llama_index.core.llms import LLM, ChatMessage, ChatResponse
 
-from rag_eval_integrations.errors import ConfigurationError, JudgeError
-from rag_eval_integrations.judges.borrowed import Borrowed, answered
-from rag_eval_integrations.judges.completion import (
-    Choice,
-    Completion,
-    CompletionRequest,
-    FinishReason,
-    Token,
-)
-from rag_eval_integrations.judges.extras import Extras, fewer, left_out
-from rag_eval_integrations.judges.openai.logprobs import tokens_of
-from rag_eval_integrations.judges.reasoning import answer_in
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.judges.borrowed import Borrowed
+from rag_eval_integrations.judges.completion import CompletionRequest, Token
+from rag_eval_integrations.judges.framework import FrameworkJudge, Reply
 from rag_eval_integrations.records import Usage
 
-_FINISHED: dict[str, FinishReason] = {
-    "stop": "stop",
-    "end_turn": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "content_filter": "content_filter",
-    "refusal": "refusal",
-}
 
-
-class LLMJudge:
+class LLMJudge(FrameworkJudge[LLM, ChatResponse]):
     """Asks a LlamaIndex `LLM`; its settings are the model's own.
 
     The model is called by its sync `chat` in a pool of threads, never on the app's loop or ours
@@ -53,6 +36,8 @@ class LLMJudge:
         ConfigurationError: for a wrong argument.
     """
 
+    _who = "the LlamaIndex model"
+
     def __init__(
         self,
         llm: LLM | None = None,
@@ -64,76 +49,42 @@ class LLMJudge:
     ) -> None:
         if llm is not None and not isinstance(llm, LLM):
             raise ConfigurationError("llm", llm, "use a LlamaIndex LLM")
-        self._borrowed = Borrowed(llm, make_llm, max_threads=max_threads, timeout=timeout)
-        self._extras = Extras()
-        self.model = llm.metadata.model_name if llm is not None else None
+        borrowed = Borrowed(llm, make_llm, max_threads=max_threads, timeout=timeout)
         kind = "llama_index" if llm is None else f"llama_index:{llm.class_name()}"
-        self.name = name or (f"{kind}:{self.model}" if self.model else kind)
+        model = llm.metadata.model_name if llm is not None else None
+        super().__init__(borrowed, kind, model=model, name=name)
 
-    async def complete(self, request: CompletionRequest) -> Completion:
-        """Answer a request.
+    def _settings(self, model: LLM) -> Collection[str]:
+        # `n` would be answered, and all answers but one dropped.
+        return set(type(model).model_fields) - {"n"}
 
-        Raises:
-            JudgeUnavailableError: no answer; asking again may help.
-            JudgeRejectedError: the model refuses the request itself.
-            JudgeError: anything else that LlamaIndex raised.
-        """
-        messages = [ChatMessage(role=m.role, content=m.content) for m in request.messages]
-
-        while True:
-            sent: dict[str, Any] = {}
-            try:
-                replies = await self._ask(messages, request, sent)
-            except JudgeError as error:
-                if not self._extras.learn(error, sent):
-                    raise
-                continue
-            warnings = [*left_out(request, sent, "the LlamaIndex model"), *fewer(request, replies)]
-            return Completion(
-                choices=tuple(_choice(reply, sent, warnings) for reply in replies),
-                usage=_usage(replies),
-                model=self.model,
-                warnings=tuple(dict.fromkeys(warnings)),
-            )
-
-    async def _ask(
-        self, messages: list[ChatMessage], request: CompletionRequest, sent: dict[str, Any]
+    def _ask(
+        self, model: LLM, request: CompletionRequest, sent: dict[str, Any]
     ) -> list[ChatResponse]:
-        """Get all answers, a request each; `sent` is filled in."""
+        return [model.chat(_messages(request), **sent)]
 
-        def settings(llm: LLM) -> dict[str, Any]:
-            # `n` would be answered, and all answers but one dropped.
-            sent.update(self._extras.of(request, set(type(llm).model_fields) - {"n"}))
-            return sent
+    async def _aask(
+        self, model: LLM, request: CompletionRequest, sent: dict[str, Any]
+    ) -> list[ChatResponse]:
+        return [await model.achat(_messages(request), **sent)]
 
-        def sync(llm: LLM) -> ChatResponse:
-            return llm.chat(messages, **settings(llm))
+    def _read(self, reply: ChatResponse) -> Reply:
+        raw = _mapping(reply.raw)
+        choices = raw.get("choices")
+        first = _mapping(choices[0]) if isinstance(choices, Sequence) and choices else {}
+        return Reply(
+            written=reply.message.content or "",
+            finished=first.get("finish_reason") or raw.get("stop_reason"),
+            logprobs=_mapping(first.get("logprobs")),
+            tokens=lambda: _tokens_of_response(reply),
+        )
 
-        async def native(llm: LLM) -> ChatResponse:
-            return await llm.achat(messages, **settings(llm))
-
-        first = await self._borrowed.ask(self.name, sync, native)
-        others = (self._borrowed.ask(self.name, sync, native) for _ in range(request.n - 1))
-        return [first, *await answered(others)]
+    def _usage(self, replies: Sequence[ChatResponse], requests: int) -> Usage:
+        return _usage(replies)
 
 
-def _choice(reply: ChatResponse, sent: Mapping[str, Any], warnings: list[str]) -> Choice:
-    raw = _mapping(reply.raw)
-    choices = raw.get("choices")
-    first = _mapping(choices[0]) if isinstance(choices, Sequence) and choices else {}
-    reason = first.get("finish_reason") or raw.get("stop_reason") or ""
-    written = reply.message.content or ""
-    answer = answer_in(written)
-    tokens = None
-    if "logprobs" in sent:
-        given = _mapping(first.get("logprobs"))
-        tokens = tokens_of(given, written, answer.start, answer.text, warnings)
-        tokens = tokens or _tokens_of_response(reply)
-        if tokens is None:
-            warnings.append("log-probabilities were asked for and accepted, but not given")
-    return Choice(
-        text=answer.text, finish_reason=_FINISHED.get(str(reason), "unknown"), tokens=tokens
-    )
+def _messages(request: CompletionRequest) -> list[ChatMessage]:
+    return [ChatMessage(role=m.role, content=m.content) for m in request.messages]
 
 
 def _tokens_of_response(reply: ChatResponse) -> tuple[Token, ...] | None:

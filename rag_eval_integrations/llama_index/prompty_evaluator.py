@@ -8,12 +8,12 @@ from pathlib import Path
 from llama_index.core.llms import LLM
 
 from rag_eval_integrations.judges import Completer
-from rag_eval_integrations.llama_index.evaluators import GEvalEvaluator
+from rag_eval_integrations.llama_index.evaluators import CompletionEvaluator
 from rag_eval_integrations.llama_index.judge import LLMJudge
 from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
 
 
-class PromptyEvaluator(GEvalEvaluator):
+class PromptyEvaluator(CompletionEvaluator):
     """A `NAME.metric.prompty` file, asked of a model about each response.
 
     Args:

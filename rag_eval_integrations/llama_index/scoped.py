@@ -23,10 +23,10 @@ from rag_eval_integrations.llama_index.stream import reading
 
 if TYPE_CHECKING:
     from rag_eval_integrations._observe import OpenCalls
-    from rag_eval_integrations.evaluator import RagEvaluator
+    from rag_eval_integrations.background.attachment import Target
     from rag_eval_integrations.llama_index.call import Call
     from rag_eval_integrations.llama_index.hooks import Hooks
-    from rag_eval_integrations.records import Evaluation, RagCall
+    from rag_eval_integrations.records import Evaluation
 
 _inside: ContextVar[tuple[Recorder, ...]] = ContextVar("rag_eval_integrations_scopes", default=())
 
@@ -41,7 +41,7 @@ class ScopedHandler(RagEvalHandler):
 
     def __init__(
         self,
-        target: Callable[[RagCall], object] | RagEvaluator,
+        target: Target,
         *,
         on_evaluation: Callable[[Evaluation], object] | None = None,
     ) -> None:
@@ -72,12 +72,10 @@ class ScopedHandler(RagEvalHandler):
         target = self._recorder.target
         return any(one.target == target and one.opens_here() for one in _recorders())
 
-    def _make_recorder(
-        self, target: object, calls: OpenCalls[Call], hooks: Hooks | None
-    ) -> Recorder:
+    def _make_recorder(self, calls: OpenCalls[Call], hooks: Hooks | None) -> Recorder:
         return Recorder(
-            target,
-            self._delivery,
+            self._outlet.target,
+            self._outlet.delivery,
             calls,
             hooks,
             may_open=self._is_watching,

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import threading
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
+from collections.abc import Mapping
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.chat_engine.types import BaseChatEngine
@@ -17,20 +13,12 @@ from llama_index.core.schema import MetadataMode
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges.borrowed import judge_error
+from rag_eval_integrations.judges.borrowed import Borrowed
 from rag_eval_integrations.judges.completion import Message
-from rag_eval_integrations.llama_index.answers import answer_from
+from rag_eval_integrations.judges.templates import FrameworkTemplate
+from rag_eval_integrations.llama_index.answers import Answer, answer_from
 from rag_eval_integrations.llama_index.judge import LLMJudge
 from rag_eval_integrations.records import RagCall
-
-_ROLES: dict[str, Literal["system", "user", "assistant"]] = {
-    "system": "system",
-    "developer": "system",
-    "user": "user",
-    "assistant": "assistant",
-    "chatbot": "assistant",
-    "model": "assistant",
-}
 
 
 def as_model_under_test(
@@ -69,9 +57,9 @@ class EngineApp:
         timeout: float = 120.0,
     ) -> None:
         self.name = name
-        self._engine = engine
-        self._timeout = timeout
-        self._pool = ThreadPoolExecutor(max_threads, thread_name_prefix="rag-eval-app")
+        self._borrowed: Borrowed[BaseQueryEngine | BaseChatEngine] = Borrowed(
+            engine, None, max_threads=max_threads, timeout=timeout, captured=True
+        )
         self._alone = threading.Lock()
 
     async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
@@ -80,57 +68,43 @@ class EngineApp:
         Raises:
             JudgeError: whatever it raised, as `judges.borrowed` tells failures apart.
         """
-        context = contextvars.Context()
-        loop = asyncio.get_running_loop()
-        try:
-            async with asyncio.timeout(self._timeout):
-                response = await loop.run_in_executor(
-                    self._pool, lambda: context.run(self._ask, text)
-                )
-                answer = answer_from(response, MetadataMode.LLM)
-        except Exception as error:
-            raise judge_error(error, self.name) from error
+
+        def ask(engine: BaseQueryEngine | BaseChatEngine) -> Answer:
+            return answer_from(self._asked(engine, text), MetadataMode.LLM)
+
+        answer = await self._borrowed.ask(self.name, ask)
         return RagCall(text, answer.documents, answer.text or "")
 
-    def _ask(self, question: str) -> object:
-        if isinstance(self._engine, BaseQueryEngine):
-            return self._engine.query(question)
+    def _asked(self, engine: BaseQueryEngine | BaseChatEngine, question: str) -> object:
+        if isinstance(engine, BaseQueryEngine):
+            return engine.query(question)
         with self._alone:
-            self._engine.reset()
-            return self._engine.chat(question)
+            engine.reset()
+            return engine.chat(question)
 
 
-class TemplatePrompt:
+class TemplatePrompt(FrameworkTemplate):
     """A LlamaIndex template as a prompt under test; rendered by LlamaIndex, message by message."""
 
+    _framework = "LlamaIndex"
+
     def __init__(self, template: BasePromptTemplate, name: str) -> None:
-        self.name = name
         self._template = template
         filled = set(template.kwargs)
-        self.input_names: Sequence[str] = tuple(
-            one for one in dict.fromkeys(template.template_vars) if one not in filled
-        )
-        self.text = "\n\n".join(
-            message.content
-            for message in self.render({one: f"{{{{{one}}}}}" for one in self.input_names})
+        super().__init__(
+            name, [one for one in dict.fromkeys(template.template_vars) if one not in filled]
         )
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
-        """Insert values.
-
-        Raises:
-            ConfigurationError: a value is missing, or a message is no text.
-        """
-        given = {name: values[name] for name in self.input_names if name in values}
-        missing = [name for name in self.input_names if name not in given]
+        """Insert values; LlamaIndex itself would leave out those that are missing."""
+        missing = [name for name in self.input_names if name not in values]
         if missing:
             raise ConfigurationError("prompt", self.name, f"{missing[0]!r} is not given")
-        try:
-            messages = self._template.format_messages(**given)  # type: ignore[arg-type]
-        except (KeyError, ValueError, TypeError) as error:
-            why = f"LlamaIndex cannot render it: {type(error).__name__}: {error}"
-            raise ConfigurationError("prompt", self.name, why) from error
-        return tuple(_message(one, self.name) for one in messages)
+        return super().render(values)
+
+    def _rendered(self, given: dict[str, object]) -> list[tuple[str, str]]:
+        messages = self._template.format_messages(**given)  # type: ignore[arg-type]
+        return [(_kind(message), message.content or "") for message in messages]
 
 
 def as_prompt(template: BasePromptTemplate, *, name: str = "prompt") -> TemplatePrompt:
@@ -144,9 +118,5 @@ def as_prompt(template: BasePromptTemplate, *, name: str = "prompt") -> Template
     return TemplatePrompt(template, name)
 
 
-def _message(message: ChatMessage, name: str) -> Message:
-    kind = str(getattr(message.role, "value", message.role))
-    role = _ROLES.get(kind)
-    if role is None:
-        raise ConfigurationError("prompt", name, f"has a message of the kind {kind!r}")
-    return Message(role=role, content=message.content or "")
+def _kind(message: ChatMessage) -> str:
+    return str(getattr(message.role, "value", message.role))

@@ -78,6 +78,23 @@ def at(server: LoopbackServer) -> list[str]:
     return ["--base-url", server.base_url]
 
 
+@pytest.fixture
+def generated(rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer) -> Path:
+    """A folder with tests of rules alone."""
+    out = tmp_path / "out"
+    words = ["-o", out, "--model", "openai:gen", "--no-baseline", *at(server)]
+    assert rag_eval("prompt-tests", "generate", put, *words).code == 0
+    return out
+
+
+@pytest.fixture
+def answered(rag_eval: Command, generated: Path, server: LoopbackServer) -> Path:
+    """The same with the outputs of one model, `x`."""
+    done = rag_eval("prompt-tests", "run", generated, "--mut", "openai:x", *at(server))
+    assert done.code == 0
+    return generated
+
+
 def test_all_stages_in_one_go_then_a_second_time_for_nothing(
     rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
 ) -> None:
@@ -279,7 +296,7 @@ def test_two_metrics_of_one_name_are_told_by_the_list(rag_eval: Command, put: Pa
 
 def test_judges_that_do_not_answer_are_told(
     rag_eval: Command,
-    put: Path,
+    answered: Path,
     tmp_path: Path,
     server: LoopbackServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -289,21 +306,17 @@ def test_judges_that_do_not_answer_are_told(
         "async def down(messages):\n    raise ConnectionResetError('gone')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    out = tmp_path / "out"
-    words = ["--no-baseline", *at(server)]
-    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *words)
-    rag_eval("prompt-tests", "run", out, "--mut", "openai:x", *at(server))
 
-    none = rag_eval("prompt-tests", "evaluate", out, "--judge", "my_judges:down")
+    none = rag_eval("prompt-tests", "evaluate", answered, "--judge", "my_judges:down")
     both = rag_eval(
-        "prompt-tests", "evaluate", out, "--judge", "openai:j", "--judge", "my_judges:down",
+        "prompt-tests", "evaluate", answered, "--judge", "openai:j", "--judge", "my_judges:down",
         *at(server),
     )  # fmt: skip
 
     failed = "down: 8 questions failed, the first by JudgeError: ConnectionResetError: gone"
     assert (none.code, failed in none.err) == (1, True)
     assert (both.code, failed in both.err) == (0, True)
-    report = rag_eval("prompt-tests", "report", out, "--fail-under", "0.9")
+    report = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
     assert (report.code, "4 ok, 0 err" in report.out) == (0, True)
 
 
@@ -331,22 +344,18 @@ def test_all_reports_also_where_every_model_failed(
 
 
 def test_a_threshold_says_what_it_leaves_out(
-    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+    rag_eval: Command, answered: Path, server: LoopbackServer
 ) -> None:
     """Outputs without a verdict are told beside the share; no results at all do not pass."""
-    out = tmp_path / "out"
-    words = ["--no-baseline", *at(server)]
-    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *words)
-    rag_eval("prompt-tests", "run", out, "--mut", "openai:x", *at(server))
-    rag_eval("prompt-tests", "evaluate", out, "--judge", "openai:judge", *at(server))
-    path = out / "test_results.json"
+    rag_eval("prompt-tests", "evaluate", answered, "--judge", "openai:judge", *at(server))
+    path = answered / "test_results.json"
     rows = json.loads(path.read_text())
     rows[0]["error"] = "gone"
     path.write_text(json.dumps(rows))
 
-    some = rag_eval("prompt-tests", "report", out, "--fail-under", "0.9")
+    some = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
     path.write_text("[]")
-    nothing = rag_eval("prompt-tests", "report", out, "--fail-under", "0.9")
+    nothing = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
 
     assert some.code == 0
     assert "x: 1 of 4 outputs have no verdict (0 unknown, 1 errors)" in some.err
@@ -354,15 +363,10 @@ def test_a_threshold_says_what_it_leaves_out(
 
 
 def test_a_comparison_does_not_break_the_report_on_stdout(
-    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+    rag_eval: Command, answered: Path
 ) -> None:
     """With `--format json`, what changed goes to stderr."""
-    out = tmp_path / "out"
-    words = ["--no-baseline", *at(server)]
-    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *words)
-    rag_eval("prompt-tests", "run", out, "--mut", "openai:x", *at(server))
-
-    done = rag_eval("prompt-tests", "report", out, "--format", "json", "--before", out)
+    done = rag_eval("prompt-tests", "report", answered, "--format", "json", "--before", answered)
 
     assert json.loads(done.out)["name"] == "shout"
     assert "4 tests in both runs" in done.err
@@ -391,12 +395,9 @@ def test_long_stages_say_how_far_they_are(
 
 
 def test_metric_variables_that_nobody_inserts_are_refused(
-    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+    rag_eval: Command, generated: Path, put: Path, tmp_path: Path
 ) -> None:
     """So is one whose value is the call's own, and a file that is no text; a BOM is none of it."""
-    out = tmp_path / "out"
-    words = ["--no-baseline", *at(server)]
-    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *words)
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     metric = put.parent / "loud.metric.prompty"
     metric.write_text(metric.read_text() + "{{tone}}")
@@ -408,7 +409,7 @@ def test_metric_variables_that_nobody_inserts_are_refused(
         (f"tone=@{tmp_path / 'binary'}", "not UTF-8"),
     ):
         wrong = rag_eval(
-            "prompt-tests", "evaluate", out, "--judge", "openai:j", "--metric-var", given
+            "prompt-tests", "evaluate", generated, "--judge", "openai:j", "--metric-var", given
         )
         assert (wrong.code, why in wrong.err) == (2, True)
     assert metric_variables([f"tone=@{tmp_path / 'bom'}"]) == {"tone": "calm"}
@@ -603,17 +604,14 @@ def test_a_metric_file_scores_plain_rag_calls(
 
 
 def test_results_of_other_models_are_set_aside(
-    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+    rag_eval: Command, generated: Path, server: LoopbackServer
 ) -> None:
     """Imported ones are nowhere else; the same models' are simply written anew."""
-    out = tmp_path / "out"
-    words = ["--no-baseline", *at(server)]
-    rag_eval("prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *words)
     for model in ("first", "first", "second", "third"):
-        done = rag_eval("prompt-tests", "run", out, "--mut", f"openai:{model}", *at(server))
+        done = rag_eval("prompt-tests", "run", generated, "--mut", f"openai:{model}", *at(server))
 
-    aside = sorted(path.name for path in out.glob("test_results.*.json"))
+    aside = sorted(path.name for path in generated.glob("test_results.*.json"))
     assert aside == ["test_results.1.json", "test_results.2.json"]
-    rows = json.loads((out / "test_results.1.json").read_text())
+    rows = json.loads((generated / "test_results.1.json").read_text())
     assert {row["model"] for row in rows} == {"openai:first"}
     assert "openai:second: results from before are in" in done.err

@@ -205,6 +205,20 @@ class TestResponse:
         assert captured.only.response == "Fast."
 
 
+def two_turns(captured: Captured, find: Any, write: Any) -> None:
+    """Ask a graph that remembers about the lid, then about the base."""
+    builder = StateGraph(State)
+    builder.add_node("find", find)
+    builder.add_node("write", write)
+    builder.add_edge(START, "find")
+    builder.add_edge("find", "write")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config = {**captured.config, "configurable": {"thread_id": "1"}}
+
+    graph.invoke({"question": "lid"}, config)
+    graph.invoke({"question": "base"}, config)
+
+
 class TestTurns:
     @pytest.mark.parametrize("retriever", [True, False], ids=["retriever", "function"])
     @pytest.mark.parametrize(
@@ -227,16 +241,7 @@ class TestTurns:
         def write(state: State) -> State:
             return {"answer": model().invoke(shown(state["context"]) + state["question"]).text}
 
-        builder = StateGraph(State)
-        builder.add_node("find", find)
-        builder.add_node("write", write)
-        builder.add_edge(START, "find")
-        builder.add_edge("find", "write")
-        graph = builder.compile(checkpointer=InMemorySaver())
-        config = {**captured.config, "configurable": {"thread_id": "1"}}
-
-        graph.invoke({"question": "lid"}, config)
-        graph.invoke({"question": "base"}, config)
+        two_turns(captured, find, write)
 
         assert [ids(call.documents) for call in captured.calls] == [["lid"], ["base"]]
         assert [call.capture and call.capture.not_in_prompt for call in captured.calls] == [(), ()]
@@ -250,16 +255,7 @@ class TestTurns:
         def write(state: State) -> State:
             return {"answer": model().invoke(joined(state["context"]) + state["question"]).text}
 
-        builder = StateGraph(State)
-        builder.add_node("find", find)
-        builder.add_node("write", write)
-        builder.add_edge(START, "find")
-        builder.add_edge("find", "write")
-        graph = builder.compile(checkpointer=InMemorySaver())
-        config = {**captured.config, "configurable": {"thread_id": "1"}}
-
-        graph.invoke({"question": "lid"}, config)
-        graph.invoke({"question": "base"}, config)
+        two_turns(captured, find, write)
 
         assert [ids(call.documents) for call in captured.calls] == [["a", "b", "c"]] * 2
 

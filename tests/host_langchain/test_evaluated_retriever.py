@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any
@@ -155,16 +154,6 @@ class TestAlone:
         assert relevance.value > 0
         assert {score.unscored for score in evaluation.scores.values()} == {"empty_response"}
 
-    def test_tells_every_evaluation(self) -> None:
-        """`on_evaluation` is that of the handler."""
-        told: list[Any] = []
-        retriever = EvaluatedRetriever(Sections(), RagEvaluator(), on_evaluation=told.append)
-
-        retriever.invoke(QUESTION)
-
-        assert retriever.flush()
-        assert tuple(told) == retriever.evaluations
-
     def test_an_error_is_a_call(self, calls: list[RagCall]) -> None:
         """It goes on unchanged, and the call has no documents."""
         retriever = EvaluatedRetriever(Sections(error="closed"), calls.append)
@@ -236,20 +225,6 @@ class TestAlone:
 
         assert calls == []
 
-    def test_a_broken_target_never_shows(self, caplog: pytest.LogCaptureFixture) -> None:
-        """The app gets its documents; the failure is logged once and counted."""
-
-        def broken(call: RagCall) -> None:
-            raise OSError("full")
-
-        retriever = EvaluatedRetriever(Sections(), broken)
-
-        with caplog.at_level(logging.ERROR):
-            assert [retriever.invoke(QUESTION), retriever.invoke(QUESTION)] == [sections()] * 2
-
-        assert retriever.failed == 2
-        assert len(caplog.records) == 1
-
     def test_what_is_no_document_costs_the_call_only(self, calls: list[RagCall]) -> None:
         """The app gets what its retriever gave; the capture counts a failure."""
         odd: Any = RunnableLambda(lambda query: [object()])
@@ -263,10 +238,6 @@ class TestAlone:
         """At construction, with the field."""
         with pytest.raises(ConfigurationError, match="retriever"):
             EvaluatedRetriever(sections, print)  # type: ignore[arg-type]
-        with pytest.raises(ConfigurationError, match="target"):
-            EvaluatedRetriever(Sections(), None)
-        with pytest.raises(ConfigurationError, match="on_evaluation"):
-            EvaluatedRetriever(Sections(), print, on_evaluation=print)
 
 
 class TestInsideOfACall:

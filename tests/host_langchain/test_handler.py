@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import threading
 from typing import Any
 
@@ -382,25 +381,6 @@ class TestTrouble:
         assert call.capture is not None
         assert call.capture.status == "aborted"
 
-    def test_broken_target(self, caplog: pytest.LogCaptureFixture) -> None:
-        """A target that raises is logged once with its traceback, counted, and not felt."""
-
-        def broken(call: RagCall) -> None:
-            raise ZeroDivisionError("target")
-
-        handler = RagEvalCallbackHandler(broken)
-
-        answers = [rag_chain().invoke(QUESTION, {"callbacks": [handler]}) for _ in range(3)]
-
-        assert answers == [ANSWER] * 3
-        assert handler.failed == 3
-        assert handler.open_calls == 0
-        logged = [r for r in caplog.records if r.name == "rag_eval_integrations.langchain"]
-        assert len(logged) == 1
-        assert logged[0].levelno == logging.ERROR
-        assert logged[0].exc_info is not None
-        assert isinstance(logged[0].exc_info[1], ZeroDivisionError)
-
     def test_capture_that_fails(self, caplog: pytest.LogCaptureFixture) -> None:
         """A document that raises when it is read disturbs the capture, not the chain."""
 
@@ -428,15 +408,6 @@ class TestTrouble:
 
         with pytest.raises(ConfigurationError, match=f"`{field}`"):
             RagEvalCallbackHandler(arguments.pop("target"), **arguments)
-
-    def test_async_target(self) -> None:
-        """An async target would never be awaited: it is refused."""
-
-        async def target(call: RagCall) -> None:
-            """Never runs."""
-
-        with pytest.raises(ConfigurationError, match="async"):
-            RagEvalCallbackHandler(target)
 
 
 async def use(chain: Runnable[Any, Any], way: str, config: Any) -> Any:

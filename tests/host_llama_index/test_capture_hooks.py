@@ -15,10 +15,9 @@ from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.tools import RetrieverTool
 
-from rag_eval_integrations import BackgroundEvaluator, RagEvaluator, Trace
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index import RagEvalHandler
-from rag_eval_integrations.records import Document, Evaluation, RagCall
+from rag_eval_integrations.records import Document, RagCall
 
 from .conftest import ANSWER, TOKENS, Model, Sections, ToolCaller, engine, ids, nodes, seen
 
@@ -174,50 +173,6 @@ class TestHooks:
 
 
 class TestEvaluators:
-    def test_as_target(self) -> None:
-        """An evaluator as target is run in the background; its evaluations can be asked for."""
-        told: list[Evaluation] = []
-        handler = RagEvalHandler(RagEvaluator(metrics=[Trace()]), on_evaluation=told.append)
-        with handler:
-            engine(Sections(nodes())).query(QUESTION)
-
-        assert handler.flush(30)
-        assert [one.question for one in handler.evaluations] == [QUESTION]
-        assert [one.id for one in told] == [one.id for one in handler.evaluations]
-        assert handler.evaluations[0].capture is not None
-        assert handler.evaluations[0].capture.framework == "llama_index"
-        assert handler.failed == 0
-
-    def test_background_as_target(self) -> None:
-        """A background evaluator of the user's own keeps its sinks, and can be flushed here."""
-        with BackgroundEvaluator(RagEvaluator(metrics=[Trace()])) as background:
-            handler = RagEvalHandler(background)
-            with handler:
-                engine(Sections(nodes())).query(QUESTION)
-            assert handler.flush(30)
-        assert handler.evaluations == ()
-
-    def test_plain_function(self) -> None:
-        """With a function there is nothing to wait for."""
-        handler = RagEvalHandler(lambda call: None)
-
-        assert handler.flush(0.0)
-        assert handler.evaluations == ()
-
-    def test_on_evaluation_needs_an_evaluator(self) -> None:
-        """A function as target gives no evaluations."""
-        with pytest.raises(ConfigurationError) as refused:
-            RagEvalHandler(lambda call: None, on_evaluation=print)
-
-        assert refused.value.field == "on_evaluation"
-
-    def test_no_target(self) -> None:
-        """What cannot be called is refused."""
-        with pytest.raises(ConfigurationError) as refused:
-            RagEvalHandler(7)  # type: ignore[arg-type]  # on purpose
-
-        assert refused.value.field == "target"
-
     def test_load_nothing_before(self) -> None:
         """A handler with a function as target does not load the evaluator."""
         code = (

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
@@ -125,12 +124,7 @@ class CachingJudge(WrappedCompleter):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import Literal
 
 StructuredBy = Literal["json_schema", "json_object", "tool", "text"]
@@ -136,12 +135,7 @@ class Turns:
     def __enter__(self) -> Turns:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self._own is not None:
             with self._endpoint._lock:
                 self._endpoint._scout = None

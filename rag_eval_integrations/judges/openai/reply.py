@@ -10,28 +10,12 @@ import json
 from typing import Any
 
 from rag_eval_integrations.errors import JudgeUnavailableError
-from rag_eval_integrations.judges.completion import Choice, Completion, FinishReason
+from rag_eval_integrations.judges.completion import Choice, Completion, finish_reason_of
 from rag_eval_integrations.judges.openai.failures import may_pass
 from rag_eval_integrations.judges.openai.logprobs import clean, tokens_of
 from rag_eval_integrations.judges.openai.request import Sent
 from rag_eval_integrations.judges.reasoning import answer_in
 from rag_eval_integrations.records import Usage
-
-# OpenAI's words, then those that Mistral, Anthropic, TGI and Gemini put through unchanged.
-_FINISHED: dict[str, FinishReason] = {
-    "stop": "stop",
-    "tool_calls": "stop",
-    "function_call": "stop",
-    "end_turn": "stop",
-    "stop_sequence": "stop",
-    "eos_token": "stop",
-    "length": "length",
-    "max_tokens": "length",
-    "model_length": "length",
-    "content_filter": "content_filter",
-    "SAFETY": "content_filter",
-    "refusal": "refusal",
-}
 
 
 def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Completion:
@@ -123,7 +107,7 @@ def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
         warnings.append("the answer is nothing but reasoning that does not end")
     refusal = message.get("refusal")
     refusal = clean(refusal) if isinstance(refusal, str) and refusal else None
-    finished = _FINISHED.get(str(item.get("finish_reason")), "unknown")
+    finished = finish_reason_of(item.get("finish_reason"))
     return Choice(
         text=answer.text,
         finish_reason="refusal" if refusal is not None else finished,

@@ -46,17 +46,8 @@ class TraceEvaluator(MetricEvaluator):
         super().__init__(evaluator, known if metric is None else metric, threshold=threshold)
 
 
-class GEvalEvaluator(MetricEvaluator):
-    """A metric that asks a model, such as `GEval`, as an evaluator object.
-
-    Args:
-        metric: the metric.
-        judge: the model that it asks; may be left out where the metric has its own.
-        threshold: least value that passes, in [0, 1].
-
-    Raises:
-        ConfigurationError: the judge is unknown, or cannot be asked what the metric asks.
-    """
+class CompletionEvaluator(MetricEvaluator):
+    """What evaluators have in common whose metric asks a model."""
 
     def __init__(
         self,
@@ -69,3 +60,16 @@ class GEvalEvaluator(MetricEvaluator):
             raise ConfigurationError("metric", metric, "should be a metric that asks a model")
         asked: Judge = "embedded" if judge is None else judge
         super().__init__(RagEvaluator(asked, [metric]), threshold=threshold)
+
+
+class GEvalEvaluator(CompletionEvaluator):
+    """A metric that asks a model, such as `GEval`, as an evaluator object.
+
+    Args:
+        metric: the metric.
+        judge: the model that it asks; may be left out where the metric has its own.
+        threshold: least value that passes, in [0, 1].
+
+    Raises:
+        ConfigurationError: the judge is unknown, or cannot be asked what the metric asks.
+    """
