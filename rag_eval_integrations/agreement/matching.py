@@ -77,7 +77,7 @@ def dataset_of(row: Mapping[str, object]) -> str | None:
 
 def _field(row: Mapping[str, object], name: str) -> object:
     """Look a field up; one that is not there as it is written, by its parts between dots."""
-    if name in row or "." not in name:
+    if name in row:
         return row.get(name)
     first, _, rest = name.partition(".")
     inner = row.get(first)

@@ -105,13 +105,19 @@ class PromptyMetric:
 
     @property
     def version(self) -> str:
-        """Digest of the prompt's text, and the version of the parser."""
+        """Digest of the prompt and of the form of answer it asks for; the parser's version."""
         return f"{self._digest}/{PARSER_VERSION}"
 
     @cached_property
     def _digest(self) -> str:
-        texts = [[message.role, message.text] for message in self.prompt.messages]
-        return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:12]
+        asked: list[object] = [[message.role, message.text] for message in self.prompt.messages]
+        if self._schema is not None:
+            asked.append(self._schema)
+        return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
+
+    @property
+    def _schema(self) -> JsonObject | None:
+        return _SCORER_SCHEMA if "scorer" in self.prompt.tags else None
 
     def __repr__(self) -> str:
         values = json.dumps(self.variables, sort_keys=True, default=str)
@@ -201,7 +207,7 @@ class PromptyMetric:
         completion = await judge.complete(
             CompletionRequest(
                 messages=self.prompt.render(kept),
-                json_schema=_SCORER_SCHEMA if "scorer" in self.prompt.tags else None,
+                json_schema=self._schema,
                 schema_name="score",
                 temperature=self._temperature,
                 seed=seed,

@@ -162,7 +162,7 @@ async def test_json_is_asked_for_where_the_file_is_tagged_scorer() -> None:
     assert tagged.json_schema is not None
     assert plain.json_schema is None
     assert tagged.temperature == plain.temperature == 0
-    assert tagged.prompt_version != plain.prompt_version or tagged.messages == plain.messages
+    assert tagged.messages == plain.messages
 
 
 def test_its_repr_names_what_decides_the_scores() -> None:
@@ -176,6 +176,7 @@ def test_its_repr_names_what_decides_the_scores() -> None:
         metric("{{output}}", temperature=None),
         metric("{{output}}", judge=ScriptedJudge([], name="own")),
         metric("{{output}}", name="other"),
+        metric("---\ntags: [scorer]\n---\n{{output}}"),  # another form of answer is asked for
     ]
 
     assert len({repr(it) for it in different}) == len(different)
