@@ -35,9 +35,11 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     UnscoredCode,
     Usage,
+    json_copy,
+    trusted,
 )
 from rag_eval_integrations.records.evaluation import Stage
-from rag_eval_integrations.sentences import Splitter, sentencize
+from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
 
 logger = logging.getLogger(__name__)
 
@@ -142,10 +144,12 @@ class RagEvaluator:
         ]
         from_labels = [cast("LabelMetric", m) for m in metrics if m.needs == "labels"]
         asking = [cast("CompletionMetric", m) for m in metrics if m.needs == "completion"]
-        sentencized = SentencizedCall(call=call, sentences=Sentences(), splitter=self.splitter.name)
         try:
             sentencized = await self._split(call)
         except Exception as error:  # noqa: BLE001 -- the boundary: failure is data from here on
+            sentencized = SentencizedCall(
+                call=call, sentences=Sentences(), splitter=self.splitter.name
+            )
             failed = self._failed(sentencized, metrics, "sentences", error)
             return _evaluation(sentencized, [failed], self._unasked(None, ""), self.fingerprint)
         labelled = self._labelled(sentencized, from_labels)
@@ -199,6 +203,8 @@ class RagEvaluator:
             labelling = await self.judge.label(call)
         if labelling.labels is None:
             return labelling
+        if call.splitter != RECORDED and getattr(self.judge, "keeps_keys", False):
+            return labelling  # reconciling such labels changes nothing, and takes 0.2 ms
         return labelling.model_copy(update={"labels": reconcile(labelling.labels, call)})
 
     def _unasked(self, code: UnscoredCode | None, reason: str) -> Labelling:
@@ -354,8 +360,8 @@ def _is_retrieval_alone(call: RagCall) -> bool:
 
 def _by(call: SentencizedCall, labelling: Labelling) -> By:
     judge = labelling.judge
-    return By(
-        judge=judge.name, model=judge.model, judge_version=judge.version,
+    return trusted(
+        By, judge=judge.name, model=judge.model, judge_version=judge.version,
         prompt_version=labelling.prompt_version, splitter=call.splitter, windows=labelling.windows,
     )  # fmt: skip
 
@@ -387,9 +393,10 @@ def _evaluation(
     usage, *others = [part.usage for part in parts]
     for other in others:
         usage += other
-    return Evaluation(
+    return trusted(
+        Evaluation,
         id=source.id, row_key=source.row_key, question=source.question, response=source.response,
-        reference=source.reference, metadata=source.metadata, capture=source.capture,
+        reference=source.reference, metadata=json_copy(source.metadata), capture=source.capture,
         scores={score.name: score for part in parts for score in part.scores},
         labels=labelling.labels, sentences=call.sentences,
         document_ids=tuple(d.id for d in source.documents), judge=labelling.judge,

@@ -18,7 +18,7 @@ from rag_eval_integrations.cli.summary import print_summary
 from rag_eval_integrations.cli.terminal import complain, stdout
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.evaluator import RagEvaluator, nothing_to_judge
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.labels import LLMLabeller
 from rag_eval_integrations.records import RagCall, Usage
@@ -156,7 +156,9 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
         characters += len(call.question) + len(call.response or "")
         characters += sum(len(document.text) for document in call.documents)
         if isinstance(labeller, LLMLabeller):
-            usage += labeller.estimate(sentencize(call, evaluator.splitter))
+            sentencized = sentencize(call, evaluator.splitter)
+            if nothing_to_judge(sentencized) is None:
+                usage += labeller.estimate(sentencized)
     if isinstance(labeller, LLMLabeller):
         cost = f"about {usage.requests} requests and {usage.prompt_tokens:,} tokens of prompts"
     else:

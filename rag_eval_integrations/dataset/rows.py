@@ -84,7 +84,9 @@ def call_from(content: dict[str, Any]) -> RagCall:
     Raises:
         InputError: names the field and what is wrong with it.
     """
-    return row_from({name: content[name] for name in content.keys() - _ALL_LABEL_FIELDS}).call
+    # In the order of the line: that of a set would change with the process's hash seed.
+    unlabelled = {name: held for name, held in content.items() if name not in _ALL_LABEL_FIELDS}
+    return row_from(unlabelled).call
 
 
 def row_from(content: dict[str, Any]) -> Row:

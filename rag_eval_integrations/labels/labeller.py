@@ -90,7 +90,7 @@ class LLMLabeller:
         Tokens of the prompts are characters / 4; those of the answers are not known.
         """
         parts = windows(call.documents, call.response, self._characters)
-        if not call.documents or not call.response or len(parts) > self._max_windows:
+        if len(parts) > self._max_windows:
             return Usage()
         question = call.call.question
         characters = sum(
@@ -177,19 +177,20 @@ class _Asking:
                 raise _UnscoredError("truncated", "the judge's answer was cut off, however short")
             found = await asyncio.gather(*(self.window(half, depth + 1) for half in halves))
             return [labels for part in found for labels in part]
-        labels = await self._parsed(asked, completion, room)
-        return [await self._complete_entries(asked, labels, window, completion.text)]
+        labels, reply = await self._parsed(asked, completion, room)
+        return [await self._complete_entries(asked, labels, window, reply)]
 
     async def _parsed(
         self, asked: tuple[Message, ...], completion: Completion, room: int
-    ) -> Labels:
+    ) -> tuple[Labels, str]:
+        """Labels, and the reply that they are read from: the first, or a second one."""
         try:
-            return parse_labels(completion.text)
+            return parse_labels(completion.text), completion.text
         except JudgeOutputError:
             asked = prompt.again(asked, completion.text)
         second = await self._complete(asked, prompt.LABELS_SCHEMA, 2 * room)
         try:
-            return parse_labels(second.text)
+            return parse_labels(second.text), second.text
         except JudgeOutputError as error:
             raise _UnscoredError("judge_output_invalid", f"{error}, twice") from error
 

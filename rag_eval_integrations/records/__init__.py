@@ -10,8 +10,10 @@ from rag_eval_integrations.records._base import (
     Record,
     from_line,
     from_object,
+    json_copy,
     parse_object,
     to_line,
+    trusted,
 )
 from rag_eval_integrations.records.call import (
     Capture,
@@ -65,6 +67,8 @@ __all__ = [
     "Usage",
     "from_line",
     "from_object",
+    "json_copy",
     "parse_object",
     "to_line",
+    "trusted",
 ]

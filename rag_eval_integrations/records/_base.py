@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from datetime import datetime
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
 
 from pydantic import (
@@ -87,11 +88,45 @@ def _json_object(value: object, info: ValidationInfo) -> JsonValue:
     return _json_copy(value, info.field_name or "value")
 
 
+def json_copy(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    """Copy a record's JSON object for another record, so that neither can change the other's.
+
+    Raises:
+        ValueError: names what was put into it since that is no JSON value.
+    """
+    return {key: _json_copy(item, key) for key, item in value.items()}
+
+
 JsonObject = Annotated[dict[str, JsonValue], PlainValidator(_json_object)]
 """A JSON object with finite numbers; copied, so a dict that the app goes on to change does not
 change the record."""
 
 R = TypeVar("R", bound=Record)
+
+_new = object.__new__
+_set = object.__setattr__
+
+
+def trusted(kind: type[R], /, **fields: Any) -> R:
+    """Make a record without validating it: of fields that this library made and knows to be valid.
+
+    Tuples, not lists; floats, not integers; nothing mutable that somebody else holds. Fields with
+    a plain default may be left out, all others must be given. Labels, scores and evaluation of a
+    call take 0.07 ms so and 0.14 ms validated. Tests hold what is made so equal to the validated
+    record.
+    """
+    record = _new(kind)
+    _set(record, "__dict__", {**_defaults(kind), **fields})
+    _set(record, "__pydantic_fields_set__", set(fields))
+    _set(record, "__pydantic_extra__", None)
+    _set(record, "__pydantic_private__", None)
+    return record
+
+
+@cache
+def _defaults(kind: type[Record]) -> dict[str, Any]:
+    """Every field of a kind in order, as `model_dump` and JSON keep it, with its plain default."""
+    return {name: field.default for name, field in kind.model_fields.items()}
 
 
 def field_path(location: tuple[int | str, ...]) -> str:
@@ -131,14 +166,47 @@ def to_line(record: Record, **extra: JsonValue) -> str:
     ASCII only, so no reader can split it at U+2028 or stumble over an encoding.
     """
     # Not pydantic's JSON mode: before 2.13 it replaces lone surrogates in the keys of objects.
-    content: dict[str, Any] = {"schema": SCHEMA, **extra, **record.model_dump()}
-    return json.dumps(content, allow_nan=False, separators=(",", ":"), default=_iso)
+    return _ENCODER.encode({"schema": SCHEMA, **extra, **_content(record)})
 
 
-def _iso(value: object) -> str:
+def _content(record: Record) -> dict[str, Any]:
+    """What `model_dump` gives, with the records inside as they are: the encoder comes to them.
+
+    A dump of an evaluation copies every sentence and probability first: 0.06 ms on top of 0.16.
+    """
+    layout = _layout(type(record))
+    if layout is None:
+        return record.model_dump()
+    fields, computed = layout
+    held = record.__dict__
+    content = {name: held[name] for name in fields}
+    for name in computed:
+        content[name] = getattr(record, name)
+    return content
+
+
+@cache
+def _layout(kind: type[Record]) -> tuple[list[str], list[str]] | None:
+    """Fields and computed fields in a kind's JSON; None for one that has a serializer."""
+    decorators = kind.__pydantic_decorators__
+    if decorators.model_serializers or decorators.field_serializers:
+        return None
+    fields = [name for name, field in kind.model_fields.items() if not field.exclude]
+    return fields, list(kind.model_computed_fields)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Record):
+        return _content(value)
     if isinstance(value, datetime):
         return value.isoformat()
     raise TypeError(f"no JSON for {shown(value)}")
+
+
+# Records hold no circles: their JSON values are copies (`_json_copy`).
+_ENCODER = json.JSONEncoder(
+    allow_nan=False, check_circular=False, separators=(",", ":"), default=_plain
+)
 
 
 def parse_object(line: str | bytes) -> dict[str, Any]:

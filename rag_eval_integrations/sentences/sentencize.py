@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
+from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall, trusted
 from rag_eval_integrations.sentences.keys import letters
 
 if TYPE_CHECKING:
@@ -22,23 +22,43 @@ def sentencize(call: RagCall, splitter: Splitter) -> SentencizedCall:
     without text has no sentences; its number is not given to the next one.
     """
     if call.sentences is not None:
-        return SentencizedCall(call=call, sentences=call.sentences, splitter=RECORDED)
-    documents = tuple(
+        return trusted(SentencizedCall, call=call, sentences=call.sentences, splitter=RECORDED)
+    documents = [
         sentence
         for number, document in enumerate(call.documents)
         for sentence in _keyed(document.text, str(number), splitter)
-    )
-    response = tuple(_keyed(call.response or "", "", splitter))
-    return SentencizedCall(
+    ]
+    response = _keyed(call.response or "", "", splitter)
+    return trusted(
+        SentencizedCall,
         call=call,
-        sentences=Sentences(documents=documents, response=response),
+        sentences=_sentences(tuple(documents), tuple(response)),
         splitter=splitter.name,
     )
 
 
-def _keyed(text: str, prefix: str, splitter: Splitter) -> Iterable[Sentence]:
-    for index, (start, end) in enumerate(splitter.spans(text)):
-        yield Sentence(prefix + letters(index), text[start:end], start, end)
+def _sentences(documents: tuple[Sentence, ...], response: tuple[Sentence, ...]) -> Sentences:
+    # Validating 35 sentences takes 26 µs. What a splitter can get wrong is its offsets.
+    offsets = [at for _, _, *span in (*documents, *response) for at in span]
+    if {int}.issuperset(map(type, offsets)):
+        return trusted(Sentences, documents=documents, response=response)
+    return Sentences(documents=documents, response=response)
+
+
+def _keyed(text: str, prefix: str, splitter: Splitter) -> list[Sentence]:
+    spans = splitter.spans(text)
+    return [
+        Sentence(prefix + key, text[start:end], start, end)
+        for key, (start, end) in zip(_letters(len(spans)), spans, strict=True)
+    ]
+
+
+def _letters(size: int) -> Iterable[str]:
+    # Few texts have more sentences than this.
+    return _FIRST[:size] if size <= len(_FIRST) else map(letters, range(size))
+
+
+_FIRST = tuple(map(letters, range(100)))
 
 
 def locate(keyed: Sequence[tuple[str, str]], text: str) -> tuple[Sentence, ...]:

@@ -135,6 +135,25 @@ def test_a_dry_run_estimates(rag_eval: Command, calls: Path, tmp_path: Path) -> 
     assert re.search(r"about 12 requests and [\d,]+ tokens", done.out)
 
 
+def test_a_dry_run_counts_what_a_run_would_ask(rag_eval: Command, tmp_path: Path) -> None:
+    """Retrieval alone is asked about; a call without response, question or documents is not."""
+    calls = tmp_path / "odd.jsonl"
+    alone = {"capture": {"framework": "plain", "status": "ok"}, "response": None}
+    changes: list[dict[str, Any]] = [
+        {}, alone, {"response": ""}, {"question": " "}, {"documents": []},
+    ]  # fmt: skip
+    calls.write_text("".join(json.dumps(CALLS[0] | change) + "\n" for change in changes))
+
+    with LoopbackServer(LABELS) as server:
+        judge = ("--judge", "openai:small", "--base-url", server.base_url)
+        dry = rag_eval("run", calls, "-o", tmp_path / "e", "--dry-run", *judge)
+        assert server.requests == []
+        rag_eval("run", calls, "-o", tmp_path / "e", *judge)
+
+        assert len(server.requests) == 2
+    assert "about 2 requests" in dry.out
+
+
 def test_doctor_tries_the_endpoint(rag_eval: Command) -> None:
     """Works, or says why not."""
     call = Behaviour(content=labels_reply(["0a", "0b"], ["a"]))

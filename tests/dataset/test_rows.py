@@ -205,6 +205,15 @@ def test_windows_line_ends_and_a_byte_order_mark(tmp_path: Path) -> None:
     assert [line.error for line in read_calls(path)] == [None]
 
 
+def test_unknown_fields_keep_the_order_of_the_line() -> None:
+    """Metadata is written as it was read, in every process: no set decides its order."""
+    names = [f"field_{number}" for number in range(20)]
+
+    call = call_from({**PLAIN, **dict.fromkeys(names, 1)})
+
+    assert list(call.metadata) == names
+
+
 def test_every_ragbench_row_is_read(ragbench: list[Path]) -> None:
     """All development rows, as published, with labels and sentences."""
     rows = 0

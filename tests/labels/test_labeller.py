@@ -286,3 +286,89 @@ def test_mistakes_raise_at_construction(make: Callable[[], object]) -> None:
     """Naming the argument."""
     with pytest.raises(ConfigurationError, match=r"`\w+` = "):
         make()
+
+
+async def test_the_estimate_is_what_labelling_then_takes() -> None:
+    """As many requests as are made, and a quarter of the characters that are sent."""
+    for characters in (60_000, 60, 30):
+        judge = ScriptedJudge(obedient)
+        labeller = LLMLabeller(judge, window_characters=characters)
+
+        estimate = labeller.estimate(CALL)
+        await labeller.label(CALL)
+
+        sent = sum(len(m.content) for request in judge.requests for m in request.messages)
+        assert (estimate.requests, estimate.prompt_tokens) == (len(judge.requests), sent // 4)
+
+
+def test_what_is_not_asked_costs_nothing() -> None:
+    """A call of more windows than may be asked for; one without a response costs what it takes."""
+    labeller = LLMLabeller(ScriptedJudge([]), window_characters=30, max_windows=2)
+    alone = sentencize(CALL.call.model_copy(update={"response": None}), Punkt())
+
+    assert labeller.estimate(CALL) == Usage()
+    assert LLMLabeller(ScriptedJudge([])).estimate(alone).requests == 1
+
+
+async def test_as_many_windows_as_are_allowed_are_asked() -> None:
+    """The limit itself is within the budget."""
+    judge = ScriptedJudge(obedient)
+    taken = LLMLabeller(judge, window_characters=60).estimate(CALL).requests
+
+    exact = await LLMLabeller(judge, window_characters=60, max_windows=taken).label(CALL)
+    below = await LLMLabeller(judge, window_characters=60, max_windows=taken - 1).label(CALL)
+
+    assert taken > 1
+    assert exact.labels is not None
+    assert below.unscored == "over_budget"
+    assert str(taken) in (below.reason or "")
+
+
+async def test_the_repair_question_goes_on_from_the_reply() -> None:
+    """The model sees what it was asked, what it said, and what is missing of it."""
+    first = labels_reply(["0a"], ["a"])
+    judge = ScriptedJudge([first, "no"])
+
+    await LLMLabeller(judge).label(CALL)
+
+    asked, repair = (request.messages for request in judge.requests)
+    assert repair[:2] == asked
+    assert [message.role for message in repair[2:]] == ["assistant", "user"]
+    assert repair[2].content == first
+
+
+async def test_the_repair_question_goes_on_from_the_reply_that_was_read() -> None:
+    """Where the first was no JSON, that is the second one."""
+    second = labels_reply(["0a"], ["a"])
+    judge = ScriptedJudge(["I think it is fine.", second, "no"])
+
+    await LLMLabeller(judge).label(CALL)
+
+    repair = judge.requests[-1].messages
+    assert [m.content for m in repair if m.role == "assistant"] == [second]
+
+
+async def test_an_answer_has_room_for_every_entry() -> None:
+    """More sentences, more tokens: 500, 120 a response sentence, 16 a document sentence."""
+    judge = ScriptedJudge(obedient)
+    long = RagCall(question="q", documents=["It is so. " * 9], response="It is so. " * 300)
+
+    await LLMLabeller(judge).label(CALL)
+    await LLMLabeller(judge).label(sentencize(long, Punkt()))
+
+    assert len(CALL.documents) == 3
+    assert len(CALL.response) == 2
+    assert [request.max_tokens for request in judge.requests] == [500 + 240 + 48, 16_000]
+
+
+async def test_the_model_is_the_completers_where_the_answer_names_none() -> None:
+    """A name is better than none, and the answer's own better still."""
+
+    class Named(ScriptedJudge):
+        model = "asked-for"
+
+    for answered, model in ((None, "asked-for"), ("answered-as", "answered-as")):
+        completion = Completion(choices=(Choice(text=REPLY),), model=answered)
+        labelling = await LLMLabeller(Named([completion])).label(CALL)
+
+        assert labelling.judge.model == model

@@ -210,3 +210,157 @@ def test_the_order_of_keys_does_not_matter(order: list[str]) -> None:
     mixed = scored(Trace(), BIG, labels_of(order, KEYS[3:8][::-1], ALL))
 
     assert {n: s.value for n, s in plain.items()} == {n: s.value for n, s in mixed.items()}
+
+
+def test_reasons_say_in_words_what_was_counted() -> None:
+    """How many of how many, which, what was left, and the expectation where there is one."""
+    labels = labels_of(["0a", "1a"], ["0a", "0b"], {"a": (["0a"], True), "b": ([], False)})
+    soft = labels.model_copy(
+        update={
+            "relevant_probabilities": {"0a": 0.9, "0b": 0.4, "1a": 0.7},
+            "utilized_probabilities": {"0a": 0.8, "0b": 0.6, "1a": 0.2},
+            "supported_probabilities": {"a": 0.5, "b": 0.5},
+        }
+    )
+
+    hard_said = {name: score.reason for name, score in scored(Trace(), CALL, labels).items()}
+    soft_said = {name: score.reason for name, score in scored(Trace(), CALL, soft).items()}
+
+    assert hard_said == {
+        "context_relevance": "2 of 3 document sentences are relevant to the question (0a, 1a).",
+        "context_utilization": "The response used 2 sentences (0a, 0b); 2 are relevant; relevant "
+        "but unused: 1a.",
+        "completeness": "1 of 2 relevant sentences were used; relevant but unused: 1a.",
+        "adherence": "1 of 2 response sentences are not fully supported: b (none): “B.”",
+        "supported_fraction": "1 of 2 response sentences are fully supported, 0 in part.",
+        "trace_average": "Mean of context_relevance 0.67, context_utilization 1.00, completeness "
+        "0.50, adherence 0.00.",
+    }
+    assert soft_said["context_relevance"] == (
+        "2 of 3 document sentences are relevant to the question (0a, 1a); expected over their "
+        "probabilities: 2.0 of 3."
+    )
+    assert soft_said["context_utilization"] == (
+        "The response used 2 sentences (0a, 0b); 2 are relevant; expected: 1.6 used, 2.0 "
+        "relevant; relevant but unused: 1a."
+    )
+    assert soft_said["completeness"] == (
+        "1 of 2 relevant sentences were used; expected: 1.4 of 2.0; relevant but unused: 1a."
+    )
+    assert (soft_said["adherence"] or "").endswith(" Probability that all are supported: 0.25.")
+
+
+def test_reasons_of_nothing_and_of_everything() -> None:
+    """No empty brackets, nothing unused that was used, and the documents that hold nothing."""
+    nothing = scored(Trace(), CALL, labels_of([], [], ALL))
+    everything = scored(Trace(), CALL, labels_of(["0a", "0b"], ["0a", "0b"], ALL))
+    recorded = labels_of(["0a"], ["0a"], ALL, unsupported_response_sentence_keys=["b"])
+
+    assert nothing["context_relevance"].reason == (
+        "0 of 3 document sentences are relevant to the question."
+    )
+    assert nothing["context_utilization"].reason == "The response used 0 sentences; 0 are relevant."
+    assert nothing["completeness"].reason == (
+        "No document sentence is relevant, so there was nothing to cover."
+    )
+    assert everything["context_relevance"].reason == (
+        "2 of 3 document sentences are relevant to the question (0a, 0b); nothing relevant in "
+        "document 1."
+    )
+    assert everything["completeness"].reason == "2 of 2 relevant sentences were used."
+    assert everything["adherence"].reason == (
+        "All 2 response sentences are fully supported by the documents."
+    )
+    assert scored(Trace("ragbench"), CALL, recorded)["adherence"].reason == (
+        "Recorded as unsupported: b."
+    )
+
+
+def test_what_speaks_against_adherence_goes_by_the_formulas() -> None:
+    """`ragbench` goes by the record alone, `seed` by the sentences alone: so do reason, evidence."""
+    rows = {
+        "listed": labels_of(["0a"], ["0a"], ALL, unsupported_response_sentence_keys=["b"]),
+        "not listed": labels_of(
+            ["0a"], ["0a"], ALL | {"b": ([], False)}, unsupported_response_sentence_keys=[]
+        ),
+    }
+    found = {}
+    for name, labels in rows.items():
+        for by in ("ragbench", "seed"):
+            score = scored(Trace(by), CALL, labels)["adherence"]
+            against = (score.evidence or {})["unsupported"]
+            keys = [entry["key"] for entry in against]  # type: ignore[index,union-attr,call-overload]
+            found[name, by] = (score.value, keys, (score.reason or "")[:26])
+
+    assert found == {
+        ("listed", "ragbench"): (0.0, ["b"], "Recorded as unsupported: b"),
+        ("listed", "seed"): (1.0, [], "All 2 response sentences a"),
+        ("not listed", "ragbench"): (1.0, [], "No response sentence is re"),
+        ("not listed", "seed"): (0.0, ["b"], "1 of 2 response sentences "),
+    }
+
+
+@pytest.mark.parametrize("count", [12, 13])
+def test_a_reason_names_twelve_at_most_and_quotes_in_short(count: int) -> None:
+    """A person reads it; the evidence beside it holds all."""
+    text = "w" * 150 + " \n" + "x" * (9 if count == 12 else 10)
+    call = keyed([["S."] * count], [text] * count)
+    keys = [sentence.key for sentence in call.documents]
+    labels = labels_of(keys, [], {sentence.key: ([], False) for sentence in call.response})
+
+    scores = scored(Trace(), call, labels)
+    relevance, adherence = scores["context_relevance"], scores["adherence"]
+
+    more = count > 12
+    shown = ", ".join(keys[:12]) + (", …" if more else "")
+    assert f"question ({shown})." in (relevance.reason or "")
+    assert (relevance.evidence or {})["relevant_keys"] == keys
+    quoted = "w" * 150 + " " + ("x" * 8 + "…" if more else "x" * 9)
+    assert (adherence.reason or "").count(f"(none): “{quoted}”") == 12
+    assert (adherence.reason or "").endswith("; …" if more else "”")
+    assert len((adherence.evidence or {})["unsupported"]) == count  # type: ignore[arg-type]
+
+
+def test_errors_and_thresholds_stand_on_every_score_that_has_them() -> None:
+    """Of utilization under `ragbench`, of a calibrated adherence, and beside what has no value."""
+    labels = labels_of(
+        ["0a"], ["0a"], {"a": (["0a"], True)},
+        relevant_probabilities={"0a": 0.9, "0b": 0.4, "1a": 0.2},
+        utilized_probabilities={"0a": 0.8, "0b": 0.1, "1a": 0.3},
+    )  # fmt: skip
+    calibrated = labels_of(["0a"], ["0a"], ALL, estimates={"adherence": (0.3, 0.05)})
+
+    soft = scored(Trace("ragbench", thresholds={"adherence": 0.5}), CALL, labels)
+
+    assert soft["context_utilization"].std_error == pytest.approx((0.16 + 0.09 + 0.21) ** 0.5 / 3)
+    assert scored(Trace(), CALL, labels)["context_utilization"].std_error is None
+    assert scored(Trace(relevance_baseline=2), CALL, labels)[
+        "context_relevance"
+    ].std_error == pytest.approx((0.09 + 0.24 + 0.16) ** 0.5 / 2)
+    assert soft["adherence"].unscored == "unlabelled_sentences"
+    assert (soft["adherence"].threshold, soft["adherence"].passed) == (0.5, None)
+    assert scored(Trace(), CALL, calibrated)["adherence"].std_error == 0.05
+
+
+@pytest.mark.parametrize(
+    ("relevant", "utilized"),
+    [
+        (None, {"0a": 0.5, "0b": 0.5, "1a": 0.5}),
+        ({"0a": 0.5, "0b": 0.5, "1a": 0.5}, None),
+        ({"0a": 0.5, "0b": 0.5}, {"0a": 0.5, "0b": 0.5, "1a": 0.5}),
+        ({"0a": 0.5, "0b": 0.5, "1a": 0.5}, {"0a": 0.5, "0b": 0.5}),
+    ],
+)
+def test_without_both_probabilities_of_every_sentence_the_labels_count(
+    relevant: dict[str, float] | None, utilized: dict[str, float] | None
+) -> None:
+    """An expectation over some sentences would be no expectation of the whole."""
+    labels = labels_of(
+        ["0a"], ["0a"], ALL, relevant_probabilities=relevant, utilized_probabilities=utilized
+    )
+
+    scores = scored(Trace(), CALL, labels)
+
+    assert {scores[name].method for name in TRACE_SCORES[:3]} == {"labels"}
+    assert scores["context_relevance"].value == pytest.approx(1 / 3)
+    assert scores["context_relevance"].std_error is None

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.records import RagCall, Sentence, Sentences
-from rag_eval_integrations.sentences import Punkt, locate, sentencize
+from rag_eval_integrations.sentences import Punkt, letters, locate, sentencize
 
 SPLITTER = Punkt()
 
@@ -111,3 +111,38 @@ def test_locate_finds_repeated_sentences_one_after_another() -> None:
         Sentence("0c", "Not there."),
         Sentence("0d", "End.", 8, 12),
     )
+
+
+class Odd:
+    """A splitter whose offsets are no integers."""
+
+    name = "odd"
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        return [(0, True), (1, None)] if text else []  # type: ignore[list-item]
+
+
+def test_a_splitters_offsets_are_checked() -> None:
+    """What is no integer does not come into a record unseen."""
+    sentences = sentencize(RagCall(question="q", documents=["ab"], response=""), Odd()).sentences
+
+    assert [type(sentence.end) for sentence in sentences.documents] == [int, type(None)]
+
+
+def test_a_document_with_many_sentences() -> None:
+    """Keys go on after the ones that are kept ready."""
+    text = " ".join(["It is so."] * 120)
+
+    keys = [s.key for s in sentencize(RagCall("q", [text], None), SPLITTER).documents]
+
+    assert keys == ["0" + letters(index) for index in range(120)]
+
+
+def test_a_remembered_text_is_split_the_same() -> None:
+    """The list that was given may be changed; a long text is split without being remembered."""
+    for text in ("One is here. Two is there.", "One is here. Two is there. " * 400):
+        first = SPLITTER.spans(text)
+        kept = list(first)
+        first.clear()
+
+        assert SPLITTER.spans(text) == kept != []

@@ -78,7 +78,9 @@ def conflicts(o: Overlap, number: int, matched: tuple[int, ...]) -> Conflicts:
             )
     opposites: tuple[tuple[str, str], ...] = ()
     own = _OPPOSITE.keys() & sentence.stems
-    if own:
+    opposed = frozenset[str]().union(*[_OPPOSITE[word] for word in own])
+    # "on" and "off" are in many sentences: most calls end here, before the sets are made.
+    if not all([opposed.isdisjoint(words.stems) for words in against]):
         said = frozenset(sentence.stems)
         found = frozenset[str]().union(*[words.stems for words in against])
         opposites = tuple(

@@ -26,8 +26,7 @@ class Cover(NamedTuple):
 def covers(o: Overlap) -> list[Cover]:
     """The covering document sentences of each response sentence."""
     made = []
-    for sentence, mass, matches in zip(o.response, o.response_mass, o.matches, strict=True):
-        left = [(word, o.idf[word]) for word in sentence.content if word in o.idf]
+    for left, mass, matches in zip(o.found, o.response_mass, o.matches, strict=True):
         taken: list[int] = []
         gains: list[float] = []
         while left and len(taken) < _COVER:
@@ -36,15 +35,14 @@ def covers(o: Overlap) -> list[Cover]:
                 # Matches come by falling weight, and none adds more than that.
                 if match.weight <= best:
                     break
-                bag = o.documents[match.sentence].bag
-                weight = sum([w for word, w in left if word in bag])
+                # In any order: sums of weights are exact.
+                weight = sum(map(o.idf.__getitem__, left & o.shared[match.sentence]))
                 if weight > best + 1e-9:
                     best, best_at = weight, match.sentence
             if best_at < 0:
                 break
             taken.append(best_at)
             gains.append(best / mass)
-            bag = o.documents[best_at].bag
-            left = [(word, weight) for word, weight in left if word not in bag]
+            left = left - o.shared[best_at]
         made.append(Cover(tuple(taken), tuple(gains)))
     return made

@@ -11,7 +11,7 @@ from math import fsum
 from rag_eval_integrations.judges.embedded.conflicts import Conflicts
 from rag_eval_integrations.judges.embedded.cover import Cover
 from rag_eval_integrations.judges.embedded.features import CallFeatures
-from rag_eval_integrations.judges.embedded.words import WORD, stem
+from rag_eval_integrations.judges.embedded.words import stem, written
 
 SHOWN = 5
 """Most keys or words in one explanation."""
@@ -41,11 +41,11 @@ def supporting(cover: Cover) -> tuple[int, ...]:
 def missing_words(features: CallFeatures, number: int, text: str) -> list[str]:
     """Words of a response sentence, as written, that no document sentence holds."""
     o = features.overlap
-    missing = {word for word in o.response[number].content if word not in o.idf}
+    missing = o.response[number].bag.difference(o.idf)
     if not missing:
         return []
     # The sentence is cut again only here, so that the hot path keeps no spelling.
-    return list(dict.fromkeys(word for word in WORD.findall(text) if stem(word) in missing))
+    return [word for word in dict.fromkeys(written(text)) if stem(word) in missing]
 
 
 def explain_support(

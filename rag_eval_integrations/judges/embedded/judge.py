@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from itertools import groupby
 from math import sqrt
 from string import ascii_lowercase
@@ -36,6 +37,7 @@ from rag_eval_integrations.records import (
     Sentence,
     SentenceSupport,
     SentencizedCall,
+    trusted,
 )
 
 WARNING = (
@@ -74,6 +76,8 @@ class EmbeddedJudge:
         ".10."
     )
     """What it is and what it cannot do, in short; `rag-eval doctor` shows it."""
+    keeps_keys = True
+    """Its labels name every sentence once, by the very key it was given: nothing to reconcile."""
 
     @property
     def version(self) -> str:
@@ -99,14 +103,15 @@ def label_call(call: SentencizedCall) -> Labelling:
     clearly not English. A call without documents or response gets labels: empty where there is
     nothing to label.
     """
-    judge = JudgeInfo(name=EmbeddedJudge.name, version=load_model().version)
     documents, response = call.sentences.documents, call.sentences.response
     texts = _by_document(documents)
     strange = not_covered(
         call.call.question, call.call.response or "", [" ".join(part[:3]) for part in texts[:10]]
     )
+    judge = _info(load_model().version)
     if strange is not None:
-        return Labelling(
+        return trusted(
+            Labelling,
             labels=None,
             judge=judge,
             warnings=(WARNING,),
@@ -115,12 +120,18 @@ def label_call(call: SentencizedCall) -> Labelling:
             reason=f"the embedded judge compares English words only, not {strange}; use a judge "
             "that asks a model, such as OpenAIJudge",
         )
-    return Labelling(
+    return trusted(
+        Labelling,
         labels=_labels(call.call.question, documents, response, texts),
         judge=judge,
         warnings=(WARNING,),
         flags=(FLAG,),
     )
+
+
+@cache
+def _info(version: str) -> JudgeInfo:
+    return JudgeInfo(name=EmbeddedJudge.name, version=version)
 
 
 def _by_document(documents: tuple[Sentence, ...]) -> list[list[str]]:
@@ -159,7 +170,8 @@ def _labels(
     for number, sentence in enumerate(response):
         cited = tuple([keys[i] for i in supporting(features.response[number].cover)])
         entries.append(
-            SentenceSupport(
+            trusted(
+                SentenceSupport,
                 response_sentence_key=sentence.key,
                 explanation=EXPLAIN_ABSENCE
                 if absences[number]
@@ -182,7 +194,8 @@ def _labels(
             probability,
             round(sqrt(probability * (1 - probability)), DIGITS),
         )
-    return Labels(
+    return trusted(
+        Labels,
         relevance_explanation=explain_relevance(keys, relevant, len(chosen)),
         all_relevant_sentence_keys=tuple(chosen),
         overall_supported_explanation=explain_adherence(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from itertools import compress, pairwise
+from collections.abc import Iterable, Sequence, Set
+from itertools import chain, pairwise
 from math import log1p
-from operator import and_
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from rag_eval_integrations.judges.embedded.conflicts import Conflicts, conflicts
 from rag_eval_integrations.judges.embedded.cover import Cover, covers
@@ -82,13 +81,39 @@ _MANY_DOCUMENTS = 50  # above, only documents with a matched sentence are looked
 class _Documents(NamedTuple):
     """What is looked up in all documents for every response sentence."""
 
-    pairs: frozenset[tuple[str, str]]
-    triples: frozenset[tuple[str, str, str]]
     beginnings: frozenset[str]
+    """Five letters of each word, or all of a shorter one."""
     bags: tuple[frozenset[str], ...]
     """Words of each document that the response has, too."""
     starts: tuple[int, ...]
     """First sentence of each document."""
+
+
+class _Known(NamedTuple):
+    """The content words of a response sentence, by where else they are, and their weights.
+
+    Weights of the others are differences: sums of weights are exact, so nothing is lost.
+    """
+
+    found: Set[str]
+    """In the documents."""
+    asked: Set[str]
+    """In the question."""
+    found_weight: float
+    asked_weight: float
+    both_weight: float
+    """Of words in documents and question."""
+
+    @classmethod
+    def of(cls, o: Overlap, j: int) -> Self:
+        found, asked = o.found[j], o.question.bag & o.response[j].bag
+        return cls(
+            found,
+            asked,
+            sum(map(o.idf.__getitem__, found)),
+            sum([o.idf.get(word, o.unseen) for word in asked]),
+            sum(map(o.idf.__getitem__, found & asked)),
+        )
 
 
 class ResponseRow(NamedTuple):
@@ -109,18 +134,18 @@ def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
     document_sentences, response_sentences = log1p(len(o.documents)), log1p(size)
     rows = []
     for j, (sentence, text, cover) in enumerate(zip(o.response, texts, covers(o), strict=True)):
-        asked = o.question.bag
-        new = tuple([w for w in sentence.content if w not in o.idf and w not in asked])
+        known = _Known.of(o, j)
+        new = tuple([w for w in sentence.content if w not in o.idf and w not in known.asked])
         against = conflicts(o, j, cover.sentences)
         features = (
-            *_found(o, j, cover, documents),
-            *_sequence(o, sentence, cover, documents),
-            *_new(o, j, new, documents),
-            *_joined(o, j, cover),
+            *_found(o, j, known, cover, documents),
+            *_sequence(o, sentence, cover),
+            *_new(o, j, known, new, documents),
+            *_joined(o, j, known, cover),
             against.negation,
             1.0 if against.numbers and against.other_numbers else 0.0,
             float(len(against.opposites)),
-            *_size(o, j),
+            *_size(o, j, known),
             j / size,
             1.0 if j == 0 else 0.0,
             response_sentences,
@@ -136,34 +161,20 @@ def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
 
 def _documents(o: Overlap) -> _Documents:
     spoken = frozenset[str]().union(*(s.stems for s in o.response))
-    pairs: set[tuple[str, str]] = set()
-    triples: set[tuple[str, str, str]] = set()
-    for sentence, runs in zip(o.documents, o.runs, strict=True):
-        own = sentence.stems
-        if True not in runs:
-            continue
-        pairs.update(compress(pairwise(own), runs))
-        triples.update(
-            compress(zip(own, own[1:], own[2:], strict=False), map(and_, runs, runs[1:]))
-        )
-    bags = [
-        spoken & frozenset[str]().union(*(s.bag for s in o.documents[start:stop]))
-        for start, stop in o.spans
-    ]
+    bags = [spoken & frozenset[str]().union(*o.shared[start:stop]) for start, stop in o.spans]
     return _Documents(
-        frozenset(pairs),
-        frozenset(triples),
-        frozenset([word[:5] for word in o.idf if len(word) >= 5]),
+        frozenset([word[:5] for word in o.idf]),
         tuple(bags),
         tuple([start for start, _ in o.spans]),
     )
 
 
-def _found(o: Overlap, j: int, cover: Cover, documents: _Documents) -> tuple[float, ...]:
-    sentence, mass = o.response[j], o.response_mass[j]
+def _found(
+    o: Overlap, j: int, known: _Known, cover: Cover, documents: _Documents
+) -> tuple[float, ...]:
+    mass = o.response_mass[j]
     if not mass:
         return (1.0,) * 5
-    known = [(word, o.idf[word]) for word in sentence.content if word in o.idf]
     best = 0.0
     bags: Iterable[frozenset[str]] = documents.bags
     if len(documents.bags) > _MANY_DOCUMENTS:
@@ -171,89 +182,85 @@ def _found(o: Overlap, j: int, cover: Cover, documents: _Documents) -> tuple[flo
         numbers = {bisect_right(documents.starts, match.sentence) - 1 for match in o.matches[j]}
         bags = [documents.bags[number] for number in numbers]
     for bag in bags:
-        weight = sum([w for word, w in known if word in bag])
+        weight = sum(map(o.idf.__getitem__, known.found & bag))
         if weight > best:
             best = weight
-    found = sum([w for _, w in known])
-    return found / mass, cover.found(1), cover.found(2), cover.found(3), best / mass
+    return known.found_weight / mass, cover.found(1), cover.found(2), cover.found(3), best / mass
 
 
-def _sequence(
-    o: Overlap, sentence: Words, cover: Cover, documents: _Documents
-) -> tuple[float, ...]:
+def _sequence(o: Overlap, sentence: Words, cover: Cover) -> tuple[float, ...]:
     stems = sentence.stems
     pairs = list(pairwise(stems))
     if not pairs:
         return 1.0, 1.0, 1.0, 0.0
-    found = [pair in documents.pairs for pair in pairs]
-    bigrams, longest = runs_of(found)
-    triples = list(zip(stems, stems[1:], stems[2:], strict=False))
-    trigrams = sum([t in documents.triples for t in triples]) / len(triples) if triples else bigrams
+    bigrams, longest = runs_of(bytes(map(o.pairs.__contains__, pairs)))
+    trigrams = bigrams if len(pairs) == 1 else 0.0
+    if len(pairs) > 1 and longest > 1:
+        triples = zip(stems, stems[1:], stems[2:], strict=False)
+        trigrams = sum(map(o.triples.__contains__, triples)) / (len(pairs) - 1)
     in_best = 0.0
-    if cover.sentences:
-        own = o.documents[cover.sentences[0]].stems
-        best = set(pairwise(own))
-        in_best = sum([pair in best for pair in pairs]) / len(pairs)
+    if cover.sentences and longest:
+        best = set(pairwise(o.documents[cover.sentences[0]].stems))
+        in_best = sum(map(best.__contains__, pairs)) / len(pairs)
     return bigrams, trigrams, in_best, log1p(longest)
 
 
-def _new(o: Overlap, j: int, new: tuple[str, ...], documents: _Documents) -> tuple[float, ...]:
+def _new(
+    o: Overlap, j: int, known: _Known, new: tuple[str, ...], documents: _Documents
+) -> tuple[float, ...]:
     sentence, mass, asked = o.response[j], o.response_mass[j], o.question.bag
     strange = [w for w in new if len(w) < 5 or w[:5] not in documents.beginnings]
-    not_asked = [word for word in sentence.content if word not in asked]
-    weight = sum([o.weight(word) for word in not_asked])
+    weight = mass - known.asked_weight
     return (
-        float(len([word for word in sentence.numbers if word not in o.idf])),
-        float(len([w for w in sentence.names if w not in o.idf and w not in asked])),
+        float(len(sentence.numbers.difference(o.idf))),
+        float(len(sentence.names.difference(o.idf, asked))),
         log1p(len(new)),
         len(new) / len(sentence.content) if new else 0.0,
-        sum([o.idf[w] for w in not_asked if w in o.idf]) / weight if weight else 1.0,
+        (known.found_weight - known.both_weight) / weight if weight else 1.0,
         log1p(len(strange)),
         o.unseen * len(strange) / mass if mass else 0.0,
     )
 
 
-def _joined(o: Overlap, j: int, cover: Cover) -> tuple[float, ...]:
+def _joined(o: Overlap, j: int, known: _Known, cover: Cover) -> tuple[float, ...]:
     """Whether words that the sentence joins are joined in a document sentence, too."""
-    sentence, asked, mass = o.response[j], o.question.bag, o.response_mass[j]
-    content = sentence.content
-    bags = [o.documents[match.sentence].bag for match in o.matches[j][:_LOOKED_AT]]
+    asked, mass = o.question.bag, o.response_mass[j]
+    content = o.response[j].content
+    matched = [o.shared[match.sentence] for match in o.matches[j][:_LOOKED_AT]]
     # For each word the matched sentences that hold it, as bits.
     bits = dict.fromkeys(content, 0)
-    for bit, bag in zip(_BITS, bags, strict=False):
-        for word in sentence.bag & bag:
+    weight = mass - known.asked_weight
+    joins = 0.0 if weight else 1.0
+    for bit, bag in zip(_BITS, matched, strict=False):
+        held = known.found & bag
+        for word in held:
             bits[word] |= bit
-    held = list(bits.values())
-    joined = [one & other for one, other in pairwise(held)]
+        answered = len(bag & asked)
+        if answered and weight:
+            said = sum(map(o.idf.__getitem__, held - known.asked)) / weight
+            joins = max(joins, said * answered / len(asked))
+    joined = [one & other for one, other in pairwise(bits.values())]
     if joined:
         together = (len(joined) - joined.count(0)) / len(joined)
     else:
-        together = sum([o.idf.get(word, 0.0) for word in content]) / mass if mass else 1.0
-    known = list(map(asked.__contains__, content))
+        together = known.found_weight / mass if mass else 1.0
     new = joined
-    if True in known:
-        new = [both for both, (a, b) in zip(joined, pairwise(known), strict=True) if not (a and b)]
-    not_asked = [word for word in content if word not in asked]
-    weight = sum(map(o.weight, not_asked))
-    joins = 0.0 if weight else 1.0
-    for bit, bag in zip(_BITS, bags, strict=False) if weight else ():
-        answered = len(bag & asked)
-        if answered:
-            said = sum([o.idf[word] for word in not_asked if bits[word] & bit]) / weight
-            joins = max(joins, said * answered / len(asked))
-    beside = [word for word in o.question.content if word not in sentence.bag]
-    near = frozenset[str]().union(*[o.documents[i].bag for i in cover.sentences[:3]])
+    if len(known.asked) > 1:
+        given = map(known.asked.__contains__, content)
+        new = [both for both, (a, b) in zip(joined, pairwise(given), strict=True) if not (a and b)]
+    beside = asked - known.asked
+    near = beside.intersection(chain.from_iterable([o.shared[i] for i in cover.sentences[:3]]))
     return (
         together,
         (len(new) - new.count(0)) / len(new) if new else together,
         joins,
-        len([word for word in beside if word in near]) / len(beside) if beside else 1.0,
+        len(near) / len(beside) if beside else 1.0,
     )
 
 
-def _size(o: Overlap, j: int) -> tuple[float, ...]:
+def _size(o: Overlap, j: int, known: _Known) -> tuple[float, ...]:
     sentence, asked, matches = o.response[j], o.question.bag, o.matches[j]
-    both = len(asked & sentence.bag)
+    both = len(known.asked)
     mass = o.response_mass[j]
     return (
         (matches[0].weight - matches[1].weight) / mass if len(matches) > 1 else 0.0,

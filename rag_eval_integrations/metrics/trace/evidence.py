@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.records import Labels, SentencizedCall
+from rag_eval_integrations.metrics.trace.formulas import Formulas
+from rag_eval_integrations.records import Labels, Sentence, SentencizedCall
 from rag_eval_integrations.sentences.keys import document_number
 
 _MOST_KEYS = 12  # a reason is read by a person; the evidence beside it holds all keys
@@ -42,25 +43,31 @@ def relevant_unused(labels: Labels) -> tuple[str, ...]:
     return tuple(key for key in labels.all_relevant_sentence_keys if key not in used)
 
 
-def adherence_evidence(labels: Labels, call: SentencizedCall) -> dict[str, JsonValue]:
-    """`unsupported`: each sentence that is not fully supported, with what was said of it."""
-    unsupported: list[JsonValue] = []
-    for sentence in call.response:
-        support = labels.support(sentence.key)
+def unsupported(labels: Labels, call: SentencizedCall, formulas: Formulas) -> list[Sentence]:
+    """Response sentences that speak against adherence: by the record, or by their own verdicts."""
+    recorded = labels.unsupported_response_sentence_keys
+    if formulas == "ragbench" and recorded is not None:
+        return [sentence for sentence in call.response if sentence.key in recorded]
+    return [s for s in call.response if labels.support(s.key) != "full"]
+
+
+def adherence_evidence(
+    labels: Labels, call: SentencizedCall, formulas: Formulas
+) -> dict[str, JsonValue]:
+    """`unsupported`: each sentence that speaks against adherence, with what was said of it."""
+    against: list[JsonValue] = []
+    for sentence in unsupported(labels, call, formulas):
         entry = labels.entry(sentence.key)
-        listed = sentence.key in (labels.unsupported_response_sentence_keys or ())
-        if support == "full" and not listed:
-            continue
-        unsupported.append(
+        against.append(
             {
                 "key": sentence.key,
                 "text": sentence.text,
-                "support": support,
+                "support": labels.support(sentence.key),
                 "supporting_sentence_keys": list(entry.supporting_sentence_keys) if entry else [],
                 "explanation": entry.explanation if entry else "",
             }
         )
-    return {"unsupported": unsupported, "explanation": labels.overall_supported_explanation}
+    return {"unsupported": against, "explanation": labels.overall_supported_explanation}
 
 
 def relevance_reason(labels: Labels, call: SentencizedCall, expected: float | None) -> str:
@@ -97,36 +104,43 @@ def completeness_reason(labels: Labels, expected: tuple[float, float] | None) ->
     return text + _unused(labels) + "."
 
 
-def adherence_reason(labels: Labels, call: SentencizedCall, probability: float | None) -> str:
-    """Adherence in words: the sentences that are not fully supported, each with its verdict."""
-    total = len(call.response)
-    parts = [
-        f"{sentence.key} ({labels.support(sentence.key)}): “{_short(sentence.text)}”"
-        for sentence in call.response
-        if labels.support(sentence.key) != "full"
-    ]
-    if parts:
-        text = f"{len(parts)} of {total} response sentences are not fully supported: "
-        text += "; ".join(parts[:_MOST_KEYS]) + ("; …" if len(parts) > _MOST_KEYS else "")
-    elif labels.unsupported_response_sentence_keys:
-        text = "Recorded as unsupported" + _list(labels.unsupported_response_sentence_keys)
+def adherence_reason(
+    labels: Labels, call: SentencizedCall, formulas: Formulas, probability: float | None
+) -> str:
+    """Adherence in words: the sentences that speak against it, each with its verdict."""
+    recorded = labels.unsupported_response_sentence_keys
+    if formulas == "ragbench" and recorded is not None:
+        text = (
+            f"Recorded as unsupported: {_list(recorded, bare=True)}."
+            if recorded
+            else "No response sentence is recorded as unsupported."
+        )
     else:
-        text = f"All {total} response sentences are fully supported by the documents."
+        text = _by_sentences(labels, call, unsupported(labels, call, formulas))
     if probability is not None:
         text += f" Probability that all are supported: {probability:.2f}."
     return text
 
 
+def _by_sentences(labels: Labels, call: SentencizedCall, against: Sequence[Sentence]) -> str:
+    total = len(call.response)
+    if not against:
+        return f"All {total} response sentences are fully supported by the documents."
+    parts = [f"{s.key} ({labels.support(s.key)}): “{_short(s.text)}”" for s in against]
+    text = f"{len(parts)} of {total} response sentences are not fully supported: "
+    return text + "; ".join(parts[:_MOST_KEYS]) + ("; …" if len(parts) > _MOST_KEYS else "")
+
+
 def _unused(labels: Labels) -> str:
     unused = relevant_unused(labels)
-    return f"; relevant but unused:{_list(unused, bare=True)}" if unused else ""
+    return f"; relevant but unused: {_list(unused, bare=True)}" if unused else ""
 
 
 def _list(keys: Sequence[str], *, bare: bool = False) -> str:
     if not keys:
         return ""
     text = ", ".join(keys[:_MOST_KEYS]) + (", …" if len(keys) > _MOST_KEYS else "")
-    return f" {text}" if bare else f" ({text})"
+    return text if bare else f" ({text})"
 
 
 def _numbers(numbers: Iterable[int]) -> str:

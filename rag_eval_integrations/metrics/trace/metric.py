@@ -25,6 +25,7 @@ from rag_eval_integrations.records import (
     Score,
     SentencizedCall,
     UnscoredCode,
+    trusted,
 )
 
 TRACE_SCORES = (
@@ -120,9 +121,8 @@ class Trace:
         return (*scores, made.supported_fraction(), average)
 
     def _stamp(self, by: By) -> By:
-        return by.model_copy(
-            update={"formulas": self.formulas, "relevance_baseline": self.relevance_baseline}
-        )
+        stamped = {"formulas": self.formulas, "relevance_baseline": self.relevance_baseline}
+        return trusted(By, **{**dict(by), **stamped})
 
 
 class _Maker:
@@ -142,14 +142,15 @@ class _Maker:
         self.expected = soft
 
     def _score(self, name: str, value: float, **fields: object) -> Score:
-        # Scores are made here by the hundred thousand and from checked numbers.
-        return Score.model_validate(
-            {
-                "name": name, "status": "scored", "value": value, "raw": value, "scale": (0.0, 1.0),
-                "threshold": self.trace.thresholds.get(name), "warnings": self.warnings,
-                "by": self.by, **fields,
-            }
+        # Made by the hundred thousand and from checked numbers: `value` is a float in [0, 1].
+        return trusted(
+            Score, name=name, status="scored", value=value, raw=value, scale=(0.0, 1.0),
+            threshold=self._threshold(name), warnings=self.warnings, by=self.by, **fields,
         )  # fmt: skip
+
+    def _threshold(self, name: str) -> float | None:
+        threshold = self.trace.thresholds.get(name)
+        return None if threshold is None else float(threshold)
 
     def _counted(
         self, name: str, value: float, reason: str, proof: dict[str, JsonValue], error: float | None
@@ -214,7 +215,7 @@ class _Maker:
     def adherence(self) -> Score:
         keys = [sentence.key for sentence in self.call.response]
         value = formulas.adherence(self.labels, keys, self.trace.formulas)
-        proof = evidence.adherence_evidence(self.labels, self.call)
+        proof = evidence.adherence_evidence(self.labels, self.call, self.trace.formulas)
         if value is None:
             return self._unlabelled("adherence", proof)
         estimate = self._estimate("adherence")
@@ -222,7 +223,9 @@ class _Maker:
         return self._score(
             "adherence", value, method="labels", evidence=proof, n=len(keys),
             probability=probability, std_error=estimate[1] if estimate else None,
-            reason=evidence.adherence_reason(self.labels, self.call, probability),
+            reason=evidence.adherence_reason(
+                self.labels, self.call, self.trace.formulas, probability
+            ),
         )  # fmt: skip
 
     def supported_fraction(self) -> Score:

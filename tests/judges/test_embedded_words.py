@@ -1,0 +1,61 @@
+"""Cutting sentences into words: three ways that agree, and a memory that stays small."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations.judges.embedded import language
+from rag_eval_integrations.judges.embedded import words as words_module
+from rag_eval_integrations.judges.embedded.words import WORD, stem, words, written
+
+ASCII = st.text(st.characters(max_codepoint=127), max_size=40)
+DENSE = st.text(alphabet="aZ19_'.,- \n’é²", max_size=20)
+
+
+@given(ASCII | DENSE | st.text(max_size=30))
+def test_words_are_those_of_the_pattern(text: str) -> None:
+    """The short cuts for ASCII text find what the pattern finds."""
+    assert written(text) == WORD.findall(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain words, and-marks; (no more)",
+        "a'b'c 'quoted' it's 's l'eau2 x'9",
+        "5x 55x 1,250.5 1. 2, 3.4.5 x5 H2O 1_000 _a_ a_b'c",
+        "don’t naïve ²x ٣٤",
+        "",
+    ],
+)
+def test_words_with_marks_inside(text: str) -> None:
+    """The same for the cases that the short cuts have to leave to patterns."""
+    assert written(text) == WORD.findall(text)
+
+
+@given(ASCII | DENSE)
+def test_the_language_check_sees_the_same_words(text: str) -> None:
+    """Its own short cut for ASCII text finds what its pattern finds."""
+    small = text.lower()
+    if small.isascii():
+        assert language._ASCII_WORD.findall(small) == language._WORD.findall(small)
+
+
+def test_names_are_capitals_that_do_not_open_the_sentence() -> None:
+    """The opening word counts only where it stands again; words without weight never do."""
+    assert words("Paris is The capital").names == frozenset()
+    assert words("Paris is in Paris, Texas.").names == {"paris", "texa"}
+    assert words("Élan of Évian, Ünal").names == {"évian", "ünal"}
+
+
+def test_stems_are_forgotten_when_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory begins anew when it is full, and the stems stay the same."""
+    monkeypatch.setattr(words_module, "_CACHED_WORDS", 10)
+    names = [f"running{letter}ing" for letter in "bcdfghjklmnpqrstvwxz"]
+
+    first = list(map(stem, names))
+
+    assert len(words_module._STEMS) <= 10
+    assert list(map(stem, names)) == first

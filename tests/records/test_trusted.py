@@ -1,0 +1,135 @@
+"""Records made without validation are what validation would have made of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges.embedded import label_call
+from rag_eval_integrations.labels import reconcile
+from rag_eval_integrations.metrics import Trace
+from rag_eval_integrations.records import (
+    SCHEMA,
+    Document,
+    Evaluation,
+    Labelling,
+    RagCall,
+    Record,
+    Sentences,
+    SentencizedCall,
+    Turn,
+    Usage,
+    from_object,
+    to_line,
+    trusted,
+)
+from rag_eval_integrations.sentences import Punkt, sentencize
+
+TEXTS = st.text(max_size=40) | st.lists(
+    st.sampled_from(["The tower", "is", "not", "in", "Paris", "1889", "two", ". It", "!", "– no"]),
+    max_size=30,
+).map(" ".join)
+CALLS = st.builds(
+    RagCall,
+    question=TEXTS,
+    documents=st.lists(st.builds(Document, text=TEXTS), max_size=3),
+    response=TEXTS,
+    metadata=st.just({"a": [1, {"b": None}]}),
+)
+METRICS = (
+    Trace(),
+    Trace(formulas="ragbench", thresholds={"adherence": 1, "completeness": 0.5}),
+    Trace(hard=True),
+)
+
+
+def as_validated(record: Record) -> Record:
+    """The same again, made from its JSON."""
+    return from_object(type(record), json.loads(to_line(record), object_hook=_without_schema))
+
+
+def _without_schema(content: dict[str, Any]) -> dict[str, Any]:
+    content.pop("schema", None)
+    return content
+
+
+@settings(max_examples=60, deadline=None)
+@given(CALLS)
+def test_sentences_and_labels_are_as_validated(call: RagCall) -> None:
+    """Types and values are those of a validated record, and its line is the same to the byte."""
+    split = sentencize(call, Punkt())
+    labelling = label_call(split)
+
+    for record in (split, split.sentences, labelling):
+        validated = as_validated(record)
+        assert record == validated
+        assert repr(record) == repr(validated)
+        assert to_line(record) == to_line(validated)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CALLS)
+def test_the_embedded_judges_labels_need_no_reconciling(call: RagCall) -> None:
+    """`keeps_keys` holds: to reconcile them changes nothing."""
+    split = sentencize(call, Punkt())
+    labels = label_call(split).labels
+
+    assert labels is None or repr(reconcile(labels, split)) == repr(labels)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=["seed", "ragbench", "hard"])
+@settings(max_examples=30, deadline=None)
+@given(call=CALLS)
+def test_evaluations_are_as_validated(metric: Trace, call: RagCall) -> None:
+    """Scores, labels and all: thresholds given as integers included."""
+    evaluation = RagEvaluator(metrics=[metric]).evaluate_sync(call)
+
+    validated = as_validated(evaluation)
+    assert evaluation == validated
+    assert repr(evaluation) == repr(validated)
+
+
+def test_an_evaluations_metadata_is_its_own() -> None:
+    """What is put into it later does not change the call."""
+    call = RagCall(question="q", documents=["A."], response="A.", metadata={"a": [1]})
+
+    evaluation = RagEvaluator().evaluate_sync(call)
+    evaluation.metadata["a"].append(2)  # type: ignore[union-attr]
+
+    assert call.metadata == {"a": [1]}
+
+
+@settings(max_examples=30, deadline=None)
+@given(call=CALLS)
+def test_a_line_is_what_a_dump_gives(call: RagCall) -> None:
+    """Records are written one inside the other as `model_dump` would copy them out."""
+    call = call.model_copy(update={"history": (Turn(role="user", content="hi"),)})
+    evaluation: Evaluation = RagEvaluator().evaluate_sync(call)
+
+    for record in (call, evaluation, Usage(requests=1)):
+        content = {"schema": SCHEMA, "more": 1, **record.model_dump()}
+        assert to_line(record, more=1) == json.dumps(content, separators=(",", ":"))
+
+
+def test_defaults_are_filled_in_order() -> None:
+    """What is left out has its default, whatever the order of what is given."""
+    made = trusted(Labelling, judge=None, labels=None)
+    assert list(made.__dict__) == list(Labelling.model_fields)
+    assert made.usage == Usage()
+    assert made.model_fields_set == {"judge", "labels"}
+    assert made.model_copy(update={"windows": 2}).windows == 2
+
+
+def test_recorded_sentences_are_kept() -> None:
+    """A call that brings its sentences is not split."""
+    sentences = Sentences()
+    call = RagCall(question="q", documents=["A."], response="A.", sentences=sentences)
+
+    assert sentencize(call, Punkt()) == SentencizedCall(
+        call=call, sentences=sentences, splitter="recorded"
+    )
