@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 
 import pytest
 from by_hand import ScriptedLabeller, labels_of
 
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
-from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.evaluator import RagEvaluator, shared_evaluator
 from rag_eval_integrations.judges import Completer
 from rag_eval_integrations.judges.completion import Choice, Completion, CompletionRequest, Message
 from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Trace
@@ -392,3 +393,68 @@ async def test_a_call_that_failed_without_an_answer_is_not_retrieval_alone() -> 
     scores = (await RagEvaluator().evaluate(call)).scores
 
     assert {score.unscored for score in scores.values()} == {"empty_response"}
+
+
+async def test_a_metric_of_labels_that_fails_is_an_error_of_its_stage() -> None:
+    """The judge answered; what fails after it is not blamed on it."""
+
+    class Broken(Trace):
+        def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
+            raise ArithmeticError("no such sum")
+
+    evaluation = await RagEvaluator(ScriptedLabeller(LABELS), [Broken()]).evaluate(CALL)
+
+    assert evaluation.error is not None
+    assert (evaluation.error.type, evaluation.error.stage) == ("ArithmeticError", "metrics")
+
+
+async def test_a_judge_that_gives_no_labels_leaves_its_reason() -> None:
+    """A labelling without labels is no failure: its own code, reason and cost stand."""
+
+    class Refusing(ScriptedLabeller):
+        async def label(self, call: SentencizedCall) -> Labelling:
+            update = {"labels": None, "unscored": "refusal", "reason": "would not", "windows": 3}
+            return (await super().label(call)).model_copy(update=update)
+
+    evaluator = RagEvaluator(Refusing(LABELS))
+    evaluation = await evaluator.evaluate(CALL)
+
+    assert evaluation.error is None
+    assert {(score.unscored, score.reason) for score in evaluation.scores.values()} == {
+        ("refusal", "would not")
+    }
+    assert {score.by.windows for score in evaluation.scores.values()} == {3}
+    assert evaluation.usage.requests == 1
+    assert evaluator.names == tuple(evaluation.scores) == TRACE_SCORES
+
+
+async def test_a_whole_capture_is_not_flagged() -> None:
+    """Only what is incomplete is said of a capture."""
+    labels = labels_of(["0a"], ["0a"], {"a": (["0a"], True), "b": (["0b"], True)})
+    call = CALL.model_copy(update={"capture": Capture(framework="plain", status="ok")})
+
+    assert (await RagEvaluator(ScriptedLabeller(labels)).evaluate(call)).flags == ()
+
+
+def test_those_who_name_one_judge_share_its_evaluator_while_one_holds_it() -> None:
+    """By name or by identity; made once, held with its judge, and forgotten with its last user."""
+    judge = ScriptedLabeller(LABELS)
+    made: list[RagEvaluator] = []
+
+    def make() -> RagEvaluator:
+        made.append(RagEvaluator(judge))
+        return made[-1]
+
+    first, second = shared_evaluator(judge, make), shared_evaluator(judge, make)
+    other = shared_evaluator(ScriptedLabeller(LABELS), make)
+    name = "a name that nobody else says"
+    named, again = shared_evaluator(name, make), shared_evaluator("".join(list(name)), make)
+
+    assert first is second
+    assert (first.judge, first.evaluator) == (judge, made[0])
+    assert other.evaluator is made[1]
+    assert named is again
+    assert len(made) == 3
+    del named, again
+    gc.collect()
+    assert shared_evaluator(name, make).evaluator is made[3]

@@ -111,3 +111,26 @@ def test_a_cascade_of_two_formula_sets_is_refused() -> None:
     rows.append(other.model_copy(update={"flags": ("cascade_second",)}))
     with pytest.raises(ConfigurationError, match="formulas"):
         agree(pairs(rows), resamples=0)
+
+
+def test_the_mean_over_datasets_is_of_each_by_itself() -> None:
+    """As the figures of each data set's own rows, averaged; not of all others' rows."""
+    rows = [
+        Pair(pair.predicted, pair.gold, f"set {number // 2}")
+        for number, pair in enumerate(pairs([first(row) for row in range(6)]))
+    ]
+    path = ("scores", "adherence")
+
+    def rmse(some: list[Pair]) -> float:
+        chosen = [second(int(pair.predicted.id)) for pair in some]
+        value = cascade_curve(some, chosen, steps=1)[0].pooled.blocks[path].figures["rmse"].value
+        assert value is not None
+        return value
+
+    point = cascade_curve(rows, [second(row) for row in range(6)], steps=1)[0]
+    each = [rmse(rows[at : at + 2]) for at in (0, 2, 4)]
+
+    assert len({round(value, 6) for value in each}) > 1
+    mean = point.mean_over_datasets.blocks[path].figures["rmse"].value
+    assert mean == pytest.approx(sum(each) / 3)
+    assert mean != pytest.approx(rmse(rows))

@@ -141,3 +141,14 @@ def test_a_human_field_that_is_no_number_is_refused(evaluation, value):
 def test_the_data_set_is_named_by_the_row(row, expected):
     """`dataset` is taken as it is, RAGBench's `dataset_name` without its split."""
     assert dataset_of(row) == expected
+
+
+def test_repeated_ids_are_counted_beside_repeated_content(named):
+    """Both are joined by their order, which may be wrong: the two add up."""
+    predicted = [named(f"p{n}", "a", key) for n, key in enumerate(("K", "K", "P", "Q"))]
+    gold = [Gold(named(f"g{n}", "a", key)) for n, key in enumerate(("K", "K", "R", "S"))]
+
+    matched = match(predicted, gold)
+
+    assert _ids(matched) == [(f"p{n}", f"g{n}") for n in range(4)]
+    assert (matched.joined_by_id, matched.ambiguous) == (2, 4)

@@ -88,3 +88,15 @@ def test_an_async_function_is_refused() -> None:
 
     with pytest.raises(ConfigurationError, match="async"):
         Attachment(RagEvaluator(), tell)
+
+
+def test_an_evaluator_without_a_function_to_tell_fails_at_nothing(
+    log: pytest.LogCaptureFixture,
+) -> None:
+    """Keeping evaluations is all there is to do; nothing is logged of it."""
+    attached = Attachment(RagEvaluator())
+    attached.target(CALL)
+
+    assert attached.flush()
+    assert len(attached.evaluations) == 1
+    assert log.records == []

@@ -243,3 +243,32 @@ def test_a_rate_by_call_weighs_each_call_by_its_own_chance() -> None:
     assert 60 < counters.scored < 160
     assert mean.scored == counters.scored
     assert mean.mean == 1.0
+
+
+def test_by_default_what_did_not_end_well_is_not_judged() -> None:
+    """An aborted answer would be scored for what it had no time to say."""
+    with BackgroundEvaluator(evaluator()) as background:
+        background(call(0, "aborted"))
+        background(call(1, "ok"))
+        assert background.flush(WAIT)
+
+        assert (background.counters.scored, background.counters.skipped) == (1, 1)
+
+
+def test_a_call_that_is_dropped_says_why(log: pytest.LogCaptureFixture) -> None:
+    """A full queue is something to set; a closed evaluator something to look for in the app."""
+    gate = Gate()
+    background = BackgroundEvaluator(RagEvaluator(gate), max_pending=1, max_concurrency=1)
+    background(call(0))
+    until(lambda: gate.asked == ["0"])
+    background(call(1))
+    background(call(2))
+    gate.open.set()
+    background.close(WAIT)
+    background(call(3))
+
+    said = [record.getMessage() for record in log.records]
+    assert background.counters.dropped == 2
+    assert len(said) == 2
+    assert said[0].startswith("background evaluation drops calls: its queue is full")
+    assert said[1].startswith("background evaluation drops calls: it is closed")

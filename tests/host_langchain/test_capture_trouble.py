@@ -332,6 +332,7 @@ class TestUndisturbed:
         rag_chain().invoke(QUESTION, captured.config)
         list(rag_chain().stream(QUESTION, captured.config))
 
+        assert len(captured.calls) == 2
         for call in captured.calls:
             assert type(call.response) is str
             assert type(call.question) is str

@@ -489,3 +489,29 @@ def test_arguments_out_of_range_are_refused(path: Path) -> None:
         with pytest.raises(ConfigurationError, match="`max_mb`"):
             CachingJudge(Scripted(), path, max_mb=value)
     assert not path.exists()
+
+
+def test_it_retries_where_what_it_wraps_does(tmp_path: Path) -> None:
+    """Else it is put into a throttle of its own, as any other model is."""
+    from rag_eval_integrations.judges import ThrottledJudge
+
+    plain, throttled = Scripted(), ThrottledJudge(Scripted())
+
+    with (
+        CachingJudge(plain, tmp_path / "one") as one,
+        CachingJudge(throttled, tmp_path / "two") as two,
+    ):
+        assert (one.retries, two.retries) == (False, True)
+
+
+def test_the_file_is_in_the_mode_that_writers_share(tmp_path: Path) -> None:
+    """A write-ahead log: what four processes were measured to write without loss."""
+    path = tmp_path / "cache"
+    with CachingJudge(Scripted(), path) as judge:
+        asyncio.run(judge.complete(request()))
+
+    connection = sqlite3.connect(path)
+    try:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    finally:
+        connection.close()

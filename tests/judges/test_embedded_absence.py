@@ -57,3 +57,13 @@ async def test_a_refusing_answer_is_a_statement_about_the_context() -> None:
     entry = evaluation.labels.entry("a")
     assert entry is not None
     assert "do not tell" in entry.explanation
+
+
+def test_a_sentence_of_four_hundred_characters_may_still_be_one() -> None:
+    """A longer one says more than that nothing is said."""
+    said = "The manual does not say so"
+    filled = said + " indeed" * 53 + "." * (400 - len(said) - 7 * 53)
+
+    assert len(filled) == 400
+    assert says_documents_do_not_tell(filled)
+    assert not says_documents_do_not_tell(filled + ".")

@@ -245,3 +245,11 @@ def test_weights_add_up_exactly() -> None:
 
     weights = [*o.idf.values(), *(w * w for w in o.idf.values())]
     assert sum(weights) == sum(reversed(weights)) == math.fsum(weights)
+
+
+def test_what_conflicts_is_sorted() -> None:
+    """The same words in every process, whatever its hash seed."""
+    numbers = [str(number) for number in range(11, 29)]
+    o = overlap("", [["The gate has 5 bars."]], [f"The gate has {', '.join(numbers)} bars."])
+
+    assert conflicts(o, 0, (0,)).numbers == tuple(numbers)

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rag_eval_integrations.errors import (
@@ -127,7 +127,8 @@ def unavailable(
 
 
 def most_in_a_minute(starts: list[float]) -> int:
-    return max(sum(s <= other < s + 60 for other in starts) for s in starts)
+    # Starts are differences of the clock, and rounded: the 1e-9 s are none that a judge could see.
+    return max(sum(s <= other < s + 60 - 1e-9 for other in starts) for s in starts)
 
 
 def test_fifty_requests_at_thirty_a_minute_take_98_seconds() -> None:
@@ -146,6 +147,7 @@ def test_fifty_requests_at_thirty_a_minute_take_98_seconds() -> None:
 
 
 @settings(max_examples=40, deadline=None)
+@example(rpm=7, count=130, seed=0, lateness=0.0)  # 8 by 2e-13 s of rounding
 @given(
     rpm=st.sampled_from([1, 7, 30, 59.5, 600, 6000]),
     count=st.integers(1, 130),
@@ -818,3 +820,14 @@ def test_arguments_out_of_range_are_refused(field: str, value: float) -> None:
             ThrottledJudge(Scripted(loop, after(0)), **{field: value})  # type: ignore[arg-type]
 
     run(main)
+
+
+def test_a_failed_attempt_counts_with_what_was_estimated() -> None:
+    """Nothing is said of what it took; 201 of 402 tokens a minute keep the next for 30 s."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        completer = Scripted(loop, after(0.5, {0: unavailable(500)}))
+        await ThrottledJudge(completer, tpm=402, clock=loop.time).complete(REQUEST)
+        return completer.starts
+
+    assert run(main) == pytest.approx([0.0, 30.0])

@@ -101,3 +101,19 @@ def test_a_hopeless_reply_is_not_repaired_for_seconds(inside: str) -> None:
     """Repair takes quadratic time; beyond its bounds the reply is refused, with the reason."""
     with pytest.raises(JudgeOutputError, match="too long to be repaired"):
         parse_object('{"a": \'x\', "b": ' + inside + ', "c": "}"}')
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (r"""{"a": "he wrote \"{\" there",}""", 'he wrote "{" there'),
+        (r"""{"a": "a path C:\\", "b": [1,],}""", "a path C:\\"),
+        ("```json\n{'a': 'x',}\n```\nA closing } ends it.", "x"),
+        ("```json\n{'a': 'x',}\n```\nBut {'a': 'y'} would be wrong.", "x"),
+        ("{'a': 'x',} A closing brace ends it.", "x"),
+    ],
+    ids=["quote", "backslash", "fence", "object after the fence", "prose"],
+)
+def test_small_mistakes_are_repaired_whatever_stands_around(text: str, said: str) -> None:
+    """Braces in strings close nothing, and what follows the object is not part of it."""
+    assert parse_object(text)["a"] == said

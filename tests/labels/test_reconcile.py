@@ -189,3 +189,17 @@ def test_reconciled_labels_hold_only_keys_that_exist(
         assert entry.fully_supported is not None
     assert len(set(labels.all_relevant_sentence_keys)) == len(labels.all_relevant_sentence_keys)
     assert reconcile(labels, CALL) == labels
+
+
+def test_what_was_found_before_stays_and_comes_first() -> None:
+    """Labels that were reconciled once keep what was recorded; new finds follow it."""
+    written = labels_of(
+        ["general", "9z", "0a", "0a"], ["0c"], SUPPORT,
+        special_keys=["well_known_fact"], unknown_keys=["8y"], duplicate_keys=["0c"],
+    )  # fmt: skip
+
+    labels = reconcile(written, CALL)
+
+    assert labels.special_keys == ("well_known_fact", "general")
+    assert labels.unknown_keys == ("8y", "9z")
+    assert labels.duplicate_keys == ("0c", "0a")

@@ -75,3 +75,20 @@ def test_each_diagnosis_says_problem_and_fix() -> None:
 
     assert "context" in diagnosis.problem
     assert "prompt instructions" in diagnosis.fix
+
+
+def test_what_is_not_grounded_is_not_excellent() -> None:
+    """However relevant, used and complete; and each of the three may spoil it as well."""
+    high = {"context_relevance": 0.7, "context_utilization": 0.7, "completeness": 0.7}
+
+    def found(**values: float) -> list[str]:
+        given = {**high, "adherence": 1.0, **values}
+        return [diagnosis.pattern for diagnosis in diagnose(scores(**given))]
+
+    assert found() == ["excellent"]
+    assert found(adherence=0.0) == ["hallucination"]
+    assert found(context_relevance=0.69) == ["poor_retrieval"]
+    assert found(context_utilization=0.69) == ["retrieval_good_generation_ignores"]
+    assert found(completeness=0.69) == ["grounded_but_incomplete"]
+    assert found(completeness=0.69, adherence=0.0) == ["hallucination"]
+    assert diagnose(scores(adherence=0.5, completeness=0.6), adherent=0.5, high=0.6) == []

@@ -510,6 +510,7 @@ def test_hostile_prompts_cannot_end_their_section(tmp_path: Path) -> None:
 
     Generation(path, tmp_path / "out", model, ONE_EACH).run()
 
+    assert sum("<<<prompt" in request.messages[1].content for request in model.requests) > 3
     for request in model.requests:
         assert [m.role for m in request.messages] == ["system", "user"]
         first, *_, last = request.messages[1].content.splitlines()

@@ -98,3 +98,29 @@ def test_unsupported_sentences_come_with_key_and_reason() -> None:
 def test_supported_sentences_are_not_listed() -> None:
     """Nothing to say is nothing said."""
     assert not unsupported_sentences(evaluation("True.", supported=True))
+
+
+@pytest.mark.parametrize(("count", "keys"), [(0, "–"), (1, "a"), (4, "a b c d"), (6, "a b c d +2")])
+def test_table_names_four_unsupported_sentences_at_most(count: int, keys: str) -> None:
+    """More are counted; none is a dash and no empty cell."""
+    named = "abcdef"[:count]
+    row = evaluation("x")
+    assert row.labels is not None
+    entries = tuple(
+        SentenceSupport(response_sentence_key=key, explanation="", fully_supported=False)
+        for key in named
+    )
+    labels = row.labels.model_copy(update={"sentence_support_information": entries})
+    sentences = Sentences(response=tuple(Sentence(key, f"{key}.") for key in named))
+
+    text = shown(calls_table([row.model_copy(update={"labels": labels, "sentences": sentences})]))
+
+    assert text.splitlines()[3].rstrip(" │┃").endswith(f" {keys}")
+
+
+def test_long_sentences_and_explanations_are_cut() -> None:
+    """At 300 characters each, with a mark."""
+    text = str(unsupported_sentences(evaluation("s" * 301)))
+
+    assert f"“{'s' * 299}…”" in text
+    assert "s" * 300 in str(unsupported_sentences(evaluation("s" * 300)))

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
-from rag_eval_integrations.report.summary import Summary, summary_tables
+from rag_eval_integrations.report.summary import ScoreSummary, Summary, summary_tables
 
 
 def evaluation(*scores: Score) -> Evaluation:
@@ -92,3 +92,29 @@ def test_a_table_holds_its_makers_scores_alone() -> None:
 
     assert re.findall(r"^ *(a|b|lost) ", first, re.M) == ["a", "lost"]
     assert re.findall(r"^ *(a|b|lost) ", second, re.M) == ["b"]
+
+
+def test_of_nothing_there_is_no_mean() -> None:
+    """Counts begin at nothing; one score is its own mean, and one without a value none."""
+    assert (Summary().calls, ScoreSummary().scored, ScoreSummary().total) == (0, 0, 0)
+    assert ScoreSummary().mean is None
+
+    one = ScoreSummary()
+    one.add(scored(0.25, method="labels"))
+    one.add(Score(name="geval:tone", status="unscored", unscored="no_context"))
+    one.add(Score(name="geval:tone", status="error", reason="down"))
+
+    assert (one.scored, one.total, one.mean) == (1, 3, 0.25)
+    assert one.unscored == {"no_context": 1, "error": 1}
+    summary = Summary()
+    summary.add(evaluation(scored(0.25, method="labels")))
+    assert summary.calls == 1
+
+
+def test_formulas_stand_in_a_title_where_there_are_any() -> None:
+    """Scores of no formulas have none to name."""
+    summary = Summary()
+    summary.add(evaluation(scored(0.25, method="labels")))
+
+    assert "Scores by j" in shown(summary)
+    assert "formulas" not in shown(summary)

@@ -1,0 +1,213 @@
+"""Asking an app, without a host: what an answer, a failure, a time limit and a cancellation are."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from by_hand import ScriptedLabeller, labels_of
+
+from rag_eval_integrations.dataset.asking import (
+    Answered,
+    AskingOptions,
+    Question,
+    attempted,
+    check_options,
+    evaluate_asked,
+)
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.metrics import Trace
+from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, from_line, to_line
+
+
+async def _answers() -> str:
+    await asyncio.sleep(0)
+    return "yes"
+
+
+async def _raises(error: BaseException) -> str:
+    raise error
+
+
+async def test_an_answer_is_given_back() -> None:
+    """With and without a limit."""
+    assert await attempted(_answers(), None) == ("yes", None)
+    assert await attempted(_answers(), 60) == ("yes", None)
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), TimeoutError("the app's own")])
+async def test_what_an_app_raises_is_a_result(error: Exception) -> None:
+    """The very exception; a `TimeoutError` of the app's own is not taken for our limit."""
+    assert await attempted(_raises(error), 60) == (None, error)
+
+
+async def test_an_app_that_gives_up_by_itself_is_a_result() -> None:
+    """An app may cancel its own work; nobody cancelled us."""
+    error = asyncio.CancelledError("its own affair")
+
+    assert await attempted(_raises(error), None) == (None, error)
+
+
+async def test_a_limit_that_passes_says_how_long_it_was() -> None:
+    """Whole seconds or parts of one, as they were given."""
+    answer, failure = await attempted(asyncio.sleep(60), 0.01)
+
+    assert answer is None
+    assert isinstance(failure, TimeoutError)
+    assert str(failure) == "no answer within 0.01 s"
+
+
+@pytest.mark.parametrize("seconds", [None, 60])
+async def test_a_cancelled_caller_is_cancelled(seconds: float | None) -> None:
+    """Ctrl-C ends a run; it is not a row."""
+    begun = asyncio.Event()
+
+    async def never() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(attempted(never(), seconds))
+    await begun.wait()
+    task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_a_question_without_a_label_is_named_by_its_digest() -> None:
+    """16 digits of text and reference; a label of the user's own stays."""
+    digest = hashlib.sha256(b'["Why?", "so"]').hexdigest()
+
+    assert Question("Why?", "so").label == digest[:16]
+    assert Question("Why?").label != Question("Why?", "so").label
+    assert Question("Why?", label="7").label == "7"
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"max_concurrency": 0}, "max_concurrency"),
+        ({"max_concurrency": True}, "max_concurrency"),
+        ({"max_concurrency": 2.0}, "max_concurrency"),
+        ({"timeout": 0}, "timeout"),
+        ({"timeout": float("nan")}, "timeout"),
+        ({"timeout": True}, "timeout"),
+        ({"timeout": "5"}, "timeout"),
+        ({"progress": 1}, "progress"),
+        ({"out": ""}, "out"),
+        ({"out": 3}, "out"),
+        ({"resume": True}, "resume"),
+        ({"speed": 1}, "speed"),
+    ],
+)
+def test_options_that_cannot_work_are_refused(options: Any, field: str) -> None:
+    """Before a question is asked, by name."""
+    with pytest.raises(ConfigurationError) as caught:
+        check_options(options)
+
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"max_concurrency": 1, "timeout": 0.5, "progress": print, "out": "a", "resume": True},
+        {"timeout": None, "progress": None, "out": None, "resume": False},
+        {"timeout": 1},
+    ],
+)
+def test_options_at_their_limits_are_taken(options: AskingOptions) -> None:
+    """None is as good as left out."""
+    check_options(options)
+
+
+async def test_a_slow_answer_holds_no_other_back() -> None:
+    """A row is done, and said to be, when it comes; the list is in the order of the questions."""
+    said: list[tuple[int, int]] = []
+    first_row = asyncio.Event()
+
+    def progress(done: int, of: int) -> None:
+        said.append((done, of))
+        first_row.set()
+
+    async def ask(question: Question) -> Answered:
+        if question.label == "slow":
+            await first_row.wait()
+        call = RagCall(question=question.text, documents=["It is."], response="It is.")
+        return Answered(call, LookupError() if question.label == "quick" else None)
+
+    evaluator = RagEvaluator(ScriptedLabeller(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
+    questions = [Question("Is it?", label="slow"), Question("Was it?", "It was.", label="quick")]
+    asked = evaluate_asked(questions, ask, evaluator, {"progress": progress})
+    slow, quick = await asyncio.wait_for(asked, 20)
+
+    assert said == [(1, 2), (2, 2)]
+    assert (slow.id, slow.error) == ("slow", None)
+    assert (quick.id, quick.reference) == ("quick", "It was.")
+    assert quick.error is not None
+    assert (quick.error.type, quick.error.message, quick.error.stage) == (
+        "LookupError", "LookupError()", "app",
+    )  # fmt: skip
+
+
+async def test_a_line_that_is_no_row_does_not_hide_the_rows_after_it(tmp_path: Path) -> None:
+    """What can be read of an earlier run is taken over, whatever stands before it."""
+    asked: list[str] = []
+
+    async def ask(question: Question) -> Answered:
+        asked.append(question.label)
+        return Answered(RagCall(question=question.text, documents=["It is."], response="It is."))
+
+    evaluator = RagEvaluator(ScriptedLabeller(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
+    options: AskingOptions = {"out": tmp_path / "evals.jsonl"}
+    first = await evaluate_asked([Question("Is it?", label="1")], ask, evaluator, options)
+    file = tmp_path / "evals.jsonl"
+    file.write_bytes(b'{"not": "a row"}\n' + file.read_bytes())
+
+    questions = [Question("Is it?", label="1"), Question("Was it?", label="2")]
+    rows = await evaluate_asked(questions, ask, evaluator, {**options, "resume": True})
+
+    assert asked == ["1", "2"]
+    assert rows[0] == first[0]
+    assert [row.id for row in rows] == ["1", "2"]
+    assert len(file.read_bytes().splitlines()) == 2
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+async def test_only_a_row_that_may_be_taken_over_is_looked_for(
+    tmp_path: Path, order: tuple[int, ...]
+) -> None:
+    """A failed row, or one of other metrics, does not stand in the way of the right one."""
+    labeller = ScriptedLabeller(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
+    evaluator = RagEvaluator(labeller)
+
+    async def row(response: str, of: RagEvaluator) -> Evaluation:
+        return await of.evaluate(
+            RagCall(question="Is it?", documents=["It is."], response=response, id="1")
+        )
+
+    failed = EvaluationError(type="TimeoutError", message="late", stage="app")
+    rows = [
+        await row("It was.", RagEvaluator(labeller, [Trace("ragbench")])),
+        (await row("It may be.", evaluator)).model_copy(update={"error": failed}),
+        await row("It is.", evaluator),
+    ]
+    out = tmp_path / "evals.jsonl"
+    (tmp_path / "evals.jsonl.partial").write_text(
+        "".join(to_line(rows[index]) + "\n" for index in order)
+    )
+
+    async def ask(question: Question) -> Answered:
+        raise AssertionError(question)
+
+    taken = await evaluate_asked(
+        [Question("Is it?", label="1")], ask, evaluator, {"out": out, "resume": True}
+    )
+
+    assert taken == rows[2:]
+    assert from_line(Evaluation, out.read_bytes()) == rows[2]
