@@ -1,6 +1,6 @@
 """Fit the embedded judge and say how well it does on data it was not fitted on.
 
-    python training/embedded_judge.py --data ../shared/data [--plots DIR] [--ablations]
+    python training/embedded_judge.py --data ../shared/data [--plots DIR] [--ablations | --nested]
 
 Reads `ragbench/*.jsonl.gz` (gold sentence keys by GPT-4; CC-BY-4.0) and
 `ragtruth/qa_train.jsonl.gz` (spans that humans marked; MIT), makes features with the library's own
@@ -8,7 +8,7 @@ code, prints two cross-validations — grouped by question within data sets, and
 by a model that never saw it — and writes `rag_eval_integrations/judges/embedded/model.json`:
 numbers and single words, no text of the rows. Nothing is random. Needs the `training` dependency
 group (numpy, scikit-learn, matplotlib for `--plots`); some minutes on one core, `--ablations` half
-an hour.
+an hour, `--nested` a quarter.
 
 What was tried, with figures, and the method: docs/embedded-judge.md.
 """
@@ -20,16 +20,17 @@ import json
 from pathlib import Path
 
 import numpy as np
-from embedded_training.fits import line, rounded
-from embedded_training.judges import Choice, HeldOut, Judge, sizes
+from embedded_training.fits import rounded
+from embedded_training.judges import Choice, HeldOut, Judge, line_of
 from embedded_training.measures import numbers_of, short, table, thresholds
+from embedded_training.nested import nested
 from embedded_training.rows import SCORES, Data
 
 from rag_eval_integrations.judges.embedded.document_features import DOCUMENT_FEATURES
 from rag_eval_integrations.judges.embedded.model import ADHERENCE_FEATURES, MODEL_FILE
 from rag_eval_integrations.judges.embedded.response_features import RESPONSE_FEATURES
 
-VERSION = "2"
+VERSION = "3"
 ABOUT = {
     "data": "RAGBench (covidqa, delucionqa, emanual, hagrid, hotpotqa; labels by GPT-4) and "
     "RAGTruth QA train (spans by humans)",
@@ -39,7 +40,7 @@ ABOUT = {
 ABLATIONS = {
     "as shipped": Choice(),
     "no word weights": Choice(words=False),
-    "words in 2 data sets or more": Choice(in_sets=2),
+    "words in 3 data sets or more": Choice(in_sets=3),
     "words in 2 or more, 50 times": Choice(in_sets=2, least=50),
     "RAGTruth weighs 0.3": Choice(truth=0.3),
     "RAGTruth weighs 2": Choice(truth=2.0),
@@ -75,20 +76,20 @@ def write(data: Data, held: dict[str, HeldOut], path: Path) -> None:
     support = final.supported
     cut = len(support.said.stems)
     weights = rounded(support.fit.of_words)
-    every = 1 / sizes(data)[: data.bench]
+    everything = np.ones(data.bench, bool)
     content = {
         "version": VERSION,
         **ABOUT,
         "relevant": final.relevant.plain(DOCUMENT_FEATURES),
         "utilized": final.utilized.plain(DOCUMENT_FEATURES),
+        "relevant_alone": final.alone.plain(DOCUMENT_FEATURES),
         "supported": support.fit.plain(RESPONSE_FEATURES),
         "said": dict(zip(support.said.stems, weights[:cut], strict=True)),
         "new": dict(zip(support.new.stems, weights[cut:], strict=True)),
         "adherent": final.adherent.plain(ADHERENCE_FEATURES),
+        # Errors as users meet them: on domains that were not fitted.
         "scores": {
-            name: line(held["question"].expected[:, at], data.gold[:, at], every)
-            for at, name in enumerate(SCORES)
-            if name == "completeness"
+            name: line_of(held["domain"], data, at, everything) for at, name in enumerate(SCORES)
         },
         "thresholds": thresholds(data, held["domain"]),
     }
@@ -102,11 +103,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=MODEL_FILE)
     parser.add_argument("--plots", type=Path, help="folder for reliability and ROC plots")
     parser.add_argument("--ablations", action="store_true", help="only the table of changes")
+    parser.add_argument("--nested", action="store_true", help="only the choices made anew inside")
     arguments = parser.parse_args()
     data = Data(arguments.data)
     print(f"{data.bench} RAGBench rows, {len(data.rows) - data.bench} RAGTruth rows")
     if arguments.ablations:
         ablations(data)
+        return
+    if arguments.nested:
+        nested(data, ABLATIONS)
         return
     held = {}
     for by, title in (

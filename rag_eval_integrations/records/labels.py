@@ -101,7 +101,11 @@ class Labels(Record):
     supported_probabilities: dict[str, Probability] | None = None
     """P(fully supported) of each response sentence."""
     estimates: dict[str, Estimate] | None = None
-    """Calibrated score-level estimates of a judge: `{score name: (mean, standard error)}`."""
+    """Calibrated score-level estimates of a judge: `{score name: (mean, standard error)}`.
+
+    A name may end in `@seed` or `@ragbench`: an estimate of what only those formulas define.
+    `context_relevance` is the share of all sentences, whatever the baseline.
+    """
 
     @cached_property
     def _entries(self) -> dict[str, SentenceSupport]:

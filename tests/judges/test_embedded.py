@@ -38,7 +38,14 @@ QUESTION = "When was the Eiffel Tower finished?"
 PINNED_RELEVANT = {"0a": 0.628959, "0b": 0.253915, "0c": 0.021497, "1a": 0.371285, "1b": 0.028964}
 PINNED_UTILIZED = {"0a": 0.452119, "0b": 0.181892, "0c": 0.006782, "1a": 0.536132, "1b": 0.012961}
 PINNED_SUPPORTED = {"a": 0.808424, "b": 0.801045}
-PINNED_ESTIMATES = {"completeness": (0.813055, 0.250458), "adherence": (0.789874, 0.407398)}
+PINNED_ESTIMATES = {
+    "context_relevance": (0.260924, 0.207226),
+    "context_utilization@ragbench": (0.237977, 0.202085),
+    "context_utilization@seed": (0.912056, 0.239007),
+    "completeness": (0.793344, 0.262147),
+    "adherence": (0.789874, 0.407398),
+}
+PINNED_ALONE = {"0a": 0.736007, "0b": 0.432225, "0c": 0.127364, "1a": 0.044779, "1b": 0.037615}
 
 
 def call_of(
@@ -118,7 +125,13 @@ async def test_a_call_gets_labels_probabilities_and_estimates() -> None:
         )
     assert set(labels.sentence_support_information[0].supporting_sentence_keys) == {"0a", "0b"}
     assert labels.estimates is not None
-    assert set(labels.estimates) == {"adherence", "completeness"}
+    assert set(labels.estimates) == {
+        "context_relevance",
+        "context_utilization@ragbench",
+        "context_utilization@seed",
+        "completeness",
+        "adherence",
+    }
 
 
 async def test_every_labelling_says_that_it_is_a_lexical_estimate() -> None:
@@ -247,11 +260,14 @@ def test_probabilities_are_the_same_everywhere() -> None:
         )
     )
 
-    assert load_model().version == "2"
+    assert load_model().version == "3"
     assert labels.relevant_probabilities == PINNED_RELEVANT
     assert labels.utilized_probabilities == PINNED_UTILIZED
     assert labels.supported_probabilities == PINNED_SUPPORTED
     assert labels.estimates == PINNED_ESTIMATES
+    alone = labels_of(call_of(DOCUMENTS, []))
+    assert alone.relevant_probabilities == PINNED_ALONE
+    assert alone.estimates == {"context_relevance": (0.275598, 0.21288)}
 
 
 async def test_one_judge_serves_many_tasks() -> None:

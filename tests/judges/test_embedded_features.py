@@ -21,7 +21,6 @@ from rag_eval_integrations.judges.embedded.model import (
     adherence_features,
     clipped,
     document_probabilities,
-    expected_completeness,
     load_model,
     logit,
     probability_of,
@@ -169,6 +168,8 @@ def test_the_model_file_fits_the_features() -> None:
     assert model.relevant.bounds == model.utilized.bounds
     assert model.supported.names == RESPONSE_FEATURES
     assert model.adherent.names == ADHERENCE_FEATURES
+    assert model.relevant.names == model.relevant_alone.names == DOCUMENT_FEATURES
+    assert model.relevant.bounds == model.utilized.bounds  # both are clipped at once
     assert MODEL_FILE.stat().st_size < 200_000
     assert all(weight > 0 for weight in model.adherent.weights)
     content = json.loads(MODEL_FILE.read_text())
@@ -185,7 +186,7 @@ def test_document_probabilities_are_the_logistic_ones() -> None:
         [["The tower is tall.", "It was built in 1889."], ["Bananas grow."]],
         ["The tower was built in 1889."],
     )
-    relevant, utilized = document_probabilities(model, features.documents)
+    relevant, utilized = document_probabilities(features.documents, model.relevant, model.utilized)
 
     rows = features.document_rows()
     assert relevant == pytest.approx([model.relevant.probability(row) for row in rows], abs=2e-6)
@@ -229,12 +230,10 @@ def test_features_are_finite_and_complete(
 
 
 def test_small_formulas() -> None:
-    """The logistic and its inverse; expected completeness by hand; empty cases."""
+    """The logistic and its inverse, limits, the level of responses by hand; empty cases."""
     assert probability_of(logit(0.3)) == pytest.approx(0.3)
     assert 0 < probability_of(-1e9) < probability_of(1e9) < 1
     assert clipped([5.0, -1.0, 7.0], ((0, 0.0, 2.0), (1, 0.0, 1.0))) == [2.0, 0.0, 7.0]
-    assert expected_completeness([0.8, 0.2], [0.5, 0.4]) == pytest.approx(0.7)
-    assert expected_completeness([], []) == 1.0
     assert adherence_features([0.5, 0.5]) == pytest.approx((0, 0, 2 * math.log(0.5) / math.sqrt(2)))
     assert adherence_features([]) == (logit(1.0), logit(1.0), 0.0)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from by_hand import keyed, labels_of, scored
 from hypothesis import given
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import TRACE_SCORES, Trace
 from rag_eval_integrations.metrics.trace import formulas
+from rag_eval_integrations.metrics.trace.formulas import Formulas
 from rag_eval_integrations.records import By, JudgeInfo, Labelling
 
 CALL = keyed([["One.", "Two."], ["Three."]], ["A.", "B."])
@@ -135,6 +138,41 @@ def test_a_calibrated_estimate_comes_first() -> None:
     assert scores["completeness"].std_error == 0.1
     assert scores["adherence"].value == 1.0
     assert scores["adherence"].probability == 0.3
+
+
+def test_an_estimate_may_be_of_one_set_of_formulas() -> None:
+    """`@seed` and `@ragbench` are taken by their own formulas, before a name without them."""
+    both = {"context_utilization@seed": (0.8, 0.3), "context_utilization@ragbench": (0.2, 0.1)}
+    one = {"context_utilization@seed": (0.8, 0.3), "context_utilization": (0.4, None)}
+
+    def utilization(by: Formulas, estimates: dict[str, Any]) -> tuple[float | None, ...]:
+        labels = labels_of(["0a"], ["0a"], ALL, estimates=estimates)
+        score = scored(Trace(by), CALL, labels)["context_utilization"]
+        assert score.method == "calibrated"
+        return score.value, score.std_error
+
+    assert utilization("seed", both) == (0.8, 0.3)
+    assert utilization("ragbench", both) == (0.2, 0.1)
+    assert utilization("seed", one) == (0.8, 0.3)
+    assert utilization("ragbench", one) == (0.4, None)
+
+
+def test_an_estimated_share_goes_by_the_baseline() -> None:
+    """The judge estimates R / T; of 3 sentences, divided by 2 or by 30, it is R / baseline."""
+    labels = labels_of(["0a"], ["0a"], ALL, estimates={"context_relevance": (0.4, 0.1)})
+
+    found = {
+        baseline: scored(Trace(relevance_baseline=baseline), CALL, labels)["context_relevance"]
+        for baseline in (None, 2, 30, 1)
+    }
+
+    assert {at: (s.value, s.std_error) for at, s in found.items()} == {
+        None: (0.4, 0.1),
+        2: pytest.approx((0.6, 0.15)),
+        30: pytest.approx((0.04, 0.01)),
+        1: (1.0, pytest.approx(0.3)),
+    }
+    assert all(score.method == "calibrated" for score in found.values())
 
 
 def test_a_judge_without_labels_leaves_every_score_unscored_with_its_reason() -> None:

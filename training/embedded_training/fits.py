@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.optimize import nnls
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 PLACES = 5
@@ -126,23 +127,49 @@ def platt(score: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[float, 
 
 
 def line(expected: np.ndarray, gold: np.ndarray, weight: np.ndarray) -> dict[str, float]:
-    """Line from expected to gold scores, and the size of what is left (see `model.Line`)."""
+    """Line from expected to gold scores."""
     fit = LinearRegression().fit(expected[:, None], gold, sample_weight=weight)
-    mean = np.clip(fit.predict(expected[:, None]), 0, 1)
-    between = 4 * mean * (1 - mean)
-    left = (mean - gold) ** 2
-    spread = LinearRegression().fit(between[:, None], left, sample_weight=weight)
-    slope, floor = max(0.0, float(spread.coef_[0])), float(spread.intercept_)
-    if floor < 0:  # through the origin
-        floor, slope = (
-            0.0,
-            float(np.average(left, weights=weight) / np.average(between, weights=weight)),
-        )
-    elif slope == 0:
-        floor = float(np.average(left, weights=weight))
     return {
         "intercept": round(float(fit.intercept_), PLACES),
         "slope": round(float(fit.coef_[0]), PLACES),
-        "error": round(floor**0.5, PLACES),
-        "spread": round(slope, PLACES),
     }
+
+
+SAME = {"intercept": 0.0, "slope": 1.0}
+"""The line that leaves an expected score as it is."""
+
+
+def on_line(of: dict[str, float], expected: np.ndarray) -> np.ndarray:
+    """Scores on a line, in [0, 1]."""
+    return np.clip(of["intercept"] + of["slope"] * expected, 0, 1)
+
+
+def errors(
+    mean: np.ndarray, gold: np.ndarray, independent: np.ndarray, weight: np.ndarray
+) -> dict[str, float]:
+    """How far gold lies from a score (see `model.Line`): variances that add up, none below 0.
+
+    Plain least squares of the squared distances: weighed by their own variance, 92 instead of
+    94 % of unseen gold was within 1.96 errors of utilization.
+    """
+    parts = variances(mean, independent)
+    used, share = parts.any(axis=0), np.sqrt(weight)
+    found = np.zeros(parts.shape[1])
+    found[used], _ = nnls(parts[:, used] * share[:, None], (gold - mean) ** 2 * share)
+    error, spread, effect = found
+    return {
+        "error": round(float(error) ** 0.5, PLACES),
+        "spread": round(float(spread), PLACES),
+        "design_effect": round(float(effect), PLACES),
+    }
+
+
+def error_of(of: dict[str, float], mean: np.ndarray, independent: np.ndarray) -> np.ndarray:
+    """Standard errors that `errors` describes."""
+    shares = np.array([of["error"] ** 2, of["spread"], of["design_effect"]])
+    return np.sqrt(variances(mean, independent) @ shares)
+
+
+def variances(mean: np.ndarray, independent: np.ndarray) -> np.ndarray:
+    """Columns: the same for all, largest in the middle, what independent sentences would have."""
+    return np.c_[np.ones(len(mean)), 4 * mean * (1 - mean), independent]

@@ -14,7 +14,7 @@ from rag_eval_integrations.judges.embedded.response_features import RESPONSE_FEA
 BINS = 10
 
 
-def rmse(a: np.ndarray, b: np.ndarray) -> float:
+def rmse(a: np.ndarray, b: np.ndarray | float) -> float:
     """Root mean square of the differences."""
     return float(np.sqrt(np.mean((a - b) ** 2)))
 
@@ -61,14 +61,17 @@ def table(data: Data, title: str, held: HeldOut) -> None:
     line("calibration error of adherent", lambda m: calibration_error(held.adherent[m], ~bad[m]))
     for at, name in enumerate(SCORES):
         for kind, values in (
-            (f"RMSE {name}, expected", held.expected),
-            ("  calibrated", held.calibrated),
+            (f"RMSE {name}", held.calibrated),
             ("  constant (mean of the others)", held.constant),
         ):
             line(kind, lambda m, v=values, at=at: rmse(v[m, at], data.gold[m, at]), of_bench)
+        z = (data.gold[:, at] - held.calibrated[:, at]) / held.error[:, at]
+        line("  size of (gold - score) / its error", lambda m, z=z: rmse(z[m], 0), of_bench)
+        line("  gold within 1.96 errors", lambda m, z=z: np.mean(np.abs(z[m]) < 1.96), of_bench)
     for name, gold, p, part in (
         ("relevant", data.relevant, held.relevant, data.documents),
         ("utilized", data.utilized, held.utilized, data.documents),
+        ("relevant (no response)", data.relevant, held.alone, data.documents),
         ("supported", data.supported, held.supported, data.response),
     ):
         own = of_row[part.row]
@@ -130,6 +133,7 @@ def thresholds(data: Data, held: HeldOut) -> dict[str, float]:
     said = data.set[data.response.row]
     return {
         "relevant": best_f1(data.relevant, held.relevant, own, data.sets),
+        "relevant_alone": best_f1(data.relevant, held.alone, own, data.sets),
         "utilized": best_f1(data.utilized, held.utilized, own, data.sets),
         "supported": best_balanced(data.supported, held.supported, said, data.sets),
         "adherent": best_balanced(data.adherent, held.adherent, data.set, data.sets),

@@ -15,14 +15,38 @@ from typing import Any
 
 import numpy as np
 
+from rag_eval_integrations.judges.embedded.document_features import DOCUMENT_FEATURES
 from rag_eval_integrations.judges.embedded.features import CallFeatures, call_features
+from rag_eval_integrations.metrics.trace.formulas import context_utilization
 from rag_eval_integrations.sentences import Punkt
 
 FOLDS = 5
 TRUTH = "ragtruth"
 MANUALS = ("delucionqa", "emanual")
 """Questions about a car's and about a television's manual: one domain, though two data sets."""
-SCORES = ("relevance", "utilization", "completeness")
+SCORES = (
+    "context_relevance",
+    "context_utilization@ragbench",
+    "context_utilization@seed",
+    "completeness",
+    "context_relevance_alone",
+)
+"""What is estimated: names as in `Labels.estimates`, the last one without looking at a response."""
+
+ALONE = (
+    "question_cosine",
+    "question_found",
+    "question_cosine_after",
+    "length",
+    "position",
+    "document_question",
+    "document_question_gap",
+    "call_question_found",
+    "documents",
+    "document_length",
+)
+"""Features of a document sentence that say something without a response. The ranks of the others
+tell only that a sentence stands alone: thirteen rows of one set made that a proof of relevance."""
 
 Row = dict[str, Any]
 
@@ -46,6 +70,7 @@ def ragbench_rows(data: Path) -> list[Row]:
             documents = [[text for _, text in part] for part in row["documents_sentences"]]
             response = [text for _, text in row["response_sentences"]]
             order = [key for part in row["documents_sentences"] for key, _ in part]
+            alone = call_features(row["question"], documents, [])
             relevant, used, unsupported = (
                 keys(row[f"{name}_sentence_keys"])
                 for name in ("all_relevant", "all_utilized", "unsupported_response")
@@ -55,15 +80,28 @@ def ragbench_rows(data: Path) -> list[Row]:
                     "set": row["_subset"],
                     "question": row["question"],
                     **_of_features(call_features(row["question"], documents, response)),
+                    "alone": alone.document_rows(),
                     "relevant": [key in relevant for key in order],
                     "utilized": [key in used for key in order],
                     "supported": [key not in unsupported for key, _ in row["response_sentences"]],
                     "adherent": bool(row["adherence_score"]),
-                    "scores": [row[f"{name}_score"] for name in SCORES],
+                    "scores": _gold(row, len(relevant), len(used), len(order)),
                     "length": len(row["response"]),
                 }
             )
     return rows
+
+
+def _gold(row: Row, relevant: int, used: int, total: int) -> list[float]:
+    """Gold of `SCORES`."""
+    relevance = row["relevance_score"]
+    return [
+        relevance,
+        row["utilization_score"],
+        context_utilization(relevant, used, total, "seed"),
+        row["completeness_score"],
+        relevance,
+    ]
 
 
 def ragtruth_rows(data: Path) -> list[Row]:
@@ -132,7 +170,8 @@ class Sentences:
 class Data:
     """RAGBench rows, then RAGTruth rows, ready to be fitted on any part.
 
-    `documents` are of the RAGBench rows alone, `response` of all.
+    `documents` are of the RAGBench rows only, `response` of all; `alone` are the documents again,
+    as they look when there is no response.
     """
 
     def __init__(self, data: Path) -> None:
@@ -142,6 +181,8 @@ class Data:
         self.set = np.array([row["set"] for row in self.rows])
         self.sets = sorted(set(self.set[: self.bench]))
         self.documents = Sentences(bench, "documents")
+        self.alone = Sentences(bench, "alone")
+        self.alone.x *= [name in ALONE for name in DOCUMENT_FEATURES]
         self.response = Sentences(self.rows, "response")
         self.relevant = self.documents.labels(bench, "relevant")
         self.utilized = self.documents.labels(bench, "utilized")

@@ -12,6 +12,7 @@ from rag_eval_integrations.judges.embedded.absence import (
     DOCUMENT_STEMS,
     says_documents_do_not_tell,
 )
+from rag_eval_integrations.judges.embedded.estimates import estimates_alone, score_estimates
 from rag_eval_integrations.judges.embedded.explain import (
     EXPLAIN_ABSENCE,
     explain_adherence,
@@ -25,12 +26,10 @@ from rag_eval_integrations.judges.embedded.model import (
     DIGITS,
     adherence_features,
     document_probabilities,
-    expected_completeness,
     load_model,
     support_probability,
 )
 from rag_eval_integrations.records import (
-    Estimate,
     JudgeInfo,
     Labelling,
     Labels,
@@ -150,7 +149,17 @@ def _labels(
 ) -> Labels:
     model = load_model()
     features = call_features(question, texts, [sentence.text for sentence in response])
-    relevant, utilized = document_probabilities(model, features.documents)
+    if response:
+        relevant, utilized = document_probabilities(
+            features.documents, model.relevant, model.utilized
+        )
+        relevant_threshold = model.relevant_threshold
+        estimates = score_estimates(model.scores, relevant, utilized)
+    else:
+        [relevant] = document_probabilities(features.documents, model.relevant_alone)
+        utilized = [0.0] * len(relevant)
+        relevant_threshold = model.relevant_alone_threshold
+        estimates = estimates_alone(model.scores, relevant)
     absences: list[bool] = []
     supported: list[float] = []
     for sentence, row, words in zip(
@@ -180,14 +189,9 @@ def _labels(
                 fully_supported=verdicts[number],
             )
         )
-    chosen = [k for k, p in zip(keys, relevant, strict=True) if p >= model.relevant_threshold]
+    chosen = [k for k, p in zip(keys, relevant, strict=True) if p >= relevant_threshold]
     used = [k for k, p in zip(keys, utilized, strict=True) if p >= model.utilized_threshold]
     response_keys = [sentence.key for sentence in response]
-    estimates: dict[str, Estimate] = {
-        "completeness": model.scores["completeness"].estimate(
-            expected_completeness(relevant, utilized)
-        )
-    }
     if response:
         # Standard error: how far the gold score, 0 or 1, lies from the estimate (RMS).
         estimates["adherence"] = (

@@ -160,12 +160,17 @@ class _Maker:
         if estimate is not None:
             value, error = estimate
             method = "calibrated"
+            if name == "context_relevance" and self.trace.relevance_baseline is not None:
+                scale = self.counts.total / self.trace.relevance_baseline
+                value, error = min(1.0, value * scale), None if error is None else error * scale
         return self._score(name, value, method=method, reason=reason, evidence=proof,
                            n=self.counts.total, std_error=error)  # fmt: skip
 
     def _estimate(self, name: str) -> Estimate | None:
         estimates = self.labels.estimates
-        return None if self.trace.hard or estimates is None else estimates.get(name)
+        if self.trace.hard or estimates is None:
+            return None
+        return estimates.get(f"{name}@{self.trace.formulas}") or estimates.get(name)
 
     def _pair(self, second: float) -> tuple[float, float] | None:
         return None if self.expected is None else (self.counts.relevant, second)

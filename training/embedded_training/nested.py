@@ -1,0 +1,49 @@
+"""What the choices of `--ablations` are worth when they are made without the domain they judge.
+
+The shipped choice was made by looking at the same cross-validations that the tables show, so those
+are optimistic. Here each domain is judged by the choice with the best mean AUROC over the *other*
+domains, each of them judged by coefficients that saw neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from embedded_training.judges import Choice, HeldOut
+from embedded_training.rows import TRUTH, Data
+
+
+def nested(data: Data, choices: Mapping[str, Choice]) -> None:
+    """Print for each domain the choice that the others make, and AUROC of not adherent with it."""
+    domains = [mask for mask in data.masks("domain") if not (data.set[mask] == TRUTH).all()]
+    print("\nAUROC of not adherent, unseen domain, every choice made on the other domains")
+    chosen, shipped = [], []
+    for outer, test in enumerate(domains):
+        rest = [mask for at, mask in enumerate(domains) if at != outer]
+        best = max(choices, key=lambda name: _inner(data, rest, choices[name], ~test))
+        figures = {}
+        for name in (best, next(iter(choices))):
+            held = HeldOut(data, [test], choices[name], adherence_alone=True)
+            figures[name] = areas(data, held.adherent, test)
+        chosen += figures[best].values()
+        shipped += figures[next(iter(choices))].values()
+        print(f"  {best:32}" + "  ".join(f"{s} {v:.3f}" for s, v in figures[best].items()),
+              flush=True)  # fmt: skip
+    print(f"  mean of {len(chosen)} sets: {np.mean(chosen):.3f}; as shipped {np.mean(shipped):.3f}")
+
+
+def _inner(data: Data, masks: list[np.ndarray], choice: Choice, within: np.ndarray) -> float:
+    held = HeldOut(data, masks, choice, within=within, adherence_alone=True)
+    return float(np.mean(list(areas(data, held.adherent, np.any(masks, axis=0)).values())))
+
+
+def areas(data: Data, adherent: np.ndarray, rows: np.ndarray) -> dict[str, float]:
+    """AUROC of not adherent in each data set of the rows."""
+    found = {}
+    for name in sorted(set(data.set[rows])):
+        own = data.set == name
+        found[name] = float(roc_auc_score(~data.adherent[own], -adherent[own]))
+    return found
