@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.metrics.bounded_yaml import check_yaml
 from rag_eval_integrations.metrics.geval.metric import GEval
 from rag_eval_integrations.metrics.geval.presets import PRESETS, Task
 
@@ -77,6 +78,7 @@ def _mapping(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
 
     try:
         text = file.read_text(encoding="utf-8-sig")
+        check_yaml(text)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         content = yaml.safe_load(text)
     except yaml.YAMLError as error:

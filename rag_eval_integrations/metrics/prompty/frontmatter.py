@@ -9,9 +9,7 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-_MOST_CHARACTERS = 200_000
-_MOST_ALIASES = 20
-"""Aliases of aliases double with each: a kilobyte of YAML would be gigabytes of values."""
+from rag_eval_integrations.metrics.bounded_yaml import check_yaml
 
 
 class FrontMatterError(ValueError):
@@ -57,16 +55,12 @@ def read_yaml(text: str, first_line: int = 1) -> Any:
         first_line: line of the file at which it begins.
 
     Raises:
-        FrontMatterError: no YAML, too much of it, or more aliases than anybody writes.
+        FrontMatterError: no YAML, or beyond the bounds of `check_yaml`.
     """
     import yaml  # noqa: PLC0415  # 20 ms, and only files with front matter need it
 
-    if len(text) > _MOST_CHARACTERS:
-        raise FrontMatterError(f"more than {_MOST_CHARACTERS:,} characters of YAML", first_line)
     try:
-        aliases = sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text))
-        if aliases > _MOST_ALIASES:
-            raise FrontMatterError(f"{aliases} aliases, more than {_MOST_ALIASES}", first_line)
+        check_yaml(text)
         value = yaml.safe_load(text)
         return json.loads(json.dumps(value, default=str))
     except yaml.MarkedYAMLError as error:
@@ -76,8 +70,6 @@ def read_yaml(text: str, first_line: int = 1) -> Any:
     except yaml.YAMLError as error:
         raise FrontMatterError(f"not YAML: {error}", first_line) from error
     except (RecursionError, TypeError, ValueError) as error:
-        if isinstance(error, FrontMatterError):
-            raise
         raise FrontMatterError(f"not usable YAML: {error}", first_line) from error
 
 

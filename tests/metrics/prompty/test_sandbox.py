@@ -122,9 +122,24 @@ def test_a_mistake_names_its_line() -> None:
     assert raised.value.line == 2
 
 
-def test_filters_over_a_long_text_in_a_loop_are_stopped() -> None:
-    """Each pays for what it reads; 20,000 sorts of a megabyte would take hours."""
+@pytest.mark.parametrize("name", ["unique | list", "list"])
+def test_filters_over_a_long_text_in_a_loop_are_stopped(name: str) -> None:
+    """Each pays for the time it takes; 20,000 sorts of half a megabyte would take hours."""
     with pytest.raises(PromptTemplateError, match="filters read more than"):
-        render("{% for c in x %}{{ (x | sort | length) * 0 }}{% endfor %}", x="b" * 5_000_000)
+        render(
+            f"{{% for c in x %}}{{% if x | {name} %}}{{% endif %}}{{% endfor %}}", x="b" * 500_000
+        )
+
+
+def test_a_text_that_takes_too_long_to_sort_is_refused() -> None:
+    """Before any of it is sorted; what is joined pays for every part."""
+    with pytest.raises(PromptTemplateError, match="filters read more than"):
+        render("{{ x | sort | length }}", x="b" * 3_000_000)
+    with pytest.raises(PromptTemplateError, match="grows beyond"):
+        render("{{ x | join }}", x="b" * 3_000_000)
+
+
+def test_filters_filter() -> None:
+    """What is paid for changes nothing."""
     assert render("{{ x | sort | length }}", x="ba") == "2"
     assert render("{{ x | title | trim }}, {{ x | tojson }}", x=" ba") == 'Ba, " ba"'
