@@ -368,7 +368,7 @@ class TestTrouble:
 
     async def test_cancelled(self, captured: Captured) -> None:
         """A cancelled task leaves an aborted call, and nothing open."""
-        slow = FakeListChatModel(responses=[ANSWER], sleep=5)
+        slow = FakeListChatModel(responses=[ANSWER], sleep=1)
         task = asyncio.create_task(rag_chain(llm=slow).ainvoke(QUESTION, captured.config))
         await asyncio.sleep(0.1)
 

@@ -102,15 +102,15 @@ class TestHooks:
         assert call.response == ANSWER.upper()
 
         def chat() -> None:
+            before = {*threading.enumerate()}
             response = ContextChatEngine.from_defaults(
                 retriever=Sections(nodes()),
                 llm=Model(),
                 memory=ChatMemoryBuffer.from_defaults(token_limit=3000, tokenizer_fn=str.split),
             ).stream_chat(QUESTION)
             assert list(response.response_gen) == TOKENS
-            for thread in threading.enumerate():
-                if thread is not threading.current_thread() and not thread.daemon:
-                    thread.join(10)  # what writes the stream
+            for thread in {*threading.enumerate()} - before:
+                thread.join(10)  # what writes the stream
 
         assert captured_with(chat, response=lambda text: text.upper()).response == ANSWER.upper()
 
