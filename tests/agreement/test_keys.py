@@ -148,3 +148,13 @@ def test_key_figures_have_intervals(keys, labels):
     assert relevant["ci95"].keys() == {"f1", "precision", "recall", "kappa", "auroc"}
     for name, (low, high) in relevant["ci95"].items():
         assert low < relevant[name] < high
+
+
+def test_rows_without_labels_on_one_side_are_skipped(evaluation, sentences, labels):
+    """Whichever side it is, though the sentences are the same."""
+    both = sentences("0a 0b")
+    labelled = evaluation("a", labels=labels("0a"), sentences=both)
+    unlabelled = evaluation("a", sentences=both)
+
+    for pair in (Pair(labelled, unlabelled), Pair(unlabelled, labelled)):
+        assert agree([pair, Pair(labelled, labelled)]).to_json()["keys_skipped"] == 1

@@ -359,3 +359,31 @@ def test_any_text_gets_labels_in_range(
         assert 0 <= mean <= 1
         assert error is not None
         assert math.isfinite(error)
+
+
+def test_of_a_response_that_is_not_adherent_the_least_is_unsupported() -> None:
+    """A copied sentence keeps its support beside an invented one."""
+    copied, invented = "The Eiffel Tower is in Paris.", "Oslo hosts 40 penguins for Queen Victoria."
+    labels = labels_of(call_of(DOCUMENTS, [copied, invented]))
+
+    assert labels.unsupported_response_sentence_keys == ("b",)
+    assert not labels.overall_supported
+
+
+def test_a_response_in_another_language_is_unscored() -> None:
+    """Though question and documents are English; the reason names the part."""
+    labelling = label_call(call_of(DOCUMENTS, ["Der Turm wurde nicht in Paris gebaut."]))
+
+    assert labelling.labels is None
+    assert "not the response (looks German)" in (labelling.reason or "")
+
+
+def test_its_keys_need_no_reconciling() -> None:
+    """It says that it keeps keys: each sentence is named once, by its own."""
+    call = call_of(DOCUMENTS, ["It was finished in 1889.", "It is red."])
+    labels = labels_of(call)
+
+    assert EmbeddedJudge.keeps_keys is True
+    assert [entry.response_sentence_key for entry in labels.sentence_support_information] == [
+        sentence.key for sentence in call.sentences.response
+    ]

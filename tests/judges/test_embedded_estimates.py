@@ -139,3 +139,11 @@ def labels_of(question: str, documents: list[list[str]], response: list[str]) ->
     labels = label_call(call_of(question, documents, response)).labels
     assert labels is not None
     return labels
+
+
+def test_utilization_of_the_relevant_is_a_ratio() -> None:
+    """What is used by what is relevant, held at 1 where more is used than is relevant."""
+    found = expected_scores([0.9, 0.9, 0.6], [0.3, 0.6, 0.3])
+
+    assert found["context_utilization@seed"] == pytest.approx((0.5, 0))
+    assert expected_scores([0.2], [0.4])["context_utilization@seed"] == (1.0, 0)

@@ -10,10 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.judges.embedded import overlap as overlap_module
-from rag_eval_integrations.judges.embedded.conflicts import conflicts
+from rag_eval_integrations.judges.embedded.conflicts import Conflicts, conflicts
 from rag_eval_integrations.judges.embedded.cover import Cover
 from rag_eval_integrations.judges.embedded.document_features import DOCUMENT_FEATURES
-from rag_eval_integrations.judges.embedded.explain import explain_conflicts, supporting
+from rag_eval_integrations.judges.embedded.explain import (
+    explain_adherence,
+    explain_conflicts,
+    explain_relevance,
+    explain_support,
+    supporting,
+)
 from rag_eval_integrations.judges.embedded.features import call_features
 from rag_eval_integrations.judges.embedded.model import (
     ADHERENCE_FEATURES,
@@ -252,3 +258,132 @@ def test_what_conflicts_is_sorted() -> None:
     o = overlap("", [["The gate has 5 bars."]], [f"The gate has {', '.join(numbers)} bars."])
 
     assert conflicts(o, 0, (0,)).numbers == tuple(numbers)
+
+
+def test_of_sentences_that_add_the_same_the_first_is_taken() -> None:
+    """For the rest of the words, too, where longer matches stand further on."""
+    documents = [["red green blue", "red green yellow", "red green yellow"]]
+    features = call_features("q", documents, ["red green blue yellow"])
+
+    assert features.response[0].cover.sentences == (0, 1)
+
+
+def test_at_most_four_sentences_cover() -> None:
+    """A response that is pieced together from five has four."""
+    features = call_features(
+        "q", [["red", "green", "blue", "pink", "grey"]], ["red green blue pink grey"]
+    )
+
+    assert features.response[0].cover.sentences == (0, 1, 2, 3)
+
+
+def test_what_no_kept_match_holds_is_not_covered() -> None:
+    """Only the best matches are kept; a word that none of them has ends the cover."""
+    documents = [[*["red green blue"] * 12, *["pink"] * 12]]
+    cover = call_features("q", documents, ["red green blue pink"]).response[0].cover
+
+    assert cover.sentences == (0,)
+    assert cover.found(4) == pytest.approx(0.75)
+
+
+def support_explained(documents: list[str], response: str, cited: list[str]) -> str:
+    return explain_support(call_features("", [documents], [response]), 0, response, cited, 0.5)
+
+
+def test_explanations_of_support_in_full() -> None:
+    """Share, keys, missing words and conflicts; without a cited sentence no share, no conflict."""
+    documents = ["The pump may run dry."]
+
+    assert support_explained(documents, "The pump may not run dry.", ["0a"]) == (
+        "Lexical estimate 0.50: 100% of its word weight is in 0a; all its words are in the "
+        "documents; only it is negated."
+    )
+    assert support_explained(documents, "The pump may not run dry.", []) == (
+        "Lexical estimate 0.50: no document sentence shares enough of its words; all its words are "
+        "in the documents."
+    )
+    assert support_explained(documents, "It is.", []) == (
+        "Lexical estimate 0.50: no document sentence shares enough of its words; it has no word to "
+        "look for."
+    )
+
+
+def test_explanations_show_five_and_count_the_rest() -> None:
+    """Of five all are shown, of more the others are counted."""
+    five = support_explained([], "Red green blue pink grey.", [])
+    seven = support_explained([], "Red green blue pink grey white black.", [])
+
+    shown = '; in no document: "Red", "green", "blue", "pink", "grey"'
+    assert five.endswith(shown + ".")
+    assert seven.endswith(shown + " and 2 more.")
+
+
+def test_explanations_of_relevance_and_adherence() -> None:
+    """The best and the least sentence, the earlier one of two; empty ones are said to be that."""
+    assert explain_relevance([], [], 0) == "Lexical estimate: there are no document sentences."
+    assert explain_relevance(list("abcdef"), [0.1, 0.5, 0.2, 0.5, 0.4, 0.3], 2) == (
+        "Lexical estimate: 2 of 6 document sentences share enough weighted words with question and "
+        "response; highest: b (0.50), d (0.50), e (0.40), f (0.30), c (0.20)."
+    )
+    said = "Lexical estimate 0.25 that the documents support all of the response"
+    assert explain_adherence([], [], 0.25, True) == f"{said}: it has no sentences."
+    assert explain_adherence(["a", "b", "c"], [0.9, 0.5, 0.5], 0.25, False) == (
+        f"{said}, not taken as supported; least supported: b (0.50)."
+    )
+    assert explain_adherence(["a"], [0.9], 0.25, True) == (
+        f"{said}, taken as supported; least supported: a (0.90)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("documents", "response", "expected"),
+    [
+        (["It has 5 doors and 7 gates."], "It has 5 doors.", Conflicts()),
+        (["It has 5 doors and 30 gates."], "It has 8 rooms.", Conflicts(("8",), ("30", "5"))),
+        (["It has doors."], "It has 8 doors.", Conflicts(("8",))),
+        (
+            ["Boil eggs 10 minutes with 3 eggs."], "Boil eggs 15 minutes.",
+            Conflicts(("15",), ("10",)),
+        ),
+        (
+            ["Boats are safe here.", "Boats are dangerous there."], "Boats are possible, illegal.",
+            Conflicts(),
+        ),
+        (
+            ["The road is known.", "The start of the road."], "The end of the road is illegal.",
+            Conflicts(opposites=(("end", "start"),)),
+        ),
+        (["Prices go up."], "Prices go up or down.", Conflicts()),
+        (["Prices go up."], "Prices go down and up.", Conflicts()),
+    ],
+)  # fmt: skip
+def test_conflicts_with_all_matched_sentences(
+    documents: list[str], response: str, expected: Conflicts
+) -> None:
+    """What agrees somewhere is none; opposites are those that one of the sentences has."""
+    o = overlap("", [documents], [response])
+
+    assert conflicts(o, 0, tuple(range(len(documents)))) == expected
+
+
+def test_without_a_match_nothing_conflicts() -> None:
+    """Numbers and negations are compared with matched sentences only."""
+    o = overlap("", [["It has 5 doors."]], ["It has not 8 doors."])
+
+    assert conflicts(o, 0, ()) == Conflicts((), (), (), 0.0)
+    assert conflicts(o, 0, (0,)) == Conflicts(("8",), ("5",), (), 1.0)
+
+
+@pytest.mark.parametrize("thing", ["bars", "posts"], ids=["same unit", "another unit"])
+def test_what_the_documents_have_instead_is_sorted(thing: str) -> None:
+    """The same in every process, too."""
+    numbers = [str(number) for number in range(11, 29)]
+    text = "; ".join(f"{number} {thing}" for number in numbers)
+    o = overlap("", [[f"The gate has {text}."]], ["The gate has 5 bars."])
+
+    assert conflicts(o, 0, (0,)).other_numbers == tuple(numbers)
+
+
+def test_no_support_at_all_is_held_above_none() -> None:
+    """The logarithm of 0 is none: a probability of 0 counts as a millionth."""
+    assert adherence_features([0.0]) == pytest.approx((logit(1e-6), logit(1e-6), math.log(1e-6)))

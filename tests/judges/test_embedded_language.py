@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from rag_eval_integrations.judges.embedded.judge import label_call
-from rag_eval_integrations.judges.embedded.language import foreign, not_covered
+from rag_eval_integrations.judges.embedded.language import (
+    SAMPLED_CHARACTERS,
+    foreign,
+    not_covered,
+)
 from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
 
 FOREIGN = {
@@ -104,3 +108,80 @@ def test_no_english_row_is_refused(ragbench: list[Path]) -> None:
                     refused.append((row["id"], found))
 
     assert refused == []
+
+
+FILLER = "Reset"  # a word of no language, as far as function words tell
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("das wird nicht gut", "German"),
+        ("das wird nicht", None),
+        ("Akku Netzteil wird nicht", "German"),
+        ("Akku Netzteil Kabel nicht", None),
+        (" ".join(["wird", "nicht", *[FILLER] * 23]), "German"),
+        (" ".join(["wird", "nicht", *[FILLER] * 24]), None),
+        ("the wird nicht eine oder auch", "German"),
+        ("the wird nicht eine oder", None),
+        (" ".join(["the of wird nicht eine oder", *[FILLER] * 5]), "German"),
+        (" ".join(["the of wird nicht eine", *[FILLER] * 6]), None),
+        ("Привет", "Cyrillic"),
+        ("Париж", None),
+        ("Привет abcdefgh", "Cyrillic"),
+        ("Привет abcdefghi", None),
+    ],
+    ids=[
+        "four words", "three words", "two function words", "one function word", "8 % of the words",
+        "under 8 %", "fewer than a fifth English", "a fifth English", "twice the English words",
+        "one and a half times", "six letters", "five letters", "over 40 % of the letters", "40 %",
+    ],
+)  # fmt: skip
+def test_the_limits_of_the_doubt(text: str, language: str | None) -> None:
+    """Each limit holds on both of its sides."""
+    assert foreign(text) == language
+
+
+def test_only_the_beginning_of_a_text_is_looked_at() -> None:
+    """What comes after the sampled characters does not count, however much it is."""
+    beginning = f"{FILLER} " * (SAMPLED_CHARACTERS // 6)
+
+    assert len(beginning) == SAMPLED_CHARACTERS
+    assert foreign(beginning + "das wird nicht gut " * 50) is None
+    assert foreign(beginning[:-60] + "das wird nicht gut oder auch eine " * 50) == "German"
+
+
+def test_one_long_document_does_not_hide_the_others() -> None:
+    """Of each document only a part is looked at, so that some are."""
+    documents = [f"{FILLER} " * 200, *["das wird nicht gut oder auch eine Frage " * 5] * 2]
+
+    assert not_covered("", "", documents) == "the documents (looks German)"
+
+
+def test_short_parts_are_looked_at_together() -> None:
+    """Too short one by one; where question and response are long they speak for themselves."""
+    response, documents = "wird es nicht", ["oder auch nicht"]
+    question = "Internationalization " * 15
+    question = question[: SAMPLED_CHARACTERS // 2 - len(response)]
+
+    assert not_covered("Wie ist das", "ja", documents) == "the call (looks German)"
+    assert not_covered(question, response, documents) == "the call (looks German)"
+    assert not_covered(question + "s", response, documents) is None
+    assert not_covered("Reset", "Reset", [FILLER]) is None
+
+
+def test_short_documents_leave_room_for_later_ones() -> None:
+    """Every document counts by its own length towards what is sampled."""
+    documents = [
+        f"{FILLER} " * 33,
+        "Reset it",
+        "Reset it",
+        "das wird nicht gut oder auch eine " * 5,
+    ]
+
+    assert not_covered("", "", documents) == "the documents (looks German)"
+
+
+def test_the_commonest_script_is_named() -> None:
+    """A few letters of another script among it do not give the text its name."""
+    assert foreign("Столица Франции - Париж, αβγ") == "Cyrillic"

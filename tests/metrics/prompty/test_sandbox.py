@@ -143,3 +143,23 @@ def test_filters_filter() -> None:
     """What is paid for changes nothing."""
     assert render("{{ x | sort | length }}", x="ba") == "2"
     assert render("{{ x | title | trim }}, {{ x | tojson }}", x=" ba") == 'Ba, " ba"'
+
+
+def test_numbers_are_calculated_and_texts_are_added() -> None:
+    """What is refused of texts is allowed of numbers; `+` puts two texts together."""
+    assert render("{{ a % b }} {{ 7.5 % 2 }} {{ a * b }} {{ a + b }}", a=7, b=2) == "1 1.5 14 9"
+    assert render("{{ a + b }} {{ c + c }}", a="x", b="y", c=[1]) == "xy [1, 1]"
+    assert render("{{ a * a }}", a=1e12) == "1e+24"
+    with pytest.raises(PromptTemplateError, match="too large"):
+        render("{{ a * 1 }}", a=-1.1e12)
+
+
+def test_a_text_may_be_as_long_as_the_bound() -> None:
+    """Four million characters are allowed, one more is not, in one piece or in two."""
+    text = "b" * 3_999_999
+
+    assert len(render("{{ text }}c", text=text)) == 4_000_000
+    assert len(render("{{ text + 'c' }}", text=text)) == 4_000_000
+    for source in ("{{ text }}cc", "{{ text + 'cc' }}"):
+        with pytest.raises(PromptTemplateError, match="grows beyond 4,000,000"):
+            render(source, text=text)
