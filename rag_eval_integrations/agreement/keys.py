@@ -1,4 +1,4 @@
-"""Sentence by sentence: which keys both sides call relevant, utilized, supporting, unsupported.
+"""Sentence by sentence: what both sides call relevant, utilized, supporting, (un)supported.
 
 A row counts only where both sides labelled the same sentences (keys and texts); labels of
 different splittings cannot be compared key by key.
@@ -89,7 +89,8 @@ def key_blocks(pairs: Sequence[Pair]) -> tuple[Blocks, int]:
             lambda labels: labels.utilized_probabilities,
         ),
         ("keys", "supporting"): _supporting(rows, size),
-        ("keys", "unsupported"): _unsupported(rows, size),
+        ("keys", "supported"): _response(rows, size, _supported_keys, lambda p: p),
+        ("keys", "unsupported"): _response(rows, size, _unsupported_keys, lambda p: 1 - p),
     }
     return blocks, size - len(rows)
 
@@ -162,8 +163,13 @@ def _support_pairs(
     }
 
 
-def _unsupported(rows: Sequence[Labelled], size: int) -> Block:
-    """Response sentences that are not fully supported.
+def _response(
+    rows: Sequence[Labelled],
+    size: int,
+    keys_of: Callable[[Labels, Sequence[str]], frozenset[str]],
+    probability_of: Callable[[float], float],
+) -> Block:
+    """Response sentences that are fully supported, or that are not.
 
     A sentence that either side left unlabelled has no verdict to compare: it is counted, not
     taken for unsupported.
@@ -183,11 +189,15 @@ def _unsupported(rows: Sequence[Labelled], size: int) -> Block:
         items.add(
             item.row,
             keys,
-            _unsupported_keys(item.predicted, keys).__contains__,
-            _unsupported_keys(item.gold, keys).__contains__,
-            None if supported is None else {key: 1 - p for key, p in supported.items()},
+            keys_of(item.predicted, keys).__contains__,
+            keys_of(item.gold, keys).__contains__,
+            None if supported is None else {key: probability_of(p) for key, p in supported.items()},
         )
     return items.block(size, {"n": len(items.counts), "unlabelled": unlabelled})
+
+
+def _supported_keys(labels: Labels, keys: Sequence[str]) -> frozenset[str]:
+    return frozenset(keys) - _unsupported_keys(labels, keys)
 
 
 def _unsupported_keys(labels: Labels, keys: Sequence[str]) -> frozenset[str]:

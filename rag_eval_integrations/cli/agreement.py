@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from rag_eval_integrations.agreement import (
-    Agreement,
     Curves,
-    Figure,
     Gold,
-    Group,
     Pair,
     agree,
     cascade_curve,
@@ -20,8 +17,8 @@ from rag_eval_integrations.agreement import (
     curves,
     match,
 )
-from rag_eval_integrations.cli.figures import cascade_table, cell_of, human_table, value_of
-from rag_eval_integrations.cli.terminal import complain, safe, stdout
+from rag_eval_integrations.cli.agreement_tables import print_agreement
+from rag_eval_integrations.cli.terminal import complain
 from rag_eval_integrations.dataset import (
     Labelled,
     call_from,
@@ -41,23 +38,7 @@ from rag_eval_integrations.records import (
     from_object,
 )
 from rag_eval_integrations.report.plots import write_plots
-from rag_eval_integrations.report.tables import plain_table
 from rag_eval_integrations.sentences import Punkt, sentencize
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-_COLUMNS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
-    ("A AUROC", "not adherent, AUROC", ("scores", "adherence"), "auroc"),
-    ("A κ", "adherence, Cohen's κ", ("scores", "adherence"), "kappa"),
-    ("R RMSE", "context_relevance, RMSE", ("scores", "context_relevance"), "rmse"),
-    ("U RMSE", "context_utilization, RMSE", ("scores", "context_utilization"), "rmse"),
-    ("C RMSE", "completeness, RMSE", ("scores", "completeness"), "rmse"),
-    ("R F1", "relevant keys, F1", ("keys", "relevant"), "f1"),
-    ("U F1", "utilized keys, F1", ("keys", "utilized"), "f1"),
-    ("S F1", "supporting keys, F1", ("keys", "supporting"), "f1"),
-)
-"""Short title, full title, where the figure stands, which statistic."""
 
 
 def agreement(
@@ -75,17 +56,28 @@ def agreement(
     """Compare two files and return the exit code.
 
     Raises:
-        ConfigurationError: when the rows cannot be compared, or none of them match.
+        ConfigurationError: when the rows cannot be compared, a file holds none, none
+            of them match, or none has the human's number.
         OSError: when a file cannot be read.
     """
     reader = _Reader()
     predicted = list(reader.values(evals, _evaluation))
+    if not predicted:
+        raise ConfigurationError("evals", str(evals), f"the evaluations file {reader.no_rows()}")
     trace = _same_formulas(predicted)
     fields = Fields(human, document, system)
     gold_rows = list(reader.values(gold, lambda content: _gold(content, trace, fields)))
+    if not gold_rows:
+        raise ConfigurationError("gold", str(gold), f"the gold file {reader.no_rows()}")
+    if human is not None and all(row.human is None for row in gold_rows):
+        raise ConfigurationError("human", human, f"no row of {gold} has a number there")
     matched = match(predicted, gold_rows)
     if not matched.pairs:
         raise ConfigurationError("gold", str(gold), f"no row of it is in {evals}")
+    if human is not None and all(pair.human is None for pair in matched.pairs):
+        raise ConfigurationError(
+            "human", human, f"no row of {gold} that is in {evals} has a number there"
+        )
     if matched.unmatched:
         complain(f"{matched.unmatched} rows are in one file only and were left out")
     if matched.ambiguous:
@@ -97,9 +89,7 @@ def agreement(
         content = found.to_json() | ({"cascade": curve_json(curve)} if curve else {})
         print(json.dumps(content, allow_nan=False, indent=1))  # noqa: T201  # the result
     else:
-        _print(found)
-        if curve:
-            stdout().print(cascade_table(curve))
+        print_agreement(found, curve)
     if plots is not None:
         page = write_plots(_drawn(matched.pairs), plots, f"{evals.name} against {gold.name}")
         complain(f"plots in {page}")
@@ -141,6 +131,9 @@ class _Reader:
                 complain(f"{path}: {line.error}")
             else:
                 yield line.value
+
+    def no_rows(self) -> str:
+        return "holds no rows that can be read" if self.invalid else "holds no rows"
 
     def exit_code(self) -> int:
         return 2 if self.invalid else 0
@@ -193,77 +186,3 @@ def _gold_evaluation(labelled: Labelled, trace: Trace) -> Evaluation:
 def _metadata(content: Mapping[str, Any]) -> dict[str, Any]:
     metadata = content.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
-
-
-def _print(found: Agreement) -> None:
-    console = stdout()
-    humans = human_table(found.pooled)
-    if humans is not None:
-        console.print(humans)
-    if humans is not None and not found.formulas:
-        console.print(f"{len(found.matched.pairs)} rows; 95 % intervals by bootstrap.")
-        return  # gold without labels: nothing else to compare
-    console.print(_by_dataset(found))
-    console.print(_overall(found))
-    baselines = _baseline_table(found)
-    if baselines is not None:
-        console.print(baselines)
-    used = sorted({str(maker.get("formulas")) for maker in found.formulas.values()} - {"None"})
-    console.print(
-        f"{len(found.matched.pairs)} rows; {', '.join(used)} formulas; 95 % intervals by bootstrap "
-        "over rows. Pooled AUROC mostly says which data set a row is from: compare the mean over "
-        "data sets.",
-        soft_wrap=True,
-    )
-    for note in found.notes:
-        console.print(safe(note), soft_wrap=True)
-
-
-def _figure(group: Group, path: tuple[str, ...], statistic: str) -> Figure | None:
-    block = group.blocks.get(path)
-    return block.figures.get(statistic) if block else None
-
-
-def _by_dataset(found: Agreement) -> Table:
-    numbers = (f"{short}>" for short, *_ in _COLUMNS)
-    table = plain_table("Agreement with gold by data set", "data set", "n>", *numbers)
-    for name, group in found.by_dataset.items():
-        table.add_row(safe(name), *_row(group))
-    table.add_section()
-    if len(found.by_dataset) > 1:
-        table.add_row("mean over sets", *_row(found.mean_over_datasets))
-    table.add_row("pooled", *_row(found.pooled))
-    return table
-
-
-def _row(group: Group) -> list[str]:
-    figures = [_figure(group, path, statistic) for _, _, path, statistic in _COLUMNS]
-    return [str(group.counts.get("n", "")), *(value_of(figure) for figure in figures)]
-
-
-def _overall(found: Agreement) -> Table:
-    table = plain_table("With 95 % intervals", "", "figure", "mean over data sets", "pooled")
-    for short, title, path, statistic in _COLUMNS:
-        cells = (
-            cell_of(_figure(group, path, statistic))
-            for group in (found.mean_over_datasets, found.pooled)
-        )
-        table.add_row(short, title, *cells)
-    return table
-
-
-def _baseline_table(found: Agreement) -> Table | None:
-    """One row a baseline and statistic, with the judge's own figure on the same rows beside."""
-    title = "Baselines on the same rows: mean over data sets"
-    table = plain_table(title, "baseline", "score", "statistic", "baseline's>", "judge's>")
-    for path, block in found.mean_over_datasets.blocks.items():
-        if path[0] != "baselines":
-            continue
-        for name, figure in block.figures.items():
-            if name.startswith("judge_"):
-                continue
-            own = block.figures.get(f"judge_{name}") or _figure(
-                found.mean_over_datasets, ("scores", path[2]), name
-            )
-            table.add_row(safe(path[1]), safe(path[2]), safe(name), value_of(figure), value_of(own))
-    return table if table.row_count else None

@@ -16,6 +16,7 @@ from rag_eval_integrations.agreement import (
     agree_with_numbers,
     match,
 )
+from rag_eval_integrations.agreement.scores import compared, hallucination_scores
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By
 
@@ -71,7 +72,8 @@ def test_the_json_has_the_contracted_shape(random_pairs):
     assert relevance["ci95"].keys() == statistics
     adherence = {"n", "positives", "rmse", "auroc", "kappa", "ci95"}
     assert content["scores"]["adherence"].keys() == adherence
-    assert content["keys"].keys() == {"relevant", "utilized", "supporting", "unsupported"}
+    kinds = {"relevant", "utilized", "supporting", "supported", "unsupported"}
+    assert content["keys"].keys() == kinds
     assert content["by_dataset"].keys() == {"set 0", "set 1"}
     for group in content["by_dataset"].values():
         assert group["n"] == 30
@@ -476,3 +478,43 @@ def test_files_go_from_match_to_agreement(evaluation):
 
     assert (content["n"], content["unmatched"], content["unmatched_predicted"]) == (1, 1, 1)
     assert content["by_dataset"]["one"]["human"]["completeness"]["rmse"] == 0
+
+
+def test_doubt_is_what_is_missing_to_certainty(evaluation):
+    """1 - probability, or 1 - value where there is none."""
+    pairs = [
+        Pair(
+            evaluation("a", {"adherence": 1.0}, probability=0.75),
+            evaluation("a", {"adherence": 1.0}),
+        ),
+        Pair(evaluation("b", {"adherence": 1.0}), evaluation("b", {"adherence": 0.0})),
+        Pair(evaluation("c", {"adherence": 0.0}), evaluation("c", {"adherence": 0.0})),
+    ]
+
+    assert hallucination_scores(compared(pairs, "adherence")) == [0.25, 0.0, 1.0]
+
+
+def test_without_human_numbers_scores_of_one_side_may_be_made_in_many_ways(evaluation):
+    """Nothing is compared with them, and no place for human numbers is left open."""
+    gold = {"adherence": 1.0}
+    other = evaluation("b", {"adherence": 1.0, "x": 0.5}, method="labels").model_copy()
+    scores = dict(other.scores)
+    scores["x"] = scores["x"].model_copy(update={"method": "single"})
+    pairs = [
+        Pair(evaluation("a", {"adherence": 1.0, "x": 0.5}), evaluation("a", gold)),
+        Pair(other.model_copy(update={"scores": scores}), evaluation("b", gold)),
+    ]
+
+    content = agree(pairs, resamples=0).to_json()
+
+    assert "human" not in content
+    assert content["scores"]["adherence"]["n"] == 2
+
+
+def test_only_where_baselines_are_asked_for_is_one_left_out(evaluation):
+    """A note on columns that nobody asked for would be noise."""
+    by = By(judge="j", formulas="seed")
+    both = evaluation("a", {"context_utilization": 0.5}, by=by)
+
+    assert "note" in agree([Pair(both, both)], baselines=True, resamples=0).to_json()
+    assert "note" not in agree([Pair(both, both)], resamples=0).to_json()

@@ -134,3 +134,21 @@ def test_the_mean_over_datasets_is_of_each_by_itself() -> None:
     mean = point.mean_over_datasets.blocks[path].figures["rmse"].value
     assert mean == pytest.approx(sum(each) / 3)
     assert mean != pytest.approx(rmse(rows))
+
+
+def test_what_a_cascades_judges_do_otherwise_is_named() -> None:
+    """Two methods are both said; a difference in formulas is of these rows, not of gold's."""
+    by = By(judge="model", formulas="seed")
+    other = make_evaluation("5", {"adherence": 0.0}, by=by, method="calibrated")
+    rows = [first(row, flags=("cascade_first",)) for row in range(5)]
+    made = agree(
+        pairs([*rows, other.model_copy(update={"flags": ("cascade_second",)})]), resamples=0
+    )
+
+    assert made.formulas["adherence"]["method"] == "labels or calibrated"
+
+    by = By(judge="model", formulas="ragbench")
+    other = make_evaluation("5", {"adherence": 0.0}, by=by)
+    with pytest.raises(ConfigurationError, match=r"some predicted rows only.*") as raised:
+        agree(pairs([*rows, other.model_copy(update={"flags": ("cascade_second",)})]), resamples=0)
+    assert "'ragbench'" in str(raised.value)

@@ -83,3 +83,30 @@ def test_a_judge_without_probabilities_has_no_curves() -> None:
     labels = make_labels("0a", "0a", {"a": ("0a", True)})
     row = make_evaluation(scores={"adherence": 1.0}, sentences=sentences, labels=labels)
     assert curves([Pair(row, row)]) == {}
+
+
+def test_a_curve_is_of_the_class_to_be_found() -> None:
+    """Doubt about adherence and support is 1 - probability; what gold leaves open is left out."""
+    sentences = make_sentences("0a 0b", "a b c")
+    predicted = make_evaluation(
+        scores={"adherence": 1.0},
+        probability=0.75,
+        sentences=sentences,
+        labels=make_labels(
+            relevant_probabilities={"0a": 0.9, "0b": 0.2},
+            utilized_probabilities={"0a": 0.3, "0b": 0.7},
+            supported_probabilities={"a": 0.75, "b": 0.25, "c": 0.5},
+        ),
+    )
+    gold = make_evaluation(
+        scores={"adherence": 1.0},
+        sentences=sentences,
+        labels=make_labels("0a", "0b", {"a": ("0a", True), "b": ("", False), "c": ("", None)}),
+    )
+
+    found = curves([Pair(predicted, gold)])
+
+    assert found["not adherent"].bins == ((1, 0.25, 0.0),)
+    assert found["relevant"].bins == ((1, 0.2, 0.0), (1, 0.9, 1.0))
+    assert found["utilized"].bins == ((1, 0.3, 0.0), (1, 0.7, 1.0))
+    assert found["unsupported"].bins == ((1, 0.25, 0.0), (1, 0.75, 1.0))

@@ -92,6 +92,24 @@ def test_unsupported_sentences_are_those_not_fully_supported(keys, labels):
     assert (unsupported["f1"], unsupported["kappa"], unsupported["auroc"]) == (1, 1, 1)
 
 
+def test_supported_sentences_are_the_other_side(keys, labels):
+    """F1 is of the other class; AUROC, kappa and what is left out are the same."""
+    predicted = labels(
+        support={"a": ("0a", True), "b": ("0b", True)},
+        supported_probabilities={"a": 0.8, "b": 0.6},
+    )
+    gold = labels(support={"a": ("0a", True), "b": ("", False)})
+
+    found = keys((predicted, gold))
+
+    supported, unsupported = found["supported"], found["unsupported"]
+    assert (supported["precision"], supported["recall"]) == (0.5, 1)
+    assert (supported["f1"], unsupported["f1"]) == (pytest.approx(2 / 3), 0)
+    for same in ("auroc", "kappa", "n", "unlabelled"):
+        assert supported[same] == unsupported[same]
+    assert supported["auroc"] == 1
+
+
 def test_unlabelled_sentences_are_counted_not_condemned(keys, labels):
     """A sentence without a verdict on either side is left out, and said."""
     predicted = labels(support={"a": ("", False), "b": ("", None)})

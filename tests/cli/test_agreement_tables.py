@@ -1,0 +1,241 @@
+"""What `rag-eval agreement` prints, on a narrow screen and into a pipe, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+LONG = "a_data_set_with_a_name_that_is_by_far_longer_than_any_screen_of_eighty_columns_is_wide"
+
+
+def row(number: int, dataset: str | None) -> dict[str, Any]:
+    """A call with labels, a published column and a human's rating; every third one is wrong."""
+    supported = number % 3 != 0
+    second = "Tickets cost two coins." if supported else "A famous admiral painted it green."
+    return {
+        "id": str(number),
+        **({} if dataset is None else {"dataset": dataset}),
+        "question": f"When does ferry number {number} leave?",
+        "documents": [f"Ferry {number} leaves at nine. Tickets cost two coins. Dogs are welcome."],
+        "response": f"Ferry {number} leaves at nine. {second}",
+        "expert": number % 5 / 4,
+        "doc_id": f"d{number % 4}",
+        "ragas_faithfulness": number % 4 / 4,
+        "labels": {
+            "all_relevant_sentence_keys": ["0a", "0b"] if number % 2 else ["0a"],
+            "all_utilized_sentence_keys": ["0a", "0b"] if supported else ["0a"],
+            "sentence_support_information": [
+                {
+                    "response_sentence_key": "a",
+                    "supporting_sentence_keys": ["0a"],
+                    "fully_supported": True,
+                },
+                {
+                    "response_sentence_key": "b",
+                    "supporting_sentence_keys": ["0b"] if supported else [],
+                    "fully_supported": supported,
+                },
+            ],
+        },
+    }
+
+
+@pytest.fixture
+def write(rag_eval: Command, tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
+    """Write 24 rows of the data sets given, and what the embedded judge says of them."""
+
+    def written(*datasets: str | None) -> tuple[Path, Path]:
+        gold, evals = tmp_path / "gold.jsonl", tmp_path / "evals.jsonl"
+        rows = (row(number, datasets[number % len(datasets)]) for number in range(24))
+        gold.write_text("".join(json.dumps(item) + "\n" for item in rows))
+        assert rag_eval("run", gold, "-o", evals).code == 0
+        return evals, gold
+
+    return written
+
+
+def line(out: str, start: str, *words: str) -> str:
+    """The one line that starts so and holds all the words."""
+    found = [
+        text
+        for text in out.splitlines()
+        if text.strip().startswith(start) and all(word in text for word in words)
+    ]
+    assert len(found) == 1, (start, words, found)
+    return found[0]
+
+
+def shown(figures: dict[str, Any], statistic: str) -> str:
+    """A figure of --json as the tables write it."""
+    if statistic not in figures["ci95"]:  # too few rows of one kind
+        return f" {figures[statistic]:.3f} "
+    low, high = figures["ci95"][statistic]
+    return f"{figures[statistic]:.3f} ({low:.3f} to {high:.3f})"
+
+
+def test_sentences_are_printed_with_their_intervals(
+    rag_eval: Command, write: Callable[..., tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F1, AUROC and κ of every kind, the mean over sets and pooled, as --json has them."""
+    files = write("harbour", "railway")
+    content = json.loads(rag_eval("agreement", *files, "--json").out)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    out = rag_eval("agreement", *files).out
+
+    for kind in ("relevant", "utilized", "supported", "unsupported"):
+        for statistic, title in (("f1", "F1"), ("auroc", "AUROC"), ("kappa", "κ")):
+            text = line(out, f"{kind} ", f" {title} ")
+            for group in (content, content["mean_over_datasets"]):
+                assert shown(group["keys"][kind], statistic) in text
+    assert "f1" in content["keys"]["unsupported"]["ci95"]
+    rows = [text.split() for text in out.splitlines() if text.strip().startswith("harbour")]
+    for statistic, cells in zip(("f1", "auroc", "kappa"), rows[1:], strict=True):
+        keys = content["by_dataset"]["harbour"]["keys"]
+        kinds = ("relevant", "utilized", "supported", "unsupported")
+        assert cells[1:5] == [f"{keys[kind][statistic]:.3f}" for kind in kinds]
+
+
+def tables(out: str) -> str:
+    """The tables alone, without colours: the notes below wrap as the terminal does."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", out.split("A adherence (", 1)[0])
+
+
+def test_nothing_is_cut_at_80_columns(
+    rag_eval: Command, write: Callable[..., tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a terminal every line fits; a long name is folded."""
+    files = write("harbour", LONG)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("rag_eval_integrations.cli.figures.sys.stdout.isatty", lambda: True)
+
+    done = rag_eval("agreement", *files, "--baselines", "--human", "expert")
+
+    assert done.code == 0
+    assert "…" not in done.out
+    assert max(map(len, tables(done.out).splitlines())) <= 80
+    assert LONG not in done.out  # folded: its parts stand below each other
+    assert LONG[:10] in done.out
+
+
+def test_nothing_is_folded_in_a_pipe(
+    rag_eval: Command, write: Callable[..., tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The console is as wide as the widest table, whatever COLUMNS says."""
+    files = write("harbour", LONG)
+    monkeypatch.setenv("COLUMNS", "40")
+    assert not sys.stdout.isatty()
+
+    done = rag_eval("agreement", *files, "--baselines", "--human", "expert")
+
+    assert "…" not in done.out
+    assert len(re.findall(rf"^ {LONG} .*\d", done.out, re.MULTILINE)) >= 4
+    line(done.out, "context_utilization RMSE", " to ")
+
+
+@pytest.mark.parametrize("datasets", [("harbour",), ("harbour", "railway"), (None,)])
+def test_baselines_have_intervals(
+    rag_eval: Command, write: Callable[..., tuple[Path, Path]], datasets: tuple[str | None, ...]
+) -> None:
+    """Beside the judge's own, over data sets or, where rows name none, pooled; and by set."""
+    files = write(*datasets)
+    content = json.loads(rag_eval("agreement", *files, "--baselines", "--json").out)
+    source = content["mean_over_datasets"] if datasets != (None,) else content
+    figures = source["baselines"]["ragas_faithfulness"]["adherence"]
+
+    out = rag_eval("agreement", *files, "--baselines").out
+
+    text = line(out, "ragas_faithfulness", "")
+    assert shown(figures, "auroc") in text
+    assert f"{figures['judge_auroc']:.3f}" in text
+    by_set = re.findall(r"^ railway +ragas_faithfulness +0\.", out, re.MULTILINE)
+    assert len(by_set) == ("railway" in datasets)
+
+
+def test_a_humans_table_is_whole(
+    rag_eval: Command, write: Callable[..., tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line a score, level and statistic, with names and intervals whole."""
+    files = write("harbour")
+    content = json.loads(rag_eval("agreement", *files, "--human", "expert", "--json").out)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    out = rag_eval("agreement", *files, "--human", "expert").out
+
+    figures = content["human"]["context_utilization"]
+    assert "rmse" in figures["ci95"]
+    part = out[out.index("over rows") : out.index("within documents")]
+    for name in ("pearson", "spearman", "kendall", "rmse"):
+        assert shown(figures, name) in line(part, "context_utilization", f" {name} ")
+    assert max(map(len, tables(out).splitlines())) <= 80
+
+
+def test_a_human_field_that_no_row_has_is_an_error(
+    rag_eval: Command, write: Callable[..., tuple[Path, Path]], tmp_path: Path
+) -> None:
+    """A typo is said, not passed over in silence."""
+    evals, gold = write("harbour")
+
+    done = rag_eval("agreement", evals, gold, "--human", "exprt")
+
+    assert (done.code, done.out) == (2, "")
+    assert "`human` = 'exprt'" in done.err
+    # A number in a row that was not evaluated is none to compare with either.
+    some = tmp_path / "some.jsonl"
+    other = {**row(99, "harbour"), "stars": 3}
+    some.write_text(gold.read_text() + json.dumps(other) + "\n")
+    done = rag_eval("agreement", evals, some, "--human", "stars")
+    assert (done.code, done.out) == (2, "")
+    assert "`human` = 'stars'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("", "holds no rows"), ("[1]\n", "holds no rows that can be read")]
+)
+def test_an_empty_file_is_said_to_be_empty(
+    rag_eval: Command,
+    write: Callable[..., tuple[Path, Path]],
+    tmp_path: Path,
+    content: str,
+    words: str,
+) -> None:
+    """Whichever of the two it is."""
+    evals, gold = write("harbour")
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text(content)
+
+    no_evals = rag_eval("agreement", empty, gold)
+    no_gold = rag_eval("agreement", evals, empty)
+
+    assert (no_evals.code, no_gold.code) == (2, 2)
+    assert f"the evaluations file {words}\n" in no_evals.err
+    assert f"the gold file {words}\n" in no_gold.err
+
+
+def test_a_cascade_says_what_it_costs(
+    rag_eval: Command, write: Callable[..., tuple[Path, Path]], tmp_path: Path
+) -> None:
+    """Requests, tokens and dollars by share; a price that is not known is not 0."""
+    evals, gold = write("harbour")
+    second = tmp_path / "second.jsonl"
+    judged = [json.loads(text) for text in evals.read_text().splitlines()]
+    used = {"requests": 1, "prompt_tokens": 1000, "completion_tokens": 10}
+
+    def priced(cost: float | None) -> list[str]:
+        rows = ({**item, "usage": {**used, "cost_usd": cost}} for item in judged)
+        second.write_text("".join(json.dumps(item) + "\n" for item in rows))
+        out = rag_eval("agreement", evals, gold, "--cascade", second).out
+        part = out[out.index("what asking the second judge cost") :]
+        assert line(part, "0%", "").split() == ["0%", "0", "0", "0", "$0.0000"]
+        return line(part, "100%", "").split()
+
+    assert priced(0.01) == ["100%", "24", "24000", "240", "$0.2400"]
+    assert priced(None) == ["100%", "24", "24000", "240", "unknown"]
