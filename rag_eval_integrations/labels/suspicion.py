@@ -103,5 +103,5 @@ def _remembered(text: str) -> bool:
 def _speaks(text: str) -> bool:
     if not text.isascii() and len(_HIDDEN.findall(text)) >= _TOO_MANY_HIDDEN:
         return True
-    small = text.lower()
+    small = text.casefold()  # as the patterns fold: ſ is an s
     return any(sign.is_in(text, small) for sign in _SIGNS)

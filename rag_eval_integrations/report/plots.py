@@ -98,7 +98,7 @@ def _at(x: float, y: float) -> tuple[str, str]:
 def _roc(points: Sequence[tuple[float, float]]) -> str:
     if not points:
         return ""
-    step = max(1, len(points) // _MOST_POINTS)
+    step = -(-len(points) // _MOST_POINTS)
     kept = [*points[:-1:step], points[-1]]
     return f'<path class="curve" d="M{"L".join(" ".join(_at(x, y)) for x, y in kept)}"/>'
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
 from by_hand import ScriptedLabeller
 
 from rag_eval_integrations.background import BackgroundEvaluator, Budget
 from rag_eval_integrations.background.budget import Meter
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Labelling, SentencizedCall, Usage
 
@@ -124,3 +128,15 @@ def test_no_budget_is_no_limit() -> None:
         assert background.flush(WAIT)
 
         assert background.counters.scored == 100
+
+
+@pytest.mark.parametrize("name", ["per_minute", "per_day_usd"])
+@pytest.mark.parametrize("value", [0, -1, math.inf, math.nan, True, "3"])
+def test_a_limit_that_is_none_is_refused(name: str, value: Any) -> None:
+    """Where the budget is made, by name; no limit is None, not infinity."""
+    with pytest.raises(ConfigurationError, match=f"`{name}`") as raised:
+        Budget(**{name: value})
+
+    assert repr(value) in str(raised.value)
+    assert getattr(Budget(**{name: None}), name) is None
+    assert getattr(Budget(**{name: 0.5}), name) == 0.5

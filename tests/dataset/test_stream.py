@@ -161,3 +161,30 @@ def test_concurrency_below_one_is_a_mistake() -> None:
     """Raised where the stream is made."""
     with pytest.raises(ConfigurationError, match="`max_concurrency` = 0"):
         evaluate_calls([], RagEvaluator(ScriptedLabeller(LABELS)), max_concurrency=0)
+
+
+async def test_eight_calls_are_under_way_unless_told_otherwise() -> None:
+    """As the reference says, and in input order."""
+    gate = asyncio.Event()
+
+    class Held(Waiting):
+        async def label(self, call: SentencizedCall) -> Labelling:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            await gate.wait()
+            self.now -= 1
+            return await ScriptedLabeller.label(self, call)
+
+    judge = Held()
+
+    async def ask() -> list[str | int]:
+        return [e.id async for e in evaluate_calls(numbered(20), RagEvaluator(judge))]
+
+    asking = asyncio.create_task(ask())
+    for _ in range(500):
+        await asyncio.sleep(0)
+    assert judge.now == 8
+    gate.set()
+
+    assert await asking == [str(number) for number in range(20)]
+    assert judge.most == 8

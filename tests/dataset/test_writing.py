@@ -148,3 +148,21 @@ def test_two_runs_cannot_write_one_file(tmp_path: Path) -> None:
         pytest.raises(ConfigurationError, match="is being written by another run"),
     ):
         EvaluationFile(out, EVALUATOR.fingerprint, resume=True)
+
+
+def test_lines_that_are_no_evaluations_are_left_out_of_a_file_that_has_some(
+    tmp_path: Path,
+) -> None:
+    """They are counted as rows that are made again."""
+    out = tmp_path / "evals.jsonl"
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        file.add(0, evaluated(0))
+    partial = tmp_path / "evals.jsonl.partial"
+    partial.write_bytes(b'{"a": 1}\n' + partial.read_bytes() + b"no JSON\n")
+
+    with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
+        assert file.stale == 2
+        assert file.take(0, call(0)) is not None
+        file.finish()
+
+    assert questions(out) == ["q0"]

@@ -261,3 +261,14 @@ async def test_a_failure_that_will_not_pass_is_no_missing_answer() -> None:
         await ChatModelJudge(Breaking(asked=[])).complete(
             CompletionRequest(messages=MESSAGES, n=3, temperature=1.0)
         )
+
+
+async def test_log_probabilities_that_are_given_are_no_warning() -> None:
+    """Nothing is said to be missing that is there."""
+    request = CompletionRequest(messages=MESSAGES, top_logprobs=5, temperature=0.0)
+    with LoopbackServer(respond=respond) as server:
+        completion = await ChatModelJudge(chat_model(server.base_url)).complete(request)
+
+    assert completion.tokens is not None
+    assert [token.text for token in completion.tokens] == PIECES
+    assert completion.warnings == ()

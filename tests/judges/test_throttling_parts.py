@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from rag_eval_integrations.errors import JudgeUnavailableError
 from rag_eval_integrations.judges.completion import CompletionRequest, Message
 from rag_eval_integrations.judges.throttling.circuit import Circuit
+from rag_eval_integrations.judges.throttling.concurrency import AdaptiveConcurrency
 from rag_eval_integrations.judges.throttling.limits import PerMinute, estimated_tokens
 from rag_eval_integrations.judges.throttling.retry import Tries, overloaded, pause, pause_for_others
 
@@ -248,3 +250,75 @@ def test_requests_that_outlive_an_answered_probe_may_open_it_again() -> None:
     assert not circuit.failed(16.0, "an old one")
     assert circuit.failed(16.0, "another")
     circuit.check(26.0)
+
+
+# --- AdaptiveConcurrency -----------------------------------------------------------------------
+
+
+def at_once(places: AdaptiveConcurrency, refused: Sequence[bool | None]) -> None:
+    """So many requests start together and end in this order."""
+    numbers = [places.start() for _ in refused]
+    for number, one in zip(numbers, refused, strict=True):
+        places.finish(number, one)
+
+
+def one_by_one(places: AdaptiveConcurrency, refused: list[bool]) -> None:
+    """So many requests end while all places are in use."""
+    others = [places.start() for _ in range(int(places.limit) - 1)]
+    for one in refused:
+        places.finish(places.start(), one)
+    for number in others:
+        places.finish(number, None)
+
+
+def test_a_limit_is_halved_once_for_what_was_in_flight() -> None:
+    """Requests that started before say nothing of the new limit."""
+    places = AdaptiveConcurrency(32)
+    assert (places.limit, places.in_flight, places.free) == (32, 0, True)
+
+    at_once(places, [True] * 32)
+
+    assert (places.limit, places.in_flight, places.background) == (16, 0, 0.0)
+
+
+def test_after_a_halving_one_window_is_waited_for() -> None:
+    """In it neither an answer raises the limit nor a single refusal halves it again."""
+    places = AdaptiveConcurrency(32)
+    at_once(places, [True] * 32)
+
+    one_by_one(places, [False] * 10)
+    one_by_one(places, [True] * 2)
+    assert places.limit == 16
+    one_by_one(places, [True] * 3)  # 5 of 16 are more than 0.3
+    assert places.limit == 8
+
+    one_by_one(places, [False] * 8)
+    assert places.limit == 8
+    one_by_one(places, [False])
+    assert places.limit > 8
+
+
+@pytest.mark.parametrize(
+    ("answered", "grown"), [(31, 17.0), (16, 16 + 0.5 / 16), (0, 16 + 0.5 / 16)]
+)
+def test_growth_is_slow_near_what_the_judge_bore(answered: int, grown: float) -> None:
+    """That is the limit that failed times the share that it answered: of 32, 31 or 16 or none."""
+    places = AdaptiveConcurrency(32)
+    at_once(places, [True] * (32 - answered) + [False] * answered)
+    one_by_one(places, [False] * 16)
+
+    one_by_one(places, [False])
+
+    assert places.limit == grown
+
+
+def test_requests_that_end_without_saying_count_for_nothing() -> None:
+    """A cancelled one frees its place and changes no limit."""
+    places = AdaptiveConcurrency(4)
+    at_once(places, [None] * 4)
+
+    assert (places.limit, places.in_flight) == (4, 0)
+    held = [places.start() for _ in range(4)]
+    assert not places.free
+    places.finish(held[0], None)
+    assert places.free

@@ -10,7 +10,7 @@ import pytest
 from rag_eval_integrations.dataset import call_from, read_lines
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.completion import CompletionRequest
-from rag_eval_integrations.labels import prompt, speaks_to_a_judge
+from rag_eval_integrations.labels import prompt, speaks_to_a_judge, suspicion
 from rag_eval_integrations.records import RagCall, Sentence
 from rag_eval_integrations.testing import ScriptedJudge, labels_reply
 
@@ -138,3 +138,16 @@ def test_no_row_of_ragbench_is_flagged(ragbench: list[Path]) -> None:
             call = line.value
             texts = [call.question, call.response or "", *(d.text for d in call.documents)]
             assert not speaks_to_a_judge(texts)
+
+
+def test_only_short_texts_are_remembered() -> None:
+    """What is looked at lately is kept, in bounded memory: not a text of any length."""
+    suspicion._remembered.cache_clear()
+    order = ATTACKS["order"]
+
+    for length in (5_000, 5_001):
+        for _ in range(2):
+            assert speaks_to_a_judge([order + "." * (length - len(order))])
+
+        found = suspicion._remembered.cache_info()
+        assert (found.hits, found.misses, found.currsize) == (1, 1, 1)

@@ -25,6 +25,7 @@ from rag_eval_integrations.prompt_tests import (
     Result,
     Spec,
 )
+from rag_eval_integrations.prompt_tests.evaluators.noncompliance import Basis
 from rag_eval_integrations.prompt_tests.generate import OWN_METRICS
 from rag_eval_integrations.prompt_tests.project import find_metrics
 from rag_eval_integrations.testing import ScriptedJudge
@@ -326,3 +327,25 @@ async def test_our_own_metrics_are_found_by_name(put: Path, spec: Spec) -> None:
     assert judge.requests[0].json_schema is not None
     by_path = find_metrics(PromptUnderTest.of(put), [str(put.parent / "loud.metric.prompty")])
     assert [metric.name for metric in by_path] == ["loud"]
+
+
+@pytest.mark.parametrize(
+    ("basis", "see_input", "given"),
+    [
+        ("rules", True, "the rules, a description of valid inputs, the input and the output."),
+        ("rules", False, "the rules, a description of valid inputs and the output."),
+        ("prompt", True, "the prompt, the input and the output."),
+        ("prompt", False, "the prompt and the output."),
+    ],
+)
+async def test_a_judge_is_told_what_it_is_given(
+    prompt: PromptUnderTest, spec: Spec, basis: Basis, see_input: bool, given: str
+) -> None:
+    """The instructions name the very parts that follow."""
+    judge = saying("Fine.\nOK")
+    compliance = NonCompliance(basis, see_input)
+
+    await PromptEvaluation(prompt, spec, [judge], compliance=compliance).outputs(results("OUT"))
+
+    instructions = judge.requests[0].messages[0].content
+    assert given in instructions.replace("\n", " ")

@@ -25,7 +25,8 @@ from rag_eval_integrations.prompt_tests import (
 )
 from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck
 from rag_eval_integrations.prompt_tests.report import average, overview, rate_of, wilson
-from rag_eval_integrations.prompt_tests.report.write import to_csv, to_json, to_markdown
+from rag_eval_integrations.prompt_tests.report.rates import Rate
+from rag_eval_integrations.prompt_tests.report.write import _SHOWN, to_csv, to_json, to_markdown
 
 
 def test_ok_err_and_unknown_stay_apart() -> None:
@@ -307,3 +308,78 @@ def test_csv_cells_are_upstreams() -> None:
     text = to_csv([{"model": "a", "x": 72.0, "y": 76.5, "z": None}])
     assert text == "model,x,y,z\na,72,76.5,\n"
     assert to_csv([]) == "\n"
+
+
+def test_a_rate_of_no_results_counts_nothing() -> None:
+    """All four outcomes are 0 unless they are counted."""
+    rate = Rate(ok=1)
+
+    assert (Rate().ok, rate.err, rate.unknown, rate.errors, rate.unknown_as) == (0, 0, 0, 0, None)
+
+
+def test_an_interval_ends_exactly_where_a_share_does() -> None:
+    """Rounding would leave 0 of n a little above 0, and n of n below 1."""
+    assert {wilson(0, n)[0] for n in range(1, 200)} == {0.0}
+    assert {wilson(n, n)[1] for n in range(1, 200)} == {1.0}
+
+
+def failing(number: int) -> Report:
+    results = [make_result("err", model="a", uid=str(uid)) for uid in range(number)]
+    return Report(name="p", spec=Spec(), results=results)
+
+
+def test_the_page_shows_the_first_failures_and_counts_the_rest() -> None:
+    """Only where there are more than are shown."""
+    assert to_markdown(failing(_SHOWN)).count("### a") == _SHOWN
+    assert "more are in the JSON" not in to_markdown(failing(_SHOWN))
+    many = to_markdown(failing(_SHOWN + 3))
+    assert many.count("### a") == _SHOWN
+    assert many.endswith("\n3 more are in the JSON.\n")
+
+
+def test_a_page_of_little() -> None:
+    """No intent leaves no gap; no rule, no rate and no number are said to be none."""
+    page = to_markdown(
+        Report("p", [make_result("err", model="a"), make_result("unknown", model="b", uid="u")])
+    )
+
+    assert "\n\n\n" not in page
+    assert "- rule: –\n" in page
+    [row] = [line for line in page.splitlines() if line.startswith("| b | all")]
+    assert row == "| b | all | 0 | 0 | 1 | 0 |  |  |"
+    assert "| a | all | 0 | 1 | 0 | 0 | 0.0% | 0.0% – 79.3% |" in page
+
+
+def test_numbers_and_long_texts_on_a_page() -> None:
+    """One decimal; of a text 500 characters, the last of them an ellipsis."""
+    metrics = (
+        MetricResult(metric="m", judge="j", score=10),
+        MetricResult(metric="m", judge="j", score=5),
+    )
+    result = make_result("err", model="a").model_copy(
+        update={"metrics": metrics[:1], "output": "x" * 501}
+    )
+    others = [
+        make_result("ok", model="a", uid=uid).model_copy(update={"metrics": metrics[1:]})
+        for uid in ("u", "v")
+    ]
+    page = to_markdown(Report("p", [result, *others]))
+
+    assert "| 6.7 | 3 |" in page
+    assert f"- output: {'x' * 499}…\n" in page
+    whole = result.model_copy(update={"output": "x" * 500})
+    assert f"- output: {'x' * 500}\n" in to_markdown(Report("p", [whole]))
+
+
+def test_a_change_names_its_run() -> None:
+    """Runs of one test are compared one by one."""
+
+    def runs(*outcomes: str) -> Report:
+        made = [make_result(outcome) for outcome in outcomes]
+        return Report(
+            "p", [one.model_copy(update={"run": run}) for run, one in enumerate(made, start=1)]
+        )
+
+    [found] = runs("ok", "err").compare(runs("ok", "ok"))
+
+    assert [(one.test, one.run) for one in found.broken] == [("t", 2)]

@@ -74,3 +74,33 @@ def test_a_long_curve_is_thinned_out_and_keeps_its_ends(tmp_path: Path) -> None:
     assert curve.endswith("L294.0 34.0")
     assert len(text) < 40_000
     assert [file.name for file in path.parent.iterdir()] == ["agreement.html"]
+
+
+def test_only_a_group_without_probabilities_says_so() -> None:
+    """What is drawn is not said to be missing."""
+    assert page({"a": {}, "b": CURVES}, "t").count("gave no probabilities") == 1
+    assert "gave no probabilities" not in page({"b": CURVES}, "t")
+
+
+def test_a_dots_area_is_its_share() -> None:
+    """On a floor of two pixels: of a quarter each, half the way to that of all."""
+
+    def radii(items: list[tuple[float, bool]]) -> list[str | None]:
+        tags = Tags(page({"a": {"b": curve_of(items)}}, "t"))
+        return [attributes["r"] for tag, attributes in tags.found if tag == "circle"]
+
+    assert radii([(0.5, True), (0.5, False)]) == ["16.0"]
+    assert radii([(0.1, True), (0.3, False), (0.6, False), (0.9, False)]) == ["9.0"] * 4
+
+
+def test_the_axes_are_labelled_outside_of_the_plot_and_inside_of_the_picture() -> None:
+    """No word lies over the curve or is cut off."""
+    tags = Tags(page({"pooled": CURVES}, "t"))
+    size = float(next(a["width"] or "" for tag, a in tags.found if tag == "svg"))
+    places = [(float(a["x"] or ""), float(a["y"] or "")) for tag, a in tags.found if tag == "text"]
+
+    assert len(places) == 10
+    for x, y in places:
+        assert 0 < x < size
+        assert 0 < y < size
+        assert x < 34 or y > 294

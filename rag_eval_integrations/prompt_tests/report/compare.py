@@ -18,7 +18,7 @@ class Change:
     test: str
     run: int
     before: str
-    """`ok`, `err`, `unknown` or `error`."""
+    """`ok`, `err`, `unknown`, `error` or `not judged`."""
     after: str
     rule: str
     input: str
@@ -38,7 +38,7 @@ class Comparison:
     """Complied before, and does not now."""
     fixed: tuple[Change, ...]
     other: tuple[Change, ...]
-    """Changed from or to unknown or error."""
+    """Changed from or to unknown, error or not judged."""
     compared: int
     """Tests (times runs) that both runs have."""
     only_before: int

@@ -744,3 +744,33 @@ def test_usual_sampling_does_not_warn(changes: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         metric(**changes)
+
+
+async def test_a_single_answer_without_a_reason_says_what_it_is() -> None:
+    """One answer is certain of itself; there are no samples to tell of."""
+    score = await measured(metric(estimator="single"), ScriptedJudge([answers("4")]))
+
+    assert score.reason == "4 of 5 by single (n 1), without a reason"
+    assert (score.distribution, score.mass, score.n) == ({"4": 1.0}, 1.0, 1)
+    assert score.evidence is not None
+    assert "samples" not in score.evidence
+
+
+async def test_samples_without_a_reason_say_how_many_were_dropped() -> None:
+    """The number is out of what was given."""
+    judge = ScriptedJudge([answers("4", "4", "none", "4", "4")])
+
+    score = await measured(metric(estimator="monte_carlo", samples=5), judge)
+
+    assert score.reason == "4 of 5 by monte_carlo (n 4, 1 dropped), without a reason"
+
+
+async def test_a_long_reply_is_kept_in_part() -> None:
+    """Of the reply and of the reason 8,000 characters stand on the score."""
+    reply = json.dumps({"reason": "x" * 9_000, "score": 4})
+
+    score = await measured(metric(estimator="single"), ScriptedJudge([reply]))
+
+    assert score.evidence is not None
+    assert score.evidence["reply"] == reply[:8_000]
+    assert score.reason == "x" * 8_000

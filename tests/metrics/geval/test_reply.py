@@ -297,3 +297,27 @@ def test_recorded_replies(data: Path) -> None:
         "gpt-4o-2024-08-06": 68,
         "gpt-4o-mini-2024-07-18": 171,
     }
+
+
+def test_of_several_scores_in_an_object_its_own_counts_else_the_last() -> None:
+    """A verdict comes after what it rests on."""
+    parts = '"clarity": {"score": 1}, "order": {"score": 2}'
+
+    assert read_reply(f"{{{parts}}}", "style", (1, 5)).score == 2
+    assert read_reply(f'{{{parts}, "score": 4}}', "style", (1, 5)).score == 4
+    assert read_reply(f'{{"score": 4, {parts}}}', "style", (1, 5)).score == 4
+
+
+def test_a_score_that_is_no_number_is_quoted() -> None:
+    """In part where it is long; where nothing is written it is missing."""
+    long = "good " * 20
+
+    assert read_reply('{"score": "high"}', "style", (1, 5)).reason == (
+        'the score is "high", which is no number'
+    )
+    assert read_reply(f'{{"score": "{long}"}}', "style", (1, 5)).reason == (
+        f'the score is "{long[:59]}, which is no number'
+    )
+    assert read_reply('{"score": , "reason": "x"}', "style", (1, 5)).reason == (
+        "the score is missing, which is no number"
+    )
