@@ -18,6 +18,7 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     Usage,
 )
+from rag_eval_integrations.sentences import letters
 
 
 def keyed(
@@ -26,16 +27,16 @@ def keyed(
     *,
     question: str = "What is machine learning?",
 ) -> SentencizedCall:
-    """A call whose sentences are given, keyed as the library keys them (up to 26 each)."""
+    """A call whose sentences are given, keyed as the library keys them."""
     texts = [" ".join(sentences) for sentences in documents]
     call = RagCall(question=question, documents=texts, response=" ".join(response))
     sentences = Sentences(
         documents=tuple(
-            Sentence(f"{number}{chr(97 + index)}", text)
+            Sentence(f"{number}{letters(index)}", text)
             for number, document in enumerate(documents)
             for index, text in enumerate(document)
         ),
-        response=tuple(Sentence(chr(97 + index), text) for index, text in enumerate(response)),
+        response=tuple(Sentence(letters(index), text) for index, text in enumerate(response)),
     )
     return SentencizedCall(call=call, sentences=sentences, splitter="by hand")
 

@@ -7,8 +7,8 @@ Reads `ragbench/*.jsonl.gz` (gold sentence keys by GPT-4; CC-BY-4.0) and
 code, prints two cross-validations — grouped by question within data sets, and every domain judged
 by a model that never saw it — and writes `rag_eval_integrations/judges/embedded/model.json`:
 numbers and single words, no text of the rows. Nothing is random. Needs the `training` dependency
-group (numpy, scikit-learn, matplotlib for `--plots`); some minutes on one core, `--ablations` half
-an hour, `--nested` a quarter.
+group (numpy, scipy, scikit-learn, matplotlib for `--plots`); some minutes on one core,
+`--ablations` and `--nested` half an hour each.
 
 What was tried, with figures, and the method: docs/embedded-judge.md.
 """
@@ -27,6 +27,7 @@ from embedded_training.nested import nested
 from embedded_training.rows import SCORES, Data
 
 from rag_eval_integrations.judges.embedded.document_features import DOCUMENT_FEATURES
+from rag_eval_integrations.judges.embedded.gates import ANSWERED_FEATURES, TOPIC_FEATURES
 from rag_eval_integrations.judges.embedded.model import ADHERENCE_FEATURES, MODEL_FILE
 from rag_eval_integrations.judges.embedded.response_features import RESPONSE_FEATURES
 
@@ -83,6 +84,8 @@ def write(data: Data, held: dict[str, HeldOut], path: Path) -> None:
         "relevant": final.relevant.plain(DOCUMENT_FEATURES),
         "utilized": final.utilized.plain(DOCUMENT_FEATURES),
         "relevant_alone": final.alone.plain(DOCUMENT_FEATURES),
+        "topic": final.topic.plain(TOPIC_FEATURES),
+        "answered": final.answered.plain(ANSWERED_FEATURES),
         "supported": support.fit.plain(RESPONSE_FEATURES),
         "said": dict(zip(support.said.stems, weights[:cut], strict=True)),
         "new": dict(zip(support.new.stems, weights[cut:], strict=True)),

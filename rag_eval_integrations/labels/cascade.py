@@ -72,6 +72,11 @@ class CascadeJudge:
         versions = [str(getattr(judge, "version", "")) for judge in (self.first, self.second)]
         return "+".join([*versions, rule])
 
+    def __repr__(self) -> str:
+        when = self._ask_when
+        rule = getattr(when, "__qualname__", repr(when)) if callable(when) else repr(tuple(when))
+        return f"CascadeJudge({_shown(self.first)}, {_shown(self.second)}, ask_when={rule})"
+
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call.
 
@@ -95,6 +100,13 @@ class CascadeJudge:
         probability = None if labelling.labels is None else labelling.labels.adherence_probability()
         low, high = self._ask_when
         return probability is None or low <= probability <= high
+
+
+def _shown(judge: Labeller) -> str:
+    """A judge's own repr, or its class and name: the default one is an address in memory."""
+    if type(judge).__repr__ is not object.__repr__:
+        return repr(judge)
+    return f"{type(judge).__name__}({judge.name!r})"
 
 
 def _is_band(value: object) -> bool:

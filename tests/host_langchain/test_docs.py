@@ -24,7 +24,7 @@ def test_examples_run(page: str, capsys: pytest.CaptureFixture[str]) -> None:
         exec(compile(code, "docs/langchain.md", "exec"), namespace)
 
     out = capsys.readouterr().out
-    assert "All 1 response sentences are fully supported by the documents." in out
+    assert "The one response sentence is fully supported by the documents." in out
     assert "'key': 'adherence', 'score': 1.0" in out
     assert "Hold the blue button for eight seconds." in out
 

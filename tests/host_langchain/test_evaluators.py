@@ -235,7 +235,7 @@ class TestResult:
         assert result == {
             "key": "adherence",
             "score": 1.0,
-            "comment": "All 1 response sentences are fully supported by the documents.",
+            "comment": "The one response sentence is fully supported by the documents.",
             "metadata": {
                 "status": "scored",
                 "passed": True,

@@ -35,17 +35,17 @@ DOCUMENTS = [
 ]
 QUESTION = "When was the Eiffel Tower finished?"
 
-PINNED_RELEVANT = {"0a": 0.628959, "0b": 0.253915, "0c": 0.021497, "1a": 0.371285, "1b": 0.028964}
-PINNED_UTILIZED = {"0a": 0.452119, "0b": 0.181892, "0c": 0.006782, "1a": 0.536132, "1b": 0.012961}
-PINNED_SUPPORTED = {"a": 0.808424, "b": 0.801045}
+PINNED_RELEVANT = {"0a": 0.628179, "0b": 0.251554, "0c": 0.021456, "1a": 0.372888, "1b": 0.029222}
+PINNED_UTILIZED = {"0a": 0.452207, "0b": 0.180824, "0c": 0.00675, "1a": 0.536233, "1b": 0.012945}
+PINNED_SUPPORTED = {"a": 0.803378, "b": 0.797972}
 PINNED_ESTIMATES = {
-    "context_relevance": (0.260924, 0.207226),
-    "context_utilization@ragbench": (0.237977, 0.202085),
-    "context_utilization@seed": (0.912056, 0.239007),
-    "completeness": (0.793344, 0.262147),
-    "adherence": (0.789874, 0.407398),
+    "context_relevance": (0.26066, 0.237963),
+    "context_utilization@ragbench": (0.237792, 0.201996),
+    "context_utilization@seed": (0.912269, 0.269474),
+    "completeness": (0.786692, 0.265517),
+    "adherence": (0.786153, 0.41002),
 }
-PINNED_ALONE = {"0a": 0.736007, "0b": 0.432225, "0c": 0.127364, "1a": 0.044779, "1b": 0.037615}
+PINNED_ALONE = {"0a": 0.736583, "0b": 0.431861, "0c": 0.127533, "1a": 0.044964, "1b": 0.037805}
 
 
 def call_of(
@@ -136,7 +136,7 @@ async def test_a_call_gets_labels_probabilities_and_estimates() -> None:
 
 async def test_every_labelling_says_that_it_is_a_lexical_estimate() -> None:
     """The warning and the flag stand on scored and on unscored labellings."""
-    for response in (["It was finished in 1889."], ["Der Turm wurde nicht in Paris gebaut."]):
+    for response in (["It was finished in 1889."], ["Der Turm wurde ja nicht in Paris gebaut."]):
         labelling = await EmbeddedJudge().label(call_of(DOCUMENTS, response))
 
         assert labelling.warnings == (WARNING,)
@@ -267,7 +267,7 @@ def test_probabilities_are_the_same_everywhere() -> None:
     assert labels.estimates == PINNED_ESTIMATES
     alone = labels_of(call_of(DOCUMENTS, []))
     assert alone.relevant_probabilities == PINNED_ALONE
-    assert alone.estimates == {"context_relevance": (0.275598, 0.21288)}
+    assert alone.estimates == {"context_relevance": (0.275749, 0.218711)}
 
 
 async def test_one_judge_serves_many_tasks() -> None:
@@ -372,7 +372,7 @@ def test_of_a_response_that_is_not_adherent_the_least_is_unsupported() -> None:
 
 def test_a_response_in_another_language_is_unscored() -> None:
     """Though question and documents are English; the reason names the part."""
-    labelling = label_call(call_of(DOCUMENTS, ["Der Turm wurde nicht in Paris gebaut."]))
+    labelling = label_call(call_of(DOCUMENTS, ["Der Turm wurde ja nicht in Paris gebaut."]))
 
     assert labelling.labels is None
     assert "not the response (looks German)" in (labelling.reason or "")

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges.embedded.absence import says_documents_do_not_tell
+from rag_eval_integrations.judges.embedded.absence import (
+    ABSENCE_STEMS,
+    is_refusal,
+    says_documents_do_not_tell,
+)
+from rag_eval_integrations.judges.embedded.words import words
 from rag_eval_integrations.records import RagCall
 
 
@@ -19,16 +24,65 @@ from rag_eval_integrations.records import RagCall
         "It cannot be determined from the documents.",
         "I was unable to find an answer in the provided text.",
         "Based on the context, the height is not specified.",
+        "The article does not provide details on his death.",
+        "The height is not mentioned in the given text.",
+        "The context is silent about the price of bread.",
+        "2. Unable to answer this based on the given passages, whoever asks.",
     ],
 )
 def test_these_say_that_the_documents_do_not_tell(sentence: str) -> None:
     """In the words that models use for it."""
     assert says_documents_do_not_tell(sentence)
+    assert not ABSENCE_STEMS.isdisjoint(words(sentence).stems)
 
 
 @pytest.mark.parametrize(
     "sentence",
     [
+        "I don't know.",
+        "I don’t know who wrote it.",
+        "I do not know the answer.",
+        "I'm sorry, but I can't answer that question.",
+        "Sorry, I can't help with that.",
+        "I cannot answer this question based on what I have.",
+        "I do not have enough information to answer this question.",
+        "The context is silent on this point.",
+        "N/A",
+        "No answer.",
+        "Unable to answer based on given passages.",
+        "The question cannot be answered.",
+    ],
+)
+def test_these_only_refuse(sentence: str) -> None:
+    """Nothing is claimed, and the gate before the patterns lets them through."""
+    assert is_refusal(sentence)
+    assert says_documents_do_not_tell(sentence)
+    assert not ABSENCE_STEMS.isdisjoint(words(sentence).stems)
+    assert not is_refusal(f"{sentence} It is 300 metres high.")
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "This material does not contain asbestos.",
+        "The text message was not found on his phone.",
+        "The guide dog did not find the exit.",
+        "The manual transmission does not include cruise control.",
+        "The article of clothing is not included in the price.",
+        "According to the information, the admiral did not find enough gold in the sunken "
+        "cathedral of Geneva.",
+        "According to the documents, the admiral did not provide food.",
+        "In the document the king did not give up.",
+        "The documents show that the king did not mention his son.",
+        "The documents mention John, who did not answer.",
+        "It was never mentioned in the context of war.",
+        "No information was lost in the passage of time.",
+        "The documents do not provide the price, which is 12 euros in summer.",
+        "The documents do not state it explicitly, as the price is 12 euros.",
+        "I don't know, the answer is 12 euros.",
+        "I cannot help feeling that Paris is the capital.",
+        "No answer is correct except Paris.",
+        "Not available in Germany.",
         "The ferry leaves at nine.",
         "The ferry does not leave on Sundays.",
         "The documents say that the ferry leaves at nine.",
@@ -42,12 +96,21 @@ def test_these_say_something_else(sentence: str) -> None:
     assert not says_documents_do_not_tell(sentence)
 
 
-async def test_a_refusing_answer_is_a_statement_about_the_context() -> None:
+@pytest.mark.parametrize(
+    "response",
+    [
+        "The documents do not say which insurers pay.",
+        "I don't know.",
+        "I'm sorry, but I can't answer that question.",
+        "N/A",
+    ],
+)
+async def test_a_refusing_answer_is_a_statement_about_the_context(response: str) -> None:
     """It is scored and adherent, though none of its words are in the documents."""
     call = RagCall(
         question="Which insurers pay for hail damage?",
         documents=["The rain gauge empties itself when its bucket tips."],
-        response="The documents do not say which insurers pay.",
+        response=response,
     )
 
     evaluation = await RagEvaluator().evaluate(call)

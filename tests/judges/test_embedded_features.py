@@ -135,7 +135,7 @@ def test_a_negligible_match_supports_nothing() -> None:
         (
             "Prices in Oslo will increase sharply.",
             "Prices in Oslo will decrease sharply.",
-            'opposite of a matched word: "decreas" for "increas"',
+            'opposite of a matched word: "decrease" for "increase"',
         ),
         ("The pump may run dry.", "The pump may not run dry.", "only it is negated"),
         ("The pump may not run dry.", "The pump may run dry.", "only its best match is negated"),
@@ -306,6 +306,28 @@ def test_explanations_of_support_in_full() -> None:
         "Lexical estimate 0.50: no document sentence shares enough of its words; it has no word to "
         "look for."
     )
+
+
+def test_words_are_shown_as_written() -> None:
+    """Opposites as the texts have them, or else as the table; long words are cut at forty."""
+    documents = ["Prices in Oslo increased before May."]
+    response = "Prices in Oslo decreased after May."
+    features = call_features("", [documents], [response])
+
+    said = explain_support(features, 0, response, ["0a"], 0.5, documents)
+    assert 'opposite of a matched word: "after" for "before", "decreased" for "increased"' in said
+    said = explain_support(features, 0, response, ["0a"], 0.5)
+    assert '"after" for "before", "decreased" for "increase"' in said
+    assert support_explained([], "x" * 41, []).endswith(f'"{"x" * 39}…".')
+    assert support_explained([], "x" * 40, []).endswith(f'"{"x" * 40}".')
+
+
+@pytest.mark.parametrize("filler", [1_900, 2_100])
+def test_a_word_that_is_cut_is_missing_all_the_same(filler: int) -> None:
+    """Long texts are compared with words cut at 64 characters; they are looked for likewise."""
+    response = "x" * 70 + " " * filler + "."
+
+    assert '; in no document: "xxx' in support_explained(["Red."], response, [])
 
 
 def test_explanations_show_five_and_count_the_rest() -> None:

@@ -164,7 +164,7 @@ def test_short_parts_are_looked_at_together() -> None:
     question = "Internationalization " * 15
     question = question[: SAMPLED_CHARACTERS // 2 - len(response)]
 
-    assert not_covered("Wie ist das", "ja", documents) == "the call (looks German)"
+    assert not_covered("Wie ist das", "ja", documents) == "the call (looks not English)"
     assert not_covered(question, response, documents) == "the call (looks German)"
     assert not_covered(question + "s", response, documents) is None
     assert not_covered("Reset", "Reset", [FILLER]) is None
@@ -185,3 +185,46 @@ def test_short_documents_leave_room_for_later_ones() -> None:
 def test_the_commonest_script_is_named() -> None:
     """A few letters of another script among it do not give the text its name."""
     assert foreign("Столица Франции - Париж, αβγ") == "Cyrillic"
+
+
+def test_a_foreign_title_makes_no_call_foreign() -> None:
+    """A few words with an English function word, or a short response, say nothing by themselves."""
+    english = ["The play was written in the seventeenth century, and it is about a prince."]
+
+    assert not_covered("Who wrote La vida es sueño?", "Calderón", english) is None
+    assert not_covered("Which film is it?", "La piel que habito", english) is None
+    assert not_covered("Wie ist das nicht", "It is so.", english) == (
+        "the question (looks not English)"
+    )
+    assert not_covered("", "das wird nicht gut oder auch eine", english) is None
+    assert not_covered("", "das wird nicht gut oder auch eine Frage", english) == (
+        "the response (looks German)"
+    )
+
+
+def test_few_words_name_no_language() -> None:
+    """Which one it is cannot be told by four."""
+    assert not_covered("Wann?", "Um neun Uhr.", ["Um zehn."]) == "the call (looks not English)"
+
+
+@pytest.mark.parametrize("text", ["w1 w2 w3 w4", "1w 2w 3w 4o", "w1 w2 w3 é4 e5 o6"])
+def test_letters_with_digits_are_no_words(text: str) -> None:
+    """They are names of things."""
+    assert foreign(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("ひらがなのぶんしょう", "Japanese"),
+        ("カタカナノブンショウ", "Japanese"),
+        ("ｶﾀｶﾅﾉﾌﾞﾝｼｮｳ", "Japanese"),
+        ("서울은대한민국의수도", "Korean"),
+        ("ᚠᚢᚦᚨᚱᚲᚷ", "not English"),
+        ("Ｄａｓ ｗｉｒｄ ｎｉｃｈｔ ｇｕｔ", "German"),
+        ("Ｔｈｅ ｆｅｒｒｙ ｉｓ ｌａｔｅ", None),
+    ],
+)
+def test_a_script_that_is_no_language_is_not_named(text: str, language: str | None) -> None:
+    """By its language where it has one; letters of full width are letters."""
+    assert foreign(text) == language

@@ -153,3 +153,16 @@ def test_the_probability_is_the_judges_estimate_or_the_product() -> None:
     assert probability(soft) == 0.25
     assert probability(soft.model_copy(update={"estimates": {"adherence": (0.9, None)}})) == 0.9
     assert probability(labels.model_copy(update={"supported_probabilities": {"a": 0.5}})) is None
+
+
+def test_a_cascade_shows_both_judges_and_the_band() -> None:
+    """Without addresses in memory, so that it is the same in every process."""
+    second = ScriptedLabeller(SECOND)
+
+    def when(call: SentencizedCall, labelling: Labelling) -> bool:
+        return True
+
+    assert repr(CascadeJudge(EmbeddedJudge(), second, ask_when=(0.2, 0.5))) == (
+        "CascadeJudge(EmbeddedJudge(), ScriptedLabeller('scripted'), ask_when=(0.2, 0.5))"
+    )
+    assert repr(CascadeJudge(Sure(0.5), second, when)).endswith("<locals>.when)")

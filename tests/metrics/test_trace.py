@@ -268,9 +268,9 @@ def test_reasons_say_in_words_what_was_counted() -> None:
         "context_relevance": "2 of 3 document sentences are relevant to the question (0a, 1a).",
         "context_utilization": "The response used 2 sentences (0a, 0b); 2 are relevant; relevant "
         "but unused: 1a.",
-        "completeness": "1 of 2 relevant sentences were used; relevant but unused: 1a.",
-        "adherence": "1 of 2 response sentences are not fully supported: b (none): “B.”",
-        "supported_fraction": "1 of 2 response sentences are fully supported, 0 in part.",
+        "completeness": "1 of 2 relevant sentences was used; relevant but unused: 1a.",
+        "adherence": "1 of 2 response sentences is not fully supported: b (none): “B.”",
+        "supported_fraction": "1 of 2 response sentences fully supported, 0 in part.",
         "trace_average": "Mean of context_relevance 0.67, context_utilization 1.00, completeness "
         "0.50, adherence 0.00.",
     }
@@ -283,7 +283,7 @@ def test_reasons_say_in_words_what_was_counted() -> None:
         "relevant; relevant but unused: 1a."
     )
     assert soft_said["completeness"] == (
-        "1 of 2 relevant sentences were used; expected: 1.4 of 2.0; relevant but unused: 1a."
+        "1 of 2 relevant sentences was used; expected: 1.4 of 2.0; relevant but unused: 1a."
     )
     assert (soft_said["adherence"] or "").endswith(" Probability that all are supported: 0.25.")
 
@@ -312,6 +312,28 @@ def test_reasons_of_nothing_and_of_everything() -> None:
     assert scored(Trace("ragbench"), CALL, recorded)["adherence"].reason == (
         "Recorded as unsupported: b."
     )
+
+
+def test_reasons_of_one() -> None:
+    """One sentence is, was, and has no plural; of documents without any twelve are named."""
+    call = keyed([["One."]], ["A."])
+    for supported, said in ((True, "The one response sentence is fully supported by the"),
+                            (False, "1 of 1 response sentence is not fully supported: a")):  # fmt: skip
+        labels = labels_of(["0a"], ["0a"], {"a": ([], supported)})
+        one = {name: score.reason or "" for name, score in scored(Trace(), call, labels).items()}
+
+        assert one["context_relevance"] == (
+            "1 of 1 document sentence is relevant to the question (0a)."
+        )
+        assert one["context_utilization"] == ("The response used 1 sentence (0a); 1 is relevant.")
+        assert one["completeness"] == "1 of 1 relevant sentence was used."
+        assert one["adherence"].startswith(said)
+
+    for count, rest in ((13, ""), (14, ", …")):
+        many = keyed([["One."]] * count, ["A."])
+        reason = scored(Trace(), many, labels_of(["0a"], [], {}))["context_relevance"].reason or ""
+        shown = ", ".join(map(str, range(1, 13)))
+        assert reason.endswith(f"; nothing relevant in documents {shown}{rest}.")
 
 
 def test_what_speaks_against_adherence_goes_by_the_formulas() -> None:

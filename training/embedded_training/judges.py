@@ -8,8 +8,9 @@ import numpy as np
 from scipy import sparse
 
 from embedded_training.fits import SAME, Fit, Words, error_of, errors, line, on_line, platt
-from embedded_training.rows import FOLDS, SCORES, TRUTH, Data
+from embedded_training.rows import FOLDS, SCORES, TRUTH, Data, View
 from rag_eval_integrations.judges.embedded.estimates import expected_scores
+from rag_eval_integrations.judges.embedded.gates import OPEN
 from rag_eval_integrations.judges.embedded.model import adherence_features
 
 
@@ -37,6 +38,7 @@ class Choice:
 
 
 SHIPPED = Choice()
+GATE_C = 1.0
 INNER = 3
 """Parts of the training rows that give the response level its held-out probabilities."""
 
@@ -63,8 +65,35 @@ class Judge:
             x = data.documents.x[part]
             self.relevant = Fit(x, data.relevant[part], weight, choice.document_c)
             self.utilized = Fit(x, data.utilized[part], weight, choice.document_c)
-            self.alone = Fit(data.alone.x[part], data.relevant[part], weight, choice.document_c)
+            x = x * data.by_question
+            self.alone = Fit(x, data.relevant[part], weight, choice.document_c)
+            self.gates(data, train[: data.bench])
         self.support(data, train)
+
+    def gates(self, data: Data, train: np.ndarray) -> None:
+        """Fit what tells rows as they are from rows with a part of another domain's row."""
+        rows = train & train[data.partner]
+        weight = 1 / sizes(data)[: data.bench][rows]
+        own, question = data.own.topic[rows], data.foreign_question.topic[rows]
+        y = np.repeat([True, False], len(own))
+        self.topic = Fit(np.vstack([own, question]), y, np.tile(weight, 2), GATE_C)
+        views = (data.own, data.foreign_response, data.refusal)
+        x = np.vstack([view.answered[rows] for view in views])
+        y = np.repeat([True, False, False], len(own))
+        self.answered = Fit(x, y, np.tile(weight, 3), GATE_C)
+
+    def relevance(self, data: Data, view: View, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """P(relevant) of the sentences of some rows: beside their responses, and alone."""
+        part = rows[data.documents.row]
+        topic, answered = (
+            np.minimum(1, gate(of[rows]) / OPEN)
+            for gate, of in ((self.topic, view.topic), (self.answered, view.answered))
+        )
+        of_row = (np.cumsum(rows) - 1)[data.documents.row[part]]
+        topic, answered = topic[of_row], answered[of_row]
+        alone = self.alone(view.x[part] * data.by_question)
+        both = answered * self.relevant(view.x[part]) + (1 - answered) * alone
+        return topic * both, topic * alone
 
     def support(self, data: Data, train: np.ndarray) -> None:
         """Fit sentences, then responses on probabilities that sentences' models did not see."""
@@ -164,6 +193,10 @@ class HeldOut:
         self.relevant = np.zeros(len(data.relevant))
         self.utilized = np.zeros(len(data.utilized))
         self.alone = np.zeros(len(data.relevant))
+        self.swapped = {
+            name: np.zeros((len(data.relevant), 2))
+            for name in ("foreign_question", "foreign_response", "refusal")
+        }
         self.supported = np.ones(len(data.supported))
         self.adherent = np.zeros(len(data.rows))
         for test in masks:
@@ -171,9 +204,12 @@ class HeldOut:
             judge = Judge(data, train, choice, adherence_alone=adherence_alone)
             part = test[: data.bench][data.documents.row]
             if part.any() and not adherence_alone:
-                self.relevant[part] = judge.relevant(data.documents.x[part])
+                rows = test[: data.bench]
+                self.relevant[part], self.alone[part] = judge.relevance(data, data.own, rows)
                 self.utilized[part] = judge.utilized(data.documents.x[part])
-                self.alone[part] = judge.alone(data.alone.x[part])
+                for name in self.swapped:
+                    view = getattr(data, name)
+                    self.swapped[name][part] = np.array(judge.relevance(data, view, rows)).T
             part = test[data.response.row]
             self.supported[part] = _sigmoid(judge.supported.score(data, part))
             level = response_level(data, self.supported)[:, choice.level]

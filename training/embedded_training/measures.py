@@ -14,6 +14,11 @@ from rag_eval_integrations.judges.embedded.response_features import RESPONSE_FEA
 BINS = 10
 
 
+def before(own: np.ndarray, other: np.ndarray) -> float:
+    """AUROC of a row's own value against another's."""
+    return float(roc_auc_score(np.repeat([1, 0], len(own)), np.concatenate([own, other])))
+
+
 def rmse(a: np.ndarray, b: np.ndarray | float) -> float:
     """Root mean square of the differences."""
     return float(np.sqrt(np.mean((a - b) ** 2)))
@@ -68,6 +73,13 @@ def table(data: Data, title: str, held: HeldOut) -> None:
         z = (data.gold[:, at] - held.calibrated[:, at]) / held.error[:, at]
         line("  size of (gold - score) / its error", lambda m, z=z: rmse(z[m], 0), of_bench)
         line("  gold within 1.96 errors", lambda m, z=z: np.mean(np.abs(z[m]) < 1.96), of_bench)
+    own = data.documents.mean(held.relevant), data.documents.mean(held.alone)
+    for name, p in held.swapped.items():
+        other = data.documents.mean(p[:, 0])
+        line(f"mean relevance, {name}", lambda m, v=other: np.mean(v[m]), of_bench)
+        line("  own before it", lambda m, v=other: before(own[0][m], v[m]), of_bench)
+    other = data.documents.mean(held.swapped["foreign_question"][:, 1])
+    line("own before foreign_question, alone", lambda m: before(own[1][m], other[m]), of_bench)
     for name, gold, p, part in (
         ("relevant", data.relevant, held.relevant, data.documents),
         ("utilized", data.utilized, held.utilized, data.documents),

@@ -17,6 +17,7 @@ import numpy as np
 
 from rag_eval_integrations.judges.embedded.document_features import DOCUMENT_FEATURES
 from rag_eval_integrations.judges.embedded.features import CallFeatures, call_features
+from rag_eval_integrations.judges.embedded.gates import gate_rows
 from rag_eval_integrations.metrics.trace.formulas import context_utilization
 from rag_eval_integrations.sentences import Punkt
 
@@ -70,7 +71,6 @@ def ragbench_rows(data: Path) -> list[Row]:
             documents = [[text for _, text in part] for part in row["documents_sentences"]]
             response = [text for _, text in row["response_sentences"]]
             order = [key for part in row["documents_sentences"] for key, _ in part]
-            alone = call_features(row["question"], documents, [])
             relevant, used, unsupported = (
                 keys(row[f"{name}_sentence_keys"])
                 for name in ("all_relevant", "all_utilized", "unsupported_response")
@@ -80,7 +80,7 @@ def ragbench_rows(data: Path) -> list[Row]:
                     "set": row["_subset"],
                     "question": row["question"],
                     **_of_features(call_features(row["question"], documents, response)),
-                    "alone": alone.document_rows(),
+                    "texts": (row["question"], documents, response),
                     "relevant": [key in relevant for key in order],
                     "utilized": [key in used for key in order],
                     "supported": [key not in unsupported for key, _ in row["response_sentences"]],
@@ -167,11 +167,33 @@ class Sentences:
         return np.split(values, np.cumsum(np.bincount(self.row, minlength=self.size))[:-1])
 
 
+class View:
+    """Calls as the models of relevance see them."""
+
+    def __init__(self, calls: list[CallFeatures]) -> None:
+        self.x = np.array([row for features in calls for row in features.document_rows()])
+        gates = [gate_rows(features.documents) for features in calls]
+        self.topic = np.array([topic for topic, _ in gates])
+        self.answered = np.array([answered for _, answered in gates])
+
+
+def partners(of_set: np.ndarray) -> np.ndarray:
+    """For each row the number of one of another domain."""
+    domain = np.where(np.isin(of_set, MANUALS), "manual", of_set)
+    found = []
+    for at in range(len(domain)):
+        other = (at * 7919 + 1009) % len(domain)
+        while domain[other] == domain[at]:
+            other = (other + 1) % len(domain)
+        found.append(other)
+    return np.array(found)
+
+
 class Data:
     """RAGBench rows, then RAGTruth rows, ready to be fitted on any part.
 
-    `documents` are of the RAGBench rows only, `response` of all; `alone` are the documents again,
-    as they look when there is no response.
+    `documents` are of the RAGBench rows only, `response` of all. The four views are the RAGBench
+    rows as they are, with question or response of a row of another domain, and with a refusal.
     """
 
     def __init__(self, data: Path) -> None:
@@ -181,8 +203,18 @@ class Data:
         self.set = np.array([row["set"] for row in self.rows])
         self.sets = sorted(set(self.set[: self.bench]))
         self.documents = Sentences(bench, "documents")
-        self.alone = Sentences(bench, "alone")
-        self.alone.x *= [name in ALONE for name in DOCUMENT_FEATURES]
+        self.by_question = np.array([name in ALONE for name in DOCUMENT_FEATURES])
+        self.partner = partners(self.set[: self.bench])
+        texts = [row.pop("texts") for row in bench]
+        other = [texts[at] for at in self.partner]
+        self.own = View([call_features(*text) for text in texts])
+        self.foreign_question = View(
+            [call_features(q, d, r) for (_, d, r), (q, _, _) in zip(texts, other, strict=True)]
+        )
+        self.foreign_response = View(
+            [call_features(q, d, r) for (q, d, _), (_, _, r) in zip(texts, other, strict=True)]
+        )
+        self.refusal = View([call_features(q, d, ["I don't know."]) for q, d, _ in texts])
         self.response = Sentences(self.rows, "response")
         self.relevant = self.documents.labels(bench, "relevant")
         self.utilized = self.documents.labels(bench, "utilized")

@@ -43,6 +43,8 @@ def _table() -> dict[str, frozenset[str]]:
 
 
 _OPPOSITE = _table()
+SPELLED = {stem(word): word for word in _OPPOSITES.replace(";", " ").split()}
+"""The words of the table by their stems."""
 
 
 class Conflicts(NamedTuple):

@@ -9,7 +9,7 @@ from math import sqrt
 from string import ascii_lowercase
 
 from rag_eval_integrations.judges.embedded.absence import (
-    DOCUMENT_STEMS,
+    ABSENCE_STEMS,
     says_documents_do_not_tell,
 )
 from rag_eval_integrations.judges.embedded.estimates import estimates_alone, score_estimates
@@ -29,6 +29,7 @@ from rag_eval_integrations.judges.embedded.model import (
     load_model,
     support_probability,
 )
+from rag_eval_integrations.judges.embedded.relevance import relevance
 from rag_eval_integrations.records import (
     JudgeInfo,
     Labelling,
@@ -51,6 +52,10 @@ FLAG = "lexical_estimate"
 _ABSENCE = 0.95
 """Least P(supported) of a sentence that says the documents do not tell: gold agrees in 96 %."""
 
+_UNFOUND = 0.5
+"""Most P(supported) of a sentence with new words in a response of which the documents hold no word.
+Three rows of the development data are such and no refusals; "Paris." alone had .92."""
+
 _BIG_CALL = 100_000
 """Characters from which labelling leaves the event loop for a thread: about 25 ms of work."""
 
@@ -59,10 +64,10 @@ class EmbeddedJudge:
     """Labels calls by lexical features with frozen coefficients: no key, no network, no download.
 
     Deterministic, the same on every platform and Python version. English only: a call in another
-    language is unscored (`judge_incapable`). Gives probabilities for every sentence, from which
-    `Trace` takes expected scores, and calibrated estimates of completeness and adherence. Mean
-    agreement with RAGBench's gold labels over five data sets, each domain judged by coefficients
-    fitted without it: AUROC of not-adherent .69, RMSE of relevance .16 and of utilization .10
+    language is unscored (`judge_incapable`). Gives a probability for every sentence, and for every
+    score an estimate with its standard error, which is what `Trace` takes. Mean agreement with
+    RAGBench's gold labels over five data sets, each domain judged by coefficients fitted without
+    it: AUROC of not-adherent .69, RMSE of relevance .16 and of utilization .10
     (docs/embedded-judge.md). About 1 to 3 ms a call; may be used from any number of tasks and
     threads.
     """
@@ -150,13 +155,14 @@ def _labels(
     model = load_model()
     features = call_features(question, texts, [sentence.text for sentence in response])
     if response:
-        relevant, utilized = document_probabilities(
+        by_response, utilized = document_probabilities(
             features.documents, model.relevant, model.utilized
         )
+        relevant = relevance(model, features.documents, by_response)
         relevant_threshold = model.relevant_threshold
         estimates = score_estimates(model.scores, relevant, utilized)
     else:
-        [relevant] = document_probabilities(features.documents, model.relevant_alone)
+        relevant = relevance(model, features.documents, None)
         utilized = [0.0] * len(relevant)
         relevant_threshold = model.relevant_alone_threshold
         estimates = estimates_alone(model.scores, relevant)
@@ -165,26 +171,39 @@ def _labels(
     for sentence, row, words in zip(
         response, features.response, features.overlap.response, strict=True
     ):
-        absent = not DOCUMENT_STEMS.isdisjoint(words.stems) and says_documents_do_not_tell(
+        absent = not ABSENCE_STEMS.isdisjoint(words.stems) and says_documents_do_not_tell(
             sentence.text
         )
         p = support_probability(model, row, words.stems)
         absences.append(absent)
         supported.append(max(_ABSENCE, p) if absent else p)
+    if not any(features.overlap.found):
+        supported = [
+            min(p, _UNFOUND) if row.new and not absent else p
+            for p, row, absent in zip(supported, features.response, absences, strict=True)
+        ]
     probability = model.adherent.probability(adherence_features(supported))
     adherent = probability >= model.adherent_threshold
     verdicts = _verdicts(supported, adherent, model.supported_threshold)
     keys = [sentence.key for sentence in documents]
     entries = []
     for number, sentence in enumerate(response):
-        cited = tuple([keys[i] for i in supporting(features.response[number].cover)])
+        matched = supporting(features.response[number].cover)
+        cited = tuple([keys[i] for i in matched])
         entries.append(
             trusted(
                 SentenceSupport,
                 response_sentence_key=sentence.key,
                 explanation=EXPLAIN_ABSENCE
                 if absences[number]
-                else explain_support(features, number, sentence.text, cited, supported[number]),
+                else explain_support(
+                    features,
+                    number,
+                    sentence.text,
+                    cited,
+                    supported[number],
+                    [documents[i].text for i in matched],
+                ),
                 supporting_sentence_keys=cited,
                 fully_supported=verdicts[number],
             )

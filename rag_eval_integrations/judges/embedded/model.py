@@ -86,9 +86,12 @@ class Model(NamedTuple):
     utilized: Logistic
     """P(document sentence was used by the response); same features and bounds as `relevant`."""
     relevant_alone: Logistic
-    """P(document sentence helps to answer the question) where there is no response. Most features
-    of `relevant` compare with one: without it they took nearly all for irrelevant, and the RMSE of
-    relevance was .31, above a constant's .21; so it is .19."""
+    """P(document sentence helps to answer the question) by the question alone: where there is no
+    response, or one that has nothing to do with the documents."""
+    topic: Logistic
+    """P(the documents are about the question); see `gates`."""
+    answered: Logistic
+    """P(the response is about the documents)."""
     supported: Logistic
     """P(response sentence is fully supported), by features …"""
     said: Mapping[str, float]
@@ -209,6 +212,8 @@ def load_model() -> Model:
         logistic("relevant"),
         logistic("utilized"),
         logistic("relevant_alone"),
+        logistic("topic"),
+        logistic("answered"),
         logistic("supported"),
         content["said"],
         content["new"],

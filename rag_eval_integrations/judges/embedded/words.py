@@ -7,6 +7,7 @@ The stemmer only takes off the endings that make one English word look like two 
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 from itertools import filterfalse
 from typing import NamedTuple
@@ -24,6 +25,10 @@ _SPACED = "".join([chr(code) if chr(code).isalpha() else " " for code in range(1
 _ASCII_WORD = re.compile(
     r"[a-zA-Z]++(?:'[a-zA-Z]++)?+(?![0-9_])|\d[\d.,]*\d|[a-zA-Z0-9]+(?:'[a-zA-Z]+)?", re.ASCII
 )
+# Soft hyphens and joiners stand inside words and are not seen.
+_UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
+# "3rd", "03" and "3.00" are 3.
+_ZEROS = re.compile(r"^0+(?=\d)|(?<=\d)(?:st|nd|rd|th)$|(?<=\d)\.0+$")
 _LONGEST_WORD = 64
 """Longer words are cut in long texts, so that the stemmer's cache stays small when a document is
 one endless "word"."""
@@ -81,8 +86,8 @@ class Words(NamedTuple):
 def stem(word: str) -> str:
     """Fold a word and take off a plural, "-ed", "-ing", "-ly" or final "e".
 
-    Words of up to three letters are only folded, numbers lose their thousands marks, number words
-    up to "twelve" become numbers.
+    Words of up to three letters are only folded; numbers lose their thousands marks, zeros that say
+    nothing and the ending of "3rd"; number words up to "twelve" become numbers.
     """
     return _STEMS[word]
 
@@ -90,7 +95,7 @@ def stem(word: str) -> str:
 def _stemmed(word: str) -> str:
     word = word.lower().replace("’", "'")
     if word[0].isdigit():
-        return word.replace(",", "")
+        return _ZEROS.sub("", word.replace(",", ""))
     if word in _NUMBER_WORDS:
         return _NUMBER_WORDS[word]
     if word in _NEGATIONS:
@@ -148,9 +153,9 @@ def _cached(text: str) -> Words:
 
 
 def written(text: str) -> list[str]:
-    """Words as they are written: what `WORD` finds."""
+    """Words as they are written: what `WORD` finds, whichever way their characters are composed."""
     if not text.isascii():
-        return WORD.findall(text)
+        return WORD.findall(unicodedata.normalize("NFKC", text).translate(_UNSEEN))
     if _NOT_PLAIN.search(text):
         return _ASCII_WORD.findall(text)
     return text.translate(_SPACED).split()

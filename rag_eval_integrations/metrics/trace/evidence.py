@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from pydantic import JsonValue
 
@@ -74,19 +74,22 @@ def relevance_reason(labels: Labels, call: SentencizedCall, expected: float | No
     """Relevance in words: how many of how many, which, and which documents hold none."""
     total = len(call.documents)
     keys = labels.all_relevant_sentence_keys
-    text = f"{len(keys)} of {total} document sentences are relevant to the question{_list(keys)}"
+    text = f"{len(keys)} of {_sentences(total, 'document')} {_are(len(keys))} relevant to the "
+    text += f"question{_list(keys)}"
     if expected is not None:
         text += f"; expected over their probabilities: {expected:.1f} of {total}"
     without = documents_without_relevant(labels, call)
     if without and keys:
-        text += f"; nothing relevant in document {_numbers(without)}"
+        text += "; nothing relevant in document" + ("s " if len(without) > 1 else " ")
+        text += _list([str(number) for number in without], bare=True)
     return text + "."
 
 
 def utilization_reason(labels: Labels, expected: tuple[float, float] | None) -> str:
     """Utilization in words: how many sentences were used, and which relevant ones were not."""
     used, relevant = labels.all_utilized_sentence_keys, labels.all_relevant_sentence_keys
-    text = f"The response used {len(used)} sentences{_list(used)}; {len(relevant)} are relevant"
+    text = f"The response used {_sentences(len(used))}{_list(used)}; "
+    text += f"{len(relevant)} {_are(len(relevant))} relevant"
     if expected is not None:
         text += f"; expected: {expected[1]:.1f} used, {expected[0]:.1f} relevant"
     return text + _unused(labels) + "."
@@ -98,7 +101,8 @@ def completeness_reason(labels: Labels, expected: tuple[float, float] | None) ->
     if not relevant and expected is None:
         return "No document sentence is relevant, so there was nothing to cover."
     both = len(relevant) - len(relevant_unused(labels))
-    text = f"{both} of {len(relevant)} relevant sentences were used"
+    were = "was" if both == 1 else "were"
+    text = f"{both} of {_sentences(len(relevant), 'relevant')} {were} used"
     if expected is not None:
         text += f"; expected: {expected[1]:.1f} of {expected[0]:.1f}"
     return text + _unused(labels) + "."
@@ -125,9 +129,14 @@ def adherence_reason(
 def _by_sentences(labels: Labels, call: SentencizedCall, against: Sequence[Sentence]) -> str:
     total = len(call.response)
     if not against:
-        return f"All {total} response sentences are fully supported by the documents."
+        every = (
+            "The one response sentence is" if total == 1 else f"All {total} response sentences are"
+        )
+        return f"{every} fully supported by the documents."
     parts = [f"{s.key} ({labels.support(s.key)}): “{_short(s.text)}”" for s in against]
-    text = f"{len(parts)} of {total} response sentences are not fully supported: "
+    text = (
+        f"{len(parts)} of {_sentences(total, 'response')} {_are(len(parts))} not fully supported: "
+    )
     return text + "; ".join(parts[:_MOST_KEYS]) + ("; …" if len(parts) > _MOST_KEYS else "")
 
 
@@ -143,8 +152,13 @@ def _list(keys: Sequence[str], *, bare: bool = False) -> str:
     return text if bare else f" ({text})"
 
 
-def _numbers(numbers: Iterable[int]) -> str:
-    return ", ".join(str(number) for number in numbers)
+def _sentences(count: int, kind: str = "") -> str:
+    """Count and noun: "1 document sentence", "2 document sentences"."""
+    return " ".join(filter(None, (str(count), kind, "sentence" if count == 1 else "sentences")))
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _short(text: str) -> str:

@@ -163,6 +163,8 @@ class _Maker:
             if name == "context_relevance" and self.trace.relevance_baseline is not None:
                 scale = self.counts.total / self.trace.relevance_baseline
                 value, error = min(1.0, value * scale), None if error is None else error * scale
+            within = "" if error is None else f" ± {error:.2f}"
+            reason += f" The judge's own estimate of the score: {value:.2f}{within}."
         return self._score(name, value, method=method, reason=reason, evidence=proof,
                            n=self.counts.total, std_error=error)  # fmt: skip
 
@@ -240,7 +242,7 @@ class _Maker:
             return self._unlabelled("supported_fraction", None)
         return self._score(
             "supported_fraction", value, method="labels", n=len(supports),
-            reason=f"{supports.count('full')} of {len(supports)} response sentences are fully "
+            reason=f"{supports.count('full')} of {len(supports)} response sentences fully "
                    f"supported, {supports.count('partial')} in part.",
         )  # fmt: skip
 

@@ -1,0 +1,150 @@
+"""P(relevant): documents, question and response have to belong together."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from by_hand import keyed
+
+from rag_eval_integrations.judges.embedded import label_call
+from rag_eval_integrations.judges.embedded.features import call_features
+from rag_eval_integrations.judges.embedded.gates import (
+    ANSWERED_FEATURES,
+    OPEN,
+    TOPIC_FEATURES,
+    gate_rows,
+    opening,
+)
+from rag_eval_integrations.judges.embedded.model import document_probabilities, load_model
+from rag_eval_integrations.judges.embedded.relevance import relevance
+from rag_eval_integrations.records import Labels
+
+FERRY = [["The ferry to Kos leaves at nine.", "It takes four hours.", "Tickets cost 12 euros."]]
+QUESTION = "When does the ferry to Kos leave?"
+
+
+def labels_of(documents: list[list[str]], response: list[str], question: str) -> Labels:
+    labels = label_call(keyed(documents, response, question=question)).labels
+    assert labels is not None
+    return labels
+
+
+def relevant_of(question: str, *response: str) -> dict[str, float]:
+    found = labels_of(FERRY, list(response), question).relevant_probabilities
+    assert found is not None
+    return found
+
+
+def test_gates_open_by_their_probability() -> None:
+    """Fully from a quarter on: rows as they come are left alone."""
+    assert OPEN == 0.25
+    assert [opening(p) for p in (0.0, 0.125, 0.25, 0.9)] == [0.0, 0.5, 1.0, 1.0]
+
+
+def test_gate_rows_are_of_the_call() -> None:
+    """One number a feature, the greatest over its documents and sentences."""
+    features = call_features(
+        QUESTION, [["Bananas grow."], *FERRY], ["The ferry to Kos leaves at nine."]
+    )
+    topic, answered = gate_rows(features.documents)
+    model = load_model()
+
+    assert model.topic.names == TOPIC_FEATURES
+    assert model.answered.names == ANSWERED_FEATURES
+    cosines = [row[0] for document in features.documents for row in document.sentences]
+    assert topic[1] == max(cosines) == cosines[1]
+    assert topic[2] == max(document.shared[0] for document in features.documents)
+    assert topic[0] == features.documents[0].shared[8]
+    assert answered[0] == pytest.approx(1.0)
+    assert answered[3] == 1.0
+
+
+def test_nothing_is_relevant_to_a_foreign_question() -> None:
+    """Also where the response copies the documents, and where there is none."""
+    for response in (["The ferry to Kos leaves at nine."], []):
+        foreign = relevant_of("What is the capital of France?", *response)
+
+        assert max(foreign.values()) < 0.1
+        assert relevant_of(QUESTION, *response)["0a"] > 0.8
+
+
+def test_a_response_about_nothing_leaves_it_to_the_question() -> None:
+    """A refusal, or a response about something else, is not the retriever's fault."""
+    alone = relevant_of(QUESTION)
+    for response in ("I don't know.", "Dogs bark.", "Yes."):
+        assert relevant_of(QUESTION, response) == pytest.approx(alone, abs=0.02)
+
+
+def test_the_two_ways_are_mixed_by_the_second_gate() -> None:
+    """Closed: by the question alone; half open: half of each; the first gate stands before both."""
+    model = load_model()
+    documents = call_features(QUESTION, FERRY, ["It leaves at ten."]).documents
+    [alone] = document_probabilities(documents, model.relevant_alone)
+
+    def with_gates(topic: float, answered: float) -> list[float]:
+        def always(p: float) -> Any:
+            return type("Always", (), {"probability": lambda self, row: p})()
+
+        gated = model._replace(topic=always(topic), answered=always(answered))
+        return relevance(gated, documents, [0.5, 0.5, 0.5])
+
+    assert with_gates(1.0, 0.0) == pytest.approx(alone)
+    assert with_gates(1.0, 1.0) == [0.5] * 3
+    assert with_gates(1.0, 0.125) == pytest.approx([(0.5 + p) / 2 for p in alone], abs=1e-6)
+    assert with_gates(0.125, 1.0) == [0.25] * 3
+    assert relevance(model, [], None) == []
+
+
+def test_own_documents_come_before_foreign_ones(ragbench: list[Path]) -> None:
+    """Of 25 rows a file, the next file's documents score lower, alone and with the response."""
+    rows = []
+    for path in ragbench:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            rows.append([json.loads(line) for line in itertools.islice(lines, 25)])
+    # Manuals and manuals are no strangers.
+    names = [path.name.split("_")[0] for path in ragbench]
+    first = ["manual" if name in {"delucionqa", "emanual"} else name for name in names]
+    lower = {True: 0, False: 0}
+    compared = 0
+    for at, own_rows in enumerate(rows):
+        other = next(
+            rows[j % len(rows)]
+            for j in itertools.count(at + 1)
+            if first[j % len(rows)] != first[at]
+        )
+        for own, foreign in zip(own_rows, other, strict=True):
+            compared += 1
+            for beside in (True, False):
+                scores = []
+                for row in (own, foreign):
+                    documents = [[text for _, text in part] for part in row["documents_sentences"]]
+                    response = [text for _, text in row["response_sentences"]] if beside else []
+                    labels = labels_of(documents, response, own["question"])
+                    assert labels.estimates is not None
+                    scores.append(labels.estimates["context_relevance"][0])
+                lower[beside] += scores[1] < scores[0]
+
+    assert lower[True] / compared > 0.8
+    assert lower[False] / compared > 0.8
+
+
+def test_a_response_of_which_no_word_is_found_is_not_adherent() -> None:
+    """Short ones, too; "Yes." has no word to look for, and a refusal claims nothing."""
+    verdicts = {
+        response: labels_of(FERRY, [response], QUESTION).overall_supported
+        for response in ("Paris.", "Midnight.", "Dogs bark.", "Yes.", "I don't know.", "At nine.")
+    }
+
+    assert verdicts == {
+        "Paris.": False,
+        "Midnight.": False,
+        "Dogs bark.": False,
+        "Yes.": True,
+        "I don't know.": True,
+        "At nine.": True,
+    }
