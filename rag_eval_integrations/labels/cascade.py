@@ -12,6 +12,8 @@ from rag_eval_integrations.records import Labelling, SentencizedCall
 
 AskWhen = tuple[float, float] | Callable[[SentencizedCall, Labelling], bool]
 
+_UNSURE = (0.3, 0.7)
+
 CASCADE_FLAGS = NOT_ASKED, ASKED = "cascade_first", "cascade_second"
 """Flags of an evaluation: which of the two judges gave the labels."""
 
@@ -29,6 +31,8 @@ class CascadeJudge:
         ask_when: the second is asked when P(adherent) of the first lies in this band, its ends
             included, or when this function of the call and the first's labelling says so. A call
             that the first cannot label, or of which it gives no probability, is always asked.
+            None takes the band that the first judge names as `unsure`, (0.7, 0.9) of the embedded
+            judge, or else (0.3, 0.7).
 
     Raises:
         ConfigurationError: for a first judge that is a model, an unknown judge, or a band that is
@@ -39,9 +43,11 @@ class CascadeJudge:
         self,
         first: str | Labeller,
         second: str | Labeller | Completer,
-        ask_when: AskWhen = (0.3, 0.7),
+        ask_when: AskWhen | None = None,
     ) -> None:
         cheap = judge_from(first)
+        if ask_when is None:
+            ask_when = getattr(cheap, "unsure", _UNSURE)
         if not isinstance(cheap, Labeller):
             raise ConfigurationError("first", first, "is a model; give a judge that labels")
         if not callable(ask_when) and not _is_band(ask_when):

@@ -166,3 +166,18 @@ def test_a_cascade_shows_both_judges_and_the_band() -> None:
         "CascadeJudge(EmbeddedJudge(), ScriptedLabeller('scripted'), ask_when=(0.2, 0.5))"
     )
     assert repr(CascadeJudge(Sure(0.5), second, when)).endswith("<locals>.when)")
+
+
+async def test_without_a_band_the_first_judge_names_it() -> None:
+    """As the embedded judge does; one that names none has the middle."""
+
+    class Naming(Sure):
+        unsure = (0.8, 0.9)
+
+    second = ScriptedLabeller(SECOND)
+
+    assert "ask_when=(0.7, 0.9)" in repr(CascadeJudge("embedded", second))
+    for judge, asked in ((Naming(0.85), 1), (Naming(0.5), 0), (Sure(0.85), 0), (Sure(0.5), 1)):
+        scripted = ScriptedLabeller(SECOND)
+        await CascadeJudge(judge, scripted).label(CALL)
+        assert len(scripted.asked) == asked
