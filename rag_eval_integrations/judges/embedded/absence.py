@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 
-from rag_eval_integrations.judges.embedded.words import stem, written
+from rag_eval_integrations.judges.embedded.refusal import ADVERBS, is_refusal
+from rag_eval_integrations.judges.embedded.words import stem
 
 # Nouns that mean the documents by themselves, and those that may mean much else ("this material
 # does not contain asbestos", "the guide dog did not find the exit").
@@ -49,7 +50,6 @@ _NONE = (
     rf" {_NEWS}\b|\bnothing\b)"
 )
 _NOT = r"(?:\bnot|n['’]t|\bnever|\bcannot)\b"
-_ADVERBS = r"(?: (?:\w+ly|be|been|to|even|actually|also))*"
 _LOOK = r"(?:find|found|determine|answer|tell|say|see|locate|infer|identify|confirm|provide|give)"
 _I = r"(?:\b(?:i|we|it|one|question|this|answer)(?:['’]\w+)?(?: \w+){0,2}? ?)"
 _UNABLE = rf"(?:{_NOT}(?: (?:be|able to|possible to))*|unable to|impossible to)"
@@ -68,24 +68,24 @@ _ABSENCES = tuple(
     for pattern in (
         # "The documents do not say …"
         rf"{_CLAUSE}{_THE_DOCUMENTS}{_DOCUMENTS}{_GAP}{{0,80}}?"
-        rf"(?P<no>\b(?:do|does|did)(?: not|n['’]t)\b{_ADVERBS}"
+        rf"(?P<no>\b(?:do|does|did)(?: not|n['’]t)\b{ADVERBS}"
         rf" (?:{_TELL}|{_HOLD}(?: [\w'’-]+){{0,5}}? {_NEWS}\b)|{_NONE})",
         rf"{_CLAUSE}{_THE_DOCUMENTS}(?:{_CLEAR}|{_GIVEN} {_VAGUE})\b{_GAP}{{0,60}}?"
-        rf"(?P<no>\b(?:do|does|did)(?: not|n['’]t)\b{_ADVERBS} {_HOLD}|\bsilent\b)",
+        rf"(?P<no>\b(?:do|does|did)(?: not|n['’]t)\b{ADVERBS} {_HOLD}|\bsilent\b)",
         # "It is not mentioned in the documents", "There is no information about it in …"
-        rf"(?P<no>{_NOT}{_ADVERBS} (?:{_TOLD}|{_HELD})|{_NONE})[^.]{{0,80}}?"
+        rf"(?P<no>{_NOT}{ADVERBS} (?:{_TOLD}|{_HELD})|{_NONE})[^.]{{0,80}}?"
         rf"\b(?:in|within|by|from|on) {_THE_DOCUMENTS}{_DOCUMENTS}",
         # "It cannot be determined from the documents", "I could not find it in …"
-        rf"{_I}(?P<no>{_UNABLE}{_ADVERBS} {_LOOK}|unclear)[^.]{{0,80}}?"
+        rf"{_I}(?P<no>{_UNABLE}{ADVERBS} {_LOOK}|unclear)[^.]{{0,80}}?"
         rf"\b(?:in|within|by|from|on|with|using|given) {_THE_DOCUMENTS}{_DOCUMENTS}",
         # "2. Unable to answer based on given passages", which RAGTruth's models were told to say
         rf"^[^(.]{{0,40}}(?:\. )?(?P<no>\bunable to answer\b)[^.]{{0,40}}?\b(?:on|from|with|using)"
         rf" {_THE_DOCUMENTS}{_DOCUMENTS}",
         # "Based on the documents, the height is not specified"
         rf"\b(?:on|to|in|from|given) {_THE_DOCUMENTS}{_DOCUMENTS}[^.]{{0,80}}?"
-        rf"(?P<no>\b(?:is|are|was|were)(?: not|n['’]t){_ADVERBS} {_TOLD}"
+        rf"(?P<no>\b(?:is|are|was|were)(?: not|n['’]t){ADVERBS} {_TOLD}"
         rf"|\bno (?:[\w-]+ ){{0,2}}?{_NEWS}\b"
-        rf"|\b(?:cannot|not possible to|unable to|not able to){_ADVERBS} (?:{_LOOK}|determined))",
+        rf"|\b(?:cannot|not possible to|unable to|not able to){ADVERBS} (?:{_LOOK}|determined))",
     )
 )
 # What follows these may claim something after all.
@@ -100,34 +100,6 @@ _DENIES = re.compile(
     re.IGNORECASE,
 )
 _LONGEST = 400  # characters; longer sentences say more than that nothing is said
-
-_CANNOT = (
-    r"(?:can ?not|can['’]t|could not|couldn['’]t|(?:am |are |was |were |['’]m |['’]re )?"
-    r"(?:unable|not able) to|won['’]t be able to|will not be able to)"
-)
-_REFUSAL = re.compile(
-    r"\W{0,3}(?:(?:(?:i am|i['’]m|we are|we['’]re)? ?(?:very |so |really )?(?:sorry|afraid)"
-    r"|(?:i |my )?apolog(?:ies|i[sz]e)|unfortunately)[,.;:]? (?:but |that )?){0,2}"
-    r"(?:(?:i|we) (?:really |honestly |simply |just )?(?:do not|don['’]t) "
-    r"(?:know(?: (?:who|what|when|where|which|whether)\b[^.,;:\d]{0,100}[.!?]*$)?"
-    r"|have (?:an?y?|the|that|this|enough|sufficient) (?:answer|information|context|data)s?)"
-    rf"|(?:(?:i|we) ?|(?:this|that|it|the question)(?: question)? )?{_CANNOT}{_ADVERBS}"
-    r" (?:answer(?:ed)?|help|assist|respond|determined?|provide (?:an|the|that) answer|say|tell)"
-    r"|no (?:relevant |sufficient )?(?:answer|information)"
-    r"|(?:insufficient|not enough) (?:information|context|data)"
-    rf"|(?:the |this )?(?:provided |given )?{_CLEAR} (?:is|are) silent"
-    r"|n ?/ ?a|not available)(?![\w'’])",
-    re.IGNORECASE,
-)
-_POINTLESS = """
-a able about above alone an and any anything answer answers are as asked at available based be been
-by context current currently data document documents enough exact for found from give given has
-have help here i in information is it matter me moment my of on or passage passages point provided
-query question questions request right sorry specific subject sufficient text texts that the them
-there these this those time to topic unfortunately was we what with you your
-"""
-_REST = frozenset(_POINTLESS.split())
-"""All that may follow a refusal: none of these claims anything."""
 
 _SIGNS = """
 context document passage excerpt snippet search result text information source manual article
@@ -150,9 +122,3 @@ def says_documents_do_not_tell(sentence: str) -> bool:
         if match is not None:
             return _TURN.search(sentence, match.start("no")) is None
     return False
-
-
-def is_refusal(sentence: str) -> bool:
-    """Whether the whole sentence is a refusal: "I don't know.", "N/A", "I cannot answer that."."""
-    match = _REFUSAL.match(sentence)
-    return match is not None and _REST.issuperset(written(sentence[match.end() :].lower()))

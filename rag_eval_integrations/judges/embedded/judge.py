@@ -54,7 +54,8 @@ _ABSENCE = 0.95
 
 _UNFOUND = 0.5
 """Most P(supported) of a sentence with new words in a response of which the documents hold no word.
-Three rows of the development data are such and no refusals; "Paris." alone had .92."""
+The development data have two such responses, one of them adherent: a rule, not a fit. "Paris."
+alone, of documents without it, had .92."""
 
 _BIG_CALL = 100_000
 """Characters from which labelling leaves the event loop for a thread: about 25 ms of work."""
