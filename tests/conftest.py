@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,11 @@ from hypothesis import settings
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 DATA = ROOT.parent / "shared" / "data"
+
+# No test asks over TLS, but every client reads all certificates of the machine as it is made, 20 ms
+# each; a folder without any is read in none.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(TESTS)
 
 # No test asserts on time: a busy machine is not a bug.
 settings.register_profile("quick", deadline=None, max_examples=25)
@@ -34,6 +41,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _in_matrix(item.path):
             item.add_marker("compat")
+
+
+def pytest_collection_finish() -> None:
+    """Take what the frameworks left in memory out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
