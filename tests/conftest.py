@@ -49,13 +49,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def root() -> Path:
     """The checkout."""
     return ROOT
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def data() -> Path:
     """Development data, which is not part of the project."""
     if not DATA.is_dir():
@@ -63,7 +63,7 @@ def data() -> Path:
     return DATA
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def ragbench(data: Path) -> list[Path]:
     """All RAGBench files of the development data."""
     return sorted((data / "ragbench").glob("*.jsonl.gz"))
