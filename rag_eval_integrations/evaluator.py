@@ -13,9 +13,7 @@ from weakref import WeakValueDictionary
 from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import Completer, Labeller, judge_from, with_retries
-from rag_eval_integrations.judges.single_flight import SingleFlight
-from rag_eval_integrations.labels import reconcile, speaks_to_a_judge
+from rag_eval_integrations.judges import Judge, judge_from, reconcile, speaks_to_a_judge
 from rag_eval_integrations.metrics import (
     CompletionMetric,
     LabelMetric,
@@ -23,6 +21,8 @@ from rag_eval_integrations.metrics import (
     Metric,
     Trace,
 )
+from rag_eval_integrations.models import Model, with_retries
+from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import (
     By,
     Evaluation,
@@ -38,7 +38,7 @@ from rag_eval_integrations.records import (
     json_copy,
     trusted,
 )
-from rag_eval_integrations.records.evaluation import Stage
+from rag_eval_integrations.records.score import Stage
 from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
 
 logger = logging.getLogger(__name__)
@@ -65,8 +65,8 @@ class RagEvaluator:
     that fails does not take the others' scores with it.
 
     Args:
-        judge: a judge's name (`embedded`), any `Labeller`, or a model (`Completer`), which is asked
-            with the labelling prompt, through `ThrottledJudge` unless it is in one already.
+        judge: a judge's name (`embedded`), any `Judge`, or a model (`Model`), which is asked
+            with the labelling prompt, through `ThrottledModel` unless it is in one already.
         metrics: what to score; default `[Trace()]`.
         splitter: how to split; default `Punkt()`, English.
         max_remembered: how many labellings are kept for further views on the same call; 0 shares
@@ -79,16 +79,16 @@ class RagEvaluator:
 
     def __init__(
         self,
-        judge: str | Labeller | Completer = "embedded",
+        judge: str | Judge | Model = "embedded",
         metrics: Sequence[Metric] | None = None,
         *,
         splitter: Splitter | None = None,
         max_remembered: int = 256,
     ) -> None:
         found = judge_from(judge)
-        self.judge: Labeller
-        self._model: Completer | None
-        if isinstance(found, Labeller):
+        self.judge: Judge
+        self._model: Model | None
+        if isinstance(found, Judge):
             # A labeller that asks a model lends it to the metrics that ask one.
             self.judge, self._model = found, getattr(found, "completer", None)
         else:
@@ -120,7 +120,7 @@ class RagEvaluator:
     @cached_property
     def fingerprint(self) -> str:
         """Digest of judge, metrics and splitter: what decides the scores besides the call."""
-        asked: list[Labeller | Completer] = [self.judge, *self._models.values()]
+        asked: list[Judge | Model] = [self.judge, *self._models.values()]
         judges = [part for one in asked for part in (one.name, str(getattr(one, "version", "")))]
         text = "\n".join([*judges[:2], self.splitter.name, *judges[2:], *map(repr, self.metrics)])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
@@ -213,7 +213,7 @@ class RagEvaluator:
 
     # --- scores that a model is asked for ---------------------------------------------------------
 
-    def _model_for(self, metric: CompletionMetric) -> Completer:
+    def _model_for(self, metric: CompletionMetric) -> Model:
         if metric.judge is not None:
             return with_retries(metric.judge)
         if self._model is None:
@@ -247,7 +247,7 @@ class RagEvaluator:
         metrics: Sequence[Metric],
         stage: Stage,
         error: Exception,
-        judge: Completer | Labeller | None = None,
+        judge: Model | Judge | None = None,
     ) -> _Part:
         logger.debug("call %s: %s failed", call.call.id, stage, exc_info=error)
         asked = judge or self.judge
@@ -302,10 +302,10 @@ def shared_evaluator(judge: object, make: Callable[[], RagEvaluator]) -> SharedE
         return found
 
 
-def _asked_to_label(model: Completer) -> Labeller:
-    from rag_eval_integrations.labels import LLMLabeller  # noqa: PLC0415  # only for a model
+def _asked_to_label(model: Model) -> Judge:
+    from rag_eval_integrations.judges import LLMJudge  # noqa: PLC0415  # only for a model
 
-    return LLMLabeller(model)
+    return LLMJudge(model)
 
 
 def _default_splitter() -> Splitter:

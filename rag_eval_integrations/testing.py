@@ -1,7 +1,7 @@
 """What tests of RAG evaluation need: a scripted model, and contracts to inherit.
 
-`ScriptedJudge` answers from a script and records what it was asked. `CompleterContract` and
-`LabellerContract` are test classes: inherit one, give it your judge, and pytest runs what every
+`ScriptedModel` answers from a script and records what it was asked. `ModelContract` and
+`JudgeContract` are test classes: inherit one, give it your judge, and pytest runs what every
 judge of the library has to keep.
 """
 
@@ -12,13 +12,9 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
-from rag_eval_integrations.judges import Completer, Labeller
-from rag_eval_integrations.judges.completion import (
-    Choice,
-    Completion,
-    CompletionRequest,
-    Message,
-)
+from rag_eval_integrations.judges import Judge
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
 from rag_eval_integrations.records import (
     Labelling,
     RagCall,
@@ -32,7 +28,7 @@ Reply = str | Completion | Exception
 """A text, a whole completion, or what is raised."""
 
 
-class ScriptedJudge:
+class ScriptedModel:
     """A model that answers from a script and records its prompts.
 
     Args:
@@ -146,10 +142,10 @@ def small_call() -> SentencizedCall:
     return SentencizedCall(call=call, sentences=sentences, splitter="by hand")
 
 
-class CompleterContract:
-    """What every `Completer` keeps. Inherit it in a test class and override `completer`."""
+class ModelContract:
+    """What every `Model` keeps. Inherit it in a test class and override `completer`."""
 
-    def completer(self, reply: str) -> Completer:
+    def completer(self, reply: str) -> Model:
         """Make the completer under test, over a model that answers `reply` to everything."""
         raise NotImplementedError  # abstract
 
@@ -157,7 +153,7 @@ class CompleterContract:
         """Name and method are there."""
         completer = self.completer("hello")
 
-        assert isinstance(completer, Completer)
+        assert isinstance(completer, Model)
         assert completer.name
 
     async def test_the_answer_is_the_models_text(self) -> None:
@@ -212,10 +208,10 @@ class CompleterContract:
         assert [asyncio.run(ask()) for _ in range(3)] == ["hello"] * 3
 
 
-class LabellerContract:
-    """What every `Labeller` keeps. Inherit it in a test class and override `labeller`."""
+class JudgeContract:
+    """What every `Judge` keeps. Inherit it in a test class and override `labeller`."""
 
-    def labeller(self) -> Labeller:
+    def labeller(self) -> Judge:
         """Make the labeller under test; it has to be able to label `small_call()`."""
         raise NotImplementedError  # abstract
 
@@ -223,7 +219,7 @@ class LabellerContract:
         """Name and method are there."""
         labeller = self.labeller()
 
-        assert isinstance(labeller, Labeller)
+        assert isinstance(labeller, Judge)
         assert labeller.name
 
     async def test_labels_name_only_sentences_that_exist(self) -> None:

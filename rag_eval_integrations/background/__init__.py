@@ -7,12 +7,12 @@ say what became of every call, `TrafficSummary` what the scores are over all tra
 
 from __future__ import annotations
 
+from rag_eval_integrations.background._worker import WhenFull
 from rag_eval_integrations.background.aggregate import TrafficSummary, WeightedMean
 from rag_eval_integrations.background.attachment import Attachment
 from rag_eval_integrations.background.budget import Budget
 from rag_eval_integrations.background.counters import Counters, SinkCounters
 from rag_eval_integrations.background.runner import BackgroundEvaluator
-from rag_eval_integrations.background.worker import WhenFull
 
 __all__ = [
     "Attachment",

@@ -9,24 +9,141 @@ from collections.abc import Sequence
 from typing import Self, get_args
 
 from rag_eval_integrations.background import process
+from rag_eval_integrations.background._delivery import deliveries_to
+from rag_eval_integrations.background._worker import WhenFull, Worker
 from rag_eval_integrations.background.aggregate import Aggregate, TrafficSummary
-from rag_eval_integrations.background.bounded import BoundedEvaluator
-from rag_eval_integrations.background.budget import Budget
-from rag_eval_integrations.background.counters import Counters
-from rag_eval_integrations.background.delivery import deliveries_to
-from rag_eval_integrations.background.failures import FailureLog, log_undone
-from rag_eval_integrations.background.sampling import (
+from rag_eval_integrations.background.budget import (
+    Budget,
+    Meter,
     SampleRate,
     checked,
     chosen,
     probability_of,
 )
-from rag_eval_integrations.background.tally import Fate, Tally
-from rag_eval_integrations.background.worker import WhenFull, Worker
+from rag_eval_integrations.background.counters import (
+    Counters,
+    FailureLog,
+    Fate,
+    Tally,
+    log_undone,
+    shown,
+)
 from rag_eval_integrations.errors import ConfigurationError, ReentryError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.records import (
+    By,
+    Evaluation,
+    EvaluationError,
+    JudgeInfo,
+    RagCall,
+    Score,
+    Sentences,
+)
 from rag_eval_integrations.sinks import Sink
+
+# --- One evaluation within the budget and the time limit, and what becomes of it
+
+
+class BoundedEvaluator:
+    """Evaluates calls on the worker's loop, none of them for ever.
+
+    Args:
+        evaluator: what evaluates.
+        budget: what it may spend.
+        timeout: seconds that one evaluation may take, above 0.
+        failures: says each kind of failure once.
+    """
+
+    def __init__(
+        self, evaluator: RagEvaluator, budget: Budget, timeout: float, failures: FailureLog
+    ) -> None:
+        self._evaluator = evaluator
+        self._meter = Meter(budget)
+        self._timeout = timeout
+        self._failures = failures
+
+    async def evaluate(self, call: RagCall) -> tuple[Evaluation, Fate]:
+        """Evaluate a call, or say in an evaluation why that did not happen."""
+        refusal = self._meter.start()
+        if refusal is not None:
+            self._failures.say(("over budget",), f"calls are not judged: {refusal}")
+            return over_budget(call, self._evaluator, refusal), "over_budget"
+        evaluation = await self._evaluated_in_time(call)
+        self._meter.spent(evaluation.usage)
+        if self._meter.cost_unknown:
+            self._failures.say(
+                ("unknown cost",),
+                f"`per_day_usd` cannot be enforced: {evaluation.judge.name} does not say its price",
+            )
+        if evaluation.error is not None:
+            failure = evaluation.error
+            self._failures.say(
+                ("evaluation", failure.stage, failure.type),
+                f"an evaluation failed ({failure.stage}: {failure.type}: {shown(failure.message)})",
+            )
+            return evaluation, "failed"
+        scored = any(score.value is not None for score in evaluation.scores.values())
+        return evaluation, "scored" if scored else "unscored"
+
+    async def _evaluated_in_time(self, call: RagCall) -> Evaluation:
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+                return await self._evaluator.evaluate(call)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            return timed_out(call, self._evaluator, self._timeout)
+
+
+# --- Evaluations of calls that no judge answered for: delivered to the sinks all the same
+
+
+def over_budget(call: RagCall, evaluator: RagEvaluator, reason: str) -> Evaluation:
+    """Make the evaluation of a call whose judge was not asked: unscored, for a reason in words."""
+    by = _by(evaluator)
+    scores = {
+        name: Score(name=name, status="unscored", unscored="over_budget", reason=reason, by=by)
+        for name in evaluator.names
+    }
+    return _evaluation(call, evaluator, scores, None)
+
+
+def timed_out(call: RagCall, evaluator: RagEvaluator, seconds: float) -> Evaluation:
+    """Make the evaluation of a call whose judge did not answer within so many seconds: an error."""
+    message = f"no result within {seconds:g} s (`evaluation_timeout`)"
+    by = _by(evaluator)
+    scores = {
+        name: Score(name=name, status="error", reason=f"TimeoutError: {message}", by=by)
+        for name in evaluator.names
+    }
+    error = EvaluationError(type="TimeoutError", message=message, stage="judge")
+    return _evaluation(call, evaluator, scores, error)
+
+
+def _judge(evaluator: RagEvaluator) -> JudgeInfo:
+    judge = evaluator.judge
+    return JudgeInfo(name=judge.name, version=getattr(judge, "version", None))
+
+
+def _by(evaluator: RagEvaluator) -> By:
+    judge = _judge(evaluator)
+    return By(judge=judge.name, judge_version=judge.version)
+
+
+def _evaluation(
+    call: RagCall,
+    evaluator: RagEvaluator,
+    scores: dict[str, Score],
+    error: EvaluationError | None,
+) -> Evaluation:
+    return Evaluation(
+        id=call.id, row_key=call.row_key, question=call.question, response=call.response,
+        reference=call.reference, metadata=call.metadata, capture=call.capture,
+        scores=scores, labels=None, sentences=Sentences(), error=error,
+        document_ids=tuple(document.id for document in call.documents),
+        judge=_judge(evaluator), fingerprint=evaluator.fingerprint,
+    )  # fmt: skip
+
 
 _LAST_BATCH = 1.0  # seconds that `close` gives threads to end once everything is settled
 
@@ -56,7 +173,7 @@ class BackgroundEvaluator:
         judge_incomplete: judge calls whose run failed, was aborted or interrupted, too.
         evaluation_timeout: seconds after which an evaluation is given up, above 0, so that a judge
             that never answers holds no place for ever. The call is delivered with an error, and
-            what it cost is not known. Waiting for a `ThrottledJudge` counts, so leave room for
+            what it cost is not known. Waiting for a `ThrottledModel` counts, so leave room for
             `max_concurrency` requests at its `rpm`.
 
     Raises:

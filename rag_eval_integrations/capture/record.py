@@ -16,19 +16,17 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
-from rag_eval_integrations._observe import (
+from rag_eval_integrations._suppress import suppressed
+from rag_eval_integrations.capture._calls import (
     Context,
-    Delivery,
     Seen,
-    Target,
     finite,
     json_object,
     json_value,
     to_call,
 )
-from rag_eval_integrations._suppress import suppressed
+from rag_eval_integrations.capture._delivery import CountedDelivery, Delivery, Target
 from rag_eval_integrations.capture.current import FIELDS, CallInProgress
-from rag_eval_integrations.capture.failures import CountedDelivery
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
 _LOGGER = logging.getLogger("rag_eval_integrations.capture")

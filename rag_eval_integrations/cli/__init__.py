@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from rag_eval_integrations.cli.prompt_tests import app as prompt_tests
+from rag_eval_integrations.cli.prompt_tests import app as prompt_tests_app
 from rag_eval_integrations.errors import RagEvalError
 
 app = typer.Typer(
@@ -46,7 +46,7 @@ BaseUrl = Annotated[
 SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Do not exit 2 for bad lines.")]
 
 
-app.add_typer(prompt_tests)
+app.add_typer(prompt_tests_app)
 
 
 @app.callback()
@@ -61,8 +61,8 @@ def demo_command(
     ),
 ) -> None:
     """Run LangChain and LlamaIndex RAG apps over a small corpus and score them; no key."""
+    from rag_eval_integrations.cli._terminal import stdout
     from rag_eval_integrations.cli.demo import run_demo
-    from rag_eval_integrations.cli.terminal import stdout
 
     raise typer.Exit(run_demo(out, stdout()))
 

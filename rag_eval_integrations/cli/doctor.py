@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from rag_eval_integrations.cli.terminal import safe, stdout
+from rag_eval_integrations.cli._terminal import safe, stdout
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import JUDGES, judge_from
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.report.tables import plain_table
+from rag_eval_integrations.report.console import plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table

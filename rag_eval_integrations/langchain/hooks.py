@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
-from rag_eval_integrations._observe import Delivery, Seen, check_hooks
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.langchain.documents import snapshot
-from rag_eval_integrations.langchain.messages import plain
+from rag_eval_integrations.capture._calls import Seen
+from rag_eval_integrations.capture._delivery import Delivery, check_hooks
+from rag_eval_integrations.langchain._documents import snapshot
+from rag_eval_integrations.langchain._values import plain
 from rag_eval_integrations.records import Document
 
 QuestionHook = Callable[[Any], str]

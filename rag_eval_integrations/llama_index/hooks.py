@@ -6,9 +6,10 @@ from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from rag_eval_integrations._observe import Seen, check_hooks
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.llama_index.extract import fields_of, given_documents
+from rag_eval_integrations.capture._calls import Seen
+from rag_eval_integrations.capture._delivery import check_hooks
+from rag_eval_integrations.llama_index._values import fields_of, given_documents
 
 QuestionHook = Callable[[Mapping[str, Any]], str]
 DocumentsHook = Callable[[Any], Iterable[Any] | None]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from rag_eval_integrations.records._base import Record
+from rag_eval_integrations.records._json import Record
 
 Support = Literal["full", "partial", "none", "unlabelled"]
 Probability = Annotated[float, Field(ge=0, le=1)]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
-from rag_eval_integrations.agreement.curves import Curves
+from rag_eval_integrations.agreement._curves import Curves
 
 _SIDE = 260
 _EDGE = 34  # room for the axes' numbers

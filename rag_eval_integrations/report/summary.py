@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_eval_integrations.metrics import Diagnosis, diagnose
 from rag_eval_integrations.records import By, Evaluation, Score, Usage
-from rag_eval_integrations.report.tables import plain_table
+from rag_eval_integrations.report.console import plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_eval_integrations.sentences.keys import document_number, letters, position
-from rag_eval_integrations.sentences.sentencize import RECORDED, locate, sentencize
-from rag_eval_integrations.sentences.splitter import Splitter
+from rag_eval_integrations.sentences._sentencize import (
+    RECORDED,
+    Splitter,
+    document_number,
+    letters,
+    locate,
+    position,
+    sentencize,
+)
 
 if TYPE_CHECKING:
     from rag_eval_integrations.sentences.punkt import Punkt

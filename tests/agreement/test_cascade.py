@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_eval_integrations.agreement import Pair, agree, cascade_curve
-from rag_eval_integrations.agreement.cascade import curve_json
+from rag_eval_integrations.agreement._curves import curve_json
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By, Evaluation, Usage
 

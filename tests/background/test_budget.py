@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from by_hand import ScriptedLabeller
+from by_hand import ScriptedJudge
 
 from rag_eval_integrations.background import BackgroundEvaluator, Budget
 from rag_eval_integrations.background.budget import Meter
@@ -25,7 +25,7 @@ class Clock:
         return self.now
 
 
-class Priced(ScriptedLabeller):
+class Priced(ScriptedJudge):
     """Costs a quarter of a dollar a call, or nobody knows what."""
 
     def __init__(self, cost: float | None) -> None:
@@ -73,7 +73,7 @@ def test_calls_beyond_the_minutes_budget_are_delivered_unscored(
 ) -> None:
     """With the code `over_budget`, counted, and without asking the judge."""
     kept = Kept()
-    judge = ScriptedLabeller(LABELS)
+    judge = ScriptedJudge(LABELS)
     with BackgroundEvaluator(
         RagEvaluator(judge), [kept], budget=Budget(per_minute=3)
     ) as background:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from rag_eval_integrations._observe import Delivery
-from rag_eval_integrations.capture import failures
+from rag_eval_integrations.capture import _delivery as failures
+from rag_eval_integrations.capture._delivery import Delivery
 from rag_eval_integrations.records import Capture, RagCall
 
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from rag_eval_integrations._observe import Delivery
-from rag_eval_integrations.capture import retrieval
-from rag_eval_integrations.capture.retrieval import Retrieval, retrieving
+from rag_eval_integrations.capture import _retrieval as retrieval
+from rag_eval_integrations.capture._delivery import Delivery
+from rag_eval_integrations.capture._retrieval import Retrieval, retrieving
 from rag_eval_integrations.records import RagCall
 
 

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.judges.embedded import label_call
-from rag_eval_integrations.judges.embedded.estimates import (
+from rag_eval_integrations.judges.embedded._model import Line, load_model
+from rag_eval_integrations.judges.embedded.judge import (
     estimates_alone,
     expected_scores,
     score_estimates,
 )
-from rag_eval_integrations.judges.embedded.model import Line, load_model
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import By, Labels, RagCall, Sentence, Sentences, SentencizedCall
 

@@ -10,7 +10,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prompt_tests.scripted import make_result
+from prompt_test_models import make_result
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests import (

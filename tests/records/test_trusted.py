@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges import reconcile
 from rag_eval_integrations.judges.embedded import label_call
-from rag_eval_integrations.labels import reconcile
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import (
     SCHEMA,

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.sentences import punkt, punkt_tab
+from rag_eval_integrations.sentences import nltk_punkt as punkt_tab
+from rag_eval_integrations.sentences import punkt
+from rag_eval_integrations.sentences._sentencize import Splitter
 from rag_eval_integrations.sentences.punkt import Punkt
-from rag_eval_integrations.sentences.splitter import Splitter
 
 SPLITTER: Splitter = Punkt()
 

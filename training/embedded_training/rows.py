@@ -15,9 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from rag_eval_integrations.judges.embedded.document_features import DOCUMENT_FEATURES
-from rag_eval_integrations.judges.embedded.features import CallFeatures, call_features
-from rag_eval_integrations.judges.embedded.gates import gate_rows
+from rag_eval_integrations.judges.embedded._features import (
+    DOCUMENT_FEATURES,
+    CallFeatures,
+    call_features,
+)
+from rag_eval_integrations.judges.embedded._model import gate_rows
 from rag_eval_integrations.metrics.trace.formulas import context_utilization
 from rag_eval_integrations.sentences import Punkt
 

@@ -6,8 +6,8 @@ What the generator replies is the example of seed 001, as it stands there.
 import json
 import re
 
-from rag_eval_integrations.judges.completion import CompletionRequest
-from rag_eval_integrations.testing import ScriptedJudge
+from rag_eval_integrations.models.completion import CompletionRequest
+from rag_eval_integrations.testing import ScriptedModel
 
 INPUT_SPECIFICATION = """\
 The input consists of a sentence combined with a specific word from that sentence.
@@ -86,7 +86,7 @@ def _judge(request: CompletionRequest) -> str:
     return "One tag and nothing else.\nOK" if one_tag else "It says more than a tag.\nERR"
 
 
-generator = ScriptedJudge(_generate, name="generator")
-terse = ScriptedJudge(_tag, name="terse")
-talkative = ScriptedJudge(lambda request: f"The word is a {_tag(request)}.", name="talkative")
-judge = ScriptedJudge(_judge, name="judge")
+generator = ScriptedModel(_generate, name="generator")
+terse = ScriptedModel(_tag, name="terse")
+talkative = ScriptedModel(lambda request: f"The word is a {_tag(request)}.", name="talkative")
+judge = ScriptedModel(_judge, name="judge")

@@ -9,7 +9,7 @@ spans            place ─▶ token;  expectation: token ─▶ Σ k·p(k) / Σ 
 outcome, scoring what was found ─▶ Score
 """
 
-from rag_eval_integrations.metrics.geval.conversation import call_of_turns
+from rag_eval_integrations.metrics.geval._settings import call_of_turns
 from rag_eval_integrations.metrics.geval.files import (
     PRESET_NAMES,
     is_geval_file,

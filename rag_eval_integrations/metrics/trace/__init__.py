@@ -4,7 +4,7 @@
 `Trace` is the metric; `evidence` says what a score rests on; `diagnose` names what it points at.
 """
 
-from rag_eval_integrations.metrics.trace.diagnose import Diagnosis, diagnose
+from rag_eval_integrations.metrics.trace._diagnose import Diagnosis, diagnose
 from rag_eval_integrations.metrics.trace.formulas import Formulas
 from rag_eval_integrations.metrics.trace.metric import TRACE_SCORES, Trace
 

@@ -10,13 +10,14 @@ from typing import Literal, get_args
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.trace import evidence, formulas
-from rag_eval_integrations.metrics.trace.expected import (
+from rag_eval_integrations.metrics.trace import _evidence as evidence
+from rag_eval_integrations.metrics.trace import formulas
+from rag_eval_integrations.metrics.trace.formulas import (
     Counts,
+    Formulas,
     expected_counts,
     labelled_counts,
 )
-from rag_eval_integrations.metrics.trace.formulas import Formulas
 from rag_eval_integrations.records import (
     By,
     Estimate,

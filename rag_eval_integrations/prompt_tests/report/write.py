@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rag_eval_integrations.prompt_tests.report.overview import Cell, Row
+from rag_eval_integrations.prompt_tests.report._overview import Cell, Row
 from rag_eval_integrations.prompt_tests.report.rates import Rate
 from rag_eval_integrations.prompt_tests.report.report import Report
 from rag_eval_integrations.records import SCHEMA

@@ -9,10 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_tokens import Alternatives, tokens
 
-from rag_eval_integrations.judges.completion import Token
-from rag_eval_integrations.metrics.geval.expectation import Expectation, Unusable, expectation
-from rag_eval_integrations.metrics.geval.reply import read_reply
-from rag_eval_integrations.metrics.geval.spans import Place, place_of
+from rag_eval_integrations.metrics.geval._expectation import (
+    Expectation,
+    Place,
+    Unusable,
+    expectation,
+    place_of,
+)
+from rag_eval_integrations.metrics.geval._reply import read_reply
+from rag_eval_integrations.models.completion import Token
 
 
 def expected(

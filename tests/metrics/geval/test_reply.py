@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.metrics.geval.paper import paper_score
-from rag_eval_integrations.metrics.geval.reply import read_reply
+from rag_eval_integrations.metrics.geval._paper import paper_score
+from rag_eval_integrations.metrics.geval._reply import read_reply
 
 SEED_000 = '''{
   "reason": "The actual output conveys all the key information from the expected output: a 30-day full 

@@ -16,7 +16,7 @@ from rag_eval_integrations.metrics.prompty import (
     metric_files,
     parse_prompty,
 )
-from rag_eval_integrations.metrics.prompty.discover import distinct
+from rag_eval_integrations.metrics.prompty.metric import distinct
 
 
 @pytest.fixture
