@@ -82,7 +82,7 @@ def test_nothing_is_odd_about_the_examples_metric(root: Path) -> None:
         ("{{output}}", []),
         ("<INPUT>{{input}}</INPUT>{{output}}", []),
         (
-            "system:\nThe input is given to you in <INPUT>.\nuser:\n{{output}}",
+            "system:\nWhere a rule needs it, look into <INPUT>.\nuser:\n{{output}}",
             ["speaks of <INPUT> and never inserts {{input}}"],
         ),
         (
