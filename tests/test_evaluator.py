@@ -29,9 +29,9 @@ from rag_eval_integrations.records import (
 )
 
 CALL = RagCall(
-    question="What is machine learning?",
-    documents=("Machine learning is AI. It learns from data.", "Neural networks are models."),
-    response="Machine learning is AI. It needs magic.",
+    question="Where do bees live?",
+    documents=("Bees live in hives. Some live in hollow trees.", "Wasps build paper nests."),
+    response="Bees live in hives. They live on magic.",
     id="7",
     metadata={"user": "x"},
 )

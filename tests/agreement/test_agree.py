@@ -349,7 +349,7 @@ def test_published_columns_are_compared_unclamped(pair):
     ],
 )
 def test_columns_of_another_formula_are_left_out_with_a_note(evaluation, name, column, by):
-    """The published |U|/T is no rival of the seed's |U|/|R|."""
+    """The published |U|/T is not a rival of |U|/|R|."""
     score = evaluation("a", {name: 0.5}, by=by)
 
     content = agree([Pair(score, score, baselines={column: 0.5})], baselines=True).to_json()

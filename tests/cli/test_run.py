@@ -250,11 +250,11 @@ def test_formulas_and_baseline_are_stamped(rag_eval: Command, tmp_path: Path, ou
     calls = write(tmp_path / "calls.jsonl", CALL)
 
     rag_eval("run", calls, "-o", out, "--relevance-baseline", 20)
-    (seed,) = read(out)
+    (row,) = read(out)
     rag_eval("run", calls, "-o", out, "--formulas", "ragbench")
     (ragbench,) = read(out)
 
-    assert seed.scores["context_relevance"].by.relevance_baseline == 20
+    assert row.scores["context_relevance"].by.relevance_baseline == 20
     assert ragbench.scores["context_relevance"].by.formulas == "ragbench"
 
 

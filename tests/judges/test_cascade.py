@@ -12,7 +12,7 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableErr
 from rag_eval_integrations.records import JudgeInfo, Labelling, Labels, SentencizedCall
 from rag_eval_integrations.testing import ScriptedModel, labels_reply, small_call
 
-CALL = keyed([["Machine learning is AI."]], ["Machine learning is AI."])
+CALL = keyed([["A colony stays awake all winter."]], ["A colony stays awake all winter."])
 SECOND = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
 
 

@@ -1,4 +1,4 @@
-"""Seed 004's pattern tables."""
+"""Patterns of a call's scores: each at its cut-offs, the gravest first."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def scores(**values: float | None) -> dict[str, Score]:
     ],
 )
 def test_patterns(values: dict[str, float], patterns: list[str]) -> None:
-    """Each row of the seed's tables gives its pattern, and only that."""
+    """Each row of scores gives its pattern, and only that."""
     assert [diagnosis.pattern for diagnosis in diagnose(scores(**values))] == patterns
 
 

@@ -47,7 +47,7 @@ def saying(*replies: str, name: str = "judge") -> ScriptedModel:
 async def test_compliance_is_judged_by_rules_input_specification_and_input(
     prompt: PromptUnderTest, spec: Spec
 ) -> None:
-    """As the seed says; the prompt's own text is not shown."""
+    """The prompt's own text is not shown."""
     judge = saying("It is in capitals.\nOK")
 
     [result] = await PromptEvaluation(prompt, spec, [judge]).outputs(results("OUT"))

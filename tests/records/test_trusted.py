@@ -82,7 +82,7 @@ def test_the_embedded_judges_labels_need_no_reconciling(call: RagCall) -> None:
     assert labels is None or repr(reconcile(labels, split)) == repr(labels)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=["seed", "ragbench", "hard"])
+@pytest.mark.parametrize("metric", METRICS, ids=["gpt-labeling", "ragbench", "hard"])
 @settings(max_examples=30, deadline=None)
 @given(call=CALLS)
 def test_evaluations_are_as_validated(metric: Trace, call: RagCall) -> None:

@@ -25,7 +25,7 @@ def keyed(
     documents: list[list[str]],
     response: list[str],
     *,
-    question: str = "What is machine learning?",
+    question: str = "How do bees get through the winter?",
 ) -> SentencizedCall:
     """A call whose sentences are given, keyed as the library keys them."""
     texts = [" ".join(sentences) for sentences in documents]

@@ -24,10 +24,10 @@ from rag_eval_integrations.records import RagCall, Score, Turn
 from rag_eval_integrations.testing import ScriptedModel
 
 CALL = RagCall(
-    question="What if these shoes don't fit?",
-    documents=["We offer a 30-day full refund at no extra costs."],
-    response="You have 30 days to get a full refund at no extra cost.",
-    reference="We offer a 30-day full refund at no extra costs.",
+    question="Can I take a later ferry?",
+    documents=["A ticket may be moved to a later ferry once, free of charge."],
+    response="Yes, once, and it costs nothing to move the ticket.",
+    reference="A ticket may be moved to a later ferry once, free of charge.",
     metadata={"audience": "customers", "tags": ["a", "b"]},
 )
 STEPS = ["Read the Response.", "Judge it."]
@@ -53,27 +53,27 @@ async def measured(geval: GEval, judge: ScriptedModel, call: RagCall = CALL) -> 
     return (await geval.measure(call, judge)).scores[0]
 
 
-# --- seed 000 -----------------------------------------------------------------------------------
+# --- from 0 to 10, as in DeepEval's GEval ---------------------------------------------------------
 
 
-async def test_seed_000s_example() -> None:
-    """Raw 9 on 0 to 10 gives 0.9, and the test passes at 0.5."""
-    seed = '{\n  "reason": "The actual output conveys all of it: a 30-day full \n   refund.",\n  "score": 9\n}'
+async def test_nine_of_ten_from_criteria() -> None:
+    """Steps are written first; raw 9 on 0 to 10 gives 0.9, and the test passes at 0.5."""
+    answer = '{\n  "reason": "Both say that it is free, and that it is possible \n   once.",\n  "score": 9\n}'
     geval = GEval(
         "correctness",
-        "Determine if the 'actual output' is correct based on the 'expected output'.",
+        "The actual output tells a passenger the same as the expected output.",
         params=("actual_output", "expected_output"),
         scale=(0, 10),
         estimator="single",
     )
-    steps = json.dumps({"steps": ["Compare the actual output with the expected output."]})
+    steps = json.dumps({"steps": ["Look for each condition of the one in the other."]})
 
-    score = await measured(geval, ScriptedModel([steps, seed]))
+    score = await measured(geval, ScriptedModel([steps, answer]))
 
     assert (score.raw, score.value, score.passed) == (9, 0.9, True)
     assert score.name == "geval:correctness"
     assert score.scale == (0, 10)
-    assert score.reason == "The actual output conveys all of it: a 30-day full refund."
+    assert score.reason == "Both say that it is free, and that it is possible once."
 
 
 # --- logprobs -----------------------------------------------------------------------------------
@@ -715,9 +715,9 @@ def test_mistakes_raise_at_construction(changes: dict[str, Any], field: str) -> 
         ({"samples": 1, "estimator": "monte_carlo"}, "`samples` = 1"),
     ],
 )
-def test_unusual_sampling_warns_and_cites_the_seed(changes: dict[str, Any], words: str) -> None:
-    """Outside of N ~ 10..50 with room for 5, and tau ~ 0.5..1.0."""
-    with pytest.warns(UserWarning, match="seed 002") as caught:
+def test_unusual_sampling_warns_and_names_the_range(changes: dict[str, Any], words: str) -> None:
+    """Outside of 5 to 50 samples, and of temperatures from 0.5 to 1."""
+    with pytest.warns(UserWarning, match=r"is outside of (5 to 50|0\.5 to 1\.0)") as caught:
         metric(**changes)
 
     assert words in str(caught[0].message)

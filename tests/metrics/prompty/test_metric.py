@@ -37,22 +37,22 @@ async def measure(it: PromptyMetric, reply: str | Completion | Exception) -> Sco
     return measured.scores[0]
 
 
-async def test_the_seeds_own_example_works_as_it_stands(root: Path) -> None:
-    """`use_rules.metric.prompty` of seed 001: no front matter, no JSON asked for."""
-    path = root / "examples" / "prompt_tests" / "part_of_speech" / "use_rules.metric.prompty"
-    judge = ScriptedModel(["The output is one tag.\n\n**Compliance Score: 85**"])
+async def test_a_file_that_is_only_a_prompt_works_as_it_stands(root: Path) -> None:
+    """`keeps_rules.metric.prompty` has no front matter and asks for no JSON."""
+    path = root / "examples" / "prompt_tests" / "help_desk" / "keeps_rules.metric.prompty"
+    judge = ScriptedModel(["The reply is one time.\n\n**Compliance Score: 85**"])
 
-    it = PromptyMetric(path, variables={"rules": "Return one tag."})
+    it = PromptyMetric(path, variables={"rules": "Reply with a time."})
     measured = await it.measure(CALL, judge)
 
     [score] = measured.scores
-    assert it.names == ("use_rules",)
-    assert (score.name, score.value, score.raw, score.scale) == ("use_rules", 0.85, 85, (0, 100))
+    assert it.names == ("keeps_rules",)
+    assert (score.name, score.value, score.raw, score.scale) == ("keeps_rules", 0.85, 85, (0, 100))
     assert measured.usage.requests == 1
     [request] = judge.requests
     assert [m.role for m in request.messages] == ["system", "user"]
-    assert "<RULES> \nReturn one tag.\n</RULES>" in request.messages[0].content
-    assert request.messages[1].content == "<CHATBOT_OUTPUT>\nAt nine.\n</CHATBOT_OUTPUT>"
+    assert "<RULES>\nReply with a time.\n</RULES>" in request.messages[0].content
+    assert request.messages[1].content == "<REPLY>\nAt nine.\n</REPLY>"
 
 
 async def test_all_variables_of_a_call_can_be_inserted() -> None:
@@ -152,7 +152,7 @@ async def test_an_output_cannot_end_its_section() -> None:
 
 
 async def test_json_is_asked_for_where_the_file_is_tagged_scorer() -> None:
-    """And only there: the seed's example asks for words."""
+    """And only there: other files may ask for words."""
     judge = ScriptedModel(['{"explanation": "a", "score": 1}', "1"])
 
     await metric("---\ntags: [scorer]\n---\n{{output}}").measure(CALL, judge)

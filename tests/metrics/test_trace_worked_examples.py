@@ -1,4 +1,4 @@
-"""TRACe against every number that seed 004 works out."""
+"""TRACe under the GPT-labelling formulas (docs/method.md), against figures worked out by hand."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.metrics.trace import formulas
 from rag_eval_integrations.records import Labels
 
-STEP_2 = {
-    "relevance_explanation": "Document discusses ML basics...",
+NESTS = {
+    "relevance_explanation": "Hives, trees and paper nests are told.",
     "all_relevant_sentence_keys": ["0a", "0b", "1a"],
-    "overall_supported_explanation": "Response is grounded...",
+    "overall_supported_explanation": "Both homes are told.",
     "overall_supported": True,
     "sentence_support_information": [
         {
             "response_sentence_key": "a",
-            "explanation": "Matches document sentences...",
+            "explanation": "Hives and paper nests are there.",
             "supporting_sentence_keys": ["0a", "1a"],
             "fully_supported": True,
         },
         {
             "response_sentence_key": "b",
-            "explanation": "Partially supported...",
+            "explanation": "One summer is told, building again is not.",
             "supporting_sentence_keys": ["1b"],
             "fully_supported": False,
         },
@@ -32,7 +32,7 @@ STEP_2 = {
     "all_utilized_sentence_keys": ["0a", "1a", "1b"],
 }
 
-COMPLETE = {
+WINTER = {
     "all_relevant_sentence_keys": ["0a", "0b", "1a", "1b"],
     "all_utilized_sentence_keys": ["0a", "0b", "1a", "1b"],
     "sentence_support_information": [
@@ -54,25 +54,25 @@ COMPLETE = {
     ],
 }
 
-DOCUMENTS = [
-    ["Machine learning is AI.", "It learns from data."],
-    ["Neural networks are models.", "They mimic brains."],
+NESTS_DOCUMENTS = [
+    ["Bees live in hives.", "Some live in hollow trees."],
+    ["Wasps build paper nests.", "A nest lasts one summer."],
 ]
-RESPONSE = ["Machine learning uses neural networks.", "They learn patterns."]
+NESTS_RESPONSE = ["Bees live in hives, wasps in paper nests.", "Each summer they build it again."]
 
-COMPLETE_DOCUMENTS = [
+WINTER_DOCUMENTS = [
     [
-        "Machine learning is a subset of AI.",
-        "It learns patterns from data.",
-        "Algorithms improve through experience.",
+        "A colony stays awake all winter.",
+        "It eats the honey that it stored.",
+        "Drones are driven out in autumn.",
     ],
-    ["Deep learning uses neural networks.", "It's popular in computer vision."],
-    ["Supervised learning needs labeled data.", "Unsupervised learning finds patterns."],
+    ["The bees hang together in a cluster.", "It's warmest in the middle."],
+    ["Bumble bee queens sleep in the ground.", "Their workers die in October."],
 ]
-COMPLETE_RESPONSE = [
-    "Machine learning is a field of AI that learns from data.",
-    "Deep learning uses neural networks.",
-    "It's powerful for image recognition.",
+WINTER_RESPONSE = [
+    "A colony stays awake and eats its stored honey.",
+    "The bees hang together in a cluster.",
+    "It's as hot as an oven in the middle.",
 ]
 
 
@@ -104,7 +104,7 @@ def test_completeness_is_four_of_seven_and_names_what_is_missing() -> None:
 
 
 def test_adherence_is_one_when_all_sentences_are_supported() -> None:
-    """Seed 004, adherence example 1: three supported sentences give 1.0."""
+    """Three of three response sentences are fully supported: 1.0."""
     labels = labels_of(
         [], [], {"a": (["0a"], True), "b": (["1b"], True), "c": (["2a", "2b"], True)}
     )
@@ -112,13 +112,13 @@ def test_adherence_is_one_when_all_sentences_are_supported() -> None:
 
 
 def test_adherence_is_zero_when_one_sentence_is_not_supported() -> None:
-    """Seed 004, adherence example 2: one hallucination among three gives 0.0 and is named."""
+    """One invented sentence among three gives 0.0, and is named with its text."""
     call = keyed(
         [["x"], ["x", "y"], ["x", "y"]],
         [
-            "Machine learning is a subset of AI.",
-            "It requires quantum computers.",
-            "Common applications include image recognition.",
+            "A colony stays awake all winter.",
+            "It heats the hive with burning wax.",
+            "The bees hang together in a cluster.",
         ],
     )
     labels = labels_of(
@@ -132,20 +132,20 @@ def test_adherence_is_zero_when_one_sentence_is_not_supported() -> None:
     assert score.evidence["unsupported"] == [
         {
             "key": "b",
-            "text": "It requires quantum computers.",
+            "text": "It heats the hive with burning wax.",
             "support": "none",
             "supporting_sentence_keys": [],
             "explanation": "",
         }
     ]
-    assert "It requires quantum computers." in (score.reason or "")
+    assert "It heats the hive with burning wax." in (score.reason or "")
 
 
-def test_step_three() -> None:
-    """Seed 004, step 3: 0.15, 1.0, 0.67 and 0 with the baseline 20."""
-    call = keyed(DOCUMENTS, RESPONSE)
+def test_three_relevant_three_used_two_of_them_both() -> None:
+    """0.15, 1.0, 0.67 and 0 with the baseline 20; b is supported in part only."""
+    call = keyed(NESTS_DOCUMENTS, NESTS_RESPONSE)
 
-    scores = scored(Trace(relevance_baseline=20), call, Labels.model_validate(STEP_2))
+    scores = scored(Trace(relevance_baseline=20), call, Labels.model_validate(NESTS))
 
     assert scores["context_relevance"].value == 0.15
     assert scores["context_utilization"].value == 1.0
@@ -154,11 +154,11 @@ def test_step_three() -> None:
     assert scores["adherence"].by.relevance_baseline == 20
 
 
-def test_complete_example() -> None:
-    """Seed 004, complete example: 0.20, 1.0, 1.0, 0.0, average 0.55."""
-    call = keyed(COMPLETE_DOCUMENTS, COMPLETE_RESPONSE)
+def test_four_relevant_and_all_of_them_used() -> None:
+    """0.20, 1.0, 1.0 and 0.0 with the baseline 20; average 0.55."""
+    call = keyed(WINTER_DOCUMENTS, WINTER_RESPONSE)
 
-    scores = scored(Trace(relevance_baseline=20), call, Labels.model_validate(COMPLETE))
+    scores = scored(Trace(relevance_baseline=20), call, Labels.model_validate(WINTER))
 
     assert scores["context_relevance"].value == 0.20
     assert scores["context_utilization"].value == 1.0
@@ -171,21 +171,21 @@ def test_complete_example() -> None:
 
 
 def test_relevance_without_a_baseline_divides_by_all_sentences() -> None:
-    """The complete example has 7 sentences: 4/7 by default."""
-    call = keyed(COMPLETE_DOCUMENTS, COMPLETE_RESPONSE)
+    """The same call has 7 document sentences: 4/7 by default."""
+    call = keyed(WINTER_DOCUMENTS, WINTER_RESPONSE)
 
-    score = scored(Trace(), call, Labels.model_validate(COMPLETE))["context_relevance"]
+    score = scored(Trace(), call, Labels.model_validate(WINTER))["context_relevance"]
 
     assert score.value == pytest.approx(4 / 7)
     assert score.evidence is not None
     assert score.evidence["documents_without_relevant"] == [2]
 
 
-def test_the_overall_verdict_of_step_two_is_a_recorded_conflict() -> None:
+def test_an_overall_verdict_against_a_sentences_is_a_recorded_conflict() -> None:
     """`overall_supported` says true while b is not: recorded, and A stays 0."""
-    call = keyed(DOCUMENTS, RESPONSE)
+    call = keyed(NESTS_DOCUMENTS, NESTS_RESPONSE)
 
-    labels = reconcile(Labels.model_validate(STEP_2), call)
+    labels = reconcile(Labels.model_validate(NESTS), call)
 
     assert labels.overall_conflict is True
     assert labels.support("a") == "full"

@@ -1,11 +1,11 @@
 r"""Test a prompt end to end: rules and tests from it, two models, compliance and a metric file.
 
-    python examples/prompt_tests/part_of_speech/run.py
+    python examples/prompt_tests/help_desk/run.py
 
 Runs offline: generator, models and judge are stand-ins for yours (`scripted.py`). With models of
 your own the same is
 
-    rag-eval prompt-tests all part_of_speech.prompty -o tests --model openai:gpt-4o-mini \
+    rag-eval prompt-tests all urgency.prompty -o tests --model openai:gpt-4o-mini \
         --mut openai:gpt-4o-mini --mut openai:gpt-4o --judge openai:gpt-4o
 """
 
@@ -29,7 +29,7 @@ from rag_eval_integrations.prompt_tests import (  # noqa: E402
 
 
 def main(folder: Path) -> Report:
-    prompt = HERE / "part_of_speech.prompty"
+    prompt = HERE / "urgency.prompty"
     options = GenerateOptions(tests_per_rule=1, rules_per_group=4, baseline=False)
 
     generation = Generation(prompt, folder, scripted.generator, options)
@@ -37,7 +37,7 @@ def main(folder: Path) -> Report:
     spec = generation.workspace.spec()
     results = run_tests_sync(prompt, tests, [scripted.terse, scripted.talkative])
     evaluation = PromptEvaluation(prompt, spec, [scripted.judge], discover_metrics(HERE))
-    return Report("part of speech", evaluation.outputs_sync(results), spec)
+    return Report("urgency", evaluation.outputs_sync(results), spec)
 
 
 if __name__ == "__main__":
