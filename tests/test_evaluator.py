@@ -55,7 +55,7 @@ async def test_a_call_comes_back_with_sentences_labels_and_scores() -> None:
     assert evaluation.scores["context_relevance"].value == pytest.approx(2 / 3)
     assert evaluation.scores["adherence"].value == 0.0
     assert evaluation.scores["adherence"].by.judge == "scripted"
-    assert evaluation.scores["adherence"].by.formulas == "seed"
+    assert evaluation.scores["adherence"].by.formulas == "gpt-labeling"
     assert evaluation.scores["adherence"].by.splitter == RagEvaluator(judge).splitter.name
     assert evaluation.usage.requests == 1
     assert (evaluation.id, evaluation.metadata) == ("7", {"user": "x"})

@@ -87,7 +87,7 @@ def run_command(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE|@FILE", help="A variable of metric files; may repeat."),
     ] = None,
-    formulas: Formulas = "seed",
+    formulas: Formulas = "gpt-labeling",
     relevance_baseline: Baseline = None,
     max_concurrency: Annotated[
         int, typer.Option(metavar="N", min=1, help="Calls under way at once.")
@@ -133,7 +133,7 @@ def score_command(
         ),
     ],
     out: Out,
-    formulas: Formulas = "seed",
+    formulas: Formulas = "gpt-labeling",
     relevance_baseline: Baseline = None,
     raw_keys: Annotated[
         bool,

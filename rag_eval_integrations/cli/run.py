@@ -71,7 +71,7 @@ class Settings:
     out: Path
     judge: str = "embedded"
     metrics: str = "trace"
-    formulas: str = "seed"
+    formulas: str = "gpt-labeling"
     relevance_baseline: int | None = None
     max_concurrency: int = 8
     base_url: str | None = None

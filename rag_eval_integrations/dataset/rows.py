@@ -42,7 +42,7 @@ _LABEL_FIELDS = (
     "all_utilized_sentence_keys",
     "unsupported_response_sentence_keys",
 )
-"""Seed 004's JSON, which RAGBench publishes as columns."""
+"""The labelling JSON, which RAGBench publishes as columns."""
 
 _REQUIRED_LABELS = frozenset(
     {

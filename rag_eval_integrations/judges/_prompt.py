@@ -1,4 +1,4 @@
-"""The labelling prompt: keyed sentences in, seed 004's JSON out. Its parser is in `parse`.
+"""The labelling prompt: keyed sentences in, JSON labels out. Its parser is `_parse`.
 
 Instructions come first and never change, so that a provider's prompt cache hits; the data follows
 in a message of its own. Every section of the data is closed by a tag that is a keyed hash of the

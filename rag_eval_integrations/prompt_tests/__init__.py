@@ -1,4 +1,4 @@
-"""Prompt tests (seed 001, PromptPex): prompt → rules → tests → outputs → compliance and metrics.
+"""Prompt tests: prompt → rules → tests → outputs → compliance (PromptPex, arXiv:2503.05070).
 
     Generation(prompt, folder, model)          rules and tests, stage by stage, in editable files
     run_tests(prompt, tests, models)           outputs of any number of models or apps

@@ -16,7 +16,7 @@ def metric_values(
     output: str,
     contexts: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Return seed 001's four variables and the five others; what is not known is empty."""
+    """Return PromptPex's four variables and the five others; what is not known is empty."""
     return {
         "output": output,
         "prompt": prompt.text,

@@ -101,7 +101,7 @@ class NonCompliance:
     """Asks a judge whether an output complies.
 
     Args:
-        basis: `rules` (seed 001: the output rules and the input specification) or `prompt`
+        basis: `rules` (the output rules and the input specification, as in PromptPex) or `prompt`
             (upstream's code: the prompt's own text).
         see_input: show the judge the test's input; by default with `rules`, not with `prompt`.
 

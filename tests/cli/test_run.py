@@ -163,7 +163,7 @@ def test_skip_invalid_still_reports_but_exits_zero(
     [
         (["--judge", "gpt"], "`judge` = 'gpt': no such judge; use embedded"),
         (["--metrics", "magic"], "`metrics` = 'magic': no such metric; use trace"),
-        (["--formulas", "paper"], "`formulas` = 'paper': use one of seed, ragbench"),
+        (["--formulas", "paper"], "`formulas` = 'paper': use one of gpt-labeling, ragbench"),
         (["--relevance-baseline", "0"], "`relevance_baseline` = 0: use a number from 1"),
         (["--formulas", "ragbench", "--relevance-baseline", "20"], "`relevance_baseline` = 20"),
         (["--fail-under", "adherence"], "`fail-under` = 'adherence': write NAME=VALUE"),

@@ -41,7 +41,7 @@ PINNED_SUPPORTED = {"a": 0.803378, "b": 0.797972}
 PINNED_ESTIMATES = {
     "context_relevance": (0.26066, 0.237963),
     "context_utilization@ragbench": (0.237792, 0.201996),
-    "context_utilization@seed": (0.912269, 0.269474),
+    "context_utilization@gpt-labeling": (0.912269, 0.269474),
     "completeness": (0.786692, 0.265517),
     "adherence": (0.786153, 0.41002),
 }
@@ -128,7 +128,7 @@ async def test_a_call_gets_labels_probabilities_and_estimates() -> None:
     assert set(labels.estimates) == {
         "context_relevance",
         "context_utilization@ragbench",
-        "context_utilization@seed",
+        "context_utilization@gpt-labeling",
         "completeness",
         "adherence",
     }

@@ -74,7 +74,7 @@ def test_each_diagnosis_says_problem_and_fix() -> None:
     (diagnosis,) = diagnose(scores(context_relevance=0.85, context_utilization=0.40))
 
     assert "context" in diagnosis.problem
-    assert "prompt instructions" in diagnosis.fix
+    assert "in the prompt" in diagnosis.fix
 
 
 def test_what_is_not_grounded_is_not_excellent() -> None:

@@ -38,7 +38,7 @@ def test_empty_cases(
     labels = labels_of(relevant, utilized, ALL)
     names = ("context_relevance", "context_utilization", "completeness")
 
-    for formula_set, expected in (("seed", by_labelling), ("ragbench", ragbench)):
+    for formula_set, expected in (("gpt-labeling", by_labelling), ("ragbench", ragbench)):
         scores = scored(Trace(formula_set), CALL, labels)  # type: ignore[arg-type]
 
         assert [scores[name].value for name in names] == pytest.approx(list(expected))
@@ -93,7 +93,7 @@ def test_recorded_unsupported_keys_decide_under_ragbench() -> None:
 
     assert scored(Trace("ragbench"), CALL, supported)["adherence"].value == 0.0
     assert scored(Trace("ragbench"), CALL, unsupported)["adherence"].value == 1.0
-    assert scored(Trace("seed"), CALL, unsupported)["adherence"].value == 0.0
+    assert scored(Trace("gpt-labeling"), CALL, unsupported)["adherence"].value == 0.0
 
 
 def test_probabilities_make_expected_scores_and_labels_stay_hard() -> None:
@@ -142,8 +142,11 @@ def test_a_calibrated_estimate_comes_first() -> None:
 
 def test_an_estimate_may_be_of_one_set_of_formulas() -> None:
     """A name with `@` and a set is taken by that set's formulas, before a name without one."""
-    both = {"context_utilization@seed": (0.8, 0.3), "context_utilization@ragbench": (0.2, 0.1)}
-    one = {"context_utilization@seed": (0.8, 0.3), "context_utilization": (0.4, None)}
+    both = {
+        "context_utilization@gpt-labeling": (0.8, 0.3),
+        "context_utilization@ragbench": (0.2, 0.1),
+    }
+    one = {"context_utilization@gpt-labeling": (0.8, 0.3), "context_utilization": (0.4, None)}
 
     def utilization(by: Formulas, estimates: dict[str, Any]) -> tuple[float | None, ...]:
         labels = labels_of(["0a"], ["0a"], ALL, estimates=estimates)
@@ -151,9 +154,9 @@ def test_an_estimate_may_be_of_one_set_of_formulas() -> None:
         assert score.method == "calibrated"
         return score.value, score.std_error
 
-    assert utilization("seed", both) == (0.8, 0.3)
+    assert utilization("gpt-labeling", both) == (0.8, 0.3)
     assert utilization("ragbench", both) == (0.2, 0.1)
-    assert utilization("seed", one) == (0.8, 0.3)
+    assert utilization("gpt-labeling", one) == (0.8, 0.3)
     assert utilization("ragbench", one) == (0.4, None)
 
 
@@ -346,7 +349,7 @@ def test_what_speaks_against_adherence_goes_by_the_formulas() -> None:
     }
     found = {}
     for name, labels in rows.items():
-        for by in ("ragbench", "seed"):
+        for by in ("ragbench", "gpt-labeling"):
             score = scored(Trace(by), CALL, labels)["adherence"]
             against = (score.evidence or {})["unsupported"]
             keys = [entry["key"] for entry in against]  # type: ignore[index,union-attr,call-overload]
@@ -354,9 +357,9 @@ def test_what_speaks_against_adherence_goes_by_the_formulas() -> None:
 
     assert found == {
         ("listed", "ragbench"): (0.0, ["b"], "Recorded as unsupported: b"),
-        ("listed", "seed"): (1.0, [], "All 2 response sentences a"),
+        ("listed", "gpt-labeling"): (1.0, [], "All 2 response sentences a"),
         ("not listed", "ragbench"): (1.0, [], "No response sentence is re"),
-        ("not listed", "seed"): (0.0, ["b"], "1 of 2 response sentences "),
+        ("not listed", "gpt-labeling"): (0.0, ["b"], "1 of 2 response sentences "),
     }
 
 

@@ -31,7 +31,7 @@ MANUALS = ("delucionqa", "emanual")
 SCORES = (
     "context_relevance",
     "context_utilization@ragbench",
-    "context_utilization@seed",
+    "context_utilization@gpt-labeling",
     "completeness",
     "context_relevance_alone",
 )
@@ -101,7 +101,7 @@ def _gold(row: Row, relevant: int, used: int, total: int) -> list[float]:
     return [
         relevance,
         row["utilization_score"],
-        context_utilization(relevant, used, total, "seed"),
+        context_utilization(relevant, used, total, "gpt-labeling"),
         row["completeness_score"],
         relevance,
     ]

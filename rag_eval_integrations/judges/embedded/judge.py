@@ -62,7 +62,7 @@ def expected_scores(relevant: Sequence[float], utilized: Sequence[float]) -> dic
         {
             "context_relevance": _share(relevant),
             "context_utilization@ragbench": _share(utilized),
-            "context_utilization@seed": Expected(min(1.0, used / every)),
+            "context_utilization@gpt-labeling": Expected(min(1.0, used / every)),
             "completeness": Expected(fsum(map(min, relevant, utilized)) / every),
         }
         if size

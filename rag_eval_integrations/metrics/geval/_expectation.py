@@ -1,4 +1,4 @@
-"""The expected score under the judge's own log-probabilities (Liu et al. 2023, seed 002). Pure.
+"""The expected score under the judge's own log-probabilities (arXiv:2303.16634). Pure.
 
     s = Σ k·p(k) / Σ p(k)   over the integers k of the scale, at the position of the score
 

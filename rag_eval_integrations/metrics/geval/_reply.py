@@ -295,7 +295,7 @@ def _of_text(text: str, name: str, scale: Scale) -> Reading:
     short = _short_label(plain)
     if short is not None:
         return _unsure(checked(short, scale, _before(text, short)))
-    # Thinking step by step and then the score alone, as seed 002's prompt asks for it.
+    # Thinking step by step and then the score alone, as the paper's prompt asks for it.
     last = text.rstrip().rfind("\n") + 1
     alone = number_alone(text[last:]) if last else None
     if alone is not None:

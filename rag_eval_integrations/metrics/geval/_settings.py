@@ -333,8 +333,8 @@ ESTIMATORS: tuple[Estimator, ...] = ("auto", "logprobs", "monte_carlo", "single"
 Form = Literal["json", "paper"]
 
 _MOST_SAMPLES = 1000
-_SEED_SAMPLES = (5, 50)
-_SEED_TEMPERATURE = (0.5, 1.0)
+_USUAL_SAMPLES = (5, 50)
+_USUAL_TEMPERATURE = (0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,12 +401,12 @@ def _check_sampling(plan: Plan) -> None:
             "temperature", plan.temperature, "gives the same answer to every sample; use 0.5 to 1.0"
         )
     for field, value, (low, high), symbol in (
-        ("samples", plan.samples, _SEED_SAMPLES, "N"),
-        ("temperature", plan.temperature, _SEED_TEMPERATURE, "tau"),
+        ("samples", plan.samples, _USUAL_SAMPLES, "N"),
+        ("temperature", plan.temperature, _USUAL_TEMPERATURE, "tau"),
     ):
         if not low <= value <= high:
             warnings.warn(
-                f"`{field}` = {value!r} is outside of {low} to {high}, which seed 002 names for "
-                f"Monte-Carlo averaging ({symbol} ~ {low}..{high})",
+                f"`{field}` = {value!r} is outside of {low} to {high}, the usual range for "
+                f"Monte-Carlo averaging ({symbol})",
                 stacklevel=5,
             )

@@ -168,7 +168,7 @@ class GEval:
 
     @classmethod
     def correctness(cls, **changes: Any) -> GEval:
-        """Whether the response says what the reference says. 0 to 10 (seed 000's example)."""
+        """Whether the response says what the reference says. 0 to 10 (as DeepEval's GEval)."""
         return cls.preset("correctness", **changes)
 
     @classmethod

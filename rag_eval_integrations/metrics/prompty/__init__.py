@@ -1,4 +1,4 @@
-"""Metrics in words: `NAME.metric.prompty` files (seed 001), for prompt tests and for RAG calls."""
+"""Metrics in words: `NAME.metric.prompty` files (PromptPex), for prompt tests and for RAG calls."""
 
 from rag_eval_integrations.metrics.prompty._frontmatter import Input
 from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty, parse_prompty

@@ -24,7 +24,7 @@ VARIABLES = (
     "output", "prompt", "rules", "input", "intent", "inputSpec", "expected", "groundtruth",
     "contexts",
 )  # fmt: skip
-"""What a metric file may insert; the first four are seed 001's."""
+"""What a metric file may insert; the first four are PromptPex's."""
 PARSER_VERSION = "1"
 """Of the reading of replies; changes with every change of what a reply means."""
 SCALE = (0.0, 100.0)
@@ -57,7 +57,7 @@ class Graded:
 class PromptyMetric:
     """A metric in words, from a file: any judge, 0 to 100 or OK/ERR.
 
-    The file is a prompt with the variables `output, prompt, rules, input` (seed 001) and `intent,
+    The file is a prompt with the variables `output, prompt, rules, input` (PromptPex) and `intent,
     inputSpec, expected, groundtruth, contexts`. Of a RAG call `input` is the question, `output` the
     response, `contexts` the documents, `groundtruth` and `expected` the reference; the others come
     from `variables` or from the call's metadata. A score of 0 to 100 is also given as 0 to 1; OK is

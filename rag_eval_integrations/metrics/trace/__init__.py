@@ -1,4 +1,4 @@
-"""TRACe: context relevance, context utilization, completeness, adherence (seed 004).
+"""TRACe: context relevance, context utilization, completeness, adherence (arXiv:2407.11005).
 
 `formulas` are pure functions of counts; `expected` makes the counts from labels or probabilities;
 `Trace` is the metric; `evidence` says what a score rests on; `diagnose` names what it points at.

@@ -1,4 +1,4 @@
-"""Names the patterns of seed 004's tables: which part of a RAG app the scores point at."""
+"""Name the patterns in a call's scores: which part of a RAG app they point at."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ _DIAGNOSES: dict[Pattern, Diagnosis] = {
         Diagnosis(
             "retrieval_good_generation_ignores",
             "Retrieval is good, but the response leaves the context unused.",
-            "Improve the prompt instructions so that the model uses the context.",
+            "Tell the model in the prompt to answer from the documents.",
         ),
         Diagnosis(
             "grounded_but_incomplete",
             "The response is grounded but leaves relevant information out.",
-            "Improve retrieval coverage or summarisation.",
+            "Retrieve more of what bears on the question, or ask for a fuller answer.",
         ),
         Diagnosis(
             "excellent",
             "Relevant, used, complete and grounded.",
-            "Monitor and maintain.",
+            "Nothing to change.",
         ),
     )
 }
@@ -63,13 +63,12 @@ _DIAGNOSES: dict[Pattern, Diagnosis] = {
 def diagnose(
     scores: Mapping[str, Score], *, high: float = 0.7, adherent: float = 1.0
 ) -> list[Diagnosis]:
-    """Name the patterns that a call's TRACe scores show (seed 004, "Common Patterns").
+    """Name the patterns that a call's TRACe scores show; `docs/method.md` lists them.
 
     Args:
         scores: scores by name, as in `Evaluation.scores`.
-        high: least value that counts as high for relevance, utilization and completeness; the
-            seed's ideal is 0.7.
-        adherent: least adherence that counts as grounded; the seed's ideal is 1.0.
+        high: least value that counts as high for relevance, utilization and completeness.
+        adherent: least adherence that counts as grounded.
 
     Returns:
         Every pattern that holds, the gravest first; a pattern whose scores are not all scored is
