@@ -14,7 +14,13 @@ from collections.abc import Callable, Iterable, Iterator
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
 from rag_eval_integrations.judges import Judge
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
+from rag_eval_integrations.models.completion import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    Message,
+    ModelBase,
+)
 from rag_eval_integrations.records import (
     Labelling,
     RagCall,
@@ -28,7 +34,7 @@ Reply = str | Completion | Exception
 """A text, a whole completion, or what is raised."""
 
 
-class ScriptedModel:
+class ScriptedModel(ModelBase):
     """A model that answers from a script and records its prompts.
 
     Args:
@@ -143,24 +149,24 @@ def small_call() -> SentencizedCall:
 
 
 class ModelContract:
-    """What every `Model` keeps. Inherit it in a test class and override `completer`."""
+    """What every `Model` keeps. Inherit it in a test class and override `model`."""
 
-    def completer(self, reply: str) -> Model:
-        """Make the completer under test, over a model that answers `reply` to everything."""
+    def model(self, reply: str) -> Model:
+        """Make the model under test, over a model that answers `reply` to everything."""
         raise NotImplementedError  # abstract
 
-    def test_it_is_a_completer_with_a_name(self) -> None:
+    def test_it_is_a_model_with_a_name(self) -> None:
         """Name and method are there."""
-        completer = self.completer("hello")
+        model = self.model("hello")
 
-        assert isinstance(completer, Model)
-        assert completer.name
+        assert isinstance(model, Model)
+        assert model.name
 
     async def test_the_answer_is_the_models_text(self) -> None:
         """Unchanged, ended by itself, and counted."""
         request = CompletionRequest(messages=(Message(role="user", content="Say hello."),))
 
-        completion = await self.completer("hello").complete(request)
+        completion = await self.model("hello").complete(request)
 
         assert completion.text == "hello"
         assert completion.finish_reason in ("stop", "unknown")
@@ -184,49 +190,49 @@ class ModelContract:
             seed=7,
         )
 
-        completion = await self.completer('{"a": 1}').complete(request)
+        completion = await self.model('{"a": 1}').complete(request)
 
         assert completion.parsed == {"a": 1}
 
     async def test_it_may_be_asked_concurrently(self) -> None:
         """Twenty requests at once, twenty answers."""
-        completer = self.completer("hello")
+        model = self.model("hello")
         request = CompletionRequest(messages=(Message(role="user", content="Say hello."),))
 
-        completions = await asyncio.gather(*(completer.complete(request) for _ in range(20)))
+        completions = await asyncio.gather(*(model.complete(request) for _ in range(20)))
 
         assert [completion.text for completion in completions] == ["hello"] * 20
 
     def test_it_may_be_asked_on_one_loop_after_another(self) -> None:
         """No client is bound to a loop that has ended."""
-        completer = self.completer("hello")
+        model = self.model("hello")
         request = CompletionRequest(messages=(Message(role="user", content="Say hello."),))
 
         async def ask() -> str:
-            return (await completer.complete(request)).text
+            return (await model.complete(request)).text
 
         assert [asyncio.run(ask()) for _ in range(3)] == ["hello"] * 3
 
 
 class JudgeContract:
-    """What every `Judge` keeps. Inherit it in a test class and override `labeller`."""
+    """What every `Judge` keeps. Inherit it in a test class and override `judge`."""
 
-    def labeller(self) -> Judge:
-        """Make the labeller under test; it has to be able to label `small_call()`."""
+    def judge(self) -> Judge:
+        """Make the judge under test; it has to be able to label `small_call()`."""
         raise NotImplementedError  # abstract
 
-    def test_it_is_a_labeller_with_a_name(self) -> None:
+    def test_it_is_a_judge_with_a_name(self) -> None:
         """Name and method are there."""
-        labeller = self.labeller()
+        judge = self.judge()
 
-        assert isinstance(labeller, Judge)
-        assert labeller.name
+        assert isinstance(judge, Judge)
+        assert judge.name
 
     async def test_labels_name_only_sentences_that_exist(self) -> None:
         """And every response sentence is labelled."""
         call = small_call()
 
-        labelling = await self.labeller().label(call)
+        labelling = await self.judge().label(call)
 
         labels = labelling.labels
         assert labels is not None
@@ -240,19 +246,19 @@ class JudgeContract:
 
     async def test_the_judge_says_who_it_is(self) -> None:
         """Name, and a version of what decides its labels."""
-        labeller = self.labeller()
+        judge = self.judge()
 
-        labelling = await labeller.label(small_call())
+        labelling = await judge.label(small_call())
 
-        assert labelling.judge.name == labeller.name
+        assert labelling.judge.name == judge.name
         assert labelling.judge.version
 
     async def test_it_may_be_asked_concurrently(self) -> None:
         """The same call ten times at once gives the same labels."""
-        labeller = self.labeller()
+        judge = self.judge()
 
         found: list[Labelling] = await asyncio.gather(
-            *(labeller.label(small_call()) for _ in range(10))
+            *(judge.label(small_call()) for _ in range(10))
         )
 
         assert all(labelling.labels == found[0].labels for labelling in found)

@@ -7,6 +7,7 @@ say what became of every call, `TrafficSummary` what the scores are over all tra
 
 from __future__ import annotations
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.background._worker import WhenFull
 from rag_eval_integrations.background.aggregate import TrafficSummary, WeightedMean
 from rag_eval_integrations.background.attachment import Attachment
@@ -24,3 +25,5 @@ __all__ = [
     "WeightedMean",
     "WhenFull",
 ]
+
+publish(__name__, __all__)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Self, get_args
 
-from rag_eval_integrations.background import process
+from rag_eval_integrations.background import _process as process
 from rag_eval_integrations.background._delivery import deliveries_to
 from rag_eval_integrations.background._worker import WhenFull, Worker
 from rag_eval_integrations.background.aggregate import Aggregate, TrafficSummary
@@ -30,6 +30,7 @@ from rag_eval_integrations.background.counters import (
 )
 from rag_eval_integrations.errors import ConfigurationError, ReentryError
 from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges.judge import judge_base
 from rag_eval_integrations.records import (
     By,
     Evaluation,
@@ -121,8 +122,8 @@ def timed_out(call: RagCall, evaluator: RagEvaluator, seconds: float) -> Evaluat
 
 
 def _judge(evaluator: RagEvaluator) -> JudgeInfo:
-    judge = evaluator.judge
-    return JudgeInfo(name=judge.name, version=getattr(judge, "version", None))
+    judge = judge_base(evaluator.judge)
+    return JudgeInfo(name=judge.name, version=judge.version)
 
 
 def _by(evaluator: RagEvaluator) -> By:

@@ -20,9 +20,12 @@ What the hosts' own captures share is here as well: `outlet` (where calls go, an
 them) and `retrieval` (a retriever that is captured where nothing else captures it).
 """
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.capture._delivery import capture_failures
 from rag_eval_integrations.capture.block import capture_call
 from rag_eval_integrations.capture.current import CallInProgress, current_call
 from rag_eval_integrations.capture.record import record_call
 
 __all__ = ["CallInProgress", "capture_call", "capture_failures", "current_call", "record_call"]
+
+publish(__name__, __all__)

@@ -14,8 +14,8 @@ from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import Delivery
 from rag_eval_integrations.langchain._documents import may_hold_documents
 from rag_eval_integrations.langchain._finish import finish
+from rag_eval_integrations.langchain._hooks import Hooks
 from rag_eval_integrations.langchain._tree import Call, Kind, Run
-from rag_eval_integrations.langchain.hooks import Hooks
 
 # --- Each is put into its call's tree, and taken out again
 

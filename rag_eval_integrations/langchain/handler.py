@@ -12,7 +12,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 from rag_eval_integrations.capture._outlet import Captures, Outlet
 from rag_eval_integrations.langchain._events import CallEvents
-from rag_eval_integrations.langchain.hooks import (
+from rag_eval_integrations.langchain._hooks import (
     DocumentsHook,
     Hooks,
     QuestionHook,

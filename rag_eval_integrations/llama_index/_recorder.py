@@ -17,10 +17,10 @@ from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import Delivery
 from rag_eval_integrations.llama_index._call import Call
 from rag_eval_integrations.llama_index._chat import Writing, fills_itself
+from rag_eval_integrations.llama_index._hooks import Hooks
 from rag_eval_integrations.llama_index._stream import holds_stream, read_along, reading
 from rag_eval_integrations.llama_index._tree import ROOTS, Span, stage_of
 from rag_eval_integrations.llama_index._values import prompt_of, unwrapped
-from rag_eval_integrations.llama_index.hooks import Hooks
 from rag_eval_integrations.records import CaptureStatus
 
 # --- What they ask is no user's question

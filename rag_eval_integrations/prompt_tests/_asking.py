@@ -23,6 +23,7 @@ from rag_eval_integrations.models.completion import (
     CompletionRequest,
     Message,
     WrappedModel,
+    model_base,
 )
 from rag_eval_integrations.prompt_tests._cleaning import is_refusal
 from rag_eval_integrations.prompt_tests.journal import Journal
@@ -65,10 +66,11 @@ class Recorded(WrappedModel):
 
     retries = True
 
-    def __init__(self, completer: Model, journal: Journal, *, max_concurrency: int = 32) -> None:
-        if not getattr(completer, "retries", False):
-            completer = ThrottledModel(completer, max_concurrency=max_concurrency)
-        super().__init__(completer)
+    def __init__(self, model: Model, journal: Journal, *, max_concurrency: int = 32) -> None:
+        known = model_base(model)
+        if not known.retries:
+            known = ThrottledModel(known, max_concurrency=max_concurrency)
+        super().__init__(known)
         self.journal = journal
         self._flights = SingleFlight[Completion](0)
         self.asked = 0
@@ -97,7 +99,7 @@ class Recorded(WrappedModel):
             self.asked += 1
             try:
                 with suppress_capture():
-                    completion = await self._completer.complete(request)
+                    completion = await self._wrapped.complete(request)
             except RagEvalError:
                 raise
             except Exception as error:

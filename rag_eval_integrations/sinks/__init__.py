@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.sinks.callback import CallbackSink
 from rag_eval_integrations.sinks.jsonl import JsonlSink
@@ -28,3 +29,6 @@ class Sink(Protocol):
         time twice. What it raises is logged and counted there, and the batch is not written again.
         """
         ...
+
+
+publish(__name__, __all__)
