@@ -23,7 +23,7 @@ Support = Sequence[tuple[str, str, bool | None]]
 
 
 def letters(number: int) -> str:
-    """Count up to a sentence's letters, one by one: a … z aa ab …"""
+    """Count a … z, aa, ab … up to a sentence's letters, one by one."""
     names = [""]
     for _ in range(number // 26 + 1):
         names += [names[len(names) // 26] + chr(ord("a") + at) for at in range(26)]
