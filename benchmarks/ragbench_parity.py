@@ -2,10 +2,10 @@
 
     python benchmarks/ragbench_parity.py --data DIR
 
-DIR holds RAGBench (arXiv:2407.11005) as anyone can download it: the folder of a clone of the data
-set `rungalileo/ragbench` (or `galileo-ai/ragbench`), one folder per subset, or any files of its
-rows, at any depth. Read are JSONL and JSON, plain or gzipped (a list of rows, one row per line, or
-pages of the hub's rows API), and Parquet, which needs pyarrow (`pip install pyarrow`).
+DIR holds RAGBench (arXiv:2407.11005) as anyone can download it: a clone of the data set
+`rungalileo/ragbench`, one folder per subset, or any files of its rows, at any depth. JSONL and JSON
+are read, plain or gzipped (one row per line, a list of rows, or pages of the hub's rows API), and
+Parquet, which needs pyarrow (`pip install pyarrow`).
 
 Every row is scored twice with the `ragbench` formulas. With its key lists as they were recorded,
 which is how the columns were made, each of `relevance_score`, `utilization_score`,

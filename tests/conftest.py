@@ -49,3 +49,9 @@ def pytest_report_header() -> str:
         with gzip.open(path) as lines:
             rows += sum(1 for _ in lines)
     return f"labelled data: own rows, and ../shared/data ({rows:,} RAGBench rows in {len(files)} files)"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say it at the end of a run that shows no header (`-q`)."""
+    if terminalreporter.verbosity < 0:
+        terminalreporter.write_line(pytest_report_header())
