@@ -74,7 +74,7 @@ class MissingReaderError(Exception):
 
 @dataclass
 class Found:
-    """What is found in one file."""
+    """Result of one file."""
 
     rows: int = 0
     equal: int = 0
@@ -88,7 +88,7 @@ class Found:
     cleaned_differ: int = 0
     cleaned_largest: float = 0.0
     odd: Counter[str] = field(default_factory=Counter)
-    """What is odd about the keys of the rows that differ with keys cleaned."""
+    """Oddities of the keys of the rows that differ with keys cleaned."""
 
 
 def rows_of(path: Path) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,7 @@ RAGBENCH = "ragbench"
 
 Row = Mapping[str, Any]
 Worth = Fraction | str
-"""What a score is worth, or the code of why it has no value."""
+"""The value of a score, or the code of why it has none."""
 
 FOUR = ("context_relevance", "context_utilization", "completeness", "adherence")
 SIX = (*FOUR, "supported_fraction", "trace_average")

@@ -18,7 +18,7 @@ HAND = [made.row for made in HAND_MADE if "relevance_score" in made.row]
 
 
 class Done(NamedTuple):
-    """What a run did."""
+    """Exit code and output of a run."""
 
     code: int
     out: str

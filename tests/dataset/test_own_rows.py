@@ -144,7 +144,7 @@ def test_the_same_labels_score_the_same_without_recorded_sentences(
 
 @BOTH
 def test_an_evaluation_scored_again_has_the_other_formulas_values(formulas: str) -> None:
-    """What `score` wrote is a labelled row itself: cleaned labels are worth what they were."""
+    """A row that `score` wrote is a labelled row: cleaned labels are worth what they were."""
     other = RAGBENCH if formulas == GPT_LABELING else GPT_LABELING
     for row in [made.row for made in HAND_MADE] + MADE[:60]:
         if naive.why_not(row) is None:
