@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from naive import GPT_LABELING
 from own_rows import HAND_MADE, made_rows
+
+from rag_eval_integrations import Evaluation, Trace
+from rag_eval_integrations.dataset import Labelled, score_labelled
 
 MADE = made_rows(30)
 HAND = [made.row for made in HAND_MADE if "relevance_score" in made.row]
@@ -126,6 +130,41 @@ def test_stated_exceptions_are_counted_and_pass(parity: Callable[[], Done], tmp_
     assert "empty_response (3 values)" in done.out
     assert "no_context (3 values)" in done.out
     assert "3 published values compared" in done.out
+
+
+def test_a_published_value_without_a_score_is_a_difference(
+    parity: Callable[[], Done], tmp_path: Path
+) -> None:
+    """Only a row without text to judge may go unscored: exit 1 for any other reason."""
+    (row,) = (made.row for made in HAND_MADE if made.shows == "a sentence without an entry")
+    unlisted = {key: row[key] for key in row if key != "unsupported_response_sentence_keys"}
+    (tmp_path / "a.jsonl").write_bytes(lines([MADE[0], unlisted]))
+
+    done = parity()
+
+    assert done.code == 1
+    assert "adherence_score 1.0 published, not scored (unlabelled_sentences)" in done.out
+
+
+def test_cleaned_keys_that_differ_without_an_odd_key_are_a_difference(
+    parity: Callable[[], Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Were the library to clean plain keys wrongly, exit 1 would say so."""
+
+    def wrong_when_cleaned(
+        labelled: Labelled, metrics: Sequence[Trace], *, raw_keys: bool = False
+    ) -> Evaluation:
+        metrics = metrics if raw_keys else [Trace(GPT_LABELING)]  # type: ignore[arg-type]
+        return score_labelled(labelled, metrics, raw_keys=raw_keys)
+
+    monkeypatch.setattr(sys.modules["ragbench_parity"], "score_labelled", wrong_when_cleaned)
+    (row,) = (made.row for made in HAND_MADE if made.shows == "everything relevant is used")
+    (tmp_path / "a.jsonl").write_bytes(lines([row]))
+
+    done = parity()
+
+    assert done.code == 1
+    assert "with keys cleaned off by 0.5, but no key is odd" in done.out
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,12 @@ def test_hand_made_rows_are_scored_as_worked_out(
 
     assert_same(evaluation, naive.trace(made.row, formulas, raw_keys=raw_keys))
     assert {score.by.formulas for score in evaluation.scores.values()} == {formulas}
+    # How many sentences each score is out of.
+    if naive.why_not(made.row) is None:
+        total, answers = len(naive.document_keys(made.row)), len(made.row["response_sentences"])
+        for name, n in zip(naive.FOUR, (total, total, total, answers), strict=True):
+            if evaluation.scores[name].value is not None:
+                assert evaluation.scores[name].n == n
 
 
 @BOTH
@@ -113,6 +119,21 @@ def test_any_row_is_scored_as_worked_out(row: dict[str, Any]) -> None:
             worths = naive.trace(row, formulas, raw_keys=raw_keys)
             assert_same(scored(row, formulas, raw_keys=raw_keys), worths)
     assert_same(scored(row, GPT_LABELING, baseline=3), naive.trace(row, GPT_LABELING, baseline=3))
+
+
+def test_recorded_sentences_are_found_in_their_texts() -> None:
+    """Each in its own document, behind the one before it; those of the response likewise."""
+    for row in [made.row for made in HAND_MADE] + MADE[:60]:
+        found = labelled_from(row, Punkt()).call.sentences
+        at = dict.fromkeys(range(len(row["documents"])), 0)
+        for sentence in found.documents:
+            number = int(sentence.key.rstrip("abcdefghijklmnopqrstuvwxyz"))
+            assert row["documents"][number].index(sentence.text, at[number]) == sentence.start
+            assert sentence.end == (sentence.start or 0) + len(sentence.text)
+            at[number] = sentence.end
+        texts = [row["response"][sentence.start : sentence.end] for sentence in found.response]
+        assert texts == [text for _, text in row["response_sentences"]]
+        assert [s.key for s in found.documents] == naive.document_keys(row)
 
 
 def test_the_published_columns_are_reproduced() -> None:
