@@ -9,7 +9,7 @@ from typing import Any
 
 import naive
 import pytest
-from by_hand import ScriptedLabeller
+from by_hand import ScriptedJudge
 from hypothesis import given, settings
 from naive import COLUMNS, GPT_LABELING, RAGBENCH, SIX, Worth
 from own_rows import HAND_MADE, HandMade, any_rows, made_rows, second_opinion
@@ -182,7 +182,7 @@ async def test_a_judge_that_says_the_same_gets_the_same_scores(formulas: str) ->
             {name: row[name] for name in row if name in Labels.model_fields}
         )
         trace = Trace(formulas)  # type: ignore[arg-type]
-        evaluator = RagEvaluator(ScriptedLabeller(labels), [trace])
+        evaluator = RagEvaluator(ScriptedJudge(labels), [trace])
 
         evaluation = await evaluator.evaluate(call_from(row))
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-GPT_LABELING = "seed"
+GPT_LABELING = "gpt-labeling"
 RAGBENCH = "ragbench"
 
 Row = Mapping[str, Any]
