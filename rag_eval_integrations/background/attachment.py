@@ -11,7 +11,7 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
 from rag_eval_integrations.sinks import CallbackSink
 
-Target = Callable[[RagCall], object] | RagEvaluator
+TargetOrEvaluator = Callable[[RagCall], object] | RagEvaluator
 
 _MOST_KEPT = 1_000
 
@@ -33,7 +33,7 @@ class Attachment:
     """
 
     def __init__(
-        self, target: Target, on_evaluation: Callable[[Evaluation], object] | None = None
+        self, target: TargetOrEvaluator, on_evaluation: Callable[[Evaluation], object] | None = None
     ) -> None:
         self._kept: deque[Evaluation] = deque(maxlen=_MOST_KEPT)
         self._background: BackgroundEvaluator | None = None

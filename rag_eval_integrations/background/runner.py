@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import Self, get_args
 
-from rag_eval_integrations.background import process
-from rag_eval_integrations.background._delivery import deliveries_to
+from rag_eval_integrations.background import _process
+from rag_eval_integrations.background._sink_delivery import deliveries_to
 from rag_eval_integrations.background._worker import WhenFull, Worker
 from rag_eval_integrations.background.aggregate import Aggregate, TrafficSummary
 from rag_eval_integrations.background.budget import (
@@ -218,7 +218,7 @@ class BackgroundEvaluator:
         self._evaluation_timeout = evaluation_timeout
         self._of_parent: tuple[object, ...] = ()
         self._start_empty()
-        process.tell(self)
+        _process.tell(self)
 
     def _start_empty(self) -> None:
         self._failures = FailureLog()

@@ -42,7 +42,7 @@ def check_hooks(**hooks: object) -> None:
 Target = Callable[[RagCall], object]
 
 
-class Delivery:
+class TargetDelivery:
     """Hands calls to the target; whatever goes wrong stays here, logged and counted.
 
     The traceback is logged at the first failure of a kind (place and exception type), so that a
@@ -99,7 +99,7 @@ class Delivery:
 _LOGGER = logging.getLogger("rag_eval_integrations.capture")
 
 
-_FAILURES = Delivery(lambda call: None, _LOGGER)
+_FAILURES = TargetDelivery(lambda call: None, _LOGGER)
 
 
 def capture_failures() -> int:
@@ -110,7 +110,7 @@ def capture_failures() -> int:
     return _FAILURES.failed
 
 
-class CountedDelivery(Delivery):
+class CountedDelivery(TargetDelivery):
     """Delivers for one `capture_call`; a target that is down logs no traceback a call."""
 
     def failure(self, where: str, error: BaseException) -> None:

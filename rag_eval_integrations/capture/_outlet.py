@@ -7,11 +7,10 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, cast
 
-from rag_eval_integrations.capture._delivery import Delivery
-from rag_eval_integrations.capture._delivery import Target as PlainTarget
+from rag_eval_integrations.capture._delivery import Target, TargetDelivery
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.background.attachment import Attachment, Target
+    from rag_eval_integrations.background.attachment import Attachment, TargetOrEvaluator
     from rag_eval_integrations.records import Evaluation
 
 _EVALUATING = {"rag_eval_integrations.background", "rag_eval_integrations.evaluator"}
@@ -31,15 +30,15 @@ class Outlet:
 
     def __init__(
         self,
-        target: Target,
+        target: TargetOrEvaluator,
         logger: logging.Logger,
         on_evaluation: Callable[[Evaluation], object] | None = None,
     ) -> None:
         self._attachment = _attachment(target, on_evaluation)
         to = target if self._attachment is None else self._attachment.target
-        self.target = cast("PlainTarget", to)
-        """What is called in the end; `Delivery` checks that it can be."""
-        self.delivery = Delivery(self.target, logger)
+        self.target = cast("Target", to)
+        """What is called in the end; `TargetDelivery` checks that it can be."""
+        self.delivery = TargetDelivery(self.target, logger)
         """Calls it; whatever goes wrong is logged and counted, and never seen by the app."""
 
     @property
@@ -91,7 +90,7 @@ class Captures:
 
 
 def _attachment(
-    target: Target, on_evaluation: Callable[[Evaluation], object] | None
+    target: TargetOrEvaluator, on_evaluation: Callable[[Evaluation], object] | None
 ) -> Attachment | None:
     """Run an evaluator in the background; None for a plain callable.
 

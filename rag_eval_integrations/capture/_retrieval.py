@@ -12,7 +12,7 @@ from typing import Any
 
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.capture._calls import Context, Seen, distinct, to_call
-from rag_eval_integrations.capture._delivery import Delivery
+from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture.current import open_call
 from rag_eval_integrations.records import CaptureStatus, RagCall
 
@@ -55,7 +55,7 @@ class Retrieval:
 
 @contextmanager
 def retrieving(
-    question: str, delivery: Delivery, made: Callable[[Retrieval], RagCall | None]
+    question: str, delivery: TargetDelivery, made: Callable[[Retrieval], RagCall | None]
 ) -> Iterator[Retrieval]:
     """Deliver the retrieval made inside, unless it is a judge's; nothing that fails shows.
 

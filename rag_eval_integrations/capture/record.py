@@ -25,7 +25,7 @@ from rag_eval_integrations.capture._calls import (
     json_value,
     to_call,
 )
-from rag_eval_integrations.capture._delivery import CountedDelivery, Delivery, Target
+from rag_eval_integrations.capture._delivery import CountedDelivery, Target, TargetDelivery
 from rag_eval_integrations.capture.current import FIELDS, CallInProgress
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
@@ -79,7 +79,7 @@ def made_record(
     status: CaptureStatus,
     latency_s: object,
     started_at: object,
-    delivery: Delivery,
+    delivery: TargetDelivery,
 ) -> RagCall:
     """Read each field by itself, so that one that cannot be used costs no other."""
 
@@ -178,7 +178,7 @@ def _turn(item: Any) -> Turn:
     return Turn(role=role, content=content)
 
 
-def _documents(given: object, delivery: Delivery) -> list[Seen]:
+def _documents(given: object, delivery: TargetDelivery) -> list[Seen]:
     found = []
     for item in _several(given):
         try:

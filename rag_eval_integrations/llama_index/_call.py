@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from rag_eval_integrations.capture._calls import Seen, json_object, to_call
 from rag_eval_integrations.llama_index._chat import Writing, earlier_messages
 from rag_eval_integrations.llama_index._context import Found, context
+from rag_eval_integrations.llama_index._hooks import Hooks
 from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage
 from rag_eval_integrations.llama_index._values import (
     answer_of,
@@ -24,7 +25,6 @@ from rag_eval_integrations.llama_index._values import (
     turns_of,
     unwrapped,
 )
-from rag_eval_integrations.llama_index.hooks import Hooks
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
 _MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are forgotten

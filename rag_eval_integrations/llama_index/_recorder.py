@@ -14,13 +14,13 @@ from typing import Any
 
 from rag_eval_integrations._suppress import suppress_capture, suppressed
 from rag_eval_integrations.capture._calls import OpenCalls
-from rag_eval_integrations.capture._delivery import Delivery
+from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.llama_index._call import Call
 from rag_eval_integrations.llama_index._chat import Writing, fills_itself
+from rag_eval_integrations.llama_index._hooks import Hooks
 from rag_eval_integrations.llama_index._stream import holds_stream, read_along, reading
 from rag_eval_integrations.llama_index._tree import ROOTS, Span, stage_of
 from rag_eval_integrations.llama_index._values import prompt_of, unwrapped
-from rag_eval_integrations.llama_index.hooks import Hooks
 from rag_eval_integrations.records import CaptureStatus
 
 # --- What they ask is no user's question
@@ -62,7 +62,7 @@ class Recorder:
     def __init__(
         self,
         target: object,
-        delivery: Delivery,
+        delivery: TargetDelivery,
         calls: OpenCalls[Call],
         hooks: Hooks | None,
         *,

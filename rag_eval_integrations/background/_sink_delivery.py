@@ -24,7 +24,7 @@ they were scored."""
 
 def deliveries_to(
     sinks: Sequence[Sink], max_pending: int, failures: FailureLog
-) -> tuple[Delivery, ...]:
+) -> tuple[SinkDelivery, ...]:
     """Make a delivery to each sink, named after its class, numbered where several have one class.
 
     Args:
@@ -37,11 +37,11 @@ def deliveries_to(
     names = [f"{name}-{n}" if several[name] > 1 else name for n, name in enumerate(classes)]
     most = max(max_pending, _LEAST_DELIVERIES)
     return tuple(
-        Delivery(sink, name, most, failures) for sink, name in zip(sinks, names, strict=True)
+        SinkDelivery(sink, name, most, failures) for sink, name in zip(sinks, names, strict=True)
     )
 
 
-class Delivery:
+class SinkDelivery:
     """One sink's queue and thread.
 
     A thread for each sink, not one for all: a sink that hangs would starve the others.
