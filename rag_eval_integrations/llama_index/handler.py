@@ -33,7 +33,7 @@ from rag_eval_integrations.llama_index._recorder import WANTED, Recorder
 from rag_eval_integrations.llama_index._stream import reading
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.background.attachment import Target
+    from rag_eval_integrations.background.attachment import TargetOrEvaluator
     from rag_eval_integrations.capture._calls import OpenCalls
     from rag_eval_integrations.llama_index._call import Call
     from rag_eval_integrations.llama_index._hooks import Hooks
@@ -140,7 +140,7 @@ class RagEvalHandler(Captures):
 
     def __init__(
         self,
-        target: Target,
+        target: TargetOrEvaluator,
         *,
         question: QuestionHook | None = None,
         documents: DocumentsHook | None = None,
@@ -228,7 +228,7 @@ class ScopedHandler(RagEvalHandler):
 
     def __init__(
         self,
-        target: Target,
+        target: TargetOrEvaluator,
         *,
         on_evaluation: Callable[[Evaluation], object] | None = None,
     ) -> None:
