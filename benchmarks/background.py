@@ -33,11 +33,11 @@ from pathlib import Path
 from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.errors import JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import ThrottledJudge
-from rag_eval_integrations.judges.completion import CompletionRequest
+from rag_eval_integrations.models import ThrottledModel
+from rag_eval_integrations.models.completion import CompletionRequest
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.sinks import CallbackSink
-from rag_eval_integrations.testing import ScriptedJudge, labels_reply
+from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 TURN = 5.0  # seconds
 DOCUMENTS = tuple(
@@ -59,11 +59,11 @@ def make_call(number: int) -> RagCall:
 
 
 def background(reply: Callable[[CompletionRequest], str]) -> BackgroundEvaluator:
-    judge = ScriptedJudge(reply, latency=0.5)
+    judge = ScriptedModel(reply, latency=0.5)
     judge.requests = Forgetful()
     sink = CallbackSink(lambda evaluation: None)
     # 200 a second at 500 ms are 100 at once; by default a judge is asked 32 things at once.
-    throttled = ThrottledJudge(judge, max_concurrency=200, max_failures=10**9)
+    throttled = ThrottledModel(judge, max_concurrency=200, max_failures=10**9)
     return BackgroundEvaluator(RagEvaluator(throttled), [sink], max_concurrency=200)
 
 
@@ -182,7 +182,7 @@ def alone(calls: int) -> None:
     made = [make_call(number) for number in range(calls)]
     for rate in (1.0, 0.5):
         evaluating = BackgroundEvaluator(
-            RagEvaluator(ScriptedJudge(lambda request: REPLY, latency=0.5)),
+            RagEvaluator(ScriptedModel(lambda request: REPLY, latency=0.5)),
             sample_rate=rate,
             max_pending=calls,
         )
@@ -236,7 +236,7 @@ def failing(calls: int) -> None:
     logger = logging.getLogger("rag_eval_integrations.background")
     logger.addHandler(handler)
     logger.propagate = False
-    with BackgroundEvaluator(RagEvaluator(ScriptedJudge(reply)), max_pending=calls) as evaluating:
+    with BackgroundEvaluator(RagEvaluator(ScriptedModel(reply)), max_pending=calls) as evaluating:
         for number in range(calls):
             evaluating.submit(make_call(number))
         evaluating.flush(120.0)

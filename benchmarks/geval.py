@@ -18,10 +18,9 @@ import time
 from collections.abc import Callable
 
 from rag_eval_integrations import GEval, RagCall
-from rag_eval_integrations.judges.completion import Choice, Completion, CompletionRequest, Token
-from rag_eval_integrations.metrics.geval.expectation import Expectation, expectation
-from rag_eval_integrations.metrics.geval.reply import read_reply
-from rag_eval_integrations.metrics.geval.spans import place_of
+from rag_eval_integrations.metrics.geval._expectation import Expectation, expectation, place_of
+from rag_eval_integrations.metrics.geval._reply import read_reply
+from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Token
 
 SCALE = (0, 10)
 REASON = "The response names the refund and its term, but it leaves out who pays for the return. "

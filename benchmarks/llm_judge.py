@@ -2,9 +2,10 @@
 
     python benchmarks/llm_judge.py [--calls 600] [--concurrency 32]
 
-The endpoint (tests/loopback.py) runs in a process of its own. The floor is a bare `AsyncOpenAI`
-loop that sends the very same messages in the same run. Under faults (10 % 429 with Retry-After,
-5 % 500, 5 % bodies cut off, 2 % hangs of 30 s) every call should end scored or with a stated error.
+The endpoint (`tests/support/loopback.py`) is a process of its own. The floor is a bare
+`AsyncOpenAI` loop that sends the very same messages in the same run. Under faults (10 % 429 with
+Retry-After, 5 % 500, 5 % bodies cut off, 2 % hangs of 30 s) every call should end scored or with a
+stated error.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from loopback import Behaviour, spawned
 from openai import AsyncOpenAI
 
-from rag_eval_integrations import OpenAIJudge, RagCall, RagEvaluator, evaluate_calls
-from rag_eval_integrations.labels import prompt
+from rag_eval_integrations import OpenAIModel, RagCall, RagEvaluator, evaluate_calls
+from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.testing import labels_reply
 
@@ -77,7 +78,7 @@ async def bare(url: str, count: int, concurrency: int) -> tuple[float, float]:
 
 async def judged(url: str, count: int, concurrency: int) -> tuple[float, float, dict[str, int]]:
     """Seconds, CPU seconds and outcomes of the whole evaluation."""
-    judge = OpenAIJudge("m", base_url=url, timeout=TIMEOUT)
+    judge = OpenAIModel("m", base_url=url, timeout=TIMEOUT)
     evaluator = RagEvaluator(judge)
     await evaluator.evaluate(next(calls(1)))  # imports and the first connection
     outcomes = {"scored": 0, "unscored": 0, "error": 0, "requests": 0}

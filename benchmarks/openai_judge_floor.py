@@ -1,9 +1,9 @@
-"""Throughput and client CPU of `OpenAIJudge` beside a bare `AsyncOpenAI` loop.
+"""Throughput and client CPU of `OpenAIModel` beside a bare `AsyncOpenAI` loop.
 
     python benchmarks/openai_judge_floor.py [--requests N] [--concurrency N] [--latency S …]
 
-The endpoint (tests/loopback.py) runs in a process of its own and answers each request after the
-latency. Both clients ask the same questions for the same JSON, in turns, in this process; the
+The endpoint (`tests/support/loopback.py`) is a process of its own and answers each request after
+the latency. Both clients ask the same questions for the same JSON, in turns, in this process; the
 best of the rounds counts, since whatever else the machine does only slows them down.
 """
 
@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from loopback import Behaviour, spawned
 
-from rag_eval_integrations.judges.completion import CompletionRequest, Message
-from rag_eval_integrations.judges.openai import OpenAIJudge
-from rag_eval_integrations.judges.openai.request import strict_schema
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.models.openai import OpenAIModel
+from rag_eval_integrations.models.openai._request import strict_schema
 
 ENTRY = {
     "type": "object",
@@ -107,7 +107,7 @@ async def bare(url: str, requests: int, concurrency: int) -> Figures:
 
 async def ours(url: str, requests: int, concurrency: int) -> Figures:
     """The judge."""
-    judge = OpenAIJudge("m", base_url=url)
+    judge = OpenAIModel("m", base_url=url)
 
     async def ask(number: int) -> str:
         request = CompletionRequest(

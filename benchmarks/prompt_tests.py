@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from rag_eval_integrations.judges.completion import Completion, CompletionRequest
 from rag_eval_integrations.metrics.prompty import PromptyMetric, parse_prompty
+from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.prompt_tests import (
     Journal,
     PromptEvaluation,
@@ -28,7 +28,7 @@ from rag_eval_integrations.prompt_tests import (
     Spec,
     run_tests,
 )
-from rag_eval_integrations.testing import ScriptedJudge
+from rag_eval_integrations.testing import ScriptedModel
 
 TESTS, MODELS = 42, 4
 
@@ -55,7 +55,7 @@ class Places:
         return self._spent.get(places, 0.0) / sum(self._spent.values())
 
 
-class Counted(ScriptedJudge):
+class Counted(ScriptedModel):
     """A scripted model that says when it is asked."""
 
     def __init__(self, name: str, reply: str, latency: float, places: Places) -> None:

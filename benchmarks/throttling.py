@@ -19,10 +19,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from rag_eval_integrations.errors import JudgeUnavailableError
-from rag_eval_integrations.judges.caching import CachingJudge
-from rag_eval_integrations.judges.completion import Choice, Completion, CompletionRequest, Message
-from rag_eval_integrations.judges.protocols import Completer
-from rag_eval_integrations.judges.throttling import ThrottledJudge
+from rag_eval_integrations.models.caching import CachedModel
+from rag_eval_integrations.models.completion import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    Message,
+    Model,
+)
+from rag_eval_integrations.models.throttling import ThrottledModel
 from rag_eval_integrations.records import Usage
 
 ANSWER = Completion(
@@ -91,7 +96,7 @@ async def at_once() -> Completion:
     return ANSWER
 
 
-def cpu(make: Callable[[Script], Completer], count: int) -> float:
+def cpu(make: Callable[[Script], Model], count: int) -> float:
     """Microseconds of CPU a request, best of three, 32 at once."""
     requests = [request(number) for number in range(count)]
 
@@ -118,18 +123,18 @@ def overhead(count: int) -> None:
         ("throttled, rpm and tpm far away", {"rpm": 1e8, "tpm": 1e12}),
         ("throttled, 8 places for 32 workers", {"max_concurrency": 8}),
     ):
-        took = cpu(lambda script, o=options: ThrottledJudge(script, **o), count)
+        took = cpu(lambda script, o=options: ThrottledModel(script, **o), count)
         print(f"  {label:36} {took - bare:6.0f} µs")
     with tempfile.TemporaryDirectory() as folder:
         made = 0
 
-        def cold(script: Script) -> Completer:
+        def cold(script: Script) -> Model:
             nonlocal made
             made += 1
-            return CachingJudge(script, Path(folder) / f"cold-{made}.sqlite")
+            return CachedModel(script, Path(folder) / f"cold-{made}.sqlite")
 
         print(f"  {'cached, every request new':36} {cpu(cold, count) - bare:6.0f} µs")
-        warm = cpu(lambda script: CachingJudge(script, Path(folder) / "cold-1.sqlite"), count)
+        warm = cpu(lambda script: CachedModel(script, Path(folder) / "cold-1.sqlite"), count)
         print(f"  {'cached, every request known':36} {warm - bare:6.0f} µs")
 
 
@@ -149,7 +154,7 @@ def simulate(
 
     async def main() -> None:
         script = Script(lambda: answer(loop, chance, script))
-        judge = ThrottledJudge(script, clock=loop.time, **options)  # type: ignore[arg-type]
+        judge = ThrottledModel(script, clock=loop.time, **options)  # type: ignore[arg-type]
         judge._random = random.Random(2)  # the same figures in every run
         one = request(0)
         results = await asyncio.gather(

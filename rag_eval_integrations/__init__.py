@@ -3,31 +3,28 @@
     capture ─▶ RagCall ─▶ sentences ─▶ SentencizedCall ─▶ judge ─▶ Labels ─▶ metrics ─▶ Score
     ─▶ Evaluation ─▶ sinks / report
 
-`RagEvaluator().evaluate_sync(call)` runs the flow for one call, `evaluate_calls` for many. Host
-objects are in `rag_eval_integrations.langchain` and `rag_eval_integrations.llama_index`.
+`RagEvaluator().evaluate_sync(call)` runs the flow for one call, `evaluate_calls` for many. A judge
+labels the sentences of a call; a model answers messages, and is asked for labels where it is passed
+as judge. Handlers, wrappers and evaluator objects for the two frameworks are in
+`rag_eval_integrations.langchain` and `rag_eval_integrations.llama_index`.
 
 Importing this package loads none of its parts: names are resolved when they are first used.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
     from rag_eval_integrations.background import BackgroundEvaluator
     from rag_eval_integrations.capture import capture_call, record_call
     from rag_eval_integrations.dataset import evaluate_calls
     from rag_eval_integrations.evaluator import RagEvaluator
-    from rag_eval_integrations.judges import (
-        CachingJudge,
-        CallableJudge,
-        EmbeddedJudge,
-        OpenAIJudge,
-        judge_from,
-    )
-    from rag_eval_integrations.labels import CascadeJudge
+    from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, judge_from
     from rag_eval_integrations.metrics import GEval, PromptyMetric, Trace, diagnose
+    from rag_eval_integrations.models import CachedModel, CallableModel, OpenAIModel
     from rag_eval_integrations.records import (
         Capture,
         Document,
@@ -41,8 +38,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BackgroundEvaluator",
-    "CachingJudge",
-    "CallableJudge",
+    "CachedModel",
+    "CallableModel",
     "Capture",
     "CascadeJudge",
     "Document",
@@ -50,7 +47,7 @@ __all__ = [
     "Evaluation",
     "GEval",
     "Labels",
-    "OpenAIJudge",
+    "OpenAIModel",
     "PromptyMetric",
     "RagCall",
     "RagEvaluator",
@@ -63,39 +60,29 @@ __all__ = [
     "record_call",
 ]
 
-_HOMES = {
-    "BackgroundEvaluator": "background",
-    "CachingJudge": "judges",
-    "CallableJudge": "judges",
-    "Capture": "records",
-    "CascadeJudge": "labels",
-    "Document": "records",
-    "EmbeddedJudge": "judges",
-    "Evaluation": "records",
-    "GEval": "metrics",
-    "Labels": "records",
-    "OpenAIJudge": "judges",
-    "PromptyMetric": "metrics",
-    "RagCall": "records",
-    "RagEvaluator": "evaluator",
-    "Score": "records",
-    "Trace": "metrics",
-    "capture_call": "capture",
-    "diagnose": "metrics",
-    "evaluate_calls": "dataset",
-    "judge_from": "judges",
-    "record_call": "capture",
-}
-
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "BackgroundEvaluator": "background",
+        "CachedModel": "models",
+        "CallableModel": "models",
+        "Capture": "records",
+        "CascadeJudge": "judges",
+        "Document": "records",
+        "EmbeddedJudge": "judges",
+        "Evaluation": "records",
+        "GEval": "metrics",
+        "Labels": "records",
+        "OpenAIModel": "models",
+        "PromptyMetric": "metrics",
+        "RagCall": "records",
+        "RagEvaluator": "evaluator",
+        "Score": "records",
+        "Trace": "metrics",
+        "capture_call": "capture",
+        "diagnose": "metrics",
+        "evaluate_calls": "dataset",
+        "judge_from": "judges",
+        "record_call": "capture",
+    },
+)

@@ -13,9 +13,8 @@ from weakref import WeakValueDictionary
 from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import Completer, Labeller, judge_from, with_retries
-from rag_eval_integrations.judges.single_flight import SingleFlight
-from rag_eval_integrations.labels import reconcile, speaks_to_a_judge
+from rag_eval_integrations.judges import Judge, judge_from, reconcile, speaks_to_a_judge
+from rag_eval_integrations.judges.judge import JudgeBase, judge_base
 from rag_eval_integrations.metrics import (
     CompletionMetric,
     LabelMetric,
@@ -23,6 +22,8 @@ from rag_eval_integrations.metrics import (
     Metric,
     Trace,
 )
+from rag_eval_integrations.models import Model, ModelBase, with_retries
+from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import (
     By,
     Evaluation,
@@ -38,7 +39,7 @@ from rag_eval_integrations.records import (
     json_copy,
     trusted,
 )
-from rag_eval_integrations.records.evaluation import Stage
+from rag_eval_integrations.records.score import Stage
 from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
 
 logger = logging.getLogger(__name__)
@@ -65,8 +66,8 @@ class RagEvaluator:
     that fails does not take the others' scores with it.
 
     Args:
-        judge: a judge's name (`embedded`), any `Labeller`, or a model (`Completer`), which is asked
-            with the labelling prompt, through `ThrottledJudge` unless it is in one already.
+        judge: a judge's name (`embedded`), any `Judge`, or a model (`Model`), which is asked
+            with the labelling prompt, through `ThrottledModel` unless it is in one already.
         metrics: what to score; default `[Trace()]`.
         splitter: how to split; default `Punkt()`, English.
         max_remembered: how many labellings are kept for further views on the same call; 0 shares
@@ -79,21 +80,24 @@ class RagEvaluator:
 
     def __init__(
         self,
-        judge: str | Labeller | Completer = "embedded",
+        judge: str | Judge | Model = "embedded",
         metrics: Sequence[Metric] | None = None,
         *,
         splitter: Splitter | None = None,
         max_remembered: int = 256,
     ) -> None:
         found = judge_from(judge)
-        self.judge: Labeller
-        self._model: Completer | None
-        if isinstance(found, Labeller):
+        self.judge: Judge
+        self._judge: JudgeBase
+        self._model: ModelBase | None
+        if isinstance(found, Judge):
             # A labeller that asks a model lends it to the metrics that ask one.
-            self.judge, self._model = found, getattr(found, "completer", None)
+            self.judge = found
+            self._judge = judge_base(found)
+            self._model = self._judge.model
         else:
             self._model = with_retries(found)
-            self.judge = _asked_to_label(self._model)
+            self.judge = self._judge = _asked_to_label(self._model)
         self.metrics: tuple[Metric, ...] = (Trace(),) if metrics is None else tuple(metrics)
         self.splitter: Splitter = _default_splitter() if splitter is None else splitter
         if not self.metrics:
@@ -120,8 +124,8 @@ class RagEvaluator:
     @cached_property
     def fingerprint(self) -> str:
         """Digest of judge, metrics and splitter: what decides the scores besides the call."""
-        asked: list[Labeller | Completer] = [self.judge, *self._models.values()]
-        judges = [part for one in asked for part in (one.name, str(getattr(one, "version", "")))]
+        asked: list[JudgeBase | ModelBase] = [self._judge, *self._models.values()]
+        judges = [part for one in asked for part in (one.name, one.version or "")]
         text = "\n".join([*judges[:2], self.splitter.name, *judges[2:], *map(repr, self.metrics)])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -203,17 +207,17 @@ class RagEvaluator:
             labelling = await self.judge.label(call)
         if labelling.labels is None:
             return labelling
-        if call.splitter != RECORDED and getattr(self.judge, "keeps_keys", False):
+        if call.splitter != RECORDED and self._judge.keeps_keys:
             return labelling  # reconciling such labels changes nothing, and takes 0.2 ms
         return labelling.model_copy(update={"labels": reconcile(labelling.labels, call)})
 
     def _unasked(self, code: UnscoredCode | None, reason: str) -> Labelling:
-        info = JudgeInfo(name=self.judge.name, version=getattr(self.judge, "version", None))
+        info = JudgeInfo(name=self.judge.name, version=self._judge.version)
         return Labelling(labels=None, judge=info, usage=Usage(), unscored=code, reason=reason)
 
     # --- scores that a model is asked for ---------------------------------------------------------
 
-    def _model_for(self, metric: CompletionMetric) -> Completer:
+    def _model_for(self, metric: CompletionMetric) -> ModelBase:
         if metric.judge is not None:
             return with_retries(metric.judge)
         if self._model is None:
@@ -247,14 +251,14 @@ class RagEvaluator:
         metrics: Sequence[Metric],
         stage: Stage,
         error: Exception,
-        judge: Completer | Labeller | None = None,
+        model: ModelBase | None = None,
     ) -> _Part:
         logger.debug("call %s: %s failed", call.call.id, stage, exc_info=error)
-        asked = judge or self.judge
+        asked = model or self._judge
         kind, message = type(error).__name__, str(error) or repr(error)
         by = By(
             judge=asked.name,
-            judge_version=getattr(asked, "version", None),
+            judge_version=asked.version,
             splitter=call.splitter,
             windows=1,
         )
@@ -302,10 +306,10 @@ def shared_evaluator(judge: object, make: Callable[[], RagEvaluator]) -> SharedE
         return found
 
 
-def _asked_to_label(model: Completer) -> Labeller:
-    from rag_eval_integrations.labels import LLMLabeller  # noqa: PLC0415  # only for a model
+def _asked_to_label(model: ModelBase) -> JudgeBase:
+    from rag_eval_integrations.judges import LLMJudge  # noqa: PLC0415  # only for a model
 
-    return LLMLabeller(model)
+    return LLMJudge(model)
 
 
 def _default_splitter() -> Splitter:

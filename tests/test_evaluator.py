@@ -6,14 +6,14 @@ import asyncio
 import gc
 
 import pytest
-from by_hand import ScriptedLabeller, labels_of
+from by_hand import ScriptedJudge, labels_of
 
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator, shared_evaluator
-from rag_eval_integrations.judges import Completer
-from rag_eval_integrations.judges.completion import Choice, Completion, CompletionRequest, Message
 from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Trace
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
 from rag_eval_integrations.records import (
     By,
     Capture,
@@ -29,9 +29,9 @@ from rag_eval_integrations.records import (
 )
 
 CALL = RagCall(
-    question="What is machine learning?",
-    documents=("Machine learning is AI. It learns from data.", "Neural networks are models."),
-    response="Machine learning is AI. It needs magic.",
+    question="Where do bees live?",
+    documents=("Bees live in hives. Some live in hollow trees.", "Wasps build paper nests."),
+    response="Bees live in hives. They live on magic.",
     id="7",
     metadata={"user": "x"},
 )
@@ -42,7 +42,7 @@ LABELS = labels_of(
 
 async def test_a_call_comes_back_with_sentences_labels_and_scores() -> None:
     """The whole flow: keys, labels, six scores, who made them, what it cost."""
-    judge = ScriptedLabeller(LABELS)
+    judge = ScriptedJudge(LABELS)
 
     evaluation = await RagEvaluator(judge).evaluate(CALL)
 
@@ -55,7 +55,7 @@ async def test_a_call_comes_back_with_sentences_labels_and_scores() -> None:
     assert evaluation.scores["context_relevance"].value == pytest.approx(2 / 3)
     assert evaluation.scores["adherence"].value == 0.0
     assert evaluation.scores["adherence"].by.judge == "scripted"
-    assert evaluation.scores["adherence"].by.formulas == "seed"
+    assert evaluation.scores["adherence"].by.formulas == "gpt-labeling"
     assert evaluation.scores["adherence"].by.splitter == RagEvaluator(judge).splitter.name
     assert evaluation.usage.requests == 1
     assert (evaluation.id, evaluation.metadata) == ("7", {"user": "x"})
@@ -66,7 +66,7 @@ async def test_a_call_comes_back_with_sentences_labels_and_scores() -> None:
 
 def test_the_sync_form_gives_the_same() -> None:
     """`evaluate_sync` is the async form on the library's loop."""
-    evaluator = RagEvaluator(ScriptedLabeller(LABELS))
+    evaluator = RagEvaluator(ScriptedJudge(LABELS))
 
     assert evaluator.evaluate_sync(CALL) == asyncio.run(evaluator.evaluate(CALL))
 
@@ -85,7 +85,7 @@ async def test_what_cannot_be_judged_is_unscored_without_asking(
     change: dict[str, object], code: str
 ) -> None:
     """No response, no documents, no question: a reason, no request, no zero."""
-    judge = ScriptedLabeller(LABELS)
+    judge = ScriptedJudge(LABELS)
     fields = {"question": CALL.question, "documents": CALL.documents, "response": CALL.response}
 
     evaluation = await RagEvaluator(judge).evaluate(RagCall(**{**fields, **change}))  # type: ignore[arg-type]
@@ -100,7 +100,7 @@ async def test_what_cannot_be_judged_is_unscored_without_asking(
 async def test_recorded_sentences_are_used_as_they_are() -> None:
     """A call that brings its sentences is not split again, and says so."""
     sentences = Sentences(documents=(Sentence("0a", "All of it."),), response=(Sentence("a", "x"),))
-    judge = ScriptedLabeller(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
+    judge = ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
 
     evaluation = await RagEvaluator(judge).evaluate(
         CALL.model_copy(update={"sentences": sentences})
@@ -116,7 +116,7 @@ async def test_a_failing_judge_is_an_error_on_every_score() -> None:
     def fail(call: SentencizedCall) -> Labels:
         raise ConnectionError("no route")
 
-    evaluation = await RagEvaluator(ScriptedLabeller(fail)).evaluate(CALL)
+    evaluation = await RagEvaluator(ScriptedJudge(fail)).evaluate(CALL)
 
     assert evaluation.error is not None
     assert (evaluation.error.type, evaluation.error.message, evaluation.error.stage) == (
@@ -138,7 +138,7 @@ async def test_a_failing_splitter_is_an_error_at_its_stage() -> None:
         def spans(self, text: str) -> list[tuple[int, int]]:
             raise RuntimeError
 
-    evaluation = await RagEvaluator(ScriptedLabeller(LABELS), splitter=Broken()).evaluate(CALL)
+    evaluation = await RagEvaluator(ScriptedJudge(LABELS), splitter=Broken()).evaluate(CALL)
 
     assert evaluation.error is not None
     assert evaluation.error.stage == "sentences"
@@ -148,7 +148,7 @@ async def test_a_failing_splitter_is_an_error_at_its_stage() -> None:
 async def test_cancellation_is_not_an_error_of_the_call() -> None:
     """A cancelled evaluation raises, as a cancelled coroutine should."""
 
-    class Slow(ScriptedLabeller):
+    class Slow(ScriptedJudge):
         async def label(self, call: SentencizedCall) -> Labelling:
             await asyncio.sleep(60)
             return await super().label(call)
@@ -163,7 +163,7 @@ async def test_cancellation_is_not_an_error_of_the_call() -> None:
 
 async def test_one_call_is_labelled_once_for_all_views() -> None:
     """Ten evaluations of the same content at once, and one later, ask once."""
-    judge = ScriptedLabeller(LABELS)
+    judge = ScriptedJudge(LABELS)
     evaluator = RagEvaluator(judge)
 
     await asyncio.gather(*(evaluator.evaluate(CALL) for _ in range(10)))
@@ -174,7 +174,7 @@ async def test_one_call_is_labelled_once_for_all_views() -> None:
 
 async def test_other_sentences_are_another_request() -> None:
     """The same text with sentences of its own must not get the labels of the split text."""
-    judge = ScriptedLabeller(LABELS)
+    judge = ScriptedJudge(LABELS)
     evaluator = RagEvaluator(judge)
     sentences = Sentences(documents=(Sentence("0a", "All."),), response=(Sentence("a", "x"),))
 
@@ -192,7 +192,7 @@ async def test_the_judges_own_calls_are_not_captured() -> None:
         seen.append(suppressed())
         return LABELS
 
-    await RagEvaluator(ScriptedLabeller(answer)).evaluate(CALL)
+    await RagEvaluator(ScriptedJudge(answer)).evaluate(CALL)
 
     assert seen == [True]
     assert not suppressed()
@@ -202,7 +202,7 @@ async def test_an_incomplete_capture_is_flagged() -> None:
     """A call that was aborted or failed says so on its evaluation."""
     call = CALL.model_copy(update={"capture": Capture(framework="plain", status="aborted")})
 
-    evaluation = await RagEvaluator(ScriptedLabeller(LABELS)).evaluate(call)
+    evaluation = await RagEvaluator(ScriptedJudge(LABELS)).evaluate(call)
 
     assert "capture_aborted" in evaluation.flags
 
@@ -218,7 +218,7 @@ async def test_a_big_call_is_split_off_the_loop() -> None:
             await asyncio.sleep(0)
 
     big = RagCall(question="q", documents=["A word. " * 60_000], response="A word.")
-    judge = ScriptedLabeller(labels_of([], [], {"a": ([], False)}))
+    judge = ScriptedJudge(labels_of([], [], {"a": ([], False)}))
     turning = asyncio.create_task(turn())
     evaluation = await RagEvaluator(judge).evaluate(big)
     turning.cancel()
@@ -229,10 +229,10 @@ async def test_a_big_call_is_split_off_the_loop() -> None:
 
 def test_the_fingerprint_tells_settings_apart() -> None:
     """Judge, metrics, splitter: what decides the scores besides the call."""
-    judge = ScriptedLabeller(LABELS)
+    judge = ScriptedJudge(LABELS)
     plain = RagEvaluator(judge).fingerprint
 
-    assert RagEvaluator(ScriptedLabeller(LABELS)).fingerprint == plain
+    assert RagEvaluator(ScriptedJudge(LABELS)).fingerprint == plain
     assert RagEvaluator(judge, [Trace("ragbench")]).fingerprint != plain
     assert RagEvaluator("embedded").fingerprint != plain
 
@@ -258,14 +258,14 @@ class Lengths:
 
     needs = "completion"
 
-    def __init__(self, name: str = "length", judge: Completer | None = None) -> None:
+    def __init__(self, name: str = "length", judge: Model | None = None) -> None:
         self.names = (name,)
         self.judge = judge
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
         return (Score(name=self.names[0], status="unscored", unscored=code, reason=reason, by=by),)
 
-    async def measure(self, call: RagCall, judge: Completer) -> Measured:
+    async def measure(self, call: RagCall, judge: Model) -> Measured:
         asked = CompletionRequest(messages=(Message(role="user", content=call.response or ""),))
         completion = await judge.complete(asked)
         length = float(completion.text)
@@ -275,7 +275,7 @@ class Lengths:
         return Measured((score,), completion.usage)
 
 
-class Model:
+class Counting:
     """Answers every request with the length of its prompt; labels nothing."""
 
     def __init__(self, name: str = "model", fail: bool = False) -> None:
@@ -294,9 +294,9 @@ class Model:
 
 async def test_a_metric_that_asks_a_model_scores_beside_the_labels() -> None:
     """Scores stand in the order of the metrics; what both cost is added up."""
-    metrics = [Lengths(judge=Model("other")), Trace()]
+    metrics = [Lengths(judge=Counting("other")), Trace()]
 
-    evaluation = await RagEvaluator(ScriptedLabeller(LABELS), metrics).evaluate(CALL)
+    evaluation = await RagEvaluator(ScriptedJudge(LABELS), metrics).evaluate(CALL)
 
     assert tuple(evaluation.scores) == ("length", *TRACE_SCORES)
     assert evaluation.scores["length"].value == 0.39
@@ -307,7 +307,7 @@ async def test_a_metric_that_asks_a_model_scores_beside_the_labels() -> None:
 
 async def test_a_metric_alone_asks_for_no_labels() -> None:
     """One request, of the metric's; the evaluator's model serves metrics without one."""
-    model = Model()
+    model = Counting()
 
     evaluation = await RagEvaluator(model, [Lengths()]).evaluate(CALL)
 
@@ -319,7 +319,7 @@ async def test_a_metric_alone_asks_for_no_labels() -> None:
 
 async def test_views_on_one_evaluator_ask_once_and_only_what_is_wanted() -> None:
     """`only` leaves other metrics out; the same score asked for twice is one request."""
-    model = Model()
+    model = Counting()
     evaluator = RagEvaluator(model, [Lengths("one"), Lengths("two"), Trace()])
 
     first, second = await asyncio.gather(
@@ -332,9 +332,9 @@ async def test_views_on_one_evaluator_ask_once_and_only_what_is_wanted() -> None
 
 async def test_a_metric_that_fails_leaves_the_others_alone() -> None:
     """An error score with its reason, beside the labels' scores; the evaluation has the error."""
-    metrics = [Trace(), Lengths(judge=Model("broken", fail=True))]
+    metrics = [Trace(), Lengths(judge=Counting("broken", fail=True))]
 
-    evaluation = await RagEvaluator(ScriptedLabeller(LABELS), metrics).evaluate(CALL)
+    evaluation = await RagEvaluator(ScriptedJudge(LABELS), metrics).evaluate(CALL)
 
     assert evaluation.scores["adherence"].value == 0.0
     assert evaluation.scores["length"].status == "error"
@@ -357,7 +357,7 @@ def test_the_fingerprint_names_the_models_of_metrics() -> None:
         def __repr__(self) -> str:
             return "Plain()"
 
-    prints = {RagEvaluator("embedded", [Plain(judge=Model(n))]).fingerprint for n in ("a", "b")}
+    prints = {RagEvaluator("embedded", [Plain(judge=Counting(n))]).fingerprint for n in ("a", "b")}
 
     assert len(prints) == 2
 
@@ -375,7 +375,7 @@ async def test_a_retriever_alone_is_scored_on_relevance_only() -> None:
         question=CALL.question, documents=CALL.documents, response=None, capture=captured
     )
 
-    for judge in (ScriptedLabeller(labels_of(["0a", "0b"], [], {})), "embedded"):
+    for judge in (ScriptedJudge(labels_of(["0a", "0b"], [], {})), "embedded"):
         scores = (await RagEvaluator(judge).evaluate(call)).scores
         assert scores["context_relevance"].value is not None
         assert {scores[name].unscored for name in TRACE_SCORES[1:]} == {"empty_response"}
@@ -402,7 +402,7 @@ async def test_a_metric_of_labels_that_fails_is_an_error_of_its_stage() -> None:
         def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
             raise ArithmeticError("no such sum")
 
-    evaluation = await RagEvaluator(ScriptedLabeller(LABELS), [Broken()]).evaluate(CALL)
+    evaluation = await RagEvaluator(ScriptedJudge(LABELS), [Broken()]).evaluate(CALL)
 
     assert evaluation.error is not None
     assert (evaluation.error.type, evaluation.error.stage) == ("ArithmeticError", "metrics")
@@ -411,7 +411,7 @@ async def test_a_metric_of_labels_that_fails_is_an_error_of_its_stage() -> None:
 async def test_a_judge_that_gives_no_labels_leaves_its_reason() -> None:
     """A labelling without labels is no failure: its own code, reason and cost stand."""
 
-    class Refusing(ScriptedLabeller):
+    class Refusing(ScriptedJudge):
         async def label(self, call: SentencizedCall) -> Labelling:
             update = {"labels": None, "unscored": "refusal", "reason": "would not", "windows": 3}
             return (await super().label(call)).model_copy(update=update)
@@ -433,12 +433,12 @@ async def test_a_whole_capture_is_not_flagged() -> None:
     labels = labels_of(["0a"], ["0a"], {"a": (["0a"], True), "b": (["0b"], True)})
     call = CALL.model_copy(update={"capture": Capture(framework="plain", status="ok")})
 
-    assert (await RagEvaluator(ScriptedLabeller(labels)).evaluate(call)).flags == ()
+    assert (await RagEvaluator(ScriptedJudge(labels)).evaluate(call)).flags == ()
 
 
 def test_those_who_name_one_judge_share_its_evaluator_while_one_holds_it() -> None:
     """By name or by identity; made once, held with its judge, and forgotten with its last user."""
-    judge = ScriptedLabeller(LABELS)
+    judge = ScriptedJudge(LABELS)
     made: list[RagEvaluator] = []
 
     def make() -> RagEvaluator:
@@ -446,7 +446,7 @@ def test_those_who_name_one_judge_share_its_evaluator_while_one_holds_it() -> No
         return made[-1]
 
     first, second = shared_evaluator(judge, make), shared_evaluator(judge, make)
-    other = shared_evaluator(ScriptedLabeller(LABELS), make)
+    other = shared_evaluator(ScriptedJudge(LABELS), make)
     name = "a name that nobody else says"
     named, again = shared_evaluator(name, make), shared_evaluator("".join(list(name)), make)
 

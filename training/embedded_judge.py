@@ -26,10 +26,14 @@ from embedded_training.measures import numbers_of, short, table, thresholds
 from embedded_training.nested import nested
 from embedded_training.rows import SCORES, Data
 
-from rag_eval_integrations.judges.embedded.document_features import DOCUMENT_FEATURES
-from rag_eval_integrations.judges.embedded.gates import ANSWERED_FEATURES, TOPIC_FEATURES
-from rag_eval_integrations.judges.embedded.model import ADHERENCE_FEATURES, MODEL_FILE
-from rag_eval_integrations.judges.embedded.response_features import RESPONSE_FEATURES
+from rag_eval_integrations.judges.embedded._features import DOCUMENT_FEATURES
+from rag_eval_integrations.judges.embedded._model import (
+    ADHERENCE_FEATURES,
+    ANSWERED_FEATURES,
+    MODEL_FILE,
+    TOPIC_FEATURES,
+)
+from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 
 VERSION = "3"
 ABOUT = {

@@ -1,10 +1,10 @@
-"""Test the prompt inside of a RAG chain: the whole chain is the app under test.
+"""Test the prompt inside a RAG chain: the whole chain is the app under test.
 
     python examples/prompt_tests/rag_chain.py
 
-The tests' questions go into the chain, and what it retrieves for each comes back with the answer,
-so that a metric file may insert {{contexts}}. Runs offline: retriever, model and judge are
-stand-ins for yours.
+The tests' questions go into the chain, and each answer comes back with the retrieved documents, so
+that a metric file can insert {{contexts}}. Runs offline: retriever, model and judge are stand-ins
+for yours.
 """
 
 import json
@@ -17,9 +17,9 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnablePassthrough
 
-from rag_eval_integrations.judges.completion import CompletionRequest
 from rag_eval_integrations.langchain.under_test import as_model_under_test
 from rag_eval_integrations.metrics.prompty import PromptyMetric, parse_prompty
+from rag_eval_integrations.models.completion import CompletionRequest
 from rag_eval_integrations.prompt_tests import (
     PromptEvaluation,
     PromptTest,
@@ -29,7 +29,7 @@ from rag_eval_integrations.prompt_tests import (
     Spec,
     run_tests_sync,
 )
-from rag_eval_integrations.testing import ScriptedJudge
+from rag_eval_integrations.testing import ScriptedModel
 
 SYSTEM = "Answer the question from these documents, in one sentence:\n{context}"
 
@@ -76,7 +76,7 @@ def main() -> Report:
         "long": app_of(make_chain, "Hold the blue button. Then call Professor Marwick."),
     }
     results = run_tests_sync(put, [test], apps)
-    evaluation = PromptEvaluation(put, spec, [ScriptedJudge(judge, name="judge")], [metric])
+    evaluation = PromptEvaluation(put, spec, [ScriptedModel(judge, name="judge")], [metric])
     return Report("manual", evaluation.outputs_sync(results), spec)
 
 

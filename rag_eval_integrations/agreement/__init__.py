@@ -6,15 +6,21 @@
              → bootstrap → figures → compare
 """
 
-from rag_eval_integrations.agreement.bootstrap import RESAMPLES, SEED, Figure
-from rag_eval_integrations.agreement.cascade import CascadePoint, cascade_curve, curve_json
+from rag_eval_integrations._lazy import publish
+from rag_eval_integrations.agreement._bootstrap import RESAMPLES, SEED, Figure
+from rag_eval_integrations.agreement._curves import (
+    CascadePoint,
+    Curves,
+    cascade_curve,
+    curve_json,
+    curves,
+)
 from rag_eval_integrations.agreement.compare import Agreement, agree
-from rag_eval_integrations.agreement.curves import Curves, curves
 from rag_eval_integrations.agreement.figures import Figures, Group
-from rag_eval_integrations.agreement.human import agree_with_numbers
 from rag_eval_integrations.agreement.levels import Levels, agree_by_level
 from rag_eval_integrations.agreement.matching import Gold, Matched, Pair, dataset_of, match
 from rag_eval_integrations.agreement.published import BASELINE_COLUMNS, Baseline
+from rag_eval_integrations.agreement.scores import agree_with_numbers
 
 __all__ = [
     "BASELINE_COLUMNS",
@@ -40,3 +46,5 @@ __all__ = [
     "dataset_of",
     "match",
 ]
+
+publish(__name__, __all__)

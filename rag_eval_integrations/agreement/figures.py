@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.agreement.bootstrap import Figure, bootstrap, mean_figure
-from rag_eval_integrations.agreement.resampled import Blocks, Path
+from rag_eval_integrations.agreement._bootstrap import Figure, bootstrap, mean_figure
+from rag_eval_integrations.agreement._resampled import Blocks, Path
 
 Json = dict[str, JsonValue]
 

@@ -22,12 +22,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_eval_integrations.agreement import resampled, statistics
-from rag_eval_integrations.agreement.bootstrap import RESAMPLES, SEED, OfSums, Statistic
+from rag_eval_integrations.agreement import _resampled as resampled
+from rag_eval_integrations.agreement import _statistics as statistics
+from rag_eval_integrations.agreement._bootstrap import RESAMPLES, SEED, OfSums, Statistic
+from rag_eval_integrations.agreement._resampled import Block, Path
 from rag_eval_integrations.agreement.figures import Figures, figures_of
-from rag_eval_integrations.agreement.human import agree_with_numbers, predicted_columns
 from rag_eval_integrations.agreement.matching import Pair
-from rag_eval_integrations.agreement.resampled import Block, Path
+from rag_eval_integrations.agreement.scores import agree_with_numbers, predicted_columns
 from rag_eval_integrations.errors import ConfigurationError
 
 Numbers = Sequence[float | None]

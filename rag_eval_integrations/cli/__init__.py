@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from rag_eval_integrations.cli.prompt_tests import app as prompt_tests
+from rag_eval_integrations.cli.prompt_tests import app as prompt_tests_app
 from rag_eval_integrations.errors import RagEvalError
 
 app = typer.Typer(
@@ -46,7 +46,7 @@ BaseUrl = Annotated[
 SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Do not exit 2 for bad lines.")]
 
 
-app.add_typer(prompt_tests)
+app.add_typer(prompt_tests_app)
 
 
 @app.callback()
@@ -61,8 +61,8 @@ def demo_command(
     ),
 ) -> None:
     """Run LangChain and LlamaIndex RAG apps over a small corpus and score them; no key."""
+    from rag_eval_integrations.cli._terminal import stdout
     from rag_eval_integrations.cli.demo import run_demo
-    from rag_eval_integrations.cli.terminal import stdout
 
     raise typer.Exit(run_demo(out, stdout()))
 
@@ -87,7 +87,7 @@ def run_command(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE|@FILE", help="A variable of metric files; may repeat."),
     ] = None,
-    formulas: Formulas = "seed",
+    formulas: Formulas = "gpt-labeling",
     relevance_baseline: Baseline = None,
     max_concurrency: Annotated[
         int, typer.Option(metavar="N", min=1, help="Calls under way at once.")
@@ -133,7 +133,7 @@ def score_command(
         ),
     ],
     out: Out,
-    formulas: Formulas = "seed",
+    formulas: Formulas = "gpt-labeling",
     relevance_baseline: Baseline = None,
     raw_keys: Annotated[
         bool,

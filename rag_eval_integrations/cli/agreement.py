@@ -17,8 +17,8 @@ from rag_eval_integrations.agreement import (
     curves,
     match,
 )
-from rag_eval_integrations.cli.agreement_tables import print_agreement
-from rag_eval_integrations.cli.terminal import complain
+from rag_eval_integrations.cli._agreement_tables import print_agreement
+from rag_eval_integrations.cli._terminal import complain
 from rag_eval_integrations.dataset import (
     Labelled,
     call_from,
@@ -26,7 +26,7 @@ from rag_eval_integrations.dataset import (
     read_lines,
     score_labelled,
 )
-from rag_eval_integrations.dataset.reading import Line
+from rag_eval_integrations.dataset.files import Line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import score_labelling
 from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
@@ -37,7 +37,7 @@ from rag_eval_integrations.records import (
     Sentences,
     from_object,
 )
-from rag_eval_integrations.report.plots import write_plots
+from rag_eval_integrations.report._plots import write_plots
 from rag_eval_integrations.sentences import Punkt, sentencize
 
 

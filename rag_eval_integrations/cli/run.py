@@ -9,21 +9,58 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations.cli.metric_variables import check_rows, give_variables
-from rag_eval_integrations.cli.options import Threshold, metrics_from, thresholds_from
-from rag_eval_integrations.cli.progress import Progress
-from rag_eval_integrations.cli.summary import print_summary
-from rag_eval_integrations.cli.terminal import complain, stdout
+from rag_eval_integrations.cli._options import (
+    Threshold,
+    check_rows,
+    give_variables,
+    metrics_from,
+    thresholds_from,
+)
+from rag_eval_integrations.cli._terminal import Progress, complain, safe, stdout
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator, nothing_to_judge
-from rag_eval_integrations.judges import judge_from
-from rag_eval_integrations.labels import LLMLabeller
+from rag_eval_integrations.judges import LLMJudge, judge_from
 from rag_eval_integrations.records import RagCall, Usage
-from rag_eval_integrations.report.summary import Summary
+from rag_eval_integrations.report._summary import Summary, summary_tables
 from rag_eval_integrations.sentences import sentencize
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+# --- What `run` and `score` say at the end
+
+
+def print_summary(console: Console, summary: Summary, seconds: float, taken_over: int = 0) -> None:
+    """Print means with their counts, what is unscored and why, warnings and diagnoses."""
+    for table in summary_tables(summary):
+        console.print(table)
+    for warning, count in summary.warnings.most_common():
+        console.print(safe(f"NOTE ({count} calls): {warning}"), soft_wrap=True)
+    for failure, count in summary.errors.most_common():
+        console.print(safe(f"ERROR ({count} calls): {failure}"), soft_wrap=True)
+    if summary.diagnoses:
+        console.print("What the scores point at:")
+        for diagnosis, count in summary.advice():
+            console.print(
+                f"  {diagnosis.pattern} ({count} of {summary.calls} calls): "
+                f"{diagnosis.problem} {diagnosis.fix}",
+                soft_wrap=True,
+            )
+    made = summary.calls - taken_over
+    rate = f", {made / seconds:.0f} a second" if made and seconds > 0 else ""
+    over = f", {taken_over} taken over from an earlier run" if taken_over else ""
+    usage = summary.usage
+    cost = "unknown" if usage.requests and usage.cost_usd is None else f"${usage.cost_usd or 0:.4f}"
+    console.print(
+        f"{summary.calls} calls in {seconds:.1f} s{rate}{over}; {usage.requests} judge requests, "
+        f"{usage.prompt_tokens} + {usage.completion_tokens} tokens, cost {cost}",
+        soft_wrap=True,
+    )
 
 
 @dataclass(frozen=True)
@@ -34,7 +71,7 @@ class Settings:
     out: Path
     judge: str = "embedded"
     metrics: str = "trace"
-    formulas: str = "seed"
+    formulas: str = "gpt-labeling"
     relevance_baseline: int | None = None
     max_concurrency: int = 8
     base_url: str | None = None
@@ -155,11 +192,11 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
         calls += 1
         characters += len(call.question) + len(call.response or "")
         characters += sum(len(document.text) for document in call.documents)
-        if isinstance(labeller, LLMLabeller):
+        if isinstance(labeller, LLMJudge):
             sentencized = sentencize(call, evaluator.splitter)
             if nothing_to_judge(sentencized) is None:
                 usage += labeller.estimate(sentencized)
-    if isinstance(labeller, LLMLabeller):
+    if isinstance(labeller, LLMJudge):
         cost = f"about {usage.requests} requests and {usage.prompt_tokens:,} tokens of prompts"
     else:
         cost = "no requests, no cost"

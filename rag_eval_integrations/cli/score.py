@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from rag_eval_integrations.cli.options import trace_from
-from rag_eval_integrations.cli.summary import print_summary
-from rag_eval_integrations.cli.terminal import complain, stdout
+from rag_eval_integrations.cli._options import trace_from
+from rag_eval_integrations.cli._terminal import complain, stdout
+from rag_eval_integrations.cli.run import print_summary
 from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import to_line
-from rag_eval_integrations.report.summary import Summary
+from rag_eval_integrations.report._summary import Summary
 from rag_eval_integrations.sentences import Punkt
 
 

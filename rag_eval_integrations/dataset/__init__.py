@@ -4,11 +4,17 @@
 `score_labelled` are what the command line puts around it.
 """
 
-from rag_eval_integrations.dataset.labelled import Labelled, labelled_from, score_labelled
-from rag_eval_integrations.dataset.reading import Line, read_calls, read_lines
-from rag_eval_integrations.dataset.rows import Row, call_from, row_from
+from rag_eval_integrations._lazy import publish
+from rag_eval_integrations.dataset.files import EvaluationFile, Line, read_calls, read_lines
+from rag_eval_integrations.dataset.rows import (
+    Labelled,
+    Row,
+    call_from,
+    labelled_from,
+    row_from,
+    score_labelled,
+)
 from rag_eval_integrations.dataset.stream import EvaluationStream, evaluate_calls
-from rag_eval_integrations.dataset.writing import EvaluationFile
 
 __all__ = [
     "EvaluationFile",
@@ -24,3 +30,5 @@ __all__ = [
     "row_from",
     "score_labelled",
 ]
+
+publish(__name__, __all__)

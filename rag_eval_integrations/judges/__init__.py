@@ -1,51 +1,50 @@
-"""Who is asked. Stage 3 of the flow: keyed sentences become a `Labelling`.
+"""Judges: turn a call's keyed sentences into labels (stage 3 of the flow).
 
-A `Labeller` labels a call: `EmbeddedJudge` (no key, no network, no model). A `Completer` answers
-messages: `OpenAIJudge` (any OpenAI-compatible endpoint), `CallableJudge` (any async function), and
-the judges of the host packages. `ThrottledJudge` (limits, retries) and `CachingJudge` (a file of
-answers) wrap completers. `judge_from` makes one from its name.
+`EmbeddedJudge` needs no key, network or model; `LLMJudge` asks a model; `CascadeJudge` asks a
+second judge only where a cheaper one is unsure. `judge_from` makes one from its name. `reconcile`
+holds labels against the sentences that exist, whoever wrote them; `speaks_to_a_judge` notices text
+that tries to decide its own labels.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rag_eval_integrations.judges.protocols import Completer, Labeller
-from rag_eval_integrations.judges.resolve import JUDGES, judge_from, with_retries
+from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.judges.caching import CachingJudge
-    from rag_eval_integrations.judges.callable import CallableJudge
+    from rag_eval_integrations.judges._reconcile import SPECIAL_KEYS, reconcile
+    from rag_eval_integrations.judges.cascade import CascadeJudge
     from rag_eval_integrations.judges.embedded import EmbeddedJudge
-    from rag_eval_integrations.judges.openai import OpenAIJudge
-    from rag_eval_integrations.judges.throttling import ThrottledJudge
+    from rag_eval_integrations.judges.judge import JUDGES, Judge, JudgeBase, judge_from
+    from rag_eval_integrations.judges.llm import LLMJudge
+    from rag_eval_integrations.judges.suspicion import speaks_to_a_judge
 
 __all__ = [
     "JUDGES",
-    "CachingJudge",
-    "CallableJudge",
-    "Completer",
+    "SPECIAL_KEYS",
+    "CascadeJudge",
     "EmbeddedJudge",
-    "Labeller",
-    "OpenAIJudge",
-    "ThrottledJudge",
+    "Judge",
+    "JudgeBase",
+    "LLMJudge",
     "judge_from",
-    "with_retries",
+    "reconcile",
+    "speaks_to_a_judge",
 ]
 
-_HOMES = {
-    "CachingJudge": "caching",
-    "CallableJudge": "callable",
-    "EmbeddedJudge": "embedded",
-    "OpenAIJudge": "openai",
-    "ThrottledJudge": "throttling",
-}
-
-
-def __getattr__(name: str) -> object:
-    # Each is loaded where it is used: an app with one judge does not pay for the others.
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "JUDGES": "judge",
+        "SPECIAL_KEYS": "_reconcile",
+        "CascadeJudge": "cascade",
+        "EmbeddedJudge": "embedded",
+        "LLMJudge": "llm",
+        "Judge": "judge",
+        "JudgeBase": "judge",
+        "judge_from": "judge",
+        "reconcile": "_reconcile",
+        "speaks_to_a_judge": "suspicion",
+    },
+)

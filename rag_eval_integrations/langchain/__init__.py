@@ -8,7 +8,6 @@ runs a chain over examples; nothing leaves the machine.
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -17,12 +16,11 @@ from rag_eval_integrations.errors import MissingDependencyError
 if find_spec("langchain_core") is None:
     raise MissingDependencyError("langchain-core", "langchain")
 
+from rag_eval_integrations._lazy import lazy, publish
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
 
 if TYPE_CHECKING:
     from rag_eval_integrations.langchain.dataset import aevaluate_dataset, evaluate_dataset
-    from rag_eval_integrations.langchain.evaluated_retriever import EvaluatedRetriever
-    from rag_eval_integrations.langchain.evaluated_runnable import EvaluatedRunnable, evaluated
     from rag_eval_integrations.langchain.evaluators import (
         GEvalEvaluator,
         LangSmithFeedback,
@@ -30,15 +28,20 @@ if TYPE_CHECKING:
         TraceEvaluator,
         as_evaluators,
     )
-    from rag_eval_integrations.langchain.judge import ChatModelJudge
-    from rag_eval_integrations.langchain.prompty_evaluator import PromptyEvaluator
+    from rag_eval_integrations.langchain.evaluators.metrics import PromptyEvaluator
+    from rag_eval_integrations.langchain.model import LangChainModel
     from rag_eval_integrations.langchain.under_test import as_model_under_test, as_prompt
+    from rag_eval_integrations.langchain.wrappers import (
+        EvaluatedRetriever,
+        EvaluatedRunnable,
+        evaluated,
+    )
 
 __all__ = [
-    "ChatModelJudge",
     "EvaluatedRetriever",
     "EvaluatedRunnable",
     "GEvalEvaluator",
+    "LangChainModel",
     "LangSmithFeedback",
     "MetricEvaluator",
     "PromptyEvaluator",
@@ -53,32 +56,24 @@ __all__ = [
 ]
 
 # Capture by callback must not load what only the others need: a second of LangChain's imports.
-_HOMES = {
-    "ChatModelJudge": "judge",
-    "EvaluatedRetriever": "evaluated_retriever",
-    "EvaluatedRunnable": "evaluated_runnable",
-    "GEvalEvaluator": "evaluators",
-    "LangSmithFeedback": "evaluators",
-    "MetricEvaluator": "evaluators",
-    "PromptyEvaluator": "prompty_evaluator",
-    "TraceEvaluator": "evaluators",
-    "aevaluate_dataset": "dataset",
-    "as_evaluators": "evaluators",
-    "as_model_under_test": "under_test",
-    "as_prompt": "under_test",
-    "evaluate_dataset": "dataset",
-    "evaluated": "evaluated_runnable",
-}
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "LangChainModel": "model",
+        "EvaluatedRetriever": "wrappers",
+        "EvaluatedRunnable": "wrappers",
+        "GEvalEvaluator": "evaluators",
+        "LangSmithFeedback": "evaluators",
+        "MetricEvaluator": "evaluators",
+        "PromptyEvaluator": "evaluators.metrics",
+        "TraceEvaluator": "evaluators",
+        "aevaluate_dataset": "dataset",
+        "as_evaluators": "evaluators",
+        "as_model_under_test": "under_test",
+        "as_prompt": "under_test",
+        "evaluate_dataset": "dataset",
+        "evaluated": "wrappers",
+    },
+)
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+publish(__name__, __all__)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, cast
 
-from rag_eval_integrations.capture.outlet import Captures, Outlet
-from rag_eval_integrations.langchain import attach
-from rag_eval_integrations.langchain.block import CallInBlock, root_of_block
-from rag_eval_integrations.langchain.events import CallEvents
-from rag_eval_integrations.langchain.hooks import (
+from langchain_core.callbacks import BaseCallbackHandler
+
+from rag_eval_integrations.capture._outlet import Captures, Outlet
+from rag_eval_integrations.langchain._events import CallEvents
+from rag_eval_integrations.langchain._hooks import (
     DocumentsHook,
     Hooks,
     QuestionHook,
@@ -19,8 +20,52 @@ from rag_eval_integrations.langchain.hooks import (
 )
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.background.attachment import Target
+    from rag_eval_integrations.background.attachment import TargetOrEvaluator
     from rag_eval_integrations.records import Evaluation
+
+
+# --- A `with` block as the call's root
+
+
+class CallInBlock:
+    """The call that a `with` block makes."""
+
+    def __init__(self) -> None:
+        self.response: str | None = None
+        """The app's answer; where the block does not set it, what the last model wrote."""
+
+
+@contextmanager
+def root_of_block(
+    handler: BaseCallbackHandler,
+    question: str,
+    name: str,
+    tags: Sequence[str],
+    metadata: Mapping[str, Any] | None,
+) -> Iterator[CallInBlock]:
+    """Make everything that LangChain runs inside a part of one call."""
+    # Loaded by whatever runs inside, and too heavy for an app that never does.
+    from langchain_core.callbacks import CallbackManager  # noqa: PLC0415
+    from langchain_core.runnables.config import var_child_runnable_config  # noqa: PLC0415
+
+    manager = CallbackManager.configure(
+        inheritable_callbacks=[handler],
+        inheritable_tags=list(tags),
+        inheritable_metadata=dict(metadata or {}),
+    )
+    run = manager.on_chain_start({}, {"question": question}, name=name)
+    call = CallInBlock()
+    token = var_child_runnable_config.set({"callbacks": run.get_child()})
+    try:
+        yield call
+    except BaseException as error:
+        run.on_chain_error(error)
+        raise
+    else:
+        run.on_chain_end({} if call.response is None else {"answer": call.response})
+    finally:
+        var_child_runnable_config.reset(token)
+
 
 _LOGGER = logging.getLogger("rag_eval_integrations.langchain")
 
@@ -53,7 +98,7 @@ class RagEvalCallbackHandler(Captures, CallEvents):
 
     def __init__(
         self,
-        target: Target,
+        target: TargetOrEvaluator,
         *,
         question: QuestionHook | None = None,
         documents: DocumentsHook | None = None,
@@ -93,11 +138,11 @@ class RagEvalCallbackHandler(Captures, CallEvents):
 
         A call that the handler is also given to is observed once. Asking twice changes nothing.
         """
-        attach.attach(self)
+        attach(self)
 
     def detach(self) -> None:
         """Observe only the calls that the handler is given to; what has begun is finished."""
-        attach.detach(self)
+        detach(self)
 
     def call(
         self,
@@ -120,3 +165,62 @@ class RagEvalCallbackHandler(Captures, CallEvents):
             metadata: For `capture.metadata`, likewise.
         """
         return root_of_block(self, question, name, tags, metadata)
+
+
+# --- Handlers that LangChain adds to every call by itself
+
+
+_LOCK = threading.Lock()
+
+
+class _Idle(BaseCallbackHandler):
+    """Stands in an empty slot: LangChain asks twice, and would call None the second time."""
+
+    run_inline = True
+    ignore_llm = True
+    ignore_chain = True
+    ignore_agent = True
+    ignore_retriever = True
+    ignore_chat_model = True
+    ignore_custom_event = True
+    ignore_retry = True
+
+
+class _Slot:
+    """A configure hook: gives the handler that it holds."""
+
+    def __init__(self, handler: BaseCallbackHandler) -> None:
+        self.handler = handler
+
+    def get(self) -> BaseCallbackHandler:
+        """What LangChain calls at the start of every run."""
+        return self.handler
+
+
+_IDLE = _Idle()
+_SLOTS: list[_Slot] = []
+
+
+def attach(handler: BaseCallbackHandler) -> None:
+    """Have LangChain add the handler to every call of the process; once, however often asked."""
+    # Its module takes a second to load, which only an app that attaches globally pays.
+    from langchain_core.tracers.context import register_configure_hook  # noqa: PLC0415
+
+    with _LOCK:
+        if any(slot.handler is handler for slot in _SLOTS):
+            return
+        for slot in _SLOTS:
+            if slot.handler is _IDLE:
+                slot.handler = handler
+                return
+        slot = _Slot(handler)
+        register_configure_hook(cast(Any, slot), inheritable=True)
+        _SLOTS.append(slot)
+
+
+def detach(handler: BaseCallbackHandler) -> None:
+    """Take the handler out; calls that have begun go on with it."""
+    with _LOCK:
+        for slot in _SLOTS:
+            if slot.handler is handler:
+                slot.handler = _IDLE

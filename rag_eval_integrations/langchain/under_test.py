@@ -12,12 +12,12 @@ from langchain_core.runnables import Runnable, RunnableBinding
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
-from rag_eval_integrations.judges.borrowed import Borrowed
-from rag_eval_integrations.judges.completion import Choice, Completion, CompletionRequest
-from rag_eval_integrations.judges.templates import FrameworkTemplate
-from rag_eval_integrations.langchain.extract import answer_of
+from rag_eval_integrations.langchain._values import answer_of
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
-from rag_eval_integrations.langchain.judge import ChatModelJudge
+from rag_eval_integrations.langchain.model import LangChainModel
+from rag_eval_integrations.models._framework import Borrowed
+from rag_eval_integrations.models._templates import FrameworkTemplate
+from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest
 from rag_eval_integrations.records import RagCall, Usage
 
 Takes = Literal["messages", "inputs", "text"]
@@ -25,7 +25,7 @@ Takes = Literal["messages", "inputs", "text"]
 
 def as_model_under_test(
     model: Runnable[Any, Any], *, name: str | None = None, takes: Takes | None = None
-) -> ChatModelJudge | RunnableModel | RunnableApp:
+) -> LangChainModel | RunnableModel | RunnableApp:
     """Make a model under test of a chat model, or of any other runnable.
 
     Args:
@@ -46,7 +46,7 @@ def as_model_under_test(
     if takes != "messages":
         return RunnableApp(model, name or model.get_name(), takes)
     if isinstance(model, BaseChatModel):
-        return ChatModelJudge(model, name=name)
+        return LangChainModel(model, name=name)
     return RunnableModel(model, name or model.get_name())
 
 
@@ -57,7 +57,7 @@ def _is_model(model: Runnable[Any, Any]) -> bool:
 
 
 class RunnableModel:
-    """Answers messages with a runnable that takes them: a `Completer`."""
+    """Answers messages with a runnable that takes them: a `Model`."""
 
     def __init__(self, runnable: Runnable[Any, Any], name: str, *, timeout: float = 120.0) -> None:
         self.name = name

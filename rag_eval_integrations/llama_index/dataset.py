@@ -11,19 +11,20 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Stream
 from llama_index.core.schema import QueryBundle
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._observe import json_object
-from rag_eval_integrations.dataset.asking import (
+from rag_eval_integrations.capture._calls import json_object
+from rag_eval_integrations.dataset._asking import (
     Answered,
     AskingOptions,
     Question,
+    captured,
     check_options,
     evaluate_asked,
+    threads_for,
 )
-from rag_eval_integrations.dataset.hosted import captured, threads_for
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.llama_index.extract import answer_of
-from rag_eval_integrations.llama_index.scoped import ScopedHandler
+from rag_eval_integrations.llama_index._values import answer_of
+from rag_eval_integrations.llama_index.handler import ScopedHandler
 from rag_eval_integrations.records import Evaluation
 
 

@@ -7,6 +7,7 @@ labels: `BatchEvalRunner` with five of them makes one request an item.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from llama_index.core.evaluation.base import BaseEvaluator
 from llama_index.core.llms import LLM
@@ -14,12 +15,14 @@ from llama_index.core.schema import MetadataMode
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator, shared_evaluator
-from rag_eval_integrations.judges import Completer, Labeller
-from rag_eval_integrations.llama_index.judge import LLMJudge
+from rag_eval_integrations.judges import Judge
+from rag_eval_integrations.llama_index.model import LlamaIndexModel
 from rag_eval_integrations.llama_index.score_evaluator import ScoreEvaluator
 from rag_eval_integrations.metrics import TRACE_SCORES, CompletionMetric
+from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
+from rag_eval_integrations.models import Model
 
-Judge = str | Labeller | Completer | LLM | RagEvaluator
+AnyJudge = str | Judge | Model | LLM | RagEvaluator
 """Who is asked: what `RagEvaluator` takes, a LlamaIndex `LLM`, or an evaluator to share."""
 
 
@@ -43,7 +46,7 @@ class TraceEvaluator(ScoreEvaluator):
 
     def __init__(
         self,
-        judge: Judge = "embedded",
+        judge: AnyJudge = "embedded",
         *,
         metric: str = "adherence",
         threshold: float | None = None,
@@ -66,7 +69,7 @@ class CompletionEvaluator(ScoreEvaluator):
     def __init__(
         self,
         metric: CompletionMetric,
-        judge: str | Labeller | Completer | LLM = "embedded",
+        judge: str | Judge | Model | LLM = "embedded",
         *,
         threshold: float | None = None,
         metadata_mode: MetadataMode = MetadataMode.LLM,
@@ -128,9 +131,39 @@ def as_evaluators(
     }
 
 
-def _evaluator(judge: Judge) -> RagEvaluator:
+def _evaluator(judge: AnyJudge) -> RagEvaluator:
     return judge if isinstance(judge, RagEvaluator) else RagEvaluator(_model(judge))
 
 
-def _model(judge: str | Labeller | Completer | LLM) -> str | Labeller | Completer:
-    return LLMJudge(judge) if isinstance(judge, LLM) else judge
+def _model(judge: str | Judge | Model | LLM) -> str | Judge | Model:
+    return LlamaIndexModel(judge) if isinstance(judge, LLM) else judge
+
+
+# --- A metric file as a LlamaIndex evaluator
+
+
+class PromptyEvaluator(CompletionEvaluator):
+    """A `NAME.metric.prompty` file, asked of a model about each response.
+
+    Args:
+        prompt: the file.
+        judge: the model; `openai:MODEL`, any `Model`, or a LlamaIndex `LLM`.
+        variables: values of the file's variables that a response does not give, such as `rules`.
+        threshold: the score at which a response passes, in [0, 1].
+
+    Raises:
+        ConfigurationError: a file that is no prompt, or a judge that does not answer messages.
+        OSError: the file cannot be read.
+    """
+
+    def __init__(
+        self,
+        prompt: str | Path | Prompty,
+        judge: Model | LLM | str,
+        *,
+        variables: Mapping[str, object] | None = None,
+        threshold: float | None = None,
+    ) -> None:
+        asked = LlamaIndexModel(judge) if isinstance(judge, LLM) else judge
+        metric = PromptyMetric(prompt, variables=variables, judge=asked, threshold=threshold)
+        super().__init__(metric, threshold=threshold)

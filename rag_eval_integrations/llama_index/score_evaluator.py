@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from llama_index.core.evaluation.base import BaseEvaluator, EvaluationResult
@@ -14,7 +16,7 @@ from pydantic import Field
 from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.llama_index.answers import (
+from rag_eval_integrations.llama_index._answers import (
     Answer,
     UnreadableError,
     aanswer_from,
@@ -22,6 +24,54 @@ from rag_eval_integrations.llama_index.answers import (
     document_of,
 )
 from rag_eval_integrations.records import Capture, Evaluation, RagCall
+
+# --- A table of `BatchEvalRunner`'s results in which an unscored item is not a zero
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """One evaluator's results over all items."""
+
+    metric: str
+    n: int
+    """Items."""
+    scored: int
+    """Items with a score."""
+    mean: float | None
+    """Mean over the scored items; None when none is."""
+    passed: int | None
+    """Items that passed; None when the evaluator gave no verdict on any."""
+    unscored: Mapping[str, int] = field(default_factory=dict)
+    """Why items have no score → how many."""
+
+
+def results_table(results: Mapping[str, Sequence[EvaluationResult]]) -> list[MetricRow]:
+    """Sum up the results of each evaluator; `pandas.DataFrame(rows)` makes a data frame of it.
+
+    Args:
+        results: evaluator name → results, as `BatchEvalRunner` returns them; of any evaluators.
+    """
+    return [_row(name, items) for name, items in results.items()]
+
+
+def _row(name: str, items: Sequence[EvaluationResult]) -> MetricRow:
+    scores = [item.score for item in items if item.score is not None]
+    verdicts = [item.passing for item in items if item.passing is not None]
+    reasons = Counter(_reason(item) for item in items if item.score is None)
+    return MetricRow(
+        metric=name,
+        n=len(items),
+        scored=len(scores),
+        mean=sum(scores) / len(scores) if scores else None,
+        passed=sum(verdicts) if verdicts else None,
+        unscored=dict(reasons.most_common()),
+    )
+
+
+def _reason(item: EvaluationResult) -> str:
+    # Ours begin with a code; the words after it differ from item to item.
+    return (item.invalid_reason or "no score").partition(":")[0]
+
 
 _RETRIEVAL = Capture(framework="llama_index", documents_from="retriever")
 """A question with contexts and no response: only the retrieval is there to be scored."""

@@ -13,17 +13,17 @@ from llama_index.core.schema import MetadataMode
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges.borrowed import Borrowed
-from rag_eval_integrations.judges.completion import Message
-from rag_eval_integrations.judges.templates import FrameworkTemplate
-from rag_eval_integrations.llama_index.answers import Answer, answer_from
-from rag_eval_integrations.llama_index.judge import LLMJudge
+from rag_eval_integrations.llama_index._answers import Answer, answer_from
+from rag_eval_integrations.llama_index.model import LlamaIndexModel
+from rag_eval_integrations.models._framework import Borrowed
+from rag_eval_integrations.models._templates import FrameworkTemplate
+from rag_eval_integrations.models.completion import Message
 from rag_eval_integrations.records import RagCall
 
 
 def as_model_under_test(
     model: LLM | BaseQueryEngine | BaseChatEngine, *, name: str | None = None
-) -> LLMJudge | EngineApp:
+) -> LlamaIndexModel | EngineApp:
     """Make a model under test of an LLM, a query engine or a chat engine.
 
     Args:
@@ -35,7 +35,7 @@ def as_model_under_test(
         ConfigurationError: none of these.
     """
     if isinstance(model, LLM):
-        return LLMJudge(model, name=name)
+        return LlamaIndexModel(model, name=name)
     if isinstance(model, BaseQueryEngine | BaseChatEngine):
         return EngineApp(model, name or type(model).__name__)
     raise ConfigurationError("model", model, "use a LlamaIndex LLM, query engine or chat engine")

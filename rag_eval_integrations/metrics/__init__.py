@@ -5,9 +5,9 @@ Metrics that ask a model themselves are loaded where they are used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from rag_eval_integrations._lazy import lazy, publish
 from rag_eval_integrations.metrics.metric import CompletionMetric, LabelMetric, Measured, Metric
 from rag_eval_integrations.metrics.trace import TRACE_SCORES, Diagnosis, Formulas, Trace, diagnose
 
@@ -29,11 +29,9 @@ __all__ = [
     "diagnose",
 ]
 
-_HOMES = {"GEval": "geval", "PromptyMetric": "prompty"}
+__getattr__, __dir__ = lazy(
+    __name__,
+    {"GEval": "geval", "PromptyMetric": "prompty"},
+)
 
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+publish(__name__, __all__)

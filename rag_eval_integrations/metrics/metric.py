@@ -15,7 +15,7 @@ from rag_eval_integrations.records import (
 )
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.judges import Completer
+    from rag_eval_integrations.models import Model, ModelBase
 
 
 class Metric(Protocol):
@@ -59,11 +59,11 @@ class CompletionMetric(Metric, Protocol):
     """Asks a model about a call (`needs` is `completion`)."""
 
     @property
-    def judge(self) -> Completer | None:
+    def judge(self) -> Model | None:
         """Its own model; None to ask the evaluator's."""
         ...
 
-    async def measure(self, call: RagCall, judge: Completer) -> Measured:
+    async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
         """Score one call; what cannot be scored is unscored with its reason.
 
         Raises:

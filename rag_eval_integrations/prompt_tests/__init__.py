@@ -1,4 +1,4 @@
-"""Prompt tests (seed 001, PromptPex): prompt → rules → tests → outputs → compliance and metrics.
+"""Prompt tests: prompt → rules → tests → outputs → compliance (PromptPex, arXiv:2503.05070).
 
     Generation(prompt, folder, model)          rules and tests, stage by stage, in editable files
     run_tests(prompt, tests, models)           outputs of any number of models or apps
@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
     from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
@@ -21,10 +22,9 @@ if TYPE_CHECKING:
         RuleGroundedness,
         SpecAgreement,
     )
-    from rag_eval_integrations.prompt_tests.generate import Generation
+    from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
     from rag_eval_integrations.prompt_tests.journal import Journal
     from rag_eval_integrations.prompt_tests.models import App, apps_of, model_of
-    from rag_eval_integrations.prompt_tests.options import GenerateOptions
     from rag_eval_integrations.prompt_tests.project import Project
     from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
     from rag_eval_integrations.prompt_tests.records import (
@@ -47,38 +47,42 @@ if TYPE_CHECKING:
     from rag_eval_integrations.prompt_tests.run import run_tests, run_tests_sync
     from rag_eval_integrations.prompt_tests.upstream.files import read_upstream
 
-_HOMES = {
-    "App": "models",
-    "ComplianceError": "report",
-    "GenerateOptions": "options",
-    "Generation": "generate",
-    "InputValidity": "evaluators",
-    "Journal": "journal",
-    "Judged": "records",
-    "MetricResult": "records",
-    "NonCompliance": "evaluators",
-    "Project": "project",
-    "PromptEvaluation": "evaluate",
-    "PromptTest": "records",
-    "PromptUnderTest": "prompt",
-    "Rate": "report",
-    "Report": "report",
-    "Result": "records",
-    "Rule": "records",
-    "RuleCheck": "records",
-    "RuleGroundedness": "evaluators",
-    "Scenario": "prompt",
-    "Spec": "records",
-    "SpecAgreement": "evaluators",
-    "TestCheck": "records",
-    "apps_of": "models",
-    "assert_compliance": "report",
-    "compare": "report",
-    "model_of": "models",
-    "read_upstream": "upstream.files",
-    "run_tests": "run",
-    "run_tests_sync": "run",
-}
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "App": "models",
+        "ComplianceError": "report",
+        "GenerateOptions": "generate",
+        "Generation": "generate",
+        "InputValidity": "evaluators",
+        "Journal": "journal",
+        "Judged": "records",
+        "MetricResult": "records",
+        "NonCompliance": "evaluators",
+        "Project": "project",
+        "PromptEvaluation": "evaluate",
+        "PromptTest": "records",
+        "PromptUnderTest": "prompt",
+        "Rate": "report",
+        "Report": "report",
+        "Result": "records",
+        "Rule": "records",
+        "RuleCheck": "records",
+        "RuleGroundedness": "evaluators",
+        "Scenario": "prompt",
+        "Spec": "records",
+        "SpecAgreement": "evaluators",
+        "TestCheck": "records",
+        "apps_of": "models",
+        "assert_compliance": "report",
+        "compare": "report",
+        "model_of": "models",
+        "read_upstream": "upstream.files",
+        "run_tests": "run",
+        "run_tests_sync": "run",
+    },
+)
+
 
 __all__ = [
     "App",
@@ -112,16 +116,3 @@ __all__ = [
     "run_tests",
     "run_tests_sync",
 ]
-
-
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

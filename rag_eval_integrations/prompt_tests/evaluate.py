@@ -8,10 +8,11 @@ from typing import Any
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
-from rag_eval_integrations.judges import Completer
 from rag_eval_integrations.metrics.prompty import PromptyMetric
-from rag_eval_integrations.metrics.prompty.discover import distinct
-from rag_eval_integrations.prompt_tests.asking import Recorded, each
+from rag_eval_integrations.metrics.prompty.metric import distinct
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.prompt_tests._asking import Recorded, each
+from rag_eval_integrations.prompt_tests._variables import metric_values
 from rag_eval_integrations.prompt_tests.evaluators import (
     InputValidity,
     NonCompliance,
@@ -30,7 +31,6 @@ from rag_eval_integrations.prompt_tests.records import (
     Spec,
     TestCheck,
 )
-from rag_eval_integrations.prompt_tests.variables import metric_values
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class PromptEvaluation:
         self,
         prompt: object,
         spec: Spec,
-        judges: Sequence[Completer | str],
+        judges: Sequence[Model | str],
         metrics: Sequence[PromptyMetric] = (),
         *,
         compliance: NonCompliance | None = NonCompliance(),  # noqa: B008  # frozen
@@ -156,7 +156,7 @@ class PromptEvaluation:
         tests: Sequence[PromptTest],
         *,
         validity: bool = True,
-        agreement_model: Completer | str | None = None,
+        agreement_model: Model | str | None = None,
     ) -> list[TestCheck]:
         """Judge tests themselves, by the first judge.
 

@@ -5,28 +5,113 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import Literal, get_args
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import Completer, judge_from
+from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
-from rag_eval_integrations.prompt_tests import workspace as files
-from rag_eval_integrations.prompt_tests.asking import Recorded, each
-from rag_eval_integrations.prompt_tests.options import GenerateOptions
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.prompt_tests import _workspace as files
+from rag_eval_integrations.prompt_tests._asking import Recorded, each
+from rag_eval_integrations.prompt_tests._workspace import Workspace, inverse_by_rule, make_spec
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
-from rag_eval_integrations.prompt_tests.stages.baseline import baseline_text, write_baseline
-from rag_eval_integrations.prompt_tests.stages.expand import expand_test
-from rag_eval_integrations.prompt_tests.stages.groundtruth import add_groundtruth
-from rag_eval_integrations.prompt_tests.stages.input_spec import write_input_spec
-from rag_eval_integrations.prompt_tests.stages.intent import write_intent
-from rag_eval_integrations.prompt_tests.stages.inverse import write_inverse_rules
-from rag_eval_integrations.prompt_tests.stages.rating import review_tests
-from rag_eval_integrations.prompt_tests.stages.rules import write_rules
-from rag_eval_integrations.prompt_tests.stages.tests import Group, Written, groups_of, write_tests
+from rag_eval_integrations.prompt_tests.stages._review import add_groundtruth, review_tests
+from rag_eval_integrations.prompt_tests.stages._spec import (
+    write_input_spec,
+    write_intent,
+    write_inverse_rules,
+    write_rules,
+)
+from rag_eval_integrations.prompt_tests.stages._tests import (
+    Group,
+    Written,
+    baseline_text,
+    expand_test,
+    groups_of,
+    write_baseline,
+    write_tests,
+)
 from rag_eval_integrations.prompt_tests.upstream import from_test_rows, to_test_rows
-from rag_eval_integrations.prompt_tests.workspace import Workspace, inverse_by_rule, make_spec
+from rag_eval_integrations.prompt_tests.upstream._cells import rows_of
+
+# --- How much is generated: presets of effort; what the user says explicitly always wins
+
+
+Effort = Literal["min", "low", "medium", "high"]
+
+
+@dataclass(frozen=True)
+class GenerateOptions:
+    """What the generation stages do.
+
+    Make one with `GenerateOptions.of(effort, …)`: what is given there beats the preset.
+
+    Raises:
+        ConfigurationError: a number out of its range.
+    """
+
+    rules: int = 0
+    """Output rules asked for; 0 for all that there are."""
+    max_rules: int | None = None
+    """Tests are made for so many rules at most, and as many inverse ones."""
+    tests_per_rule: int = 3
+    split_rules: bool = True
+    """Ask for tests of rules and of inverse rules in requests of their own."""
+    rules_per_group: int = 3
+    """Rules a request."""
+    generations: int = 1
+    """How often each group is asked for more tests."""
+    expansions: int = 0
+    """How often each test is made longer."""
+    baseline: bool = True
+    """Make as many tests without rules."""
+    keep: int | None = None
+    """Have the tests reviewed, and keep so many of them."""
+
+    def __post_init__(self) -> None:
+        ranges = {
+            "rules": (0, 100), "max_rules": (1, 1000), "tests_per_rule": (1, 100),
+            "rules_per_group": (1, 1000), "generations": (1, 20), "expansions": (0, 5),
+            "keep": (1, 10_000),
+        }  # fmt: skip
+        for field, (low, high) in ranges.items():
+            value = getattr(self, field)
+            if value is not None and not low <= value <= high:
+                raise ConfigurationError(field, value, f"use a number from {low} to {high}")
+
+    @staticmethod
+    def of(effort: str | None = None, **explicit: int | bool | None) -> GenerateOptions:
+        """Make options from a preset and what is given explicitly; None is not given.
+
+        Raises:
+            ConfigurationError: no such preset or option, or a number out of its range.
+        """
+        if effort is not None and effort not in PRESETS:
+            raise ConfigurationError("effort", effort, f"use {', '.join(get_args(Effort))}")
+        preset = PRESETS[effort] if effort is not None else GenerateOptions()
+        known = {field.name for field in fields(GenerateOptions)}
+        for name in explicit:
+            if name not in known:
+                raise ConfigurationError(name, explicit[name], "there is no such option")
+        given = {name: value for name, value in explicit.items() if value is not None}
+        return replace(preset, **given)  # type: ignore[arg-type]
+
+
+PRESETS: dict[str, GenerateOptions] = {
+    "min": GenerateOptions(
+        max_rules=6, tests_per_rule=1, rules_per_group=100, split_rules=False, baseline=False
+    ),
+    "low": GenerateOptions(max_rules=3, rules_per_group=100, tests_per_rule=2),
+    "medium": GenerateOptions(max_rules=20, tests_per_rule=3, rules_per_group=5),
+    "high": GenerateOptions(
+        max_rules=50, tests_per_rule=3, rules_per_group=2, generations=2, expansions=1
+    ),
+}
+"""By effort."""
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +128,7 @@ class Generation:
     Args:
         prompt: the prompt under test, in any form that `PromptUnderTest.of` takes.
         folder: for the files.
-        model: writes; `openai:MODEL` or any `Completer`.
+        model: writes; `openai:MODEL` or any `Model`.
         options: how much.
         scenarios: names of the prompt's scenarios that tests are made for; by default all.
         max_concurrency: requests under way at once.
@@ -57,7 +142,7 @@ class Generation:
         self,
         prompt: object,
         folder: str | Path,
-        model: Completer | str,
+        model: Model | str,
         options: GenerateOptions | None = None,
         *,
         scenarios: Sequence[str] | None = None,
@@ -164,8 +249,8 @@ class Generation:
 
     async def groundtruth(
         self,
-        model: Completer | str,
-        judges: Sequence[Completer | str],
+        model: Model | str,
+        judges: Sequence[Model | str],
         metric: PromptyMetric | None = None,
     ) -> list[PromptTest]:
         """Stage 9: expected outputs for the tests that have none yet; written into `tests.json`.
@@ -252,8 +337,6 @@ def read_tests_file(
         ConfigurationError: a file that holds no tests, or no list of objects.
         OSError: there is none.
     """
-    from rag_eval_integrations.prompt_tests.upstream.cells import rows_of  # noqa: PLC0415  # one use
-
     lost: list[str] = []
     rows = rows_of(workspace.read_json(files.TESTS), files.TESTS)
     tests = from_test_rows(rows, prompt, spec, lost)
@@ -262,19 +345,19 @@ def read_tests_file(
     return tests
 
 
-def completer_of(model: Completer | str, field: str) -> Completer:
+def completer_of(model: Model | str, field: str) -> Model:
     """Make a model of its name, or check that an object is one.
 
     Raises:
         ConfigurationError: what cannot answer messages.
     """
-    if not isinstance(model, str | Completer):
+    if not isinstance(model, str | Model):
         from rag_eval_integrations.prompt_tests.models import model_of  # noqa: PLC0415  # hosts
 
         found = model_of(model)
     else:
         found = judge_from(model)
-    if not isinstance(found, Completer):
+    if not isinstance(found, Model):
         raise ConfigurationError(field, model, "does not answer messages; use openai:MODEL")
     return found
 

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import CallableJudge, Completer, Labeller, judge_from
-from rag_eval_integrations.prompt_tests.frameworks import framework_of
+from rag_eval_integrations.judges import Judge, judge_from
+from rag_eval_integrations.models import CallableModel, Model
+from rag_eval_integrations.models.completion import WrappedModel
 from rag_eval_integrations.records import RagCall
+
+# --- Which framework an object comes from, told without importing any
+
+
+def framework_of(value: object) -> str | None:
+    """Name the framework that an object's class comes from: `langchain`, `llama_index` or None."""
+    for kind in type(value).__mro__:
+        root = kind.__module__.partition(".")[0]
+        if root in ("langchain_core", "llama_index"):
+            return root.removesuffix("_core")
+    return None
 
 
 @runtime_checkable
@@ -36,14 +49,14 @@ class App(Protocol):
         ...
 
 
-ModelUnderTest = Completer | App
+ModelUnderTest = Model | App
 
 
 def model_of(model: object, *, name: str | None = None) -> ModelUnderTest:
     """Make a model under test.
 
     Args:
-        model: `openai:MODEL`; a `Completer`; an `App`; a chat model, chain or retrieval app of
+        model: `openai:MODEL`; a `Model`; an `App`; a chat model, chain or retrieval app of
             LangChain; an LLM, query engine or chat engine of LlamaIndex; or an async function of
             messages (`[{"role", "content"}, …]`) that returns text.
         name: what it is called; by default its own name.
@@ -68,8 +81,8 @@ def model_of(model: object, *, name: str | None = None) -> ModelUnderTest:
 
         found = of_llama_index(cast(Any, model), name=name)
     elif inspect.iscoroutinefunction(model):
-        found = CallableJudge(model, name=name or model.__name__)
-    if not isinstance(found, Completer | App) or isinstance(found, Labeller):
+        found = CallableModel(model, name=name or model.__name__)
+    if not isinstance(found, Model | App) or isinstance(found, Judge):
         raise ConfigurationError(
             "model",
             model,
@@ -109,21 +122,40 @@ def apps_of(make: Callable[[Any], object], models: Mapping[str, object]) -> dict
 
 
 def _renamed(model: ModelUnderTest, name: str) -> ModelUnderTest:
-    return _NamedApp(model, name) if isinstance(model, App) else _NamedCompleter(model, name)
+    return _NamedApp(model, name) if isinstance(model, App) else _NamedModel(model, name)
 
 
-class _NamedCompleter:
-    def __init__(self, model: Completer, name: str) -> None:
-        self._model, self.name = model, name
-        self.retries = getattr(model, "retries", False)
-        self.model = getattr(model, "model", None)
-        self.version = getattr(model, "version", None)
-        self.base_url = getattr(model, "base_url", None)
-        self.complete = model.complete
+class _NamedModel(WrappedModel):
+    def __init__(self, model: Model, name: str) -> None:
+        super().__init__(model)
+        self.name = name
+        self.retries = self._wrapped.retries
 
 
-class _NamedApp:
+class AppBase(ABC):
+    """An `App` with its optional member."""
+
+    name: str
+    version: str | None = None
+    """Version of whatever else an answer depends on; recorded answers of another are not reused."""
+
+    @abstractmethod
+    async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
+        """Answer a test; see `App.answer`."""
+
+
+class _NamedApp(AppBase):
+    """An app of whatever class, by a name; the version that it has is kept."""
+
     def __init__(self, app: App, name: str) -> None:
         self._app, self.name = app, name
-        self.version = getattr(app, "version", None)
-        self.answer = app.answer
+        if hasattr(app, "version"):
+            self.version = app.version
+
+    async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
+        return await self._app.answer(inputs, text)
+
+
+def app_base(app: App) -> AppBase:
+    """Return an app with its optional member declared."""
+    return app if isinstance(app, AppBase) else _NamedApp(app, app.name)

@@ -8,17 +8,18 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import Completer
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics, metric_files
 from rag_eval_integrations.metrics.prompty.file import prompt_name
-from rag_eval_integrations.prompt_tests import workspace as files
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.prompt_tests import _workspace as files
+from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
 from rag_eval_integrations.prompt_tests.evaluators import NonCompliance
 from rag_eval_integrations.prompt_tests.generate import OWN_METRICS, read_tests_file
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result
 from rag_eval_integrations.prompt_tests.report import Report, UnknownAs
-from rag_eval_integrations.prompt_tests.report.write import to_csv, to_json, to_markdown
+from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests.run import run_tests
 from rag_eval_integrations.prompt_tests.upstream import (
     checks_from_rows,
@@ -28,8 +29,7 @@ from rag_eval_integrations.prompt_tests.upstream import (
     rule_checks_from_rows,
     rule_checks_to_rows,
 )
-from rag_eval_integrations.prompt_tests.upstream.cells import rows_of
-from rag_eval_integrations.prompt_tests.workspace import Workspace
+from rag_eval_integrations.prompt_tests.upstream._cells import rows_of
 from rag_eval_integrations.records import SCHEMA
 
 Tell = Callable[[str], None]
@@ -185,7 +185,7 @@ class Project:
 
     def evaluation(
         self,
-        judges: Sequence[Completer | str],
+        judges: Sequence[Model | str],
         metrics: Sequence[PromptyMetric],
         *,
         compliance: NonCompliance | None,
@@ -204,7 +204,7 @@ class Project:
         *,
         validity: bool = False,
         groundedness: bool = False,
-        agreement_model: Completer | str | None = None,
+        agreement_model: Model | str | None = None,
     ) -> list[Result]:
         """Judge the results, and where asked for the tests and rules; write what was said."""
         results = await evaluation.outputs(self.results())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,10 +13,123 @@ from typing import Any, Protocol, cast, runtime_checkable
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges.completion import Message
 from rag_eval_integrations.metrics.prompty import Input, Prompty, load_prompty, parse_prompty
-from rag_eval_integrations.prompt_tests.frameworks import framework_of
+from rag_eval_integrations.metrics.prompty._frontmatter import (
+    FrontMatterError,
+    inputs_of,
+    read_yaml,
+)
+from rag_eval_integrations.metrics.prompty.file import (
+    MessageTemplate,
+    Role,
+    compiled_message,
+    prompt_name,
+)
+from rag_eval_integrations.models.completion import Message
+from rag_eval_integrations.prompt_tests.models import framework_of
 from rag_eval_integrations.prompt_tests.records import digest
+
+# --- `.prompt.yml` files (GitHub Models): messages, inputs, test data
+
+
+_ROLES: dict[object, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+}
+
+
+def load_github_prompt(path: Path) -> Prompty:
+    """Read a prompt; its `testData` becomes samples.
+
+    Raises:
+        ConfigurationError: says the file, and the line where YAML names one.
+        OSError: the file cannot be read.
+    """
+    try:
+        content = read_yaml(path.read_text("utf-8-sig"))
+        if not isinstance(content, dict) or not isinstance(content.get("messages"), list):
+            raise FrontMatterError("holds no `messages`", None)
+        warnings: list[str] = []
+        messages: list[MessageTemplate] = []
+        for number, message in enumerate(content["messages"], start=1):
+            role = _ROLES.get(message.get("role")) if isinstance(message, dict) else None
+            if role is None or not isinstance(message.get("content"), str):
+                raise FrontMatterError(f"message {number} needs a `role` and a `content`", None)
+            messages.append(
+                compiled_message(
+                    role, message["content"], 1, str(path), strict=False, warnings=warnings
+                )
+            )
+        data = [row for row in content.get("testData") or [] if isinstance(row, dict)]
+        inputs = inputs_of(content.get("inputs")) or _inputs_in(data, messages)
+    except FrontMatterError as error:
+        place = "" if error.line is None else f"line {error.line}: "
+        raise ConfigurationError("prompt", str(path), f"{place}{error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError("prompt", str(path), "not UTF-8") from error
+    known = {name for name in inputs} | set().union(*(m.variables for m in messages))
+    samples = [{name: value for name, value in row.items() if name in known} for row in data]
+    return Prompty(
+        name=prompt_name(path),
+        messages=tuple(messages),
+        inputs=inputs,
+        description=str(content.get("description") or ""),
+        extra={**content, "testSamples": [row for row in samples if row]},
+        source=str(path),
+        warnings=tuple(warnings),
+    )
+
+
+def _inputs_in(data: list[dict[str, object]], messages: list[MessageTemplate]) -> dict[str, Input]:
+    used = set().union(*(message.variables for message in messages))
+    named = [name for row in data for name in row if name in used]
+    return {name: Input(name) for name in dict.fromkeys(named)}
+
+
+# --- Sample inputs from a file beside the prompt: CSV, JSON or YAML
+
+
+_MOST_BYTES = 5_000_000
+
+
+def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, JsonValue]]:
+    """Read a file of sample inputs, one object or row each.
+
+    Raises:
+        ConfigurationError: outside of the prompt's folder, not there, or not readable as objects.
+    """
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ConfigurationError("testSamples", name, f"is outside of the folder of {source}")
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ConfigurationError("testSamples", name, f"is larger than {_MOST_BYTES:,} bytes")
+        text = path.read_text("utf-8-sig")
+        rows = _rows(path.suffix.lower(), text)
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, ConfigurationError):
+            raise
+        raise ConfigurationError("testSamples", name, f"cannot be read: {error}") from error
+    if isinstance(rows, dict):
+        rows = [rows]
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ConfigurationError("testSamples", name, "should hold objects, one a sample")
+    return rows
+
+
+def _rows(suffix: str, text: str) -> Any:
+    if suffix == ".csv":
+        return [dict(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
+    if suffix == ".json":
+        return json.loads(text)
+    if suffix in (".yaml", ".yml"):
+        from rag_eval_integrations.metrics.prompty._frontmatter import read_yaml  # noqa: PLC0415
+
+        return read_yaml(text)
+    raise ValueError("use a .csv, .json or .yaml file")
+
 
 _Renderer = Callable[[Mapping[str, object]], tuple[Message, ...]]
 _DEFAULT_INPUT = "input_text"
@@ -179,8 +294,6 @@ class PromptUnderTest:
 
 def _of_file(path: Path, name: str | None) -> PromptUnderTest:
     if path.name.lower().endswith((".prompt.yml", ".prompt.yaml")):
-        from rag_eval_integrations.prompt_tests.github import load_github_prompt  # noqa: PLC0415
-
         return _of_prompty(load_github_prompt(path), name, path.parent)
     return _of_prompty(load_prompty(path, strict=False), name, path.parent)
 
@@ -256,8 +369,6 @@ def _samples(
         if isinstance(one, dict):
             found.append(one)
         elif isinstance(one, str) and folder is not None:
-            from rag_eval_integrations.prompt_tests.samples import read_samples  # noqa: PLC0415
-
             found += read_samples(folder, one, prompt.source)
     return tuple(found)
 

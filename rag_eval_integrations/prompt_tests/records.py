@@ -11,7 +11,7 @@ import json
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.metrics.prompty.verdict import Outcome
+from rag_eval_integrations.metrics.prompty.reply import Outcome
 from rag_eval_integrations.records import JsonObject, Record
 
 

@@ -4,7 +4,8 @@ All are frozen pydantic models that survive JSON unchanged, hold no NaN, and nam
 they refuse a value. One line of a file is `to_line(record)`; `from_line` reads it back.
 """
 
-from rag_eval_integrations.records._base import (
+from rag_eval_integrations._lazy import publish
+from rag_eval_integrations.records._json import (
     SCHEMA,
     JsonObject,
     Record,
@@ -26,7 +27,6 @@ from rag_eval_integrations.records.call import (
     SentencizedCall,
     Turn,
 )
-from rag_eval_integrations.records.evaluation import Evaluation, EvaluationError
 from rag_eval_integrations.records.labels import (
     Estimate,
     JudgeInfo,
@@ -37,7 +37,7 @@ from rag_eval_integrations.records.labels import (
     UnscoredCode,
     Usage,
 )
-from rag_eval_integrations.records.score import By, Score, ScoreStatus
+from rag_eval_integrations.records.score import By, Evaluation, EvaluationError, Score, ScoreStatus
 
 __all__ = [
     "SCHEMA",
@@ -72,3 +72,5 @@ __all__ = [
     "to_line",
     "trusted",
 ]
+
+publish(__name__, __all__)

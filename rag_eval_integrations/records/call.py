@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from rag_eval_integrations.records._base import JsonObject, Record
+from rag_eval_integrations.records._json import JsonObject, Record
 
 CaptureStatus = Literal["ok", "error", "aborted", "interrupted"]
 DocumentsFrom = Literal["prompt", "dataflow", "retriever", "none"]

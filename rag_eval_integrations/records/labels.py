@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from rag_eval_integrations.records._base import Record
+from rag_eval_integrations.records._json import Record
 
 Support = Literal["full", "partial", "none", "unlabelled"]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -49,7 +49,7 @@ Keys = Annotated[tuple[str, ...], BeforeValidator(_as_keys)]
 
 
 class SentenceSupport(Record):
-    """What supports one response sentence (seed 004)."""
+    """What supports one response sentence."""
 
     # Judges add fields of their own; these are not errors.
     model_config = ConfigDict(extra="ignore")
@@ -64,7 +64,7 @@ class SentenceSupport(Record):
 
 
 class Labels(Record):
-    """A judge's labels of one call: the JSON of seed 004 and what was found wrong in it.
+    """A judge's labels of one call: the labelling JSON and what was found wrong in it.
 
     Missing explanations and overall fields parse; unknown fields are ignored.
     """
@@ -103,8 +103,8 @@ class Labels(Record):
     estimates: dict[str, Estimate] | None = None
     """Calibrated score-level estimates of a judge: `{score name: (mean, standard error)}`.
 
-    A name may end in `@seed` or `@ragbench`: an estimate of what only those formulas define.
-    `context_relevance` is the share of all sentences, whatever the baseline.
+    A name may end in `@gpt-labeling` or `@ragbench`: an estimate of what only those formulas
+    define. `context_relevance` is the share of all sentences, whatever the baseline.
     """
 
     @cached_property

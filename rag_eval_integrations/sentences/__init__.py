@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_eval_integrations.sentences.keys import document_number, letters, position
-from rag_eval_integrations.sentences.sentencize import RECORDED, locate, sentencize
-from rag_eval_integrations.sentences.splitter import Splitter
+from rag_eval_integrations._lazy import lazy, publish
+from rag_eval_integrations.sentences._sentencize import (
+    RECORDED,
+    Splitter,
+    document_number,
+    letters,
+    locate,
+    position,
+    sentencize,
+)
 
 if TYPE_CHECKING:
     from rag_eval_integrations.sentences.punkt import Punkt
@@ -26,11 +33,6 @@ __all__ = [
     "sentencize",
 ]
 
-
-def __getattr__(name: str) -> object:
-    # Its patterns take 30 ms to compile, a third of what importing an evaluator may cost.
-    if name == "Punkt":
-        from rag_eval_integrations.sentences.punkt import Punkt  # noqa: PLC0415
-
-        return Punkt
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# Its patterns take 30 ms to compile, a third of what importing an evaluator may cost.
+__getattr__, __dir__ = lazy(__name__, {"Punkt": "punkt"})
+publish(__name__, __all__)

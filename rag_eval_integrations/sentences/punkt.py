@@ -22,10 +22,10 @@ from importlib.resources import files
 from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.sentences import punkt_tab
-from rag_eval_integrations.sentences.blocks import Block, BlockKind, blocks
-from rag_eval_integrations.sentences.decision import Parameters
-from rag_eval_integrations.sentences.scripts import End, ends
+from rag_eval_integrations.sentences import _nltk_punkt as punkt_tab
+from rag_eval_integrations.sentences._blocks import Block, BlockKind, blocks
+from rag_eval_integrations.sentences._decision import Parameters
+from rag_eval_integrations.sentences._scripts import End, ends
 
 _VERSION = 1  # of the rules in this package; raise it when any text may give other sentences
 _REACH = 64  # characters of a word that are looked at: longer ones are no abbreviations

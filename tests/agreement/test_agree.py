@@ -196,7 +196,7 @@ def test_negative_resamples_are_refused():
 @pytest.mark.parametrize(
     ("field", "theirs"),
     [
-        ("formulas", By(judge="j", formulas="seed")),
+        ("formulas", By(judge="j", formulas="gpt-labeling")),
         ("relevance_baseline", By(judge="j", formulas="ragbench", relevance_baseline=20)),
     ],
 )
@@ -216,7 +216,7 @@ def test_sides_made_by_different_formulas_are_refused(evaluation, field, theirs)
         ("model", By(judge="j", model="m", formulas="ragbench"), "labels"),
         ("judge_version", By(judge="j", judge_version="2", formulas="ragbench"), "labels"),
         ("prompt_version", By(judge="j", prompt_version="2", formulas="ragbench"), "labels"),
-        ("formulas", By(judge="j", formulas="seed"), "labels"),
+        ("formulas", By(judge="j", formulas="gpt-labeling"), "labels"),
         ("method", By(judge="j", formulas="ragbench"), "expected"),
     ],
 )
@@ -237,7 +237,9 @@ def test_gold_rows_of_several_formulas_are_refused(evaluation):
     ours = evaluation("a", {"completeness": 0.5})
     pairs = [
         Pair(ours, evaluation("a", {"completeness": 0.5})),
-        Pair(ours, evaluation("b", {"completeness": 0.5}, by=By(judge="j", formulas="seed"))),
+        Pair(
+            ours, evaluation("b", {"completeness": 0.5}, by=By(judge="j", formulas="gpt-labeling"))
+        ),
     ]
 
     with pytest.raises(ConfigurationError, match=r"`formulas`.*gold rows"):
@@ -340,16 +342,16 @@ def test_published_columns_are_compared_unclamped(pair):
 @pytest.mark.parametrize(
     ("name", "column", "by"),
     [
-        ("context_utilization", "gpt35_utilization", By(formulas="seed")),
+        ("context_utilization", "gpt35_utilization", By(formulas="gpt-labeling")),
         (
             "context_relevance",
             "gpt3_context_relevance",
-            By(formulas="seed", relevance_baseline=20),
+            By(formulas="gpt-labeling", relevance_baseline=20),
         ),
     ],
 )
 def test_columns_of_another_formula_are_left_out_with_a_note(evaluation, name, column, by):
-    """The published |U|/T is no rival of the seed's |U|/|R|."""
+    """The published |U|/T is not a rival of |U|/|R|."""
     score = evaluation("a", {name: 0.5}, by=by)
 
     content = agree([Pair(score, score, baselines={column: 0.5})], baselines=True).to_json()
@@ -360,7 +362,7 @@ def test_columns_of_another_formula_are_left_out_with_a_note(evaluation, name, c
 
 def test_relevance_columns_are_comparable_under_both_formula_sets(evaluation):
     """R is |R|/T in both."""
-    score = evaluation("a", {"context_relevance": 0.5}, by=By(formulas="seed"))
+    score = evaluation("a", {"context_relevance": 0.5}, by=By(formulas="gpt-labeling"))
     pairs = [Pair(score, score, baselines={"gpt3_context_relevance": 0.25})]
 
     content = agree(pairs, baselines=True).to_json()
@@ -513,7 +515,7 @@ def test_without_human_numbers_scores_of_one_side_may_be_made_in_many_ways(evalu
 
 def test_only_where_baselines_are_asked_for_is_one_left_out(evaluation):
     """A note on columns that nobody asked for would be noise."""
-    by = By(judge="j", formulas="seed")
+    by = By(judge="j", formulas="gpt-labeling")
     both = evaluation("a", {"context_utilization": 0.5}, by=by)
 
     assert "note" in agree([Pair(both, both)], baselines=True, resamples=0).to_json()

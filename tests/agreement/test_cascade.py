@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from rag_eval_integrations.agreement import Pair, agree, cascade_curve
-from rag_eval_integrations.agreement.cascade import curve_json
+from rag_eval_integrations.agreement._curves import curve_json
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By, Evaluation, Usage
 
 from .conftest import make_evaluation
 
-FIRST = By(judge="embedded", formulas="seed")
-SECOND = By(judge="model", formulas="seed")
+FIRST = By(judge="embedded", formulas="gpt-labeling")
+SECOND = By(judge="model", formulas="gpt-labeling")
 # P(adherent) of the first; it is wrong on the two rows it is least sure of. The second is right.
 PROBABILITIES = [0.95, 0.9, 0.6, 0.45, 0.1, 0.05]
 GOLD = [1.0, 1.0, 0.0, 1.0, 0.0, 0.0]
@@ -32,7 +32,7 @@ def second(row: int, **fields: object) -> Evaluation:
 
 
 def pairs(rows: list[Evaluation]) -> list[Pair]:
-    gold = By(judge="gold", formulas="seed")
+    gold = By(judge="gold", formulas="gpt-labeling")
     return [
         Pair(row, make_evaluation(row.id, {"adherence": GOLD[int(row.id)]}, by=gold), "set")
         for row in rows
@@ -91,7 +91,7 @@ def test_rows_of_a_cascade_are_one_judge_to_agreement() -> None:
     found = agree(pairs(rows), resamples=0)
 
     assert found.pooled.blocks["scores", "adherence"].figures["auroc"].value == 1.0
-    assert found.formulas["adherence"]["formulas"] == "seed"
+    assert found.formulas["adherence"]["formulas"] == "gpt-labeling"
 
 
 def test_two_judges_without_a_cascade_are_refused() -> None:
@@ -138,7 +138,7 @@ def test_the_mean_over_datasets_is_of_each_by_itself() -> None:
 
 def test_what_a_cascades_judges_do_otherwise_is_named() -> None:
     """Two methods are both said; a difference in formulas is of these rows, not of gold's."""
-    by = By(judge="model", formulas="seed")
+    by = By(judge="model", formulas="gpt-labeling")
     other = make_evaluation("5", {"adherence": 0.0}, by=by, method="calibrated")
     rows = [first(row, flags=("cascade_first",)) for row in range(5)]
     made = agree(

@@ -9,23 +9,25 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.agreement import resampled, statistics
-from rag_eval_integrations.agreement.bootstrap import (
+from rag_eval_integrations.agreement import _resampled as resampled
+from rag_eval_integrations.agreement import _statistics as statistics
+from rag_eval_integrations.agreement._bootstrap import (
     MIN_ROWS,
     Figure,
     Linear,
+    Packed,
+    Resample,
     bootstrap,
     interval,
     mean_figure,
     percentile,
 )
-from rag_eval_integrations.agreement.influence import (
+from rag_eval_integrations.agreement._statistics import (
+    Counts,
     auroc_contributions,
     kendall_contributions,
     spearman_contributions,
 )
-from rag_eval_integrations.agreement.resample import Packed, Resample
-from rag_eval_integrations.agreement.statistics import Counts
 
 draws = st.lists(st.integers(0, 11), min_size=12, max_size=12)
 quarters = st.integers(0, 4).map(lambda value: value / 4)

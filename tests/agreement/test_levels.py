@@ -11,7 +11,7 @@ import pytest
 
 from rag_eval_integrations.agreement import Gold, Pair, agree, agree_by_level
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.geval.paper import paper_score
+from rag_eval_integrations.metrics.geval._paper import paper_score
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
 
 # Three documents by three systems; the scores of the third document are all the same.

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 import pytest
-from by_hand import ScriptedLabeller, labels_of
+from by_hand import ScriptedJudge, labels_of
 
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Capture, Evaluation, Labelling, RagCall, SentencizedCall
@@ -28,7 +28,7 @@ def call(number: int = 0, status: str | None = None) -> RagCall:
 
 def evaluator() -> RagEvaluator:
     """Finds everything relevant, used and supported."""
-    return RagEvaluator(ScriptedLabeller(LABELS))
+    return RagEvaluator(ScriptedJudge(LABELS))
 
 
 class Gate:
@@ -46,7 +46,7 @@ class Gate:
         self.asked.append(call.call.id)
         while not self.open.is_set():  # noqa: ASYNC110 -- set by another thread
             await asyncio.sleep(0.005)
-        return await ScriptedLabeller(LABELS).label(call)
+        return await ScriptedJudge(LABELS).label(call)
 
 
 class Kept:

@@ -8,11 +8,12 @@ import threading
 from collections.abc import Sequence
 
 import pytest
-from by_hand import ScriptedLabeller
+from by_hand import ScriptedJudge
 
 from rag_eval_integrations._suppress import suppressed
-from rag_eval_integrations.background import BackgroundEvaluator, delivery
-from rag_eval_integrations.background.failures import FailureLog
+from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.background import _sink_delivery as delivery
+from rag_eval_integrations.background.counters import FailureLog
 from rag_eval_integrations.errors import JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, Labelling, RagCall, SentencizedCall
@@ -20,7 +21,7 @@ from rag_eval_integrations.records import Evaluation, Labelling, RagCall, Senten
 from .conftest import LABELS, WAIT, Kept, call, evaluator
 
 
-class Failing(ScriptedLabeller):
+class Failing(ScriptedJudge):
     """Fails every call, in four ways."""
 
     async def label(self, call: SentencizedCall) -> Labelling:
@@ -58,7 +59,7 @@ def test_a_broken_evaluator_is_counted(log: pytest.LogCaptureFixture) -> None:
         async def evaluate(self, call: RagCall) -> Evaluation:
             raise asyncio.CancelledError if call.id == "0" else KeyError(call.id)
 
-    with BackgroundEvaluator(Broken(ScriptedLabeller(LABELS))) as background:
+    with BackgroundEvaluator(Broken(ScriptedJudge(LABELS))) as background:
         for number in range(5):
             background(call(number))
         assert background.flush(WAIT)
@@ -70,7 +71,7 @@ def test_a_broken_evaluator_is_counted(log: pytest.LogCaptureFixture) -> None:
 def test_a_judge_that_never_answers_is_given_up(log: pytest.LogCaptureFixture) -> None:
     """It holds no place for ever: counted as failed, delivered with an error, said once."""
 
-    class Silent(ScriptedLabeller):
+    class Silent(ScriptedJudge):
         async def label(self, call: SentencizedCall) -> Labelling:
             if int(call.call.id) < 3:
                 await asyncio.Event().wait()
@@ -108,7 +109,7 @@ def test_a_timeout_of_the_evaluators_own_is_not_taken_for_ours(
             raise TimeoutError("not the background's")
 
     kept = Kept()
-    with BackgroundEvaluator(Broken(ScriptedLabeller(LABELS)), [kept]) as background:
+    with BackgroundEvaluator(Broken(ScriptedJudge(LABELS)), [kept]) as background:
         background(call())
         assert background.flush(WAIT)
 
@@ -202,7 +203,7 @@ def test_what_an_evaluation_or_a_sink_runs_is_not_captured() -> None:
     """A chain in a sink would otherwise be evaluated, and feed the sink again."""
     seen: list[bool] = []
 
-    class Looking(ScriptedLabeller):
+    class Looking(ScriptedJudge):
         async def label(self, call: SentencizedCall) -> Labelling:
             seen.append(suppressed())
             return await super().label(call)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from by_hand import ScriptedLabeller
+from by_hand import ScriptedJudge
 
 from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.errors import ReentryError
@@ -102,7 +102,7 @@ async def test_async_with_drains_without_blocking_the_loop() -> None:
 
 def test_it_works_again_after_a_quiet_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loop that went to sleep is woken by the next call."""
-    monkeypatch.setattr("rag_eval_integrations.background.worker._QUIET", 0.0)
+    monkeypatch.setattr("rag_eval_integrations.background._worker._QUIET", 0.0)
     kept = Kept()
     with BackgroundEvaluator(evaluator(), [kept]) as background:
         for number in range(3):
@@ -157,7 +157,7 @@ def test_an_evaluation_may_submit_but_not_wait(in_thread: bool) -> None:
     """Not even for room in a full queue, on the loop or in a thread that it waits for."""
     seen: list[str] = []
 
-    class Judge(ScriptedLabeller):
+    class Judge(ScriptedJudge):
         async def label(self, call_: SentencizedCall) -> Labelling:
             if call_.call.id == "0":
                 await asyncio.to_thread(again) if in_thread else again()
@@ -183,7 +183,7 @@ def test_an_evaluation_may_submit_but_not_wait(in_thread: bool) -> None:
 def test_the_loop_survives_what_ends_loops(log: pytest.LogCaptureFixture) -> None:
     """A SystemExit in a task that a judge started ends asyncio's loop: another takes over."""
 
-    class Judge(ScriptedLabeller):
+    class Judge(ScriptedJudge):
         async def label(self, call_: SentencizedCall) -> Labelling:
             if call_.call.id == "0":
 
@@ -241,14 +241,14 @@ def test_a_forked_child_starts_empty_and_works() -> None:
 
 
 EXIT = """
-import sys; sys.path[:0] = ["tests"]
+import sys; sys.path[:0] = ["tests/support"]
 import time
-from by_hand import ScriptedLabeller, labels_of
+from by_hand import ScriptedJudge, labels_of
 from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import RagCall
 
-class Slow(ScriptedLabeller):
+class Slow(ScriptedJudge):
     async def label(self, call):
         import asyncio
         await asyncio.sleep(60)
@@ -291,7 +291,7 @@ def test_the_exit_line_is_for_what_is_pending_alone(log: pytest.LogCaptureFixtur
 
 def test_a_drained_evaluator_exits_silently(root: Path) -> None:
     """Nothing to say, nothing said."""
-    code = EXIT.replace("Slow(labels", "ScriptedLabeller(labels").replace(
+    code = EXIT.replace("Slow(labels", "ScriptedJudge(labels").replace(
         "time.sleep(0.1)", "assert background.flush(20)"
     )
     done = subprocess.run(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from by_hand import ScriptedLabeller
+from by_hand import ScriptedJudge
 
 from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -22,7 +22,7 @@ MOST_GROWTH = 8.0
 """MB over all rounds but the first two: a leak of 3 kB a call, half of what one leaves, shows."""
 
 
-class Mixed(ScriptedLabeller):
+class Mixed(ScriptedJudge):
     """Fails every fifth call, and keeps nothing."""
 
     async def label(self, call: SentencizedCall) -> Labelling:

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from rag_eval_integrations.background import BackgroundEvaluator, Budget, WhenFull
-from rag_eval_integrations.background.sampling import chosen
+from rag_eval_integrations.background.budget import chosen
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import RagCall
@@ -164,7 +164,7 @@ def test_a_full_queue_blocks_when_told_to() -> None:
 
 def test_blocking_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A judge that hangs does not hang the app: the call is dropped after a while."""
-    monkeypatch.setattr("rag_eval_integrations.background.worker._MAX_BLOCK", 0.05)
+    monkeypatch.setattr("rag_eval_integrations.background._worker._MAX_BLOCK", 0.05)
     gate = Gate()
     background = BackgroundEvaluator(
         RagEvaluator(gate), max_pending=1, max_concurrency=1, when_full="block"
@@ -270,5 +270,5 @@ def test_a_call_that_is_dropped_says_why(log: pytest.LogCaptureFixture) -> None:
     said = [record.getMessage() for record in log.records]
     assert background.counters.dropped == 2
     assert len(said) == 2
-    assert said[0].startswith("background evaluation drops calls: its queue is full")
-    assert said[1].startswith("background evaluation drops calls: it is closed")
+    assert said[0].startswith("background evaluation dropped a call: its queue is full")
+    assert said[1].startswith("background evaluation dropped a call: it is closed")

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import pytest
-from host_langchain import conftest as langchain_app
-from host_llama_index import conftest as llama_index_app
 
 from rag_eval_integrations import BackgroundEvaluator, RagEvaluator, langchain, llama_index
-from rag_eval_integrations.capture import outlet
+from rag_eval_integrations.capture import _outlet as outlet
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation, RagCall
+
+from ..langchain import conftest as langchain_app
+from ..llama_index import conftest as llama_index_app
 
 QUESTION = "How many minutes does the kettle boil?"
 

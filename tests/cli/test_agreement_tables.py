@@ -115,7 +115,9 @@ def test_nothing_is_cut_at_80_columns(
     """On a terminal every line fits; a long name is folded."""
     files = write("harbour", LONG)
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("rag_eval_integrations.cli.figures.sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr(
+        "rag_eval_integrations.cli._agreement_tables.sys.stdout.isatty", lambda: True
+    )
 
     done = rag_eval("agreement", *files, "--baselines", "--human", "expert")
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from rag_eval_integrations.cli.grouped import grouped
+from rag_eval_integrations.cli._grouped import grouped
 
 
 @dataclass(frozen=True)

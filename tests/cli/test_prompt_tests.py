@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from loopback import Behaviour, Body, LoopbackServer, Reply
 
-from rag_eval_integrations.cli.metric_variables import metric_variables
+from rag_eval_integrations.cli._options import metric_variables
 
 Command = Callable[..., Any]
 
@@ -380,7 +380,7 @@ def test_long_stages_say_how_far_they_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A line on stderr every ten seconds: replies, outputs, questions of how many."""
-    monkeypatch.setattr("rag_eval_integrations.cli.prompt_tests_progress.SECONDS_A_LINE", 0.0)
+    monkeypatch.setattr("rag_eval_integrations.cli.prompt_tests._printing.SECONDS_A_LINE", 0.0)
     out = tmp_path / "out"
 
     done = rag_eval(

@@ -162,7 +162,7 @@ def test_skip_invalid_still_reports_but_exits_zero(
     [
         (["--judge", "gpt"], "`judge` = 'gpt': no such judge; use embedded"),
         (["--metrics", "magic"], "`metrics` = 'magic': no such metric; use trace"),
-        (["--formulas", "paper"], "`formulas` = 'paper': use one of seed, ragbench"),
+        (["--formulas", "paper"], "`formulas` = 'paper': use one of gpt-labeling, ragbench"),
         (["--relevance-baseline", "0"], "`relevance_baseline` = 0: use a number from 1"),
         (["--formulas", "ragbench", "--relevance-baseline", "20"], "`relevance_baseline` = 20"),
         (["--fail-under", "adherence"], "`fail-under` = 'adherence': write NAME=VALUE"),
@@ -249,11 +249,11 @@ def test_formulas_and_baseline_are_stamped(rag_eval: Command, tmp_path: Path, ou
     calls = write(tmp_path / "calls.jsonl", CALL)
 
     rag_eval("run", calls, "-o", out, "--relevance-baseline", 20)
-    (seed,) = read(out)
+    (row,) = read(out)
     rag_eval("run", calls, "-o", out, "--formulas", "ragbench")
     (ragbench,) = read(out)
 
-    assert seed.scores["context_relevance"].by.relevance_baseline == 20
+    assert row.scores["context_relevance"].by.relevance_baseline == 20
     assert ragbench.scores["context_relevance"].by.formulas == "ragbench"
 
 

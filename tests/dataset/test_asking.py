@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from by_hand import ScriptedLabeller, labels_of
+from by_hand import ScriptedJudge, labels_of
 
-from rag_eval_integrations.dataset.asking import (
+from rag_eval_integrations.dataset._asking import (
     Answered,
     AskingOptions,
     Question,
@@ -141,7 +141,7 @@ async def test_a_slow_answer_holds_no_other_back() -> None:
         call = RagCall(question=question.text, documents=["It is."], response="It is.")
         return Answered(call, LookupError() if question.label == "quick" else None)
 
-    evaluator = RagEvaluator(ScriptedLabeller(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
+    evaluator = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
     questions = [Question("Is it?", label="slow"), Question("Was it?", "It was.", label="quick")]
     asked = evaluate_asked(questions, ask, evaluator, {"progress": progress})
     slow, quick = await asyncio.wait_for(asked, 20)
@@ -163,7 +163,7 @@ async def test_a_line_that_is_no_row_does_not_hide_the_rows_after_it(tmp_path: P
         asked.append(question.label)
         return Answered(RagCall(question=question.text, documents=["It is."], response="It is."))
 
-    evaluator = RagEvaluator(ScriptedLabeller(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
+    evaluator = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
     options: AskingOptions = {"out": tmp_path / "evals.jsonl"}
     first = await evaluate_asked([Question("Is it?", label="1")], ask, evaluator, options)
     file = tmp_path / "evals.jsonl"
@@ -183,7 +183,7 @@ async def test_only_a_row_that_may_be_taken_over_is_looked_for(
     tmp_path: Path, order: tuple[int, ...]
 ) -> None:
     """A failed row, or one of other metrics, does not stand in the way of the right one."""
-    labeller = ScriptedLabeller(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
+    labeller = ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
     evaluator = RagEvaluator(labeller)
 
     async def row(response: str, of: RagEvaluator) -> Evaluation:

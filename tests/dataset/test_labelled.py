@@ -93,7 +93,7 @@ def test_a_calls_row_with_labels_is_split_and_scored() -> None:
 
 def test_an_evals_file_is_scored_again_with_other_formulas() -> None:
     """Labels, sentences and identity are the row's own; no judge, no documents needed."""
-    first = score_labelled(labelled_from(ROW, Punkt()), [Trace("seed")])
+    first = score_labelled(labelled_from(ROW, Punkt()), [Trace("gpt-labeling")])
 
     again = score_labelled(
         labelled_from(parse_object(to_line(first)), Punkt()), [Trace("ragbench")]

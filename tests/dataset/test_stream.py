@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from by_hand import ScriptedLabeller, labels_of
+from by_hand import ScriptedJudge, labels_of
 
 from rag_eval_integrations.dataset import evaluate_calls
 from rag_eval_integrations.errors import ConfigurationError
@@ -22,7 +22,7 @@ def numbered(count: int) -> Iterator[RagCall]:
         yield RagCall(question=f"q{number}", documents=["A b."], response="A b.", id=str(number))
 
 
-class Waiting(ScriptedLabeller):
+class Waiting(ScriptedJudge):
     """Waits as long as the call's number says; counts how many wait at once."""
 
     def __init__(self, delays: dict[str, float] | None = None) -> None:
@@ -80,7 +80,7 @@ async def test_calls_are_taken_as_they_are_needed() -> None:
 
     seen = 0
     async for _ in evaluate_calls(
-        endless(), RagEvaluator(ScriptedLabeller(LABELS)), max_concurrency=2
+        endless(), RagEvaluator(ScriptedJudge(LABELS)), max_concurrency=2
     ):
         seen += 1
         if seen == 300:
@@ -110,7 +110,7 @@ async def test_a_slow_head_does_not_hold_more_than_the_bound() -> None:
 async def test_one_failure_never_stops_the_run() -> None:
     """A failing call is an evaluation with its error, in its place."""
 
-    class Failing(ScriptedLabeller):
+    class Failing(ScriptedJudge):
         async def label(self, call: SentencizedCall) -> Labelling:
             if call.call.id == "3":
                 raise ConnectionError("down")
@@ -154,13 +154,13 @@ def test_a_plain_for_works_without_a_loop() -> None:
 
 async def test_nothing_to_evaluate() -> None:
     """No calls, no evaluations."""
-    assert [e async for e in evaluate_calls([], RagEvaluator(ScriptedLabeller(LABELS)))] == []
+    assert [e async for e in evaluate_calls([], RagEvaluator(ScriptedJudge(LABELS)))] == []
 
 
 def test_concurrency_below_one_is_a_mistake() -> None:
     """Raised where the stream is made."""
     with pytest.raises(ConfigurationError, match="`max_concurrency` = 0"):
-        evaluate_calls([], RagEvaluator(ScriptedLabeller(LABELS)), max_concurrency=0)
+        evaluate_calls([], RagEvaluator(ScriptedJudge(LABELS)), max_concurrency=0)
 
 
 async def test_eight_calls_are_under_way_unless_told_otherwise() -> None:
@@ -173,7 +173,7 @@ async def test_eight_calls_are_under_way_unless_told_otherwise() -> None:
             self.most = max(self.most, self.now)
             await gate.wait()
             self.now -= 1
-            return await ScriptedLabeller.label(self, call)
+            return await ScriptedJudge.label(self, call)
 
     judge = Held()
 

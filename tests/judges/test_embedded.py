@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.judges import Labeller
+from rag_eval_integrations.judges import Judge
 from rag_eval_integrations.judges.embedded import EmbeddedJudge, label_call
+from rag_eval_integrations.judges.embedded._model import load_model
 from rag_eval_integrations.judges.embedded.judge import WARNING
-from rag_eval_integrations.judges.embedded.model import load_model
 from rag_eval_integrations.records import (
     Labels,
     RagCall,
@@ -41,7 +41,7 @@ PINNED_SUPPORTED = {"a": 0.803378, "b": 0.797972}
 PINNED_ESTIMATES = {
     "context_relevance": (0.26066, 0.237963),
     "context_utilization@ragbench": (0.237792, 0.201996),
-    "context_utilization@seed": (0.912269, 0.269474),
+    "context_utilization@gpt-labeling": (0.912269, 0.269474),
     "completeness": (0.786692, 0.265517),
     "adherence": (0.786153, 0.41002),
 }
@@ -102,14 +102,14 @@ def check_consistency(labels: Labels) -> None:
 
 
 async def test_a_call_gets_labels_probabilities_and_estimates() -> None:
-    """The judge is a Labeller; what the response copies is used, relevant and supported."""
+    """The judge is a Judge; what the response copies is used, relevant and supported."""
     judge = EmbeddedJudge()
 
     labelling = await judge.label(
         call_of(DOCUMENTS, ["The Eiffel Tower in Paris was finished in 1889."])
     )
 
-    assert isinstance(judge, Labeller)
+    assert isinstance(judge, Judge)
     assert repr(judge) == "EmbeddedJudge()"
     assert (labelling.judge.name, labelling.judge.version) == ("embedded", judge.version)
     assert labelling.usage.requests == 0
@@ -128,7 +128,7 @@ async def test_a_call_gets_labels_probabilities_and_estimates() -> None:
     assert set(labels.estimates) == {
         "context_relevance",
         "context_utilization@ragbench",
-        "context_utilization@seed",
+        "context_utilization@gpt-labeling",
         "completeness",
         "adherence",
     }

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges.embedded.absence import (
+from rag_eval_integrations.judges.embedded._absence import (
     ABSENCE_STEMS,
     is_refusal,
     says_documents_do_not_tell,
 )
-from rag_eval_integrations.judges.embedded.words import words
+from rag_eval_integrations.judges.embedded._words import words
 from rag_eval_integrations.records import RagCall
 
 

@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.judges.embedded import label_call
-from rag_eval_integrations.judges.embedded.estimates import (
+from rag_eval_integrations.judges.embedded._model import Line, load_model
+from rag_eval_integrations.judges.embedded.judge import (
     estimates_alone,
     expected_scores,
     score_estimates,
 )
-from rag_eval_integrations.judges.embedded.model import Line, load_model
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import By, Labels, RagCall, Sentence, Sentences, SentencizedCall
 
@@ -32,7 +32,7 @@ def test_expectations_by_hand() -> None:
     variance = (0.8 * 0.2 + 0.2 * 0.8) / 4
     assert found["context_relevance"] == pytest.approx((0.5, variance))
     assert found["context_utilization@ragbench"] == pytest.approx((0.45, (0.25 + 0.24) / 4))
-    assert found["context_utilization@seed"] == pytest.approx((0.9, 0))
+    assert found["context_utilization@gpt-labeling"] == pytest.approx((0.9, 0))
     assert found["completeness"] == pytest.approx((0.7, 0))
 
 
@@ -146,5 +146,5 @@ def test_utilization_of_the_relevant_is_a_ratio() -> None:
     """What is used by what is relevant, held at 1 where more is used than is relevant."""
     found = expected_scores([0.9, 0.9, 0.6], [0.3, 0.6, 0.3])
 
-    assert found["context_utilization@seed"] == pytest.approx((0.5, 0))
-    assert expected_scores([0.2], [0.4])["context_utilization@seed"] == (1.0, 0)
+    assert found["context_utilization@gpt-labeling"] == pytest.approx((0.5, 0))
+    assert expected_scores([0.2], [0.4])["context_utilization@gpt-labeling"] == (1.0, 0)

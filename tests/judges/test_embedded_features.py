@@ -9,19 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.judges.embedded import overlap as overlap_module
-from rag_eval_integrations.judges.embedded.conflicts import Conflicts, conflicts
-from rag_eval_integrations.judges.embedded.cover import Cover
-from rag_eval_integrations.judges.embedded.document_features import DOCUMENT_FEATURES
-from rag_eval_integrations.judges.embedded.explain import (
+from rag_eval_integrations.judges.embedded import _overlap as overlap_module
+from rag_eval_integrations.judges.embedded._explain import (
     explain_adherence,
     explain_conflicts,
     explain_relevance,
     explain_support,
     supporting,
 )
-from rag_eval_integrations.judges.embedded.features import call_features
-from rag_eval_integrations.judges.embedded.model import (
+from rag_eval_integrations.judges.embedded._features import DOCUMENT_FEATURES, call_features
+from rag_eval_integrations.judges.embedded._model import (
     ADHERENCE_FEATURES,
     MODEL_FILE,
     adherence_features,
@@ -32,9 +29,13 @@ from rag_eval_integrations.judges.embedded.model import (
     probability_of,
     support_probability,
 )
-from rag_eval_integrations.judges.embedded.overlap import overlap
-from rag_eval_integrations.judges.embedded.response_features import RESPONSE_FEATURES
-from rag_eval_integrations.judges.embedded.words import stem, words
+from rag_eval_integrations.judges.embedded._overlap import Cover, overlap
+from rag_eval_integrations.judges.embedded._response_features import (
+    RESPONSE_FEATURES,
+    Conflicts,
+    conflicts,
+)
+from rag_eval_integrations.judges.embedded._words import stem, words
 
 
 @pytest.mark.parametrize(

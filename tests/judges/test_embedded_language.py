@@ -8,12 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rag_eval_integrations.judges.embedded._language import SAMPLED_CHARACTERS, foreign, not_covered
 from rag_eval_integrations.judges.embedded.judge import label_call
-from rag_eval_integrations.judges.embedded.language import (
-    SAMPLED_CHARACTERS,
-    foreign,
-    not_covered,
-)
 from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
 
 FOREIGN = {
@@ -94,7 +90,7 @@ def test_the_labelling_says_what_to_use_instead() -> None:
     assert labelling.unscored == "judge_incapable"
     assert labelling.reason is not None
     assert "English" in labelling.reason
-    assert "OpenAIJudge" in labelling.reason
+    assert "OpenAIModel" in labelling.reason
 
 
 def test_no_english_row_is_refused(ragbench: list[Path]) -> None:

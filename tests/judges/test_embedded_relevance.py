@@ -12,16 +12,17 @@ import pytest
 from by_hand import keyed
 
 from rag_eval_integrations.judges.embedded import label_call
-from rag_eval_integrations.judges.embedded.features import call_features
-from rag_eval_integrations.judges.embedded.gates import (
+from rag_eval_integrations.judges.embedded._features import call_features
+from rag_eval_integrations.judges.embedded._model import (
     ANSWERED_FEATURES,
     OPEN,
     TOPIC_FEATURES,
+    document_probabilities,
     gate_rows,
+    load_model,
     opening,
+    relevance,
 )
-from rag_eval_integrations.judges.embedded.model import document_probabilities, load_model
-from rag_eval_integrations.judges.embedded.relevance import relevance
 from rag_eval_integrations.records import Labels
 
 FERRY = [["The ferry to Kos leaves at nine.", "It takes four hours.", "Tickets cost 12 euros."]]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.judges.embedded import language
-from rag_eval_integrations.judges.embedded import words as words_module
-from rag_eval_integrations.judges.embedded.words import WORD, stem, words, written
+from rag_eval_integrations.judges.embedded import _language as language
+from rag_eval_integrations.judges.embedded import _words as words_module
+from rag_eval_integrations.judges.embedded._words import WORD, stem, words, written
 
 UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
 ASCII = st.text(st.characters(max_codepoint=127), max_size=40)

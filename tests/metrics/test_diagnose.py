@@ -1,4 +1,4 @@
-"""Seed 004's pattern tables."""
+"""Patterns of a call's scores: each at its cut-offs, the gravest first."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def scores(**values: float | None) -> dict[str, Score]:
     ],
 )
 def test_patterns(values: dict[str, float], patterns: list[str]) -> None:
-    """Each row of the seed's tables gives its pattern, and only that."""
+    """Each row of scores gives its pattern, and only that."""
     assert [diagnosis.pattern for diagnosis in diagnose(scores(**values))] == patterns
 
 
@@ -74,7 +74,7 @@ def test_each_diagnosis_says_problem_and_fix() -> None:
     (diagnosis,) = diagnose(scores(context_relevance=0.85, context_utilization=0.40))
 
     assert "context" in diagnosis.problem
-    assert "prompt instructions" in diagnosis.fix
+    assert "in the prompt" in diagnosis.fix
 
 
 def test_what_is_not_grounded_is_not_excellent() -> None:

@@ -1,4 +1,4 @@
-"""TRACe beyond the seed's examples: empty cases, both formula sets, evidence, properties."""
+"""TRACe beyond the worked examples: empty cases, both formula sets, evidence, properties."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALL = {"a": (["0a"], True), "b": (["0b"], True)}
 
 
 @pytest.mark.parametrize(
-    ("relevant", "utilized", "seed", "ragbench"),
+    ("relevant", "utilized", "by_labelling", "ragbench"),
     [
         ([], [], (0.0, 0.0, 1.0), (0.0, 0.0, 1.0)),
         ([], ["0a"], (0.0, 0.0, 0.0), (0.0, 1 / 3, 1.0)),
@@ -31,14 +31,14 @@ ALL = {"a": (["0a"], True), "b": (["0b"], True)}
 def test_empty_cases(
     relevant: list[str],
     utilized: list[str],
-    seed: tuple[float, ...],
+    by_labelling: tuple[float, ...],
     ragbench: tuple[float, ...],
 ) -> None:
     """R, U empty or not: what each formula set gives (R, U, C)."""
     labels = labels_of(relevant, utilized, ALL)
     names = ("context_relevance", "context_utilization", "completeness")
 
-    for formula_set, expected in (("seed", seed), ("ragbench", ragbench)):
+    for formula_set, expected in (("gpt-labeling", by_labelling), ("ragbench", ragbench)):
         scores = scored(Trace(formula_set), CALL, labels)  # type: ignore[arg-type]
 
         assert [scores[name].value for name in names] == pytest.approx(list(expected))
@@ -52,13 +52,13 @@ def test_nothing_retrieved_is_zero_in_the_pure_formulas() -> None:
 
 
 def test_no_response_sentence_is_adherent() -> None:
-    """Seed 004: a response without sentences has nothing unsupported."""
+    """A response without sentences has nothing unsupported."""
     assert formulas.adherence(labels_of([], [], {}), []) == 1.0
     assert formulas.supported_fraction([]) == 1.0
 
 
 def test_utilization_never_exceeds_one() -> None:
-    """More utilized than relevant keys (406 RAGBench rows) are clamped under the seed."""
+    """More utilized than relevant keys (406 RAGBench rows) are clamped by default."""
     assert formulas.context_utilization(1, 3, 3) == 1.0
 
 
@@ -93,7 +93,7 @@ def test_recorded_unsupported_keys_decide_under_ragbench() -> None:
 
     assert scored(Trace("ragbench"), CALL, supported)["adherence"].value == 0.0
     assert scored(Trace("ragbench"), CALL, unsupported)["adherence"].value == 1.0
-    assert scored(Trace("seed"), CALL, unsupported)["adherence"].value == 0.0
+    assert scored(Trace("gpt-labeling"), CALL, unsupported)["adherence"].value == 0.0
 
 
 def test_probabilities_make_expected_scores_and_labels_stay_hard() -> None:
@@ -141,9 +141,12 @@ def test_a_calibrated_estimate_comes_first() -> None:
 
 
 def test_an_estimate_may_be_of_one_set_of_formulas() -> None:
-    """`@seed` and `@ragbench` are taken by their own formulas, before a name without them."""
-    both = {"context_utilization@seed": (0.8, 0.3), "context_utilization@ragbench": (0.2, 0.1)}
-    one = {"context_utilization@seed": (0.8, 0.3), "context_utilization": (0.4, None)}
+    """A name with `@` and a set is taken by that set's formulas, before a name without one."""
+    both = {
+        "context_utilization@gpt-labeling": (0.8, 0.3),
+        "context_utilization@ragbench": (0.2, 0.1),
+    }
+    one = {"context_utilization@gpt-labeling": (0.8, 0.3), "context_utilization": (0.4, None)}
 
     def utilization(by: Formulas, estimates: dict[str, Any]) -> tuple[float | None, ...]:
         labels = labels_of(["0a"], ["0a"], ALL, estimates=estimates)
@@ -151,9 +154,9 @@ def test_an_estimate_may_be_of_one_set_of_formulas() -> None:
         assert score.method == "calibrated"
         return score.value, score.std_error
 
-    assert utilization("seed", both) == (0.8, 0.3)
+    assert utilization("gpt-labeling", both) == (0.8, 0.3)
     assert utilization("ragbench", both) == (0.2, 0.1)
-    assert utilization("seed", one) == (0.8, 0.3)
+    assert utilization("gpt-labeling", one) == (0.8, 0.3)
     assert utilization("ragbench", one) == (0.4, None)
 
 
@@ -227,17 +230,17 @@ subsets = st.lists(st.sampled_from(KEYS), unique=True)
 
 @given(relevant=subsets, utilized=subsets)
 def test_completeness_is_at_most_utilization(relevant: list[str], utilized: list[str]) -> None:
-    """With R not empty, C ≤ U under the seed's formulas, and both sets stay in [0, 1]."""
+    """With R not empty, C ≤ U under the default formulas, and both sets stay in [0, 1]."""
     labels = labels_of(relevant, utilized, ALL)
 
-    seed = scored(Trace(), BIG, labels)
+    default = scored(Trace(), BIG, labels)
     ragbench = scored(Trace("ragbench"), BIG, labels)
 
     if relevant:
-        assert seed["completeness"].value is not None
-        assert seed["context_utilization"].value is not None
-        assert seed["completeness"].value <= seed["context_utilization"].value + 1e-12
-    for scores in (seed, ragbench):
+        assert default["completeness"].value is not None
+        assert default["context_utilization"].value is not None
+        assert default["completeness"].value <= default["context_utilization"].value + 1e-12
+    for scores in (default, ragbench):
         assert all(score.value is None or 0 <= score.value <= 1 for score in scores.values())
 
 
@@ -337,7 +340,7 @@ def test_reasons_of_one() -> None:
 
 
 def test_what_speaks_against_adherence_goes_by_the_formulas() -> None:
-    """`ragbench` goes by the record alone, `seed` by the sentences alone: so do reason, evidence."""
+    """`ragbench` goes by the record alone, the default by the sentences: so do reason, evidence."""
     rows = {
         "listed": labels_of(["0a"], ["0a"], ALL, unsupported_response_sentence_keys=["b"]),
         "not listed": labels_of(
@@ -346,7 +349,7 @@ def test_what_speaks_against_adherence_goes_by_the_formulas() -> None:
     }
     found = {}
     for name, labels in rows.items():
-        for by in ("ragbench", "seed"):
+        for by in ("ragbench", "gpt-labeling"):
             score = scored(Trace(by), CALL, labels)["adherence"]
             against = (score.evidence or {})["unsupported"]
             keys = [entry["key"] for entry in against]  # type: ignore[index,union-attr,call-overload]
@@ -354,9 +357,9 @@ def test_what_speaks_against_adherence_goes_by_the_formulas() -> None:
 
     assert found == {
         ("listed", "ragbench"): (0.0, ["b"], "Recorded as unsupported: b"),
-        ("listed", "seed"): (1.0, [], "All 2 response sentences a"),
+        ("listed", "gpt-labeling"): (1.0, [], "All 2 response sentences a"),
         ("not listed", "ragbench"): (1.0, [], "No response sentence is re"),
-        ("not listed", "seed"): (0.0, ["b"], "1 of 2 response sentences "),
+        ("not listed", "gpt-labeling"): (0.0, ["b"], "1 of 2 response sentences "),
     }
 
 

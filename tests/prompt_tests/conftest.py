@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from prompt_tests.scripted import PROMPT
+from prompt_test_models import PROMPT
 
 from rag_eval_integrations.metrics.prompty import parse_prompty
 from rag_eval_integrations.prompt_tests import PromptUnderTest, Rule, Spec

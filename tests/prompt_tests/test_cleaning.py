@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_eval_integrations.prompt_tests.cleaning import (
+from rag_eval_integrations.prompt_tests._cleaning import (
     is_refusal,
     json_in,
     lines_in,
     statements_in,
     unfenced,
 )
-from rag_eval_integrations.prompt_tests.csv_reader import read_tests_csv
+from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests_csv
 
 
 def test_lines_lose_their_bullets_numbers_headings_and_fences() -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from prompt_tests.scripted import make_result
+from prompt_test_models import make_result
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
-from rag_eval_integrations.judges.completion import Choice, Completion, CompletionRequest
 from rag_eval_integrations.metrics.prompty import (
     PromptyMetric,
     lint,
@@ -16,6 +15,7 @@ from rag_eval_integrations.metrics.prompty import (
     metric_files,
     parse_prompty,
 )
+from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest
 from rag_eval_integrations.prompt_tests import (
     Journal,
     NonCompliance,
@@ -25,10 +25,10 @@ from rag_eval_integrations.prompt_tests import (
     Result,
     Spec,
 )
-from rag_eval_integrations.prompt_tests.evaluators.noncompliance import Basis
+from rag_eval_integrations.prompt_tests.evaluators import Basis
 from rag_eval_integrations.prompt_tests.generate import OWN_METRICS
 from rag_eval_integrations.prompt_tests.project import find_metrics
-from rag_eval_integrations.testing import ScriptedJudge
+from rag_eval_integrations.testing import ScriptedModel
 
 LOUD = PromptyMetric(parse_prompty("{{output}}|{{rules}}|{{contexts}}|{{expected}}", name="loud"))
 
@@ -40,14 +40,14 @@ def results(*outputs: str) -> list[Result]:
     ]
 
 
-def saying(*replies: str, name: str = "judge") -> ScriptedJudge:
-    return ScriptedJudge(list(replies), name=name)
+def saying(*replies: str, name: str = "judge") -> ScriptedModel:
+    return ScriptedModel(list(replies), name=name)
 
 
 async def test_compliance_is_judged_by_rules_input_specification_and_input(
     prompt: PromptUnderTest, spec: Spec
 ) -> None:
-    """As the seed says; the prompt's own text is not shown."""
+    """The prompt's own text is not shown."""
     judge = saying("It is in capitals.\nOK")
 
     [result] = await PromptEvaluation(prompt, spec, [judge]).outputs(results("OUT"))
@@ -105,7 +105,7 @@ async def test_what_is_no_verdict_is_unknown(
     prompt: PromptUnderTest, spec: Spec, reply: str | Completion, reason: str
 ) -> None:
     """Never compliant, never not."""
-    judge = ScriptedJudge([reply], name="judge")
+    judge = ScriptedModel([reply], name="judge")
     [result] = await PromptEvaluation(prompt, spec, [judge]).outputs(results("OUT"))
     assert result.compliance is not None
     assert result.compliance.outcome == "unknown"
@@ -124,7 +124,7 @@ async def test_a_judge_that_fails_is_asked_again_by_the_next_run(
         return "Fine.\nOK"
 
     first = PromptEvaluation(
-        prompt, spec, [ScriptedJudge(broken, name="j")], [LOUD], journal=Journal(path)
+        prompt, spec, [ScriptedModel(broken, name="j")], [LOUD], journal=Journal(path)
     )
     done = await first.outputs(results("ONE", "TWO"))
     assert done[1].compliance is not None
@@ -133,7 +133,7 @@ async def test_a_judge_that_fails_is_asked_again_by_the_next_run(
     assert done[0].metrics[0].outcome == "ok"
     assert first.asked == 4
 
-    judge = ScriptedJudge(lambda _: "Fine.\nOK", name="j")
+    judge = ScriptedModel(lambda _: "Fine.\nOK", name="j")
     second = PromptEvaluation(prompt, spec, [judge], [LOUD], journal=Journal(path))
     again = await second.outputs(done)
     assert again[1].compliance is not None
@@ -147,8 +147,8 @@ async def test_a_judge_that_fails_is_asked_again_by_the_next_run(
 
 async def test_several_judges_stand_beside_each_other(prompt: PromptUnderTest, spec: Spec) -> None:
     """The first one's verdict counts; every metric is asked of each, or of its own judge."""
-    first = ScriptedJudge(lambda r: "A.\nOK" if "<<<" in r.messages[-1].content else "80", name="a")
-    second = ScriptedJudge(
+    first = ScriptedModel(lambda r: "A.\nOK" if "<<<" in r.messages[-1].content else "80", name="a")
+    second = ScriptedModel(
         lambda r: "B.\nERR" if "<<<" in r.messages[-1].content else "ok", name="b"
     )
     own = PromptyMetric(parse_prompty("{{output}}", name="own"), judge=saying("7", name="c"))
@@ -192,7 +192,7 @@ async def test_metrics_get_all_that_is_known(prompt: PromptUnderTest, spec: Spec
     assert "neither a score nor" in (done.metrics[0].problem or "")
     cut = Completion(choices=(Choice(text="85", finish_reason="length"),))
     stopped = PromptEvaluation(
-        prompt, spec, [ScriptedJudge([cut], name="j")], [LOUD], compliance=None
+        prompt, spec, [ScriptedModel([cut], name="j")], [LOUD], compliance=None
     )
     [again] = await stopped.outputs([done])
     assert [m.key for m in again.metrics] == ["m with judge", "loud with j"]
@@ -221,7 +221,7 @@ async def test_tests_and_rules_are_judged_themselves(prompt: PromptUnderTest, sp
         assert "ANSWER" in user
         return "As asked.\nOK"
 
-    judge = ScriptedJudge(reply, name="judge")
+    judge = ScriptedModel(reply, name="judge")
     told: list[None] = []
     evaluation = PromptEvaluation(prompt, spec, [judge], done=lambda: told.append(None))
 
@@ -239,7 +239,7 @@ async def test_tests_and_rules_are_judged_themselves(prompt: PromptUnderTest, sp
 
 async def test_checks_without_what_they_need_are_unknown(prompt: PromptUnderTest) -> None:
     """No input specification; a model that does not answer."""
-    broken = ScriptedJudge(lambda _: JudgeRejectedError("no"), name="broken")
+    broken = ScriptedModel(lambda _: JudgeRejectedError("no"), name="broken")
     evaluation = PromptEvaluation(prompt, Spec(), [saying()], compliance=None)
     test = results("x")[0].test
 
@@ -314,7 +314,7 @@ async def test_our_own_metrics_are_found_by_name(put: Path, spec: Spec) -> None:
     for path in metric_files(OWN_METRICS):
         assert lint(load_prompty(path)) == []
 
-    judge = ScriptedJudge(lambda _: '{"explanation": "right", "score": 90}', name="j")
+    judge = ScriptedModel(lambda _: '{"explanation": "right", "score": 90}', name="j")
     accuracy = [metric for metric in found if metric.name == "accuracy"]
     evaluation = PromptEvaluation(put, spec, [judge], accuracy, compliance=None)
     plain, known = results("OUT", "OUT")

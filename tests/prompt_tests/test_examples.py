@@ -1,4 +1,4 @@
-"""The examples run as they are, offline; what seed 001 shows reappears in the stage files."""
+"""The examples run as they are, offline; what their generator says is in the stage files."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def example(root: Path) -> Iterator[Callable[[str], dict[str, Any]]]:
     sys.modules.pop("scripted", None)
 
 
-def test_the_part_of_speech_prompt_end_to_end(
+def test_the_help_desk_prompt_end_to_end(
     example: Callable[[str], dict[str, Any]], tmp_path: Path
 ) -> None:
-    """Seed 001's input specification, rules, inverse rules and three tests, comment included."""
-    module = example("part_of_speech/run.py")
+    """Input specification, rules, inverse rules and seven tests, a comment included; both judgements."""
+    module = example("help_desk/run.py")
     report: Report = module["main"](tmp_path)
     scripted = module["scripted"]
 
@@ -38,10 +38,10 @@ def test_the_part_of_speech_prompt_end_to_end(
     assert lines("rules.txt") == scripted.OUTPUT_RULES.splitlines()
     assert lines("inverse_rules.txt") == scripted.INVERSE_OUTPUT_RULES.splitlines()
     rows = json.loads((tmp_path / "tests.json").read_text())
-    assert [(row["sentence"], row["word"], row["reasoning"]) for row in rows[:3]] == [
-        ("An aura of mystery surrounded them.", "aura", ""),
-        ("The researchers documented carefully.", "carefully", ""),
-        ("This is such a unique perspective.", "such", "Note this tests the Unknown corner case"),
+    assert [(row["message"], row["sailing"], row["reasoning"]) for row in rows[:3]] == [
+        ("The gangway is closing and my son is still outside.", "in five minutes", ""),
+        ("May I bring a kayak?", "tomorrow at 9", ""),
+        ("The crossing was lovely, thank you!", "last Sunday", "Nobody has to answer this one"),
     ]
     assert [row["inverse"] for row in rows] == [False] * 3 + [True] * 4
 
@@ -49,7 +49,7 @@ def test_the_part_of_speech_prompt_end_to_end(
     assert report.tnc(model="terse").ok == 7
     assert report.tnc(model="talkative").err == 7
     first, second = report.overview()
-    assert (first["use_rules with judge"], second["use_rules with judge"]) == (100, 20)
+    assert (first["keeps_rules with judge"], second["keeps_rules with judge"]) == (100, 20)
     assert len(report.failures()) == 7
 
 
@@ -63,7 +63,7 @@ def test_a_rag_chain_is_the_app_under_test(example: Callable[[str], dict[str, An
     assert [row["grounded with judge"] for row in report.overview()] == [100, 40]
 
 
-@pytest.mark.parametrize("name", ["part_of_speech/run.py", "rag_chain.py"])
+@pytest.mark.parametrize("name", ["help_desk/run.py", "rag_chain.py"])
 def test_what_an_example_prints(
     root: Path, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -75,16 +75,3 @@ def test_what_an_example_prints(
     out, err = capsys.readouterr()
     assert "'tests compliant': '100%'" in out
     assert err == ""
-
-
-def test_the_seeds_words_are_the_seeds(root: Path, data: Path) -> None:
-    """What the example quotes of seed 001 stands there word by word."""
-    seed = next((data.parent / "seeds").glob("001*")).read_text("utf-8")
-    module = runpy.run_path(
-        str(root / "examples" / "prompt_tests" / "part_of_speech" / "scripted.py")
-    )
-
-    for name in ("INPUT_SPECIFICATION", "OUTPUT_RULES", "INVERSE_OUTPUT_RULES", "TESTS"):
-        assert module[name] in seed
-    metric = root / "examples" / "prompt_tests" / "part_of_speech" / "use_rules.metric.prompty"
-    assert metric.read_text() in seed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from prompt_tests.scripted import PROMPT, generator, reply_with_tests, stage_of
+from prompt_test_models import PROMPT, generator, reply_with_tests, stage_of
 
 from rag_eval_integrations.errors import (
     ConfigurationError,
@@ -15,9 +15,9 @@ from rag_eval_integrations.errors import (
     JudgeOutputError,
     JudgeUnavailableError,
 )
-from rag_eval_integrations.judges import CallableJudge
-from rag_eval_integrations.judges.completion import Choice, Completion, CompletionRequest
 from rag_eval_integrations.metrics.prompty import parse_prompty
+from rag_eval_integrations.models import CallableModel
+from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest
 from rag_eval_integrations.prompt_tests import (
     GenerateOptions,
     Generation,
@@ -26,16 +26,19 @@ from rag_eval_integrations.prompt_tests import (
     Spec,
 )
 from rag_eval_integrations.prompt_tests.prompt import Scenario
-from rag_eval_integrations.prompt_tests.stages.baseline import read_baseline, write_baseline
-from rag_eval_integrations.prompt_tests.stages.inverse import read_inverse_rules
-from rag_eval_integrations.prompt_tests.stages.read_tests import read_tests
-from rag_eval_integrations.prompt_tests.stages.tests import groups_of
-from rag_eval_integrations.testing import ScriptedJudge
+from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests
+from rag_eval_integrations.prompt_tests.stages._spec import read_inverse_rules
+from rag_eval_integrations.prompt_tests.stages._tests import (
+    groups_of,
+    read_baseline,
+    write_baseline,
+)
+from rag_eval_integrations.testing import ScriptedModel
 
 ONE_EACH = GenerateOptions(tests_per_rule=1, baseline=False)
 
 
-def stages(model: ScriptedJudge) -> list[str]:
+def stages(model: ScriptedModel) -> list[str]:
     return [stage_of(request) for request in model.requests]
 
 
@@ -76,7 +79,7 @@ def test_every_stage_writes_its_file(put: Path, tmp_path: Path) -> None:
 def test_a_second_generation_asks_nothing_and_gives_the_same(put: Path, tmp_path: Path) -> None:
     """Files that are there are read; replies that were paid for are never asked again."""
     first = Generation(put, tmp_path / "out", generator(), ONE_EACH).run()
-    silent = ScriptedJudge([], name="generator")
+    silent = ScriptedModel([], name="generator")
 
     assert Generation(put, tmp_path / "out", silent, ONE_EACH).run() == first
     for name in ("intent.txt", "rules.txt", "tests.json"):
@@ -204,7 +207,7 @@ def test_a_prompt_without_rules_is_said(put: Path, tmp_path: Path) -> None:
     assert "no output rules were found" in told[0]
     assert (tmp_path / "out" / "rules.txt").read_text().startswith("# no output rules were found")
     assert stages(model).count("inverse-rules") == 0
-    assert Generation(put, tmp_path / "out", ScriptedJudge([]), tell=told.append).run() == []
+    assert Generation(put, tmp_path / "out", ScriptedModel([]), tell=told.append).run() == []
 
 
 @pytest.mark.parametrize("stage", ["intent", "input_spec", "rules"])
@@ -254,7 +257,7 @@ def test_a_generator_that_fails_leaves_what_is_done(put: Path, tmp_path: Path) -
     assert set(stages(model)) == {"tests"}
 
 
-def with_no_retries(judge: ScriptedJudge) -> ScriptedJudge:
+def with_no_retries(judge: ScriptedModel) -> ScriptedModel:
     judge.retries = True  # type: ignore[attr-defined]  # as of a judge that retries by itself
     return judge
 
@@ -453,7 +456,7 @@ async def test_expected_outputs_are_judged_and_tried_again(put: Path, tmp_path: 
 
     generation = Generation(put, tmp_path / "out", generator(), ONE_EACH)
     tests = await generation.groundtruth(
-        ScriptedJudge(strong, name="strong"), [ScriptedJudge(judged, name="judge")]
+        ScriptedModel(strong, name="strong"), [ScriptedModel(judged, name="judge")]
     )
 
     assert [(t.groundtruth, t.groundtruth_score) for t in tests] == [
@@ -462,7 +465,7 @@ async def test_expected_outputs_are_judged_and_tried_again(put: Path, tmp_path: 
     assert [t.usable_groundtruth for t in tests] == ["TEXT 1 0", "TEXT 2 1", None, None]
     assert {t.groundtruth_model for t in tests} == {"strong"}
     assert len(json.loads((tmp_path / "out" / "test_groundtruth.json").read_text())) == 4
-    silent = ScriptedJudge([], name="strong")
+    silent = ScriptedModel([], name="strong")
     again = Generation(put, tmp_path / "out", generator(), ONE_EACH)
     assert await again.groundtruth(silent, [silent]) == tests
     with pytest.raises(ConfigurationError, match="give at least one"):
@@ -474,10 +477,10 @@ async def test_a_groundtruth_metric_beside_the_prompt_is_used(put: Path, tmp_pat
     (put.parent / "mine.metric.prompty").write_text(
         "---\ntags: [groundtruth]\n---\nMINE {{output}}"
     )
-    judge = ScriptedJudge(
+    judge = ScriptedModel(
         lambda r: "Good.\nOK" if "MINE" in r.messages[0].content else "0", name="j"
     )
-    strong = ScriptedJudge(lambda r: "" if "1" in r.messages[-1].content else "out", name="s")
+    strong = ScriptedModel(lambda r: "" if "1" in r.messages[-1].content else "out", name="s")
 
     tests = await Generation(put, tmp_path / "o", generator(), ONE_EACH).groundtruth(
         strong, [judge]
@@ -577,7 +580,7 @@ async def test_stages_work_on_a_group_by_themselves(put: Path, tmp_path: Path) -
         "inverse_rules.txt",
         "rules.txt",
     ]
-    assert await write_baseline(PromptUnderTest.of(put), ScriptedJudge([]), 0) == []
+    assert await write_baseline(PromptUnderTest.of(put), ScriptedModel([]), 0) == []
 
 
 def test_rows_with_one_text_for_several_inputs_are_named() -> None:
@@ -615,4 +618,4 @@ def test_a_generator_that_raises_anything_is_an_error_that_says_so(
         raise ConnectionResetError("gone")
 
     with pytest.raises(JudgeError, match="ConnectionResetError: gone"):
-        Generation(put, tmp_path / "out", CallableJudge(down)).run()
+        Generation(put, tmp_path / "out", CallableModel(down)).run()

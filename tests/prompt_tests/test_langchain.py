@@ -17,9 +17,9 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import Completer
-from rag_eval_integrations.langchain.prompty_evaluator import PromptyEvaluator
+from rag_eval_integrations.langchain.evaluators.metrics import PromptyEvaluator
 from rag_eval_integrations.langchain.under_test import as_model_under_test, as_prompt
+from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import (
     App,
     PromptTest,
@@ -28,7 +28,7 @@ from rag_eval_integrations.prompt_tests import (
     model_of,
     run_tests,
 )
-from rag_eval_integrations.testing import ScriptedJudge
+from rag_eval_integrations.testing import ScriptedModel
 
 TEST = PromptTest(uid="t", inputs={"question": "How?"})
 
@@ -119,7 +119,7 @@ async def test_what_is_bound_around_a_model_takes_messages() -> None:
     told = as_model_under_test(
         RunnableLambda(lambda messages: messages[0].content), name="told", takes="messages"
     )
-    assert isinstance(told, Completer)
+    assert isinstance(told, Model)
 
     results = await run_tests(
         put, [TEST], {"bound": bound, "llm": FakeListLLM(responses=["llm"]), "told": told}
@@ -149,7 +149,7 @@ def test_a_metric_file_is_an_evaluator_object(tmp_path: Path) -> None:
     """In the form of LangSmith and openevals."""
     path = tmp_path / "loud.metric.prompty"
     path.write_text("{{output}} {{rules}}")
-    judge = ScriptedJudge(["80"], name="j")
+    judge = ScriptedModel(["80"], name="j")
 
     evaluator = PromptyEvaluator(path, judge, variables={"rules": "Be loud."}, threshold=0.5)
     result = evaluator(question="q", documents=["d"], response="OUT")

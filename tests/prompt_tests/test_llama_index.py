@@ -16,10 +16,10 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.llama_index.prompty_evaluator import PromptyEvaluator
+from rag_eval_integrations.llama_index.evaluators import PromptyEvaluator
 from rag_eval_integrations.llama_index.under_test import as_model_under_test, as_prompt
 from rag_eval_integrations.prompt_tests import PromptTest, PromptUnderTest, run_tests
-from rag_eval_integrations.testing import ScriptedJudge
+from rag_eval_integrations.testing import ScriptedModel
 
 TEST = PromptTest(uid="t", inputs={"question": "How?"})
 PUT = PromptUnderTest.from_text("Answer from the manual.", inputs=["question"], in_app=True)
@@ -109,7 +109,7 @@ async def test_a_metric_file_is_an_evaluator_object(tmp_path: Path) -> None:
     """In the form of LlamaIndex."""
     path = tmp_path / "loud.metric.prompty"
     path.write_text("{{output}} {{rules}} {{contexts}}")
-    judge = ScriptedJudge(["80"], name="j")
+    judge = ScriptedModel(["80"], name="j")
     evaluator = PromptyEvaluator(path, judge, variables={"rules": "Be loud."}, threshold=0.5)
 
     result = await evaluator.aevaluate(query="q", response="OUT", contexts=["C"])

@@ -9,7 +9,7 @@ import pytest
 import rag_eval_integrations.prompt_tests as package
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests import GenerateOptions
-from rag_eval_integrations.prompt_tests.workspace import Workspace
+from rag_eval_integrations.prompt_tests._workspace import Workspace
 
 
 def test_every_public_name_exists() -> None:

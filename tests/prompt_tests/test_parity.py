@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from rag_eval_integrations.prompt_tests.csv_reader import read_tests_csv
 from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Result
 from rag_eval_integrations.prompt_tests.report import Report, average
-from rag_eval_integrations.prompt_tests.report.overview import Row, overview
+from rag_eval_integrations.prompt_tests.report._overview import Row, overview
+from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests_csv
 from rag_eval_integrations.prompt_tests.upstream.files import Imported, read_upstream
 
 OTHER_NAMES = {

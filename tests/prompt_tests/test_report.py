@@ -10,7 +10,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prompt_tests.scripted import make_result
+from prompt_test_models import make_result
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests import (
@@ -25,8 +25,8 @@ from rag_eval_integrations.prompt_tests import (
 )
 from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck
 from rag_eval_integrations.prompt_tests.report import average, overview, rate_of, wilson
+from rag_eval_integrations.prompt_tests.report._write import _SHOWN, to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests.report.rates import Rate
-from rag_eval_integrations.prompt_tests.report.write import _SHOWN, to_csv, to_json, to_markdown
 
 
 def test_ok_err_and_unknown_stay_apart() -> None:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from prompt_tests.scripted import make_result
+from prompt_test_models import make_result
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.prompt_tests import (

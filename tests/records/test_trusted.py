@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges import reconcile
 from rag_eval_integrations.judges.embedded import label_call
-from rag_eval_integrations.labels import reconcile
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import (
     SCHEMA,
@@ -82,7 +82,7 @@ def test_the_embedded_judges_labels_need_no_reconciling(call: RagCall) -> None:
     assert labels is None or repr(reconcile(labels, split)) == repr(labels)
 
 
-@pytest.mark.parametrize("metric", METRICS, ids=["seed", "ragbench", "hard"])
+@pytest.mark.parametrize("metric", METRICS, ids=["gpt-labeling", "ragbench", "hard"])
 @settings(max_examples=30, deadline=None)
 @given(call=CALLS)
 def test_evaluations_are_as_validated(metric: Trace, call: RagCall) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.sentences.blocks import BlockKind, blocks
+from rag_eval_integrations.sentences._blocks import BlockKind, blocks
 
 LINES = st.lists(
     st.sampled_from(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.sentences.keys import document_number, letters, position
+from rag_eval_integrations.sentences._sentencize import document_number, letters, position
 
 
 @pytest.mark.parametrize(

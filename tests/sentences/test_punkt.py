@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.sentences import punkt, punkt_tab
+from rag_eval_integrations.sentences import _nltk_punkt as punkt_tab
+from rag_eval_integrations.sentences import punkt
+from rag_eval_integrations.sentences._sentencize import Splitter
 from rag_eval_integrations.sentences.punkt import Punkt
-from rag_eval_integrations.sentences.splitter import Splitter
 
 SPLITTER: Splitter = Punkt()
 
@@ -22,23 +23,23 @@ def split(text: str, splitter: Splitter = SPLITTER) -> list[str]:
     return [text[start:end] for start, end in splitter.spans(text)]
 
 
-# The sentences of the examples in the project's seeds.
-SEEDS = [
+# The sentences of the worked examples in tests/metrics/test_trace_worked_examples.py.
+WORKED = [
     [
-        "Machine learning is a subset of AI.",
-        "It learns patterns from data.",
-        "Algorithms improve through experience.",
+        "A colony stays awake all winter.",
+        "It eats the honey that it stored.",
+        "Drones are driven out in autumn.",
     ],
-    ["Deep learning uses neural networks.", "It's popular in computer vision."],
-    ["Supervised learning needs labeled data.", "Unsupervised learning finds patterns."],
+    ["The bees hang together in a cluster.", "It's warmest in the middle."],
+    ["Bumble bee queens sleep in the ground.", "Their workers die in October."],
     [
-        "Machine learning is a field of AI that learns from data.",
-        "Deep learning uses neural networks.",
-        "It's powerful for image recognition.",
+        "A colony stays awake and eats its stored honey.",
+        "The bees hang together in a cluster.",
+        "It's as hot as an oven in the middle.",
     ],
-    ["Machine learning is AI.", "It learns from data."],
-    ["Neural networks are models.", "They mimic brains."],
-    ["Machine learning uses neural networks.", "They learn patterns."],
+    ["Bees live in hives.", "Some live in hollow trees."],
+    ["Wasps build paper nests.", "A nest lasts one summer."],
+    ["Bees live in hives, wasps in paper nests.", "Each summer they build it again."],
 ]
 
 MARKED = [
@@ -77,7 +78,7 @@ MARKED = [
 ]
 
 
-@pytest.mark.parametrize("expected", SEEDS + MARKED, ids=lambda sentences: sentences[0])
+@pytest.mark.parametrize("expected", WORKED + MARKED, ids=lambda sentences: sentences[0])
 def test_sentences_marked_by_hand(expected: list[str]) -> None:
     """Abbreviations, initials, figures, quotes and ellipses are read as a person reads them."""
     assert expected == split(" ".join(expected))

@@ -1,4 +1,4 @@
-"""A call becomes keyed sentences: seed 004's texts give exactly its keys."""
+"""A call becomes keyed sentences, each with the key that a person would give it."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ SPLITTER = Punkt()
     [
         (
             [
-                "Machine learning is AI. It learns from data.",
-                "Neural networks are models. They mimic brains.",
+                "Bees live in hives. Some live in hollow trees.",
+                "Wasps build paper nests. A nest lasts one summer.",
             ],
-            "Machine learning uses neural networks. They learn patterns.",
+            "Bees live in hives, wasps in paper nests. Each summer they build it again.",
             "0a 0b 1a 1b",
             "a b",
         ),
         (
             [
-                "Machine learning is a subset of AI. It learns patterns from data. Algorithms improve through experience.",
-                "Deep learning uses neural networks. It's popular in computer vision.",
-                "Supervised learning needs labeled data. Unsupervised learning finds patterns.",
+                "A colony stays awake all winter. It eats the honey that it stored. Drones are driven out in autumn.",
+                "The bees hang together in a cluster. It's warmest in the middle.",
+                "Bumble bee queens sleep in the ground. Their workers die in October.",
             ],
-            "Machine learning is a field of AI that learns from data. Deep learning uses neural networks. It's powerful for image recognition.",
+            "A colony stays awake and eats its stored honey. The bees hang together in a cluster. It's as hot as an oven in the middle.",
             "0a 0b 0c 1a 1b 2a 2b",
             "a b c",
         ),
     ],
-    ids=["step 1", "complete example"],
+    ids=["two documents", "three documents"],
 )
-def test_the_seeds_texts_give_the_seeds_keys(
+def test_documents_are_numbered_and_sentences_lettered(
     documents: list[str], response: str, document_keys: str, response_keys: str
 ) -> None:
-    """Both examples, word for word."""
+    """Letters begin anew in each document; those of the response have no number."""
     made = sentencize(
-        RagCall(question="What is machine learning?", documents=documents, response=response),
+        RagCall(question="Where do bees live?", documents=documents, response=response),
         SPLITTER,
     )
 

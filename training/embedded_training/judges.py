@@ -9,9 +9,8 @@ from scipy import sparse
 
 from embedded_training.fits import SAME, Fit, Words, error_of, errors, line, on_line, platt
 from embedded_training.rows import FOLDS, SCORES, TRUTH, Data, View
-from rag_eval_integrations.judges.embedded.estimates import expected_scores
-from rag_eval_integrations.judges.embedded.gates import OPEN
-from rag_eval_integrations.judges.embedded.model import adherence_features
+from rag_eval_integrations.judges.embedded._model import OPEN, adherence_features
+from rag_eval_integrations.judges.embedded.judge import expected_scores
 
 
 @dataclass(frozen=True)

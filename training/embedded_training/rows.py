@@ -15,9 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from rag_eval_integrations.judges.embedded.document_features import DOCUMENT_FEATURES
-from rag_eval_integrations.judges.embedded.features import CallFeatures, call_features
-from rag_eval_integrations.judges.embedded.gates import gate_rows
+from rag_eval_integrations.judges.embedded._features import (
+    DOCUMENT_FEATURES,
+    CallFeatures,
+    call_features,
+)
+from rag_eval_integrations.judges.embedded._model import gate_rows
 from rag_eval_integrations.metrics.trace.formulas import context_utilization
 from rag_eval_integrations.sentences import Punkt
 
@@ -28,7 +31,7 @@ MANUALS = ("delucionqa", "emanual")
 SCORES = (
     "context_relevance",
     "context_utilization@ragbench",
-    "context_utilization@seed",
+    "context_utilization@gpt-labeling",
     "completeness",
     "context_relevance_alone",
 )
@@ -98,7 +101,7 @@ def _gold(row: Row, relevant: int, used: int, total: int) -> list[float]:
     return [
         relevance,
         row["utilization_score"],
-        context_utilization(relevant, used, total, "seed"),
+        context_utilization(relevant, used, total, "gpt-labeling"),
         row["completeness_score"],
         relevance,
     ]

@@ -14,7 +14,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnablePassthrough
 
-from rag_eval_integrations._observe import Target
+from rag_eval_integrations.capture._delivery import Target
 from rag_eval_integrations.cli.demo.corpus import (
     LANGCHAIN_EXCHANGES,
     SECTIONS,

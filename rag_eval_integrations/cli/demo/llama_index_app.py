@@ -18,7 +18,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import TextNode
 
-from rag_eval_integrations._observe import Target
+from rag_eval_integrations.capture._delivery import Target
 from rag_eval_integrations.cli.demo.corpus import (
     LLAMA_INDEX_EXCHANGES,
     SECTIONS,

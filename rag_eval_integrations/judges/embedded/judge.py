@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import groupby
-from math import sqrt
+from math import fsum, sqrt
 from string import ascii_lowercase
+from typing import NamedTuple
 
-from rag_eval_integrations.judges.embedded.absence import (
-    ABSENCE_STEMS,
-    says_documents_do_not_tell,
-)
-from rag_eval_integrations.judges.embedded.estimates import estimates_alone, score_estimates
-from rag_eval_integrations.judges.embedded.explain import (
+from rag_eval_integrations.judges.embedded._absence import ABSENCE_STEMS, says_documents_do_not_tell
+from rag_eval_integrations.judges.embedded._explain import (
     EXPLAIN_ABSENCE,
     explain_adherence,
     explain_relevance,
     explain_support,
     supporting,
 )
-from rag_eval_integrations.judges.embedded.features import call_features
-from rag_eval_integrations.judges.embedded.language import not_covered
-from rag_eval_integrations.judges.embedded.model import (
+from rag_eval_integrations.judges.embedded._features import call_features
+from rag_eval_integrations.judges.embedded._language import not_covered
+from rag_eval_integrations.judges.embedded._model import (
     DIGITS,
+    Line,
     adherence_features,
     document_probabilities,
     load_model,
+    relevance,
     support_probability,
 )
-from rag_eval_integrations.judges.embedded.relevance import relevance
+from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.records import (
+    Estimate,
     JudgeInfo,
     Labelling,
     Labels,
@@ -39,6 +40,60 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     trusted,
 )
+
+# --- From the sentences' probabilities to estimates of scores, each with an honest standard error
+
+
+class Expected(NamedTuple):
+    """An expected score."""
+
+    value: float
+    independent: float = 0.0
+    """Its variance if sentences were independent of each other; 0 where it is a ratio."""
+
+
+def expected_scores(relevant: Sequence[float], utilized: Sequence[float]) -> dict[str, Expected]:
+    """Expectations of the scores over the probabilities of document sentences, of which there are.
+
+    By name in `Labels.estimates`: utilization under each of the two sets of formulas. Completeness
+    is Σ min(p(R), p(U)) / Σ p(R): utilized sentences are nearly all relevant ones.
+    """
+    size, every, used = len(relevant), fsum(relevant), fsum(utilized)
+    return (
+        {
+            "context_relevance": _share(relevant),
+            "context_utilization@ragbench": _share(utilized),
+            "context_utilization@gpt-labeling": Expected(min(1.0, used / every)),
+            "completeness": Expected(fsum(map(min, relevant, utilized)) / every),
+        }
+        if size
+        else {}
+    )
+
+
+def score_estimates(
+    scores: Mapping[str, Line], relevant: Sequence[float], utilized: Sequence[float]
+) -> dict[str, Estimate]:
+    """Estimates with standard errors of a call with a response; none without documents."""
+    return {
+        name: scores[name].estimate(*expected)
+        for name, expected in expected_scores(relevant, utilized).items()
+    }
+
+
+def estimates_alone(scores: Mapping[str, Line], relevant: Sequence[float]) -> dict[str, Estimate]:
+    """The estimate of a retrieval for which there is no response; none without documents."""
+    if not relevant:
+        return {}
+    return {"context_relevance": scores["context_relevance_alone"].estimate(*_share(relevant))}
+
+
+def _share(probabilities: Sequence[float]) -> Expected:
+    size = len(probabilities)
+    return Expected(
+        fsum(probabilities) / size, fsum([p * (1 - p) for p in probabilities]) / size**2
+    )
+
 
 WARNING = (
     "Lexical estimate: the embedded judge compares words and understands nothing; a wrong negation "
@@ -61,7 +116,7 @@ _BIG_CALL = 100_000
 """Characters from which labelling leaves the event loop for a thread: about 25 ms of work."""
 
 
-class EmbeddedJudge:
+class EmbeddedJudge(JudgeBase):
     """Labels calls by lexical features with frozen coefficients: no key, no network, no download.
 
     Deterministic, the same on every platform and Python version. English only: a call in another
@@ -87,10 +142,8 @@ class EmbeddedJudge:
     keeps_keys = True
     """Its labels name every sentence once, by the very key it was given: nothing to reconcile."""
 
-    @property
-    def version(self) -> str:
-        """Version of the coefficients, stamped on every score."""
-        return load_model().version
+    def __init__(self) -> None:
+        self.version = load_model().version
 
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call; see `label_call`. A big call is labelled in a thread."""
@@ -126,7 +179,7 @@ def label_call(call: SentencizedCall) -> Labelling:
             flags=(FLAG,),
             unscored="judge_incapable",
             reason=f"the embedded judge compares English words only, not {strange}; use a judge "
-            "that asks a model, such as OpenAIJudge",
+            "that asks a model, such as OpenAIModel",
         )
     return trusted(
         Labelling,

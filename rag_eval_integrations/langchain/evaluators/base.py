@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.langchain.evaluators.given import Values, call_from
+from rag_eval_integrations.langchain.evaluators._given import Values, call_from
 from rag_eval_integrations.records import Evaluation, RagCall, Score
 
 if TYPE_CHECKING:

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
+from langchain_core.language_models import BaseChatModel
+
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator, shared_evaluator
-from rag_eval_integrations.judges import Completer, Labeller
+from rag_eval_integrations.judges import Judge
 from rag_eval_integrations.langchain.evaluators.base import MetricEvaluator
+from rag_eval_integrations.langchain.model import LangChainModel
 from rag_eval_integrations.metrics import CompletionMetric, Trace
+from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
+from rag_eval_integrations.models import Model
 
-Judge = str | Labeller | Completer
+AnyJudge = str | Judge | Model
 
 
 class TraceEvaluator(MetricEvaluator):
@@ -28,7 +36,7 @@ class TraceEvaluator(MetricEvaluator):
 
     def __init__(
         self,
-        judge: Judge | RagEvaluator = "embedded",
+        judge: AnyJudge | RagEvaluator = "embedded",
         *,
         metric: str | None = None,
         threshold: float | None = None,
@@ -52,13 +60,13 @@ class CompletionEvaluator(MetricEvaluator):
     def __init__(
         self,
         metric: CompletionMetric,
-        judge: Judge | None = None,
+        judge: AnyJudge | None = None,
         *,
         threshold: float | None = None,
     ) -> None:
         if getattr(metric, "needs", None) != "completion":
             raise ConfigurationError("metric", metric, "should be a metric that asks a model")
-        asked: Judge = "embedded" if judge is None else judge
+        asked: AnyJudge = "embedded" if judge is None else judge
         super().__init__(RagEvaluator(asked, [metric]), threshold=threshold)
 
 
@@ -73,3 +81,33 @@ class GEvalEvaluator(CompletionEvaluator):
     Raises:
         ConfigurationError: the judge is unknown, or cannot be asked what the metric asks.
     """
+
+
+# --- A metric file as an evaluator object of LangSmith and openevals
+
+
+class PromptyEvaluator(CompletionEvaluator):
+    """A `NAME.metric.prompty` file, asked of a model about each call.
+
+    Args:
+        prompt: the file.
+        judge: the model; `openai:MODEL`, any `Model`, or a LangChain chat model.
+        variables: values of the file's variables that a call does not give, such as `rules`.
+        threshold: least value that passes, in [0, 1].
+
+    Raises:
+        ConfigurationError: a file that is no prompt, or a judge that does not answer messages.
+        OSError: the file cannot be read.
+    """
+
+    def __init__(
+        self,
+        prompt: str | Path | Prompty,
+        judge: Model | BaseChatModel | str,
+        *,
+        variables: Mapping[str, object] | None = None,
+        threshold: float | None = None,
+    ) -> None:
+        asked = LangChainModel(judge) if isinstance(judge, BaseChatModel) else judge
+        metric = PromptyMetric(prompt, variables=variables, judge=asked, threshold=threshold)
+        super().__init__(metric, threshold=threshold)

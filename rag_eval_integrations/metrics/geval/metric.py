@@ -8,26 +8,38 @@ from typing import Any, Literal
 from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
-from rag_eval_integrations.judges import Completer, judge_from, with_retries
-from rag_eval_integrations.metrics.geval.checks import (
+from rag_eval_integrations.judges import judge_from
+from rag_eval_integrations.metrics.geval._estimators import Asking, Estimate, NoEstimate
+from rag_eval_integrations.metrics.geval._presets import Task, preset
+from rag_eval_integrations.metrics.geval._prompt import (
+    SCORE_VERSION,
+    STEPS_VERSION,
+    Steps,
+    StepsWriter,
+    score_messages,
+    steps_digest,
+)
+from rag_eval_integrations.metrics.geval._settings import (
+    Estimator,
+    Form,
+    Missing,
+    Plan,
+    RubricLike,
+    Turns,
+    call_of_turns,
     checked_instructions,
     checked_name,
+    checked_params,
+    checked_plan,
+    checked_rubric,
     checked_scale,
     checked_switch,
     checked_threshold,
+    sections_of,
 )
-from rag_eval_integrations.metrics.geval.conversation import Turns, call_of_turns
-from rag_eval_integrations.metrics.geval.ladder import Asking
-from rag_eval_integrations.metrics.geval.outcome import NoEstimate
-from rag_eval_integrations.metrics.geval.params import Missing, checked_params, sections_of
-from rag_eval_integrations.metrics.geval.plan import Estimator, Form, Plan, checked_plan
-from rag_eval_integrations.metrics.geval.presets import Task, preset
-from rag_eval_integrations.metrics.geval.prompt import SCORE_VERSION, STEPS_VERSION, score_messages
-from rag_eval_integrations.metrics.geval.rubric import RubricLike, checked_rubric
-from rag_eval_integrations.metrics.geval.scoring import score_of
-from rag_eval_integrations.metrics.geval.steps import Steps, StepsWriter, steps_digest
 from rag_eval_integrations.metrics.metric import Measured
-from rag_eval_integrations.records import By, RagCall, Score, UnscoredCode
+from rag_eval_integrations.models import Model, ModelBase, with_retries
+from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode
 
 _MOST_CHARACTERS = 400_000
 """Of a call's parameters together: some 100,000 tokens."""
@@ -92,7 +104,7 @@ class GEval:
         samples: int = 20,
         temperature: float = 1.0,
         form: Form = "json",
-        judge: Completer | str | None = None,
+        judge: Model | str | None = None,
         *,
         top_logprobs: int = 20,
         max_tokens: int | None = 2048,
@@ -110,7 +122,7 @@ class GEval:
                  max_tokens, None),
             paper_parser,
         )  # fmt: skip
-        self.judge: Completer | None = None if judge is None else _model(judge)
+        self.judge: Model | None = None if judge is None else _model(judge)
         self._writer = None if self.criteria is None else StepsWriter(self.criteria, self.params)
         self._without_logprobs: set[tuple[object, ...]] = set()
 
@@ -156,7 +168,7 @@ class GEval:
 
     @classmethod
     def correctness(cls, **changes: Any) -> GEval:
-        """Whether the response says what the reference says. 0 to 10 (seed 000's example)."""
+        """Whether the response says what the reference says. 0 to 10 (as DeepEval's GEval)."""
         return cls.preset("correctness", **changes)
 
     @classmethod
@@ -188,7 +200,7 @@ class GEval:
         """Give the score without a value."""
         return (score_of(self, NoEstimate(code, reason), by),)
 
-    async def measure(self, call: RagCall, judge: Completer) -> Measured:
+    async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
         """Score one call; what cannot be scored is unscored with its reason.
 
         Args:
@@ -200,8 +212,8 @@ class GEval:
         """
         by = By(
             judge=judge.name,
-            model=getattr(judge, "model", None),
-            judge_version=getattr(judge, "version", None),
+            model=judge.model,
+            judge_version=judge.version,
             prompt_version=SCORE_VERSION,
         )
         sections = sections_of(call, self.params)
@@ -231,7 +243,7 @@ class GEval:
         score = score_of(self, found, by, steps.steps, tuple(asking.warnings))
         return Measured((score,), steps.usage + asking.usage)
 
-    async def score(self, call: RagCall | Turns, judge: Completer | str | None = None) -> Score:
+    async def score(self, call: RagCall | Turns, judge: Model | str | None = None) -> Score:
         """Score one call without an evaluator.
 
         Args:
@@ -254,28 +266,88 @@ class GEval:
             raise JudgeRejectedError(score.reason or "the judge cannot be read as asked for")
         return score
 
-    def score_sync(self, call: RagCall | Turns, judge: Completer | str | None = None) -> Score:
+    def score_sync(self, call: RagCall | Turns, judge: Model | str | None = None) -> Score:
         """Score one call from code that is not async; also inside a notebook."""
         return _loop.run(self.score(call, judge))
 
-    def _is_without_logprobs(self, judge: Completer) -> bool:
-        return _identity(judge) in self._without_logprobs
+    def _is_without_logprobs(self, judge: ModelBase) -> bool:
+        return judge.identity in self._without_logprobs
 
-    def _remember_without_logprobs(self, judge: Completer) -> None:
+    def _remember_without_logprobs(self, judge: ModelBase) -> None:
         if len(self._without_logprobs) < _JUDGES_REMEMBERED:
-            self._without_logprobs.add(_identity(judge))
+            self._without_logprobs.add(judge.identity)
 
 
-def _identity(judge: Completer) -> tuple[object, ...]:
-    return (judge.name, *(getattr(judge, part, None) for part in ("model", "version", "base_url")))
-
-
-def _model(judge: Completer | str) -> Completer:
+def _model(judge: Model | str) -> Model:
     found = judge_from(judge)
-    if not isinstance(found, Completer):
+    if not isinstance(found, Model):
         raise ConfigurationError(
             "judge",
             found.name,
             "is no model that G-Eval could ask; use one, such as 'openai:gpt-4o-mini'",
         )
     return found
+
+
+# --- An estimate becomes a `Score`: normalised, with a verdict, and with what it rests on
+
+
+_MOST_REPLY = 8_000
+"""Characters of a reply that are kept."""
+
+
+def score_of(
+    metric: GEval,
+    found: Estimate | NoEstimate,
+    by: By,
+    steps: Sequence[str] = (),
+    warnings: tuple[str, ...] = (),
+) -> Score:
+    """Write the score of what was found.
+
+    `value` is (raw - lowest)/(highest - lowest); strict, 1.0 when the likeliest score is the
+    highest, else 0.0.
+    """
+    low, high = metric.scale
+    evidence: JsonObject = {"steps": list(steps)} if steps else {}
+    if found.reply:
+        evidence["reply"] = found.reply[:_MOST_REPLY]
+    if isinstance(found, NoEstimate):
+        return Score(
+            name=metric.names[0], status="unscored", unscored=found.code, reason=found.why,
+            scale=(low, high), threshold=metric.threshold, evidence=evidence or None,
+            warnings=warnings, by=by,
+        )  # fmt: skip
+    evidence |= {"argmax": found.argmax, "std": found.std}
+    if found.sampled:
+        evidence["samples"] = dict(found.sampled)
+    value = (found.raw - low) / (high - low)
+    if metric.strict:
+        value = float(found.argmax == high)
+    return Score(
+        name=metric.names[0],
+        status="scored",
+        # Outside of 0 to 1 only for the parsers of published tables, which believe any number.
+        value=min(1.0, max(0.0, value)),
+        raw=found.raw,
+        scale=(low, high),
+        threshold=metric.threshold,
+        reason=_reason(found, high),
+        evidence=evidence,
+        method=found.method,
+        n=found.n,
+        mass=found.mass,
+        std_error=found.std_error,
+        distribution={f"{k:g}": min(1.0, p) for k, p in found.distribution.items()},
+        probability=min(1.0, found.distribution.get(high, 0.0)) if metric.strict else None,
+        warnings=warnings,
+        by=by,
+    )
+
+
+def _reason(found: Estimate, high: int) -> str:
+    words = " ".join(found.reason.split())[:_MOST_REPLY]
+    if words:
+        return words
+    dropped = f", {found.sampled['given'] - found.n} dropped" if found.sampled else ""
+    return f"{found.raw:.4g} of {high} by {found.method} (n {found.n}{dropped}), without a reason"

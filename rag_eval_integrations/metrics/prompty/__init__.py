@@ -1,11 +1,22 @@
-"""Metrics in words: `NAME.metric.prompty` files (seed 001), for prompt tests and for RAG calls."""
+"""Metrics in words: `NAME.metric.prompty` files (PromptPex), for prompt tests and for RAG calls."""
 
-from rag_eval_integrations.metrics.prompty.discover import discover_metrics, lint, metric_files
+from rag_eval_integrations._lazy import publish
+from rag_eval_integrations.metrics.prompty._frontmatter import Input
 from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty, parse_prompty
-from rag_eval_integrations.metrics.prompty.frontmatter import Input
-from rag_eval_integrations.metrics.prompty.metric import VARIABLES, PromptyMetric
-from rag_eval_integrations.metrics.prompty.score import Reading, read_score
-from rag_eval_integrations.metrics.prompty.verdict import Outcome, Verdict, read_verdict
+from rag_eval_integrations.metrics.prompty.metric import (
+    VARIABLES,
+    PromptyMetric,
+    discover_metrics,
+    lint,
+    metric_files,
+)
+from rag_eval_integrations.metrics.prompty.reply import (
+    Outcome,
+    Reading,
+    Verdict,
+    read_score,
+    read_verdict,
+)
 
 __all__ = [
     "VARIABLES",
@@ -23,3 +34,5 @@ __all__ = [
     "read_score",
     "read_verdict",
 ]
+
+publish(__name__, __all__)

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges.completion import Message
-from rag_eval_integrations.metrics.prompty.frontmatter import (
+from rag_eval_integrations.metrics.prompty._frontmatter import (
     FrontMatterError,
     Input,
     inputs_of,
     read_yaml,
     split_front_matter,
 )
+from rag_eval_integrations.models.completion import Message
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.metrics.prompty.sandbox import CompiledTemplate
+    from rag_eval_integrations.metrics.prompty._sandbox import CompiledTemplate
 
 Role = Literal["system", "user", "assistant"]
 
@@ -106,7 +106,7 @@ class Prompty:
             ConfigurationError: a variable that is not given, or an expression that fails; says
                 where.
         """
-        from rag_eval_integrations.metrics.prompty.sandbox import (  # noqa: PLC0415  # as below
+        from rag_eval_integrations.metrics.prompty._sandbox import (  # noqa: PLC0415  # as below
             PromptTemplateError,
         )
 
@@ -238,7 +238,7 @@ def compiled_message(
         ConfigurationError: says the file and the line.
     """
     # Jinja is 0.1 s to import: an app that only names a metric does not pay for it.
-    from rag_eval_integrations.metrics.prompty.sandbox import (  # noqa: PLC0415
+    from rag_eval_integrations.metrics.prompty._sandbox import (  # noqa: PLC0415
         CompiledTemplate,
         PromptTemplateError,
     )

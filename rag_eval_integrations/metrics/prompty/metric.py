@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import Completer, judge_from, with_retries
-from rag_eval_integrations.judges.completion import Completion, CompletionRequest
+from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.metrics.metric import Measured
-from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty
-from rag_eval_integrations.metrics.prompty.score import Reading, read_score
+from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty, prompt_name
+from rag_eval_integrations.metrics.prompty.reply import Reading, read_score
+from rag_eval_integrations.models import Model, ModelBase, with_retries
+from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode
 
 VARIABLES = (
     "output", "prompt", "rules", "input", "intent", "inputSpec", "expected", "groundtruth",
     "contexts",
 )  # fmt: skip
-"""What a metric file may insert; the first four are seed 001's."""
+"""What a metric file may insert; the first four are PromptPex's."""
 PARSER_VERSION = "1"
 """Of the reading of replies; changes with every change of what a reply means."""
 SCALE = (0.0, 100.0)
@@ -55,7 +57,7 @@ class Graded:
 class PromptyMetric:
     """A metric in words, from a file: any judge, 0 to 100 or OK/ERR.
 
-    The file is a prompt with the variables `output, prompt, rules, input` (seed 001) and `intent,
+    The file is a prompt with the variables `output, prompt, rules, input` (PromptPex) and `intent,
     inputSpec, expected, groundtruth, contexts`. Of a RAG call `input` is the question, `output` the
     response, `contexts` the documents, `groundtruth` and `expected` the reference; the others come
     from `variables` or from the call's metadata. A score of 0 to 100 is also given as 0 to 1; OK is
@@ -84,7 +86,7 @@ class PromptyMetric:
         prompt: str | Path | Prompty,
         *,
         variables: Mapping[str, object] | None = None,
-        judge: Completer | str | None = None,
+        judge: Model | str | None = None,
         threshold: float | None = None,
         name: str | None = None,
         temperature: float | None = 0.0,
@@ -93,7 +95,7 @@ class PromptyMetric:
         self.variables: dict[str, object] = dict(variables or {})
         if threshold is not None and not 0 <= threshold <= 1:
             raise ConfigurationError("threshold", threshold, "use a number from 0 to 1")
-        self.judge: Completer | None = None if judge is None else _completer(judge)
+        self.judge: Model | None = None if judge is None else _model(judge)
         self.name = name or self.prompt.name
         self.threshold = threshold
         self._temperature = temperature
@@ -130,7 +132,7 @@ class PromptyMetric:
 
     def values(self, call: RagCall) -> dict[str, object]:
         """Return what the prompt may insert for a call."""
-        from rag_eval_integrations.metrics.prompty.sandbox import Texts  # noqa: PLC0415  # Jinja
+        from rag_eval_integrations.metrics.prompty._sandbox import Texts  # noqa: PLC0415  # Jinja
 
         values: dict[str, object] = {
             name: _text(call.metadata[name]) for name in VARIABLES if name in call.metadata
@@ -158,13 +160,13 @@ class PromptyMetric:
         by = by.model_copy(update={"prompt_version": f"{self.name}@{self.version}"})
         return (Score(name=self.name, status="unscored", unscored=code, reason=reason, by=by),)
 
-    async def measure(self, call: RagCall, judge: Completer) -> Measured:
+    async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
         """Score one call with one request.
 
         Raises:
             JudgeError: the judge does not answer.
         """
-        by = By(judge=judge.name, judge_version=getattr(judge, "version", None))
+        by = By(judge=judge.name, judge_version=judge.version)
         nothing = self._nothing_to_judge(call)
         if nothing is not None:
             return Measured(self.unscored(*nothing, by))
@@ -190,7 +192,7 @@ class PromptyMetric:
         return None
 
     async def ask(
-        self, values: Mapping[str, object], judge: Completer, *, seed: int | None = None
+        self, values: Mapping[str, object], judge: Model, *, seed: int | None = None
     ) -> Graded:
         """Put the prompt with these values to a judge and read the reply.
 
@@ -198,7 +200,7 @@ class PromptyMetric:
             ConfigurationError: a variable that is not given.
             JudgeError: the judge does not answer.
         """
-        from rag_eval_integrations.metrics.prompty.sections import (  # noqa: PLC0415  # Jinja
+        from rag_eval_integrations.metrics.prompty._frontmatter import (  # noqa: PLC0415  # Jinja
             kept_inside,
             section_names,
         )
@@ -264,10 +266,113 @@ def _text(value: object) -> object:
     return value
 
 
-def _completer(judge: Completer | str) -> Completer:
+def _model(judge: Model | str) -> ModelBase:
     found = judge_from(judge)
-    if not isinstance(found, Completer):
+    if not isinstance(found, Model):
         raise ConfigurationError(
             "judge", judge, "labels sentences; a metric file needs a model, such as openai:MODEL"
         )
     return with_retries(found)
+
+
+# --- Which metric files there are beside a prompt, and what is odd about them. No judge is asked
+
+
+SUFFIX = ".metric.prompty"
+_TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w.-]*)\s*>")
+
+
+def metric_files(folder: str | Path) -> list[Path]:
+    """List the metric files of a folder by name; none where there is no such folder.
+
+    Folders and pipes of such a name are left out: reading a pipe would never end.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        return []
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.name.lower().endswith(SUFFIX) and (path.is_file() or not path.exists())
+    )
+
+
+def discover_metrics(
+    folder: str | Path, *, named: Collection[str] = (), groundtruth: bool = False
+) -> list[PromptyMetric]:
+    """Load the metric files of a folder.
+
+    A file with the tag `experimental` is left out unless it is named; one with the tag
+    `groundtruth` judges expected outputs and is only given when these are asked for.
+
+    Args:
+        folder: where the prompt under test is.
+        named: give these metrics only; empty for all.
+        groundtruth: give the metrics for expected outputs, instead of those for outputs.
+
+    Raises:
+        ConfigurationError: a file that is no prompt, a name that is not there, or a name twice.
+    """
+    found: list[PromptyMetric] = []
+    for path in metric_files(folder):
+        if named and prompt_name(path) not in named:
+            continue  # before it is read: a broken file is in nobody's way then
+        metric = PromptyMetric(path)
+        tags = metric.prompt.tags
+        if named and ("groundtruth" in tags) != groundtruth:
+            what = "expected outputs" if "groundtruth" in tags else "outputs"
+            raise ConfigurationError("metric", metric.name, f"{path} is for {what}, by its tags")
+        if ("groundtruth" in tags) != groundtruth or ("experimental" in tags and not named):
+            continue
+        found.append(metric)
+    absent = sorted(set(named) - {metric.name for metric in found})
+    if absent:
+        raise ConfigurationError("metric", absent, f"no {absent[0]}{SUFFIX} in {folder}")
+    return distinct(found)
+
+
+def distinct(metrics: Iterable[PromptyMetric]) -> list[PromptyMetric]:
+    """Return the metrics, unless two have one name.
+
+    Raises:
+        ConfigurationError: names both files.
+    """
+    by_name: dict[str, PromptyMetric] = {}
+    for metric in metrics:
+        other = by_name.setdefault(metric.name, metric)
+        if other is not metric:
+            both = f"{other.prompt.source} and {metric.prompt.source}"
+            raise ConfigurationError("metric", metric.name, f"two metrics have this name: {both}")
+    return list(by_name.values())
+
+
+def lint(prompt: Prompty, known: Iterable[str] = VARIABLES) -> list[str]:
+    """Say what is odd about a metric file; empty when nothing is.
+
+    Found are variables that are declared, or spoken of as in `<INPUT>`, and never inserted; a
+    metric that never sees the output; and variables that nobody gives.
+    """
+    known = tuple(known)
+    used = prompt.variables
+    odd = [f"declares `{name}` and never inserts it" for name in prompt.inputs if name not in used]
+    for tag in dict.fromkeys(_TAG.findall(prompt.text)):
+        meant = _meant(tag, known)
+        if meant is not None and meant not in used:
+            odd.append(f"speaks of <{tag}> and never inserts {{{{{meant}}}}}")
+    if "output" not in used:
+        odd.append("never inserts {{output}}: every output gets the same score")
+    odd += [
+        f"inserts {{{{{name}}}}}, which is given only where the call or the user names it"
+        for name in sorted(used - set(known) - set(prompt.inputs))
+    ]
+    return list(dict.fromkeys(odd))
+
+
+def _meant(tag: str, known: tuple[str, ...]) -> str | None:
+    """Name the variable that a tag speaks of: `<INPUT>`, `<CHATBOT_OUTPUT>`, `<INPUT_SPEC>`."""
+    words = re.split(r"[_.-]", tag.lower())
+    whole = "".join(words)
+    for name in known:
+        if whole == name.lower():
+            return name
+    return next((name for name in known if name.lower() in words), None)

@@ -1,9 +1,9 @@
-"""TRACe's formulas as pure functions of counts and labels (seed 004; arXiv:2407.11005, sec. 3).
+"""TRACe's formulas as pure functions of counts and labels (arXiv:2407.11005, section 3).
 
 Two sets, never averaged together. T is the number of document sentences, R and U are the relevant
 and the utilized ones:
 
-    score            `seed` (seed 004)                      `ragbench` (the published columns)
+    score            `gpt-labeling`                         `ragbench` (the published columns)
     relevance        R / T, or min(1, R / baseline)         R / T
     utilization      min(1, U / R); R empty: 0              U / T
     completeness     both / R; R empty: 1 if U is empty,    both / R; R empty: 1
@@ -11,20 +11,21 @@ and the utilized ones:
     adherence        1 iff every response sentence is       1 iff none is recorded as unsupported,
                      fully supported                        else the sentence rule
 
-With T = 0 nothing can be relevant or utilized: R = 0, and
-`ragbench` U = 0. Seed 004 also states C ≤ U ≤ R and "R = 0 → C = 0": its own code and example
-contradict both (R, U empty: C = 1, U = 0; the example: U = 1.0 > R = 0.20), and the code is what
-is followed. With R not empty, C ≤ U holds under the seed's formulas.
+With T = 0 nothing can be relevant or utilized: R = 0, and under `ragbench` U = 0. C ≤ U ≤ R does
+not hold in general: with R and U empty, `gpt-labeling` gives C = 1 and U = 0, and U often exceeds
+R. With R not empty, C ≤ U holds under `gpt-labeling`. `docs/method.md` defines both sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from rag_eval_integrations.records import Labels, Support
 
-Formulas = Literal["seed", "ragbench"]
+Formulas = Literal["gpt-labeling", "ragbench"]
 
 
 def context_relevance(relevant: float, total: int, baseline: int | None = None) -> float:
@@ -33,7 +34,7 @@ def context_relevance(relevant: float, total: int, baseline: int | None = None) 
     Args:
         relevant: |R|, or its expectation.
         total: T, the number of document sentences.
-        baseline: a fixed number to divide by instead of T; seed 004's code uses 20.
+        baseline: a fixed number to divide by instead of T; 20 compares long and short contexts.
 
     Returns:
         0 when nothing was retrieved.
@@ -43,9 +44,9 @@ def context_relevance(relevant: float, total: int, baseline: int | None = None) 
 
 
 def context_utilization(
-    relevant: float, utilized: float, total: int, formulas: Formulas = "seed"
+    relevant: float, utilized: float, total: int, formulas: Formulas = "gpt-labeling"
 ) -> float:
-    """How much was used: of what is relevant (`seed`), or of all (`ragbench`); in [0, 1].
+    """How much was used: of what is relevant (`gpt-labeling`), or of all (`ragbench`); in [0, 1].
 
     Args:
         relevant: |R|, or its expectation.
@@ -54,14 +55,15 @@ def context_utilization(
         formulas: the set of formulas.
 
     Returns:
-        `seed`: 0 when R is empty, even if U is not. `ragbench`: 0 when nothing was retrieved.
+        `gpt-labeling`: 0 when R is empty, even if U is not.
+        `ragbench`: 0 when nothing was retrieved.
     """
-    divisor = relevant if formulas == "seed" else total
+    divisor = relevant if formulas == "gpt-labeling" else total
     return min(1.0, utilized / divisor) if divisor else 0.0
 
 
 def completeness(
-    relevant: float, both: float, utilized: float, formulas: Formulas = "seed"
+    relevant: float, both: float, utilized: float, formulas: Formulas = "gpt-labeling"
 ) -> float:
     """Share of the relevant sentences that were used: |R∩U| / |R|, in [0, 1], 1 is best.
 
@@ -72,15 +74,17 @@ def completeness(
         formulas: the set of formulas.
 
     Returns:
-        R empty: under `seed` 1 if U is empty too, else 0; under `ragbench` always 1 (which is
-        what reproduces 100 % of the published rows).
+        R empty: under `gpt-labeling` 1 if U is empty too, else 0; under `ragbench` always 1
+        (which reproduces 100 % of the published rows).
     """
     if relevant:
         return min(1.0, both / relevant)
     return 1.0 if formulas == "ragbench" or not utilized else 0.0
 
 
-def adherence(labels: Labels, keys: Sequence[str], formulas: Formulas = "seed") -> float | None:
+def adherence(
+    labels: Labels, keys: Sequence[str], formulas: Formulas = "gpt-labeling"
+) -> float | None:
     """1.0 when the response is grounded in the documents, else 0.0; one bad sentence makes it 0.
 
     Args:
@@ -90,7 +94,7 @@ def adherence(labels: Labels, keys: Sequence[str], formulas: Formulas = "seed") 
             is one, and the sentence rule otherwise.
 
     Returns:
-        1.0 when there is no response sentence (seed 004). None when no labelled sentence is
+        1.0 when there is no response sentence. None when no labelled sentence is
         unsupported but some are unlabelled: it cannot be known.
     """
     recorded = labels.unsupported_response_sentence_keys
@@ -116,3 +120,56 @@ def supported_fraction(supports: Sequence[Support]) -> float | None:
 def overlap(relevant: Collection[str], utilized: Collection[str]) -> int:
     """|R∩U|, distinct keys."""
     return len(set(relevant) & set(utilized))
+
+
+# --- From labels to the counts that the formulas take: as labelled, or expected
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Numbers of document sentences, or their expectations."""
+
+    total: int
+    """T, all document sentences."""
+    relevant: float
+    """|R|"""
+    utilized: float
+    """|U|"""
+    both: float
+    """|R∩U|"""
+    method: Literal["labels", "expected"]
+    relevant_variance: float = 0.0
+    """Variance of |R| if sentences were independent; 0 for labels."""
+    utilized_variance: float = 0.0
+
+
+def labelled_counts(labels: Labels, total: int) -> Counts:
+    """Count the labelled keys; lists are taken as they are (`--raw-keys` keeps repeats)."""
+    relevant, utilized = labels.all_relevant_sentence_keys, labels.all_utilized_sentence_keys
+    return Counts(total, len(relevant), len(utilized), overlap(relevant, utilized), "labels")
+
+
+def expected_counts(labels: Labels, keys: Sequence[str]) -> Counts | None:
+    """Expected counts over the document sentences `keys`; None without both probabilities.
+
+    |R∩U| is expected as Σ min(p(R), p(U)): utilized sentences are nearly all relevant ones
+    (U ⊄ R in 15.8 % of RAGBench rows), so the two are close to nested, not independent.
+    """
+    relevant, utilized = labels.relevant_probabilities, labels.utilized_probabilities
+    if relevant is None or utilized is None:
+        return None
+    if not all(key in relevant and key in utilized for key in keys):
+        return None
+    return Counts(
+        total=len(keys),
+        relevant=math.fsum(relevant[key] for key in keys),
+        utilized=math.fsum(utilized[key] for key in keys),
+        both=math.fsum(min(relevant[key], utilized[key]) for key in keys),
+        method="expected",
+        relevant_variance=_variance(relevant, keys),
+        utilized_variance=_variance(utilized, keys),
+    )
+
+
+def _variance(probabilities: Mapping[str, float], keys: Sequence[str]) -> float:
+    return math.fsum(probabilities[key] * (1 - probabilities[key]) for key in keys)

@@ -10,13 +10,14 @@ from typing import Literal, get_args
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.trace import evidence, formulas
-from rag_eval_integrations.metrics.trace.expected import (
+from rag_eval_integrations.metrics.trace import _evidence as evidence
+from rag_eval_integrations.metrics.trace import formulas
+from rag_eval_integrations.metrics.trace.formulas import (
     Counts,
+    Formulas,
     expected_counts,
     labelled_counts,
 )
-from rag_eval_integrations.metrics.trace.formulas import Formulas
 from rag_eval_integrations.records import (
     By,
     Estimate,
@@ -51,15 +52,15 @@ class Trace:
     A judge's own calibrated estimate comes before both. `adherence` is always 1.0 or 0.0, its
     expectation is its `probability`. `trace_average` is unscored unless all four are scored.
 
-    Source: seed 004 and arXiv:2407.11005; the formulas with all empty cases are in
-    `metrics/trace/formulas.py`.
+    Source: arXiv:2407.11005, section 3. The formulas with all empty cases are in
+    `metrics/trace/formulas.py` and `docs/method.md`.
     """
 
-    formulas: Formulas = "seed"
-    """`seed` (seed 004) or `ragbench` (reproduces RAGBench's published columns)."""
+    formulas: Formulas = "gpt-labeling"
+    """`gpt-labeling` or `ragbench` (reproduces RAGBench's published columns)."""
     relevance_baseline: int | None = None
-    """Divide by this fixed number instead of the number of sentences; seed 004's code uses 20.
-    Only under `seed`."""
+    """Divide by this fixed number instead of the number of sentences, to compare long and short
+    contexts. Only under `gpt-labeling`."""
     hard: bool = False
     """Score from the labels alone, even where there are probabilities."""
     thresholds: Mapping[str, float] = field(default_factory=dict)

@@ -1,14 +1,16 @@
 """What the results say: rates, the overview, failures, a comparison of two runs, files."""
 
-from rag_eval_integrations.prompt_tests.report.average import Average, average
-from rag_eval_integrations.prompt_tests.report.compare import Change, Comparison, compare
-from rag_eval_integrations.prompt_tests.report.failures import Failure, failures
-from rag_eval_integrations.prompt_tests.report.overview import overview
+from rag_eval_integrations._lazy import publish
+from rag_eval_integrations.prompt_tests.report._average import Average, average
+from rag_eval_integrations.prompt_tests.report._compare import Change, Comparison, compare
+from rag_eval_integrations.prompt_tests.report._overview import overview
 from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of, wilson
 from rag_eval_integrations.prompt_tests.report.report import (
     ComplianceError,
+    Failure,
     Report,
     assert_compliance,
+    failures,
 )
 
 __all__ = [
@@ -28,3 +30,5 @@ __all__ = [
     "rate_of",
     "wilson",
 ]
+
+publish(__name__, __all__)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests.records import Result, RuleCheck, Spec, TestCheck
-from rag_eval_integrations.prompt_tests.report.compare import Comparison, compare
-from rag_eval_integrations.prompt_tests.report.failures import Failure, failures
-from rag_eval_integrations.prompt_tests.report.overview import Row, overview
+from rag_eval_integrations.prompt_tests.report._compare import Comparison, compare
+from rag_eval_integrations.prompt_tests.report._overview import Row, overview
 from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of
 
 
@@ -145,3 +144,47 @@ def assert_compliance(
         complaints.append("there are no results")
     if complaints:
         raise ComplianceError("\n".join(complaints))
+
+
+# --- Outputs that do not comply, each with its rule, input, output and reason
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One output that is not known to comply."""
+
+    model: str
+    kind: Literal["err", "unknown", "error"]
+    """Not compliant; without a verdict; without an output."""
+    rule_id: int | None
+    rule: str
+    """The rule that the test tries; the output may break another one."""
+    inverse: bool
+    input: str
+    output: str
+    reason: str
+    test: str
+    """The test's uid."""
+    run: int
+
+
+def failures(results: Iterable[Result]) -> list[Failure]:
+    """List what failed, in the results' order."""
+    found = []
+    for result in results:
+        kind: Literal["err", "unknown", "error"]
+        if result.error is not None:
+            kind, reason = "error", result.error
+        elif result.compliance is None or result.compliance.outcome == "ok":
+            continue
+        else:
+            kind, reason = result.compliance.outcome, result.compliance.reason
+        test = result.test
+        found.append(
+            Failure(
+                model=result.model, kind=kind, rule_id=test.rule_id, rule=test.rule,
+                inverse=test.inverse, input=test.testinput, output=result.output, reason=reason,
+                test=test.uid, run=result.run,
+            )
+        )  # fmt: skip
+    return found

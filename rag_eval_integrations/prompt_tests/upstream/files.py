@@ -13,9 +13,9 @@ from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty import parse_prompty
-from rag_eval_integrations.prompt_tests import workspace as files
-from rag_eval_integrations.prompt_tests.cleaning import lines_in
-from rag_eval_integrations.prompt_tests.csv_reader import read_tests_csv
+from rag_eval_integrations.prompt_tests import _workspace as files
+from rag_eval_integrations.prompt_tests._cleaning import lines_in
+from rag_eval_integrations.prompt_tests._workspace import make_spec
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
     PromptTest,
@@ -24,16 +24,17 @@ from rag_eval_integrations.prompt_tests.records import (
     Spec,
     TestCheck,
 )
-from rag_eval_integrations.prompt_tests.upstream import cells
-from rag_eval_integrations.prompt_tests.upstream.evals import (
+from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests_csv
+from rag_eval_integrations.prompt_tests.upstream import _cells as cells
+from rag_eval_integrations.prompt_tests.upstream.results import (
     checks_from_rows,
     checks_to_rows,
+    results_from_rows,
+    results_to_rows,
     rule_checks_from_rows,
     rule_checks_to_rows,
 )
-from rag_eval_integrations.prompt_tests.upstream.results import results_from_rows, results_to_rows
 from rag_eval_integrations.prompt_tests.upstream.tests import from_test_rows, to_test_rows
-from rag_eval_integrations.prompt_tests.workspace import make_spec
 
 _MOST_BYTES = 200_000_000
 

@@ -8,7 +8,7 @@ from typing import Any
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec, input_text, make_uid
-from rag_eval_integrations.prompt_tests.upstream import cells
+from rag_eval_integrations.prompt_tests.upstream import _cells as cells
 
 COLUMNS = (
     "ruleid", "testid", "expectedoutput", "reasoning", "testinput", "testinputOriginal", "scenario",

@@ -1,4 +1,4 @@
-"""The expectation: seed 002's examples, the peers' breakages row by row, placeholders."""
+"""The expectation: worked out by hand, the peers' breakages row by row, placeholders."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scored_tokens import Alternatives, tokens
 
-from rag_eval_integrations.judges.completion import Token
-from rag_eval_integrations.metrics.geval.expectation import Expectation, Unusable, expectation
-from rag_eval_integrations.metrics.geval.reply import read_reply
-from rag_eval_integrations.metrics.geval.spans import Place, place_of
+from rag_eval_integrations.metrics.geval._expectation import (
+    Expectation,
+    Place,
+    Unusable,
+    expectation,
+    place_of,
+)
+from rag_eval_integrations.metrics.geval._reply import read_reply
+from rag_eval_integrations.models.completion import Token
 
 
 def expected(
@@ -44,7 +49,7 @@ def value(found: Expectation | Unusable) -> float:
         ({"3": 0.5, "4": 0.5}, 1.0, 3.5, 3),
     ],
 )
-def test_seed_002s_examples(
+def test_the_mean_over_scores_beside_the_likeliest(
     alternatives: Alternatives, mass: float, score: float, argmax: int
 ) -> None:
     """3.652 and 4.167 with mass .92 and .90 beside argmax 3 and 4; an even split gives 3.5."""

@@ -1,4 +1,4 @@
-"""The real path: GEval, OpenAIJudge, HTTP, and a server that gives log-probabilities or does not."""
+"""The real path: GEval, OpenAIModel, HTTP, and a server that gives log-probabilities or does not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from loopback import Behaviour, Body, LoopbackServer, Reply
 from scored_tokens import chat_body
 
-from rag_eval_integrations import CachingJudge, GEval, OpenAIJudge, RagCall, RagEvaluator
+from rag_eval_integrations import CachedModel, GEval, OpenAIModel, RagCall, RagEvaluator
 
 CALL = RagCall(question="When?", documents=["At nine."], response="At nine.")
 PIECES = ['{"', "reason", '":', ' "', "Fine", ' 🙂."', ', "', "score", '":', " ", "3", "}"]
@@ -31,9 +31,9 @@ def answering(with_logprobs: bool, most: int = 100) -> Any:
 
 
 async def test_the_expectation_over_http() -> None:
-    """One request, as plain text, and the score that seed 002 gives."""
+    """One request, as plain text: 3.652 where the likeliest score is 3."""
     with LoopbackServer(respond=answering(True)) as server:
-        score = await clarity().score(CALL, OpenAIJudge("m", base_url=server.base_url))
+        score = await clarity().score(CALL, OpenAIModel("m", base_url=server.base_url))
         requests = list(server.requests)
 
     assert len(requests) == 1
@@ -51,7 +51,7 @@ async def test_the_expectation_over_http() -> None:
 async def test_samples_over_http(most: int, sizes: list[int]) -> None:
     """One request with n where the server allows it, as many as it takes where it does not."""
     with LoopbackServer(respond=answering(False, most)) as server:
-        judge = OpenAIJudge("m", base_url=server.base_url)
+        judge = OpenAIModel("m", base_url=server.base_url)
         score = await clarity(estimator="monte_carlo").score(CALL, judge)
         requests = list(server.requests)
 
@@ -67,7 +67,7 @@ async def test_a_server_without_log_probabilities(field: str) -> None:
     """Refused or ignored: the next step of the ladder, and it says so."""
     behaviour = Behaviour(content="".join(PIECES), **{field: ("logprobs",)})  # type: ignore[arg-type]
     with LoopbackServer(behaviour) as server:
-        judge = OpenAIJudge("m", base_url=server.base_url)
+        judge = OpenAIModel("m", base_url=server.base_url)
         score = await clarity().score(CALL, judge)
 
     assert score.method == "monte_carlo"
@@ -77,7 +77,7 @@ async def test_a_server_without_log_probabilities(field: str) -> None:
 async def test_placeholders_over_http_are_not_believed() -> None:
     """A server that writes the same log-probability everywhere."""
     with LoopbackServer(Behaviour(content="".join(PIECES), logprob=-0.25)) as server:
-        score = await clarity().score(CALL, OpenAIJudge("m", base_url=server.base_url))
+        score = await clarity().score(CALL, OpenAIModel("m", base_url=server.base_url))
 
     assert score.method == "monte_carlo"
     assert "instead of log-probabilities" in score.warnings[0]
@@ -90,7 +90,7 @@ async def test_a_limit_on_top_logprobs_is_kept(tmp_path: Path) -> None:
         return answering(True)(body) if body.get("top_logprobs", 0) <= 5 else None
 
     with LoopbackServer(Behaviour(limits={"top_logprobs": 5}), respond) as server:
-        with CachingJudge(OpenAIJudge("m", base_url=server.base_url), tmp_path / "c.db") as judge:
+        with CachedModel(OpenAIModel("m", base_url=server.base_url), tmp_path / "c.db") as judge:
             score = await clarity().score(CALL, judge)
             again = await clarity().score(CALL, judge)
         requests = list(server.requests)
@@ -109,7 +109,7 @@ async def test_many_calls_over_http() -> None:
         return answering(True)(body) if body.get("logprobs") else Reply.json(steps)
 
     with LoopbackServer(respond=respond) as server:
-        judge = OpenAIJudge("m", base_url=server.base_url)
+        judge = OpenAIModel("m", base_url=server.base_url)
         evaluator = RagEvaluator(judge, [GEval("clarity", "It is clear.")])
         calls = [CALL.model_copy(update={"response": f"At {n}."}) for n in range(12)]
         found = await asyncio.gather(*map(evaluator.evaluate, calls))

@@ -1,4 +1,4 @@
-"""What judges write becomes a score with its place, or says why not: seed 000's reply, shapes seen."""
+"""What judges write becomes a score with its place, or says why not: shapes seen."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.metrics.geval.paper import paper_score
-from rag_eval_integrations.metrics.geval.reply import read_reply
+from rag_eval_integrations.metrics.geval._paper import paper_score
+from rag_eval_integrations.metrics.geval._reply import read_reply
 
-SEED_000 = '''{
-  "reason": "The actual output conveys all the key information from the expected output: a 30-day full 
-            refund at no extra cost. While the wording is different and the actual output adds a condition 
-            about shoes not fitting, it does not omit any required details. There are no significant 
-            discrepancies or missing elements.",
+WRAPPED = '''{
+  "reason": "Both answers let a passenger move the ticket once to a later ferry, free of 
+            charge. Though the response begins with a plain yes and says the rest in 
+            another order, nothing that the reference demands is left out, and only its 
+            word for the fare is looser.",
   "score": 9
 }'''  # fmt: skip  # noqa: W291
 
 
-def test_seed_000s_reply_parses() -> None:
-    """As it is printed there, with line breaks inside of the JSON string."""
-    reading = read_reply(SEED_000, "correctness", (0, 10))
+def test_a_reply_with_line_breaks_in_its_string_parses() -> None:
+    """JSON forbids them; models that wrap their lines write them."""
+    reading = read_reply(WRAPPED, "correctness", (0, 10))
 
     assert reading.score == 9
     assert reading.span is not None
-    assert SEED_000[slice(*reading.span)] == "9"
-    assert reading.reason.startswith("The actual output conveys all")
-    assert "a 30-day full refund at no extra cost. While" in reading.reason
+    assert WRAPPED[slice(*reading.span)] == "9"
+    assert reading.reason.startswith("Both answers let a passenger")
+    assert "to a later ferry, free of charge. Though" in reading.reason
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.judges.completion import Token
-from rag_eval_integrations.metrics.geval.spans import Place, place_of
+from rag_eval_integrations.metrics.geval._expectation import Place, place_of
+from rag_eval_integrations.models.completion import Token
 
 
 def made(pieces: list[str]) -> list[Token]:

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from scored_tokens import answers, json_reply
 
-from rag_eval_integrations import CachingJudge, GEval, RagEvaluator
+from rag_eval_integrations import CachedModel, GEval, RagEvaluator
 from rag_eval_integrations.errors import JudgeOutputError, JudgeUnavailableError
-from rag_eval_integrations.judges.completion import Completion, CompletionRequest
-from rag_eval_integrations.metrics.geval import steps as steps_module
-from rag_eval_integrations.metrics.geval.prompt import STEPS_VERSION
-from rag_eval_integrations.metrics.geval.steps import parse_steps
+from rag_eval_integrations.metrics.geval import _prompt as steps_module
+from rag_eval_integrations.metrics.geval._prompt import STEPS_VERSION, parse_steps
+from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.testing import ScriptedJudge
+from rag_eval_integrations.testing import ScriptedModel
 
 WRITTEN = ["Read the Question.", "Hold the Response against it."]
 
@@ -42,7 +41,7 @@ def helpful(**changes: Any) -> GEval:
 
 async def test_many_calls_at_once_take_one_request_for_steps() -> None:
     """Not one a call: all of them are judged by the same steps, which stand on every score."""
-    judge = ScriptedJudge(writing, latency=0.01)
+    judge = ScriptedModel(writing, latency=0.01)
     evaluator = RagEvaluator(judge, [helpful()])
 
     evaluations = await asyncio.gather(*(evaluator.evaluate(call(n)) for n in range(20)))
@@ -57,7 +56,7 @@ async def test_many_calls_at_once_take_one_request_for_steps() -> None:
 
 async def test_the_prompt_names_the_parameters_and_asks_for_their_relation() -> None:
     """As the JSON that the parser takes; one parameter has no relation."""
-    judge = ScriptedJudge(writing)
+    judge = ScriptedModel(writing)
     await helpful(params=("question", "documents", "response")).score(
         RagCall(question="q", documents=["d"], response="r"), judge
     )
@@ -75,10 +74,10 @@ async def test_the_prompt_names_the_parameters_and_asks_for_their_relation() -> 
 
 async def test_a_cache_shares_them_between_processes(tmp_path: Path) -> None:
     """A new metric object, a new judge object, the same file: no request for steps."""
-    first, second = ScriptedJudge(writing), ScriptedJudge(writing)
-    with CachingJudge(first, tmp_path / "c.db") as cached:
+    first, second = ScriptedModel(writing), ScriptedModel(writing)
+    with CachedModel(first, tmp_path / "c.db") as cached:
         await helpful().score(call(1), cached)
-    with CachingJudge(second, tmp_path / "c.db") as cached:
+    with CachedModel(second, tmp_path / "c.db") as cached:
         await helpful().score(call(2), cached)
 
     assert sum(map(is_for_steps, first.requests)) == 1
@@ -89,9 +88,9 @@ async def test_a_cache_shares_them_between_processes(tmp_path: Path) -> None:
 async def test_samples_are_not_one_cached_answer(tmp_path: Path) -> None:
     """A server without `n`: twenty requests that the cache and single flight keep apart."""
     numbers = iter(range(100))
-    judge = ScriptedJudge(lambda request: answers(str(1 + next(numbers) % 5)))
+    judge = ScriptedModel(lambda request: answers(str(1 + next(numbers) % 5)))
     geval = GEval("x", steps=["s"], estimator="monte_carlo")
-    with CachingJudge(judge, tmp_path / "c.db") as cached:
+    with CachedModel(judge, tmp_path / "c.db") as cached:
         first = await geval.score(call(1), cached)
         again = await geval.score(call(1), cached)
 
@@ -103,8 +102,8 @@ async def test_samples_are_not_one_cached_answer(tmp_path: Path) -> None:
 async def test_each_judge_writes_its_own() -> None:
     """Steps are the judge's: two judges, two requests; scores by other steps are told apart."""
     geval = helpful()
-    one = ScriptedJudge(writing, name="one")
-    other = ScriptedJudge(
+    one = ScriptedModel(writing, name="one")
+    other = ScriptedModel(
         lambda r: json.dumps({"steps": ["Other."]}) if is_for_steps(r) else writing(r), name="other"
     )
 
@@ -117,7 +116,7 @@ async def test_each_judge_writes_its_own() -> None:
 
 async def test_pinned_steps_take_no_request() -> None:
     """And are used as they are."""
-    judge = ScriptedJudge(writing)
+    judge = ScriptedModel(writing)
 
     score = await GEval("x", steps=["Look."]).score(call(1), judge)
 
@@ -129,7 +128,7 @@ async def test_pinned_steps_take_no_request() -> None:
 async def test_a_second_attempt_is_made_and_no_third() -> None:
     """One retry that says what was wrong; a second failure is unscored."""
     replies = iter(["no steps", json.dumps({"steps": WRITTEN})])
-    judge = ScriptedJudge(lambda r: next(replies) if is_for_steps(r) else writing(r))
+    judge = ScriptedModel(lambda r: next(replies) if is_for_steps(r) else writing(r))
 
     score = await helpful().score(call(1), judge)
 
@@ -142,7 +141,7 @@ async def test_a_second_attempt_is_made_and_no_third() -> None:
 
 async def test_a_judge_that_writes_no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unscored, saying how to pin them; not asked again for every call, but after a minute."""
-    judge = ScriptedJudge(lambda r: '{"steps": []}')
+    judge = ScriptedModel(lambda r: '{"steps": []}')
     geval = helpful()
     evaluator = RagEvaluator(judge, [geval])
 
@@ -164,7 +163,7 @@ async def test_a_judge_that_writes_no_steps(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("reason", ["refusal", "content_filter"])
 async def test_a_judge_that_refuses_to_write_steps(reason: Any) -> None:
     """Unscored by that reason, without a retry."""
-    judge = ScriptedJudge(lambda r: answers("", finish_reason=reason))
+    judge = ScriptedModel(lambda r: answers("", finish_reason=reason))
 
     score = await helpful().score(call(1), judge)
 
@@ -179,7 +178,7 @@ async def test_a_judge_that_does_not_answer_is_an_error_and_is_asked_again() -> 
     def answer(request: CompletionRequest) -> Any:
         return writing(request) if up else JudgeUnavailableError("down")
 
-    judge = ScriptedJudge(answer)
+    judge = ScriptedModel(answer)
     geval = helpful()
     with pytest.raises(JudgeUnavailableError):
         await geval.measure(call(1), judge)
@@ -192,7 +191,7 @@ async def test_failures_of_many_judges_are_not_kept_for_ever() -> None:
     """Bounded, whoever is asked."""
     geval = helpful()
     for number in range(20):
-        judge = ScriptedJudge(lambda r: "none", name=f"judge {number}")
+        judge = ScriptedModel(lambda r: "none", name=f"judge {number}")
         assert (await geval.score(call(1), judge)).unscored == "judge_output_invalid"
 
 

@@ -16,7 +16,7 @@ from rag_eval_integrations.metrics.prompty import (
     metric_files,
     parse_prompty,
 )
-from rag_eval_integrations.metrics.prompty.discover import distinct
+from rag_eval_integrations.metrics.prompty.metric import distinct
 
 
 @pytest.fixture
@@ -67,13 +67,13 @@ def test_two_metrics_of_one_name_are_refused(folder: Path, tmp_path: Path) -> No
         distinct(both)
 
 
-def test_the_seeds_example_speaks_of_an_input_that_it_never_inserts(root: Path) -> None:
-    """A defect of the seed's page; a lint, not an error."""
+def test_nothing_is_odd_about_the_examples_metric(root: Path) -> None:
+    """Every variable that it speaks of is inserted."""
     prompt = load_prompty(
-        root / "examples" / "prompt_tests" / "part_of_speech" / "use_rules.metric.prompty"
+        root / "examples" / "prompt_tests" / "help_desk" / "keeps_rules.metric.prompty"
     )
 
-    assert lint(prompt) == ["speaks of <INPUT> and never inserts {{input}}"]
+    assert lint(prompt) == []
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,10 @@ def test_the_seeds_example_speaks_of_an_input_that_it_never_inserts(root: Path) 
     [
         ("{{output}}", []),
         ("<INPUT>{{input}}</INPUT>{{output}}", []),
+        (
+            "system:\nWhere a rule needs it, look into <INPUT>.\nuser:\n{{output}}",
+            ["speaks of <INPUT> and never inserts {{input}}"],
+        ),
         (
             "See <INPUT_SPEC>. {{output}}",
             ["speaks of <INPUT_SPEC> and never inserts {{inputSpec}}"],

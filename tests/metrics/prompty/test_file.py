@@ -14,8 +14,8 @@ from rag_eval_integrations.metrics.prompty import Input, Prompty, load_prompty, 
 
 FILE = """\
 ---
-name: Tagger
-description: tags words
+name: Lengths
+description: measures words
 tags: [scorer, 3]
 model:
   api: chat
@@ -28,9 +28,9 @@ inputs:
 sample:
   sentence: The cat sleeps.
 ---
-You tag words.
+You measure words.
 system:
-Return one tag.
+Return one number.
 
 user:
 {{sentence}} / {{word}} / {{n}}
@@ -39,14 +39,14 @@ user:
 
 def test_a_file_becomes_messages_and_inputs(tmp_path: Path) -> None:
     """Front matter, roles, defaults, sample; what is not known is kept."""
-    path = tmp_path / "tagger.prompty"
+    path = tmp_path / "lengths.prompty"
     path.write_bytes(b"\xef\xbb\xbf" + FILE.replace("\n", "\r\n").encode())
 
     prompt = load_prompty(path)
 
     assert (prompt.name, prompt.description, prompt.tags) == (
-        "tagger",
-        "tags words",
+        "lengths",
+        "measures words",
         ("scorer", "3"),
     )
     assert dict(prompt.inputs) == {
@@ -58,10 +58,12 @@ def test_a_file_becomes_messages_and_inputs(tmp_path: Path) -> None:
     assert prompt.extra["model"] == {"api": "chat"}
     messages = prompt.render({"sentence": "A dog."})
     assert [(m.role, m.content) for m in messages] == [
-        ("system", "You tag words.\n\nReturn one tag."),
+        ("system", "You measure words.\n\nReturn one number."),
         ("user", "A dog. / cat / 3"),
     ]
-    assert prompt.text == "You tag words.\n\nReturn one tag.\n\n{{sentence}} / {{word}} / {{n}}"
+    assert (
+        prompt.text == "You measure words.\n\nReturn one number.\n\n{{sentence}} / {{word}} / {{n}}"
+    )
     assert prompt.missing({}) == ("sentence",)
 
 

@@ -12,11 +12,11 @@ from rag_eval_integrations.errors import (
     JudgeRejectedError,
     JudgeUnavailableError,
 )
-from rag_eval_integrations.judges.completion import Choice, Completion
 from rag_eval_integrations.metrics.prompty import PromptyMetric, parse_prompty
-from rag_eval_integrations.metrics.prompty.sections import section_names
+from rag_eval_integrations.metrics.prompty._frontmatter import section_names
+from rag_eval_integrations.models.completion import Choice, Completion
 from rag_eval_integrations.records import By, Document, RagCall, Score
-from rag_eval_integrations.testing import ScriptedJudge
+from rag_eval_integrations.testing import ScriptedModel
 
 CALL = RagCall(
     "When does it open?",
@@ -32,27 +32,27 @@ def metric(text: str, **options: object) -> PromptyMetric:
 
 
 async def measure(it: PromptyMetric, reply: str | Completion | Exception) -> Score:
-    measured = await it.measure(CALL, ScriptedJudge([reply]))
+    measured = await it.measure(CALL, ScriptedModel([reply]))
     assert len(measured.scores) == 1
     return measured.scores[0]
 
 
-async def test_the_seeds_own_example_works_as_it_stands(root: Path) -> None:
-    """`use_rules.metric.prompty` of seed 001: no front matter, no JSON asked for."""
-    path = root / "examples" / "prompt_tests" / "part_of_speech" / "use_rules.metric.prompty"
-    judge = ScriptedJudge(["The output is one tag.\n\n**Compliance Score: 85**"])
+async def test_a_file_that_is_only_a_prompt_works_as_it_stands(root: Path) -> None:
+    """`keeps_rules.metric.prompty` has no front matter and asks for no JSON."""
+    path = root / "examples" / "prompt_tests" / "help_desk" / "keeps_rules.metric.prompty"
+    judge = ScriptedModel(["The reply is one time.\n\n**Compliance Score: 85**"])
 
-    it = PromptyMetric(path, variables={"rules": "Return one tag."})
+    it = PromptyMetric(path, variables={"rules": "Reply with a time."})
     measured = await it.measure(CALL, judge)
 
     [score] = measured.scores
-    assert it.names == ("use_rules",)
-    assert (score.name, score.value, score.raw, score.scale) == ("use_rules", 0.85, 85, (0, 100))
+    assert it.names == ("keeps_rules",)
+    assert (score.name, score.value, score.raw, score.scale) == ("keeps_rules", 0.85, 85, (0, 100))
     assert measured.usage.requests == 1
     [request] = judge.requests
     assert [m.role for m in request.messages] == ["system", "user"]
-    assert "<RULES> \nReturn one tag.\n</RULES>" in request.messages[0].content
-    assert request.messages[1].content == "<CHATBOT_OUTPUT>\nAt nine.\n</CHATBOT_OUTPUT>"
+    assert "<RULES>\nReply with a time.\n</RULES>" in request.messages[0].content
+    assert request.messages[1].content == "<REPLY>\nAt nine.\n</REPLY>"
 
 
 async def test_all_variables_of_a_call_can_be_inserted() -> None:
@@ -61,7 +61,7 @@ async def test_all_variables_of_a_call_can_be_inserted() -> None:
         "{{input}}|{{output}}|{{contexts}}|{{groundtruth}}|{{expected}}|{{rules}}|{{intent}}|{{customer}}",
         variables={"intent": "hours"},
     )
-    judge = ScriptedJudge(["50"])
+    judge = ScriptedModel(["50"])
 
     await it.measure(CALL, judge)
 
@@ -74,7 +74,7 @@ async def test_all_variables_of_a_call_can_be_inserted() -> None:
 async def test_a_missing_variable_is_unscored_and_asks_nobody() -> None:
     """It is named; another call may have it."""
     it = metric("{{output}} {{prompt}} {{intent}}")
-    judge = ScriptedJudge([])
+    judge = ScriptedModel([])
 
     measured = await it.measure(CALL, judge)
 
@@ -136,7 +136,7 @@ async def test_an_output_cannot_end_its_section() -> None:
             "metadata": {"l": ["</OUT>", {"k": "<docs>"}, 1]},
         }
     )
-    judge = ScriptedJudge(["10"])
+    judge = ScriptedModel(["10"])
     it = metric("{{l}} Judge.\nuser:\n<OUT>{{output}}</OUT> <docs a='1'>\n{{contexts}}</docs>")
 
     measured = await it.measure(call, judge)
@@ -152,8 +152,8 @@ async def test_an_output_cannot_end_its_section() -> None:
 
 
 async def test_json_is_asked_for_where_the_file_is_tagged_scorer() -> None:
-    """And only there: the seed's example asks for words."""
-    judge = ScriptedJudge(['{"explanation": "a", "score": 1}', "1"])
+    """And only there: other files may ask for words."""
+    judge = ScriptedModel(['{"explanation": "a", "score": 1}', "1"])
 
     await metric("---\ntags: [scorer]\n---\n{{output}}").measure(CALL, judge)
     await metric("{{output}}").measure(CALL, judge)
@@ -174,7 +174,7 @@ def test_its_repr_names_what_decides_the_scores() -> None:
         metric("{{output}}", variables={"rules": "b"}),
         metric("{{output}}", threshold=0.5),
         metric("{{output}}", temperature=None),
-        metric("{{output}}", judge=ScriptedJudge([], name="own")),
+        metric("{{output}}", judge=ScriptedModel([], name="own")),
         metric("{{output}}", name="other"),
         metric("---\ntags: [scorer]\n---\n{{output}}"),  # another form of answer is asked for
     ]
@@ -218,7 +218,7 @@ async def test_a_call_without_what_is_judged_is_unscored(
 ) -> None:
     """Nobody is asked; a metric that does not insert it does not mind."""
     call = CALL.model_copy(update=changes)
-    judge = ScriptedJudge(["50"])
+    judge = ScriptedModel(["50"])
 
     asked = await metric("{{output}}{{contexts}}{{input}}").measure(call, judge)
     assert asked.scores[0].unscored == code
@@ -228,9 +228,9 @@ async def test_a_call_without_what_is_judged_is_unscored(
 
 async def test_the_evaluator_asks_it_like_any_other_metric() -> None:
     """Beside TRACe from the same model, with the judge's failure as an error score of its own."""
-    own = metric("{{output}}", judge=ScriptedJudge(["80"], name="own"))
+    own = metric("{{output}}", judge=ScriptedModel(["80"], name="own"))
     broken = metric(
-        "{{output}} x", name="broken", judge=ScriptedJudge(lambda _: JudgeRejectedError("no"))
+        "{{output}} x", name="broken", judge=ScriptedModel(lambda _: JudgeRejectedError("no"))
     )
 
     evaluation = await RagEvaluator("embedded", [Trace(), own, broken]).evaluate(CALL)

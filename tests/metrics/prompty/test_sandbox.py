@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_eval_integrations.metrics.prompty.sandbox import (
+from rag_eval_integrations.metrics.prompty._sandbox import (
     CompiledTemplate,
     PromptTemplateError,
     Texts,

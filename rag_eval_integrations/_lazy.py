@@ -1,0 +1,54 @@
+"""Exported names: resolved where they are first used, and known by their public module.
+
+Importing a package must not load what the app does not use, and help, reprs and tracebacks should
+show the name that users import, not the file that holds it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from types import FunctionType
+
+_ROOT = __name__.partition(".")[0]
+
+
+def lazy(
+    package: str, homes: Mapping[str, str]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Make a package's `__getattr__` and `__dir__`.
+
+    Args:
+        package: the package's `__name__`.
+        homes: which submodule, relative to the package, defines each exported name.
+    """
+
+    def resolve(name: str) -> object:
+        home = homes.get(name)
+        if home is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value: object = getattr(import_module(f"{package}.{home}"), name)
+        _publish(package, name, value)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def listed() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *homes})
+
+    return resolve, listed
+
+
+def publish(package: str, names: Sequence[str]) -> None:
+    """Let names that a package has already imported be known by their public module."""
+    held = vars(sys.modules[package])
+    for name in names:
+        if name in held:  # the others are resolved by `lazy`
+            _publish(package, name, held[name])
+
+
+def _publish(package: str, name: str, value: object) -> None:
+    """Name the package that exports a class or function; the top-level one where it does, too."""
+    if isinstance(value, type | FunctionType) and value.__module__.startswith(f"{_ROOT}."):
+        top = name in sys.modules[_ROOT].__all__
+        value.__module__ = _ROOT if top else package

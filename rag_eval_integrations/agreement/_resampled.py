@@ -1,0 +1,136 @@
+"""The statistics of a group of rows, each ready to be computed again on a draw of them.
+
+`at` says which row of the group each observation belongs to, so that scores with gaps, sentences
+and whole rows are all resampled by the same draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rag_eval_integrations.agreement import _statistics as statistics
+from rag_eval_integrations.agreement._bootstrap import Linear, OfSums, RankedAuroc, Statistic
+from rag_eval_integrations.agreement._statistics import Counts
+
+Path = tuple[str, ...]
+"""Where a block stands in the result, such as `("scores", "adherence")`."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """The statistics of one comparison."""
+
+    counts: Mapping[str, int]
+    """`n` and other numbers of rows or items."""
+    statistics: Mapping[str, Statistic] = field(default_factory=dict)
+
+
+Blocks = dict[Path, Block]
+
+
+def _spread(size: int, at: Sequence[int], values: Sequence[float]) -> list[float]:
+    column = [0.0] * size
+    for row, value in zip(at, values, strict=True):
+        column[row] += value
+    return column
+
+
+def rmse(xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: int) -> OfSums:
+    """Root mean squared error of one pair of numbers a row."""
+    squares = _spread(size, at, [(x - y) ** 2 for x, y in zip(xs, ys, strict=True)])
+    present = _spread(size, at, [1.0] * len(at))
+    return OfSums(statistics.rmse(xs, ys), len(at), (squares, present), _root_mean)
+
+
+def _root_mean(total: float, n: float) -> float | None:
+    return math.sqrt(total / n) if n else None
+
+
+def correlations(
+    xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: int
+) -> dict[str, Statistic]:
+    """Pearson's, Spearman's and Kendall's correlation of one pair of numbers a row."""
+    return {
+        "pearson": _pearson(xs, ys, at, size),
+        "spearman": _linear(
+            statistics.spearman(xs, ys), statistics.spearman_contributions(xs, ys), at, size
+        ),
+        "kendall": _linear(
+            statistics.kendall(xs, ys), statistics.kendall_contributions(xs, ys), at, size
+        ),
+    }
+
+
+def _linear(
+    value: float | None, contributions: list[float] | None, at: Sequence[int], size: int
+) -> Linear:
+    spread = _spread(size, at, contributions) if contributions is not None else []
+    return Linear(value, len(at), spread)
+
+
+def _pearson(xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: int) -> OfSums:
+    n = len(at)
+    # About the mean, so that little is lost when sums are subtracted below.
+    mean_x, mean_y = (math.fsum(xs) / n, math.fsum(ys) / n) if n else (0.0, 0.0)
+    pairs = [(x - mean_x, y - mean_y) for x, y in zip(xs, ys, strict=True)]
+    columns = (
+        _spread(size, at, [1.0] * n),
+        _spread(size, at, [x for x, _ in pairs]),
+        _spread(size, at, [y for _, y in pairs]),
+        _spread(size, at, [x * x for x, _ in pairs]),
+        _spread(size, at, [y * y for _, y in pairs]),
+        _spread(size, at, [x * y for x, y in pairs]),
+    )
+    return OfSums(statistics.pearson(xs, ys), n, columns, _pearson_of_sums)
+
+
+def _pearson_of_sums(n: float, x: float, y: float, xx: float, yy: float, xy: float) -> float | None:
+    spread_x, spread_y = n * xx - x * x, n * yy - y * y
+    # What a draw of equal values leaves of its variance is rounding.
+    if spread_x <= 1e-10 * n * xx or spread_y <= 1e-10 * n * yy:
+        return None
+    return max(-1.0, min(1.0, (n * xy - x * y) / math.sqrt(spread_x * spread_y)))
+
+
+def auroc(scores: Sequence[float], positive: Sequence[bool], at: Sequence[int]) -> RankedAuroc:
+    """AUROC of one score a row."""
+    value = statistics.auroc(scores, positive)
+    return RankedAuroc(value, scores=scores, positive=positive, at=at)
+
+
+def clustered_auroc(
+    scores: Sequence[float], positive: Sequence[bool], at: Sequence[int], size: int
+) -> Linear:
+    """AUROC of several scores a row (sentences), resampled by row."""
+    contributions = statistics.auroc_contributions(scores, positive, at, size)
+    value = statistics.auroc(scores, positive)
+    return Linear(value, len(set(at)), contributions or [], low=0.0)
+
+
+def of_counts(counts: Mapping[int, Counts], size: int, *names: str) -> dict[str, Statistic]:
+    """Statistics of the summed counts, by their name in `Counts`; `counts` by row."""
+    at = list(counts)
+    columns = tuple(
+        _spread(size, at, [getattr(item, cell) for item in counts.values()])
+        for cell in ("tp", "fp", "fn", "tn")
+    )
+    total = Counts(*map(sum, columns))
+    return {name: OfSums(getattr(total, name), len(at), columns, _of_cells(name)) for name in names}
+
+
+def _of_cells(name: str) -> Callable[[float, float, float, float], float | None]:
+    def formula(tp: float, fp: float, fn: float, tn: float) -> float | None:
+        value: float | None = getattr(Counts(tp, fp, fn, tn), name)
+        return value
+
+    return formula
+
+
+def kappa(
+    predicted: Sequence[bool], gold: Sequence[bool], at: Sequence[int], size: int
+) -> dict[str, Statistic]:
+    """Cohen's kappa of one yes or no a row."""
+    answers = zip(at, predicted, gold, strict=True)
+    return of_counts({row: Counts.of([p], [g]) for row, p, g in answers}, size, "kappa")

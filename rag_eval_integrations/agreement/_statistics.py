@@ -1,0 +1,309 @@
+"""Agreement of two columns of numbers: pure functions, None where a statistic is undefined.
+
+None, never NaN and never 0: an AUROC without positives, or a correlation with a constant, is not
+a poor figure but no figure. Columns of different length raise ValueError.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+
+def rmse(xs: Sequence[float], ys: Sequence[float]) -> float | None:
+    """Root of the mean squared difference.
+
+    In [0, ∞), 0 is best; at most 1 where both columns lie in [0, 1]. None for no rows.
+    """
+    squares = [(x - y) ** 2 for x, y in zip(xs, ys, strict=True)]
+    return math.sqrt(math.fsum(squares) / len(squares)) if squares else None
+
+
+def auroc(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
+    """Probability that a random positive scores above a random negative, a tie counting half.
+
+    In [0, 1], 1 is best, .5 is chance (and what a constant score gives). None unless there is at
+    least one positive and one negative. The Mann-Whitney U over the number of pairs (Hanley and
+    McNeil 1982), O(n log n).
+    """
+    rows = list(zip(scores, positive, strict=True))
+    negatives = sorted(score for score, is_one in rows if not is_one)
+    ones = [score for score, is_one in rows if is_one]
+    if not ones or not negatives:
+        return None
+    # In halves, so that the count is exact.
+    won = sum(bisect_left(negatives, one) + bisect_right(negatives, one) for one in ones)
+    return won / (2 * len(ones) * len(negatives))
+
+
+def midranks(values: Sequence[float]) -> list[float]:
+    """Rank of each value from 1 upwards; equal values share the mean of their ranks."""
+    ranks = [0.0] * len(values)
+    done = 0
+    for tied in tied_groups(values):
+        for row in tied:
+            ranks[row] = done + (len(tied) + 1) / 2
+        done += len(tied)
+    return ranks
+
+
+def tied_groups(values: Sequence[float]) -> Iterable[list[int]]:
+    """Positions of equal values together, in ascending order of the value."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    return (list(group) for _, group in groupby(order, key=values.__getitem__))
+
+
+def pearson(xs: Sequence[float], ys: Sequence[float]) -> float | None:
+    """Linear correlation.
+
+    In [-1, 1], 1 is best, 0 is none. None for fewer than two rows or where a column is constant.
+    """
+    if len(xs) != len(ys):
+        raise ValueError(f"columns of {len(xs)} and {len(ys)} rows")
+    # Asked of the values themselves: a mean is rounded, so a constant column may vary about it.
+    if len(xs) < 2 or min(xs) == max(xs) or min(ys) == max(ys):
+        return None
+    from_mean_x = _from_mean(xs)
+    from_mean_y = _from_mean(ys)
+    # One root of the product, so that a column correlates with itself by exactly 1.
+    spread = math.sqrt(
+        math.fsum(x * x for x in from_mean_x) * math.fsum(y * y for y in from_mean_y)
+    )
+    if not spread:  # differences too small for a float to hold their product
+        return None
+    product = math.fsum(x * y for x, y in zip(from_mean_x, from_mean_y, strict=True))
+    return max(-1.0, min(1.0, product / spread))
+
+
+def _from_mean(values: Sequence[float]) -> list[float]:
+    mean = math.fsum(values) / len(values)
+    return [value - mean for value in values]
+
+
+def spearman(xs: Sequence[float], ys: Sequence[float]) -> float | None:
+    """Rank correlation: Pearson's of the midranks (Spearman 1904).
+
+    In [-1, 1], 1 is best, 0 is none. None for fewer than two rows or where a column is constant.
+    """
+    return pearson(midranks(xs), midranks(ys))
+
+
+def kendall(xs: Sequence[float], ys: Sequence[float]) -> float | None:
+    """Kendall's tau-b: concordant less discordant pairs, over the pairs untied in each column.
+
+    In [-1, 1], 1 is best, 0 is none; (C - D) / √((P - Tx)(P - Ty)) (Kendall 1945), O(n log n).
+    None for fewer than two rows or where a column is constant.
+    """
+    surplus = sum(concordance(xs, ys))  # each pair seen from both of its ends
+    untied = untied_pairs(xs) * untied_pairs(ys)
+    return max(-1.0, min(1.0, surplus / math.sqrt(untied))) if untied else None
+
+
+def untied_pairs(values: Sequence[float]) -> int:
+    """Number of ordered pairs of rows whose values differ."""
+    return len(values) ** 2 - sum(len(tied) ** 2 for tied in tied_groups(values))
+
+
+def concordance(xs: Sequence[float], ys: Sequence[float]) -> list[int]:
+    """Of each row: the rows it is ordered with alike in both columns, less those ordered unlike.
+
+    Rows tied with it in either column count 0. O(n log n).
+    """
+    if len(xs) != len(ys):
+        raise ValueError(f"columns of {len(xs)} and {len(ys)} rows")
+    distinct = sorted(set(ys))
+    levels = [bisect_left(distinct, y) + 1 for y in ys]
+    groups = list(tied_groups(xs))
+    surplus = [0] * len(xs)
+    for sign, ordered in ((1, groups), (-1, groups[::-1])):
+        seen = _Tally(len(distinct))
+        total = 0
+        for tied in ordered:
+            for row in tied:
+                below = seen.up_to(levels[row] - 1)
+                above = total - seen.up_to(levels[row])
+                surplus[row] += sign * (below - above)
+            for row in tied:
+                seen.add(levels[row])
+            total += len(tied)
+    return surplus
+
+
+class _Tally:
+    """Counts by level from 1 with prefix sums in O(log n) (Fenwick 1994)."""
+
+    def __init__(self, levels: int) -> None:
+        self._counts = [0] * (levels + 1)
+
+    def add(self, level: int) -> None:
+        while level < len(self._counts):
+            self._counts[level] += 1
+            level += level & -level
+
+    def up_to(self, level: int) -> int:
+        total = 0
+        while level:
+            total += self._counts[level]
+            level &= level - 1
+        return total
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Two yes/no columns against each other: `tp` is yes in both, `fp` yes in the first only."""
+
+    tp: float = 0
+    fp: float = 0
+    fn: float = 0
+    tn: float = 0
+
+    @classmethod
+    def of(cls, predicted: Sequence[bool], gold: Sequence[bool]) -> Counts:
+        """Count two columns."""
+        pairs = [(bool(p), bool(g)) for p, g in zip(predicted, gold, strict=True)]
+        return cls(
+            tp=pairs.count((True, True)),
+            fp=pairs.count((True, False)),
+            fn=pairs.count((False, True)),
+            tn=pairs.count((False, False)),
+        )
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the predicted yes that is right, in [0, 1]; None when none was predicted."""
+        return self.tp / (self.tp + self.fp) if self.tp + self.fp else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the gold yes that was predicted, in [0, 1]; None when there is none."""
+        return self.tp / (self.tp + self.fn) if self.tp + self.fn else None
+
+    @property
+    def f1(self) -> float | None:
+        """2 tp / (2 tp + fp + fn), in [0, 1], 1 is best; None without any yes on either side."""
+        either = 2 * self.tp + self.fp + self.fn
+        return 2 * self.tp / either if either else None
+
+    @property
+    def kappa(self) -> float | None:
+        """Cohen's kappa: agreement beyond what the two yes-rates give by chance (Cohen 1960).
+
+        In [-1, 1], 1 is best, 0 is chance. None without rows, and where both columns hold the
+        same single answer, since chance then explains everything.
+        """
+        chance = (self.tp + self.fp) * (self.fp + self.tn) + (self.tp + self.fn) * (
+            self.fn + self.tn
+        )
+        return 2 * (self.tp * self.tn - self.fp * self.fn) / chance if chance else None
+
+
+def cohen_kappa(predicted: Sequence[bool], gold: Sequence[bool]) -> float | None:
+    """Cohen's kappa of two yes/no columns; see `Counts.kappa` for range and empty cases."""
+    return Counts.of(predicted, gold).kappa
+
+
+def shares_below(values: Sequence[float], others: Sequence[float]) -> list[float]:
+    """Of each value: the share of `others` below it, equals counting half. `others` not empty."""
+    ordered = sorted(others)
+    twice = 2 * len(ordered)
+    return [(bisect_left(ordered, v) + bisect_right(ordered, v)) / twice for v in values]
+
+
+# --- How much each row moves a rank statistic, to first order (Hampel's influence function, 1974)
+
+
+def spearman_contributions(xs: Sequence[float], ys: Sequence[float]) -> list[float] | None:
+    """Contribution of each row to Spearman's correlation."""
+    n = len(xs)
+    groups_x, groups_y = list(tied_groups(xs)), list(tied_groups(ys))
+    ranks_x, ranks_y = _centred_ranks(groups_x, n), _centred_ranks(groups_y, n)
+    variance_x = math.fsum(rank * rank for rank in ranks_x) / n if n else 0.0
+    variance_y = math.fsum(rank * rank for rank in ranks_y) / n if n else 0.0
+    if not variance_x or not variance_y:
+        return None
+    pairs = list(zip(ranks_x, ranks_y, strict=True))
+    covariance = math.fsum(x * y for x, y in pairs) / n
+    # A row changes the covariance by its own product and, twice, by pushing up the ranks of
+    # the rows above it, in x and in y; a variance likewise.
+    by_x = zip(_mean_above(groups_x, ranks_y), _mean_above(groups_x, ranks_x), strict=True)
+    by_y = zip(_mean_above(groups_y, ranks_x), _mean_above(groups_y, ranks_y), strict=True)
+    scale = math.sqrt(variance_x * variance_y)
+    result = []
+    for (x, y), (push_xy, push_xx), (push_yx, push_yy) in zip(pairs, by_x, by_y, strict=True):
+        d_covariance = x * y + push_xy + push_yx - 3 * covariance
+        d_variance_x = x * x + 2 * push_xx - 3 * variance_x
+        d_variance_y = y * y + 2 * push_yy - 3 * variance_y
+        relative = d_variance_x / variance_x + d_variance_y / variance_y
+        result.append((d_covariance - covariance * relative / 2) / scale / n)
+    return result
+
+
+def _centred_ranks(groups: Sequence[Sequence[int]], n: int) -> list[float]:
+    ranks = [0.0] * n
+    below = 0
+    for tied in groups:
+        for row in tied:
+            ranks[row] = (below + (len(tied) - n) / 2) / n
+        below += len(tied)
+    return ranks
+
+
+def _mean_above(groups: Sequence[Sequence[int]], values: Sequence[float]) -> list[float]:
+    """Of each row: the sum of `values` over rows in higher groups (its own: half), over n."""
+    n = len(values)
+    result = [0.0] * n
+    above = 0.0
+    for tied in reversed(groups):
+        here = math.fsum(values[row] for row in tied)
+        for row in tied:
+            result[row] = (above + here / 2) / n
+        above += here
+    return result
+
+
+def kendall_contributions(xs: Sequence[float], ys: Sequence[float]) -> list[float] | None:
+    """Contribution of each row to Kendall's tau-b."""
+    n = len(xs)
+    own_x, own_y = _untied_with(xs), _untied_with(ys)
+    untied_x, untied_y = sum(own_x), sum(own_y)
+    if not untied_x or not untied_y:
+        return None
+    surplus = concordance(xs, ys)
+    scale = math.sqrt(untied_x * untied_y)
+    tau = sum(surplus) / scale
+    result = []
+    for row in range(n):
+        d_surplus = 2 * (surplus[row] / scale - tau / n)
+        d_untied = 2 * (own_x[row] / untied_x + own_y[row] / untied_y - 2 / n)
+        result.append(d_surplus - tau * d_untied / 2)
+    return result
+
+
+def _untied_with(values: Sequence[float]) -> list[int]:
+    counts = [0] * len(values)
+    for tied in tied_groups(values):
+        for row in tied:
+            counts[row] = len(values) - len(tied)
+    return counts
+
+
+def auroc_contributions(
+    scores: Sequence[float], positive: Sequence[bool], rows: Sequence[int], size: int
+) -> list[float] | None:
+    """Contribution of each of `size` rows to the AUROC over items; `rows[i]` is item i's row."""
+    ones = [i for i, is_one in enumerate(positive) if is_one]
+    zeros = [i for i, is_one in enumerate(positive) if not is_one]
+    if not ones or not zeros:
+        return None
+    of_ones, of_zeros = [scores[i] for i in ones], [scores[i] for i in zeros]
+    won_by_ones = shares_below(of_ones, of_zeros)
+    value = math.fsum(won_by_ones) / len(ones)
+    result = [0.0] * size
+    for i, share in zip(ones, won_by_ones, strict=True):
+        result[rows[i]] += (share - value) / len(ones)
+    for i, share in zip(zeros, shares_below(of_zeros, of_ones), strict=True):
+        result[rows[i]] += (1 - share - value) / len(zeros)
+    return result

@@ -1,0 +1,136 @@
+"""Deliver finished calls to the target; failures are logged and counted, never raised."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import threading
+from asyncio import CancelledError
+from collections.abc import Callable
+
+from rag_eval_integrations._suppress import SUPPRESSED
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import RagCall
+
+# --- Checks of the functions that a user passes, which have to be plain functions
+
+
+def is_async(function: object) -> bool:
+    """Return whether the function's result would have to be awaited."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 -- the method itself is inspected
+    )
+
+
+def check_hooks(**hooks: object) -> None:
+    """Check that each hook is None or a plain function.
+
+    Args:
+        **hooks: the hooks, by name.
+
+    Raises:
+        ConfigurationError: a hook cannot be called, or is async; the message names it.
+    """
+    for name, hook in hooks.items():
+        if hook is None:
+            continue
+        if not callable(hook):
+            raise ConfigurationError(name, hook, "should be a plain function")
+        if is_async(hook):
+            raise ConfigurationError(
+                name, hook, "is async; use a plain function, because it runs inside the app's call"
+            )
+
+
+Target = Callable[[RagCall], object]
+
+
+class TargetDelivery:
+    """Delivers calls to a target; failures are logged and counted, and never reach the app.
+
+    Only the first failure of a kind (place and exception type) is logged, with its traceback: a
+    target that is down logs one traceback, not one per call. At most 100 kinds are logged.
+
+    Args:
+        target: a plain callable that takes a `RagCall`.
+        logger: the logger for failures.
+
+    Raises:
+        ConfigurationError: `target` cannot be called, or is async.
+    """
+
+    _MAX_KINDS = 100
+
+    def __init__(self, target: Target, logger: logging.Logger) -> None:
+        if not callable(target):
+            raise ConfigurationError("target", target, "should be a callable that takes a RagCall")
+        if is_async(target):
+            raise ConfigurationError(
+                "target", target, "is async; pass a plain callable that schedules its own work"
+            )
+        self.failed = 0
+        """Number of failures of the target and of the capture itself."""
+        self._target = target
+        self._logger = logger
+        self._logged: set[tuple[str, type[BaseException]]] = set()
+        self._lock = threading.Lock()
+
+    def deliver(self, call: RagCall) -> None:
+        """Call the target with a call; RAG calls that the target makes are not captured."""
+        token = SUPPRESSED.set(True)  # `suppress_capture` without the cost of a generator
+        try:
+            self._target(call)
+        except (Exception, CancelledError, SystemExit) as error:  # noqa: BLE001 -- the app goes on
+            self.failure("the target", error)
+        finally:
+            SUPPRESSED.reset(token)
+
+    def failure(self, where: str, error: BaseException) -> None:
+        """Count a failure; log it with its traceback if it is the first of its kind.
+
+        Args:
+            where: the place of the failure, as the log line begins.
+            error: the exception.
+        """
+        kind = (where, type(error))
+        with self._lock:
+            self.failed += 1
+            first = kind not in self._logged and len(self._logged) < self._MAX_KINDS
+            if first:
+                self._logged.add(kind)
+        if first:
+            self._logger.error(
+                "%s failed with %s; the app's call is not affected, and further failures of this "
+                "kind are counted but not logged",
+                where,
+                type(error).__name__,
+                exc_info=error,
+            )
+
+
+# --- Failures while an app without a framework is captured, counted for the whole process
+
+
+_LOGGER = logging.getLogger("rag_eval_integrations.capture")
+
+
+_FAILURES = TargetDelivery(lambda call: None, _LOGGER)
+
+
+def capture_failures() -> int:
+    """Return how often a target, or the capture itself, has failed since the process began.
+
+    Counts the failures of `capture_call` and `record_call`. The first failure of a kind (place,
+    target and exception type) is logged with its traceback.
+    """
+    return _FAILURES.failed
+
+
+class CountedDelivery(TargetDelivery):
+    """Delivers the calls of `capture_call` and `record_call`; counts failures for the process."""
+
+    def failure(self, where: str, error: BaseException) -> None:
+        """Count a failure; log it with its traceback if it is the first of its kind."""
+        if where == "the target":
+            where = f"the target {getattr(self._target, '__qualname__', type(self._target))}"
+        _FAILURES.failure(where, error)

@@ -1,0 +1,346 @@
+"""Find documents in the text of a prompt: verbatim, cut, escaped or changed."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+from unicodedata import normalize
+
+# --- Texts of which a prompt holds pieces: without tags or markup, in other case, cut, reworded
+
+
+_PIECE = 24  # letters and digits per piece
+_ENOUGH = 2  # pieces that have to be found; one for a text with fewer than 4 pieces
+_FEW = 4  # letters; a shorter text is not looked for
+_GONE = "\0"
+_TAG = re.compile(r"<[^<>]{1,100}>")
+_NO_LETTERS = re.compile(r"[\W_]+")
+_MOST_PIECES = 2_000  # looked for at once; of more, only every n-th: 5 ms at most
+_DROPPED = {code: None for code in range(128) if not chr(code).isalnum()}  # as `_NO_LETTERS`
+_BY_SEARCHING = 4_000_000  # characters searched at most before pieces are looked up in a set
+
+
+class Rest:
+    """The parts of a prompt that no text has claimed yet.
+
+    Args:
+        prompt: the prompt.
+        taken: spans `(start, end)` that are already claimed.
+    """
+
+    def __init__(self, prompt: str, taken: Iterable[tuple[int, int]]) -> None:
+        self._offsets: list[int] = []
+        """Offset of every part in the prompt."""
+        self._starts: list[int] = []
+        """Offset of every part in `_letters`."""
+        parts: list[str] = []
+        at = length = 0
+        for start, end in (*sorted(taken), (len(prompt), len(prompt))):
+            if start > at:
+                self._offsets.append(at)
+                self._starts.append(length)
+                parts.append(_letters(prompt[at:start]))
+                length += len(parts[-1]) + 1
+            at = max(at, end)
+        self._letters = _GONE.join(parts)
+
+    def traces(self, texts: Mapping[int, str], *, changed: bool) -> dict[int, int]:
+        """Find the texts of which pieces are in the rest.
+
+        A piece counts for one text only: the one with the largest share of its pieces found.
+
+        Args:
+            texts: the texts, by number.
+            changed: whether the prompt is known to hold changed texts. Only then are texts of a
+                single piece looked for, since a few letters may occur anywhere.
+
+        Returns:
+            Number of the text → offset in the prompt where it begins.
+        """
+        letters = {number: _letters(text) for number, text in texts.items()}
+        every = 1 + sum(map(len, letters.values())) // (_PIECE * _MOST_PIECES)
+        pieces = {number: _pieces(text, every) for number, text in letters.items()}
+        there = self._lookup(pieces.values())
+        share = {
+            number: sum(piece in there for piece in some) / len(some)
+            for number, some in pieces.items()
+            if some
+        }
+        found: dict[int, int] = {}
+        for number in sorted(share, key=lambda one: (len(pieces[one][0]) < _PIECE, -share[one])):
+            some = pieces[number]
+            short = len(some[0]) < _PIECE
+            here = [piece for piece in some if piece in there and piece in self._letters]
+            enough = _ENOUGH if len(some) >= _ENOUGH * 2 else 1
+            if len(here) >= enough and (changed or not short):
+                found[number] = self._take(here)
+                changed = True
+        return found
+
+    def _lookup(self, all_pieces: Iterable[list[str]]) -> set[str]:
+        """Return the pieces that are in the rest."""
+        pieces = {piece for some in all_pieces for piece in some}
+        letters = self._letters
+        if len(pieces) * len(letters) > _BY_SEARCHING:
+            known = {letters[i : i + _PIECE] for i in range(len(letters) - _PIECE + 1)}
+            return {
+                one for one in pieces if (one in known if len(one) == _PIECE else one in letters)
+            }
+        return {piece for piece in pieces if piece in letters}
+
+    def _take(self, pieces: list[str]) -> int:
+        at = min(self._letters.index(piece) for piece in pieces)
+        for piece in pieces:
+            self._letters = self._letters.replace(piece, _GONE * len(piece), 1)
+        part = bisect_right(self._starts, at) - 1
+        return self._offsets[part] + at - self._starts[part]
+
+
+def _letters(text: str) -> str:
+    if "<" in text:
+        text = _TAG.sub("", text)
+    if "&" in text:
+        text = html.unescape(text)
+    if text.isascii():
+        return text.lower().translate(_DROPPED)
+    return _NO_LETTERS.sub("", normalize("NFKC", text).casefold())
+
+
+def _pieces(letters: str, every: int) -> list[str]:
+    """Cut letters into pieces and keep every n-th, for n = `every`."""
+    if _FEW <= len(letters) < _PIECE:
+        return [letters]
+    starts = range(0, len(letters) - _PIECE + 1, _PIECE * every)
+    return list(dict.fromkeys([letters[i : i + _PIECE] for i in starts]))
+
+
+# --- Texts that a prompt holds as they are, cut, or escaped
+
+
+_HEAD = 48  # characters at the start that tell a cut document from one that was left out
+_WORDY = 16  # characters from which a text is not part of a longer word by chance
+_ESCAPABLE = re.compile(r"[^ -~]|[\"'\\&<>]")
+_SPACED = "\u2e80"  # from here on, scripts that put no space between words
+
+
+class Place(NamedTuple):
+    """The place of a document in a prompt."""
+
+    start: int
+    whole: bool
+    """False for a document that is cut, changed or escaped, or that might be the question."""
+
+
+def reached(
+    texts: Sequence[str], prompt: str, question: str, earlier: Sequence[str] = ()
+) -> list[Place | None]:
+    """Find each text in the prompt, whatever its whitespace.
+
+    A place is given to one text only, longest first: a short document is not found inside a longer
+    one, inside a word, inside the question, or inside an earlier turn of the conversation. A text
+    that equals the question is found if the prompt holds the question twice. Empty texts are never
+    found. Takes O(prompt · texts) in C: 100 documents in 50 kB take about 1 ms.
+
+    Args:
+        texts: the documents' texts.
+        prompt: the prompt.
+        question: the user's question.
+        earlier: texts of the earlier turns.
+
+    Returns:
+        One place per text, in order; None for a text that was not found.
+    """
+    others = (question, *earlier) if earlier else (question,)
+    places = _in_order(texts, prompt, others) or _find(texts, prompt, others)
+    # Normalising takes about 10 µs per kB of prompt, so it is done only if a text is not found as
+    # it is: prompts nearly always hold documents verbatim.
+    if all(place or not text for place, text in zip(places, texts, strict=True)):
+        return places
+    normal, shown = [_normal(text) for text in texts], _normal(prompt)
+    asked = tuple(map(_normal, others))
+    places = _find(normal, shown, asked, accept_heads=True)
+    for i, text in enumerate(texts):
+        if places[i] is None and (start := _escaped(text, prompt)) is not None:
+            places[i] = Place(start, whole=False)
+    lost = {i: text for i, text in enumerate(normal) if text and places[i] is None}
+    if lost:
+        rest = Rest(shown, _accounted_for(normal, places, shown, asked))
+        changed = any(place and not place.whole for place in places)
+        for i, start in rest.traces(lost, changed=changed).items():
+            places[i] = Place(start, whole=False)
+    return places
+
+
+def _accounted_for(
+    texts: Sequence[str], places: Sequence[Place | None], prompt: str, others: Sequence[str]
+) -> list[tuple[int, int]]:
+    """Return the spans of a prompt that hold the found texts, the question and earlier turns."""
+    spans = []
+    for text, place in zip(texts, places, strict=True):
+        if place:
+            length = len(text) if place.whole else _same(text, prompt, place.start)
+            spans.append((place.start, place.start + length))
+    said = _occurrences(others, prompt)
+    return [*spans, *zip(said.starts, said.ends, strict=True)]
+
+
+def _same(text: str, prompt: str, start: int) -> int:
+    """Return how many characters of a text are at a place of the prompt."""
+    length = min(len(text), len(prompt) - start)
+    low = 0
+    while low < length:  # O(log n) comparisons in C
+        half = (low + length + 1) // 2
+        if prompt.startswith(text[:half], start):
+            low = half
+        else:
+            length = half - 1
+    return low
+
+
+def in_order(texts: Iterable[str], prompt: str, question: str) -> bool:
+    """Return whether all texts are in the prompt one after the other, and none in the question.
+
+    False as well for a text of fewer than 16 characters, for which `reached` has to decide.
+    """
+    end = 0
+    for text in texts:
+        # A short text might be part of a word: `reached` looks closer.
+        start = prompt.find(text, end) if len(text) >= _WORDY and text not in question else -1
+        if start < 0:
+            return False
+        end = start + len(text)
+    return True
+
+
+def _in_order(
+    texts: Sequence[str], prompt: str, others: Sequence[str]
+) -> list[Place | None] | None:
+    """Find the texts one after the other, the usual case; None when they are not in order.
+
+    Ten times as fast as `_find`.
+    """
+    places: list[Place | None] = []
+    end = 0
+    for text in texts:
+        if len(text) < _WORDY or any(text in other for other in others):
+            return None
+        start = prompt.find(text, end)
+        if start < 0:
+            return None
+        places.append(Place(start, whole=True))
+        end = start + len(text)
+    return places
+
+
+def _normal(text: str) -> str:
+    return " ".join(text.split())
+
+
+class _Taken:
+    """Disjoint spans of the prompt, in order."""
+
+    def __init__(self) -> None:
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+
+    def end_of_clash(self, start: int, end: int) -> int | None:
+        """Return the end of a span that overlaps [start, end); None when it is free."""
+        at = bisect_right(self.starts, start)
+        if at and self.ends[at - 1] > start:
+            return self.ends[at - 1]
+        if at < len(self.starts) and self.starts[at] < end:
+            return self.ends[at]
+        return None
+
+    def take(self, start: int, end: int) -> None:
+        at = bisect_right(self.starts, start)
+        self.starts.insert(at, start)
+        self.ends.insert(at, end)
+
+
+def _free(text: str, prompt: str, taken: Sequence[_Taken]) -> int | None:
+    start = prompt.find(text)
+    while start >= 0:
+        end = start + len(text)
+        clashes = [spans.end_of_clash(start, end) for spans in taken]
+        ends = [clash for clash in clashes if clash is not None]
+        if not ends and not _inside_a_word(text, prompt, start, end):
+            return start
+        start = prompt.find(text, max(ends, default=start + 1))
+    return None
+
+
+def _inside_a_word(text: str, prompt: str, start: int, end: int) -> bool:
+    """Return whether a short text's place is part of a word, as "art" in "start"."""
+    return len(text) < _WORDY and (
+        (start > 0 and _in_one_word(prompt[start - 1], text[0]))
+        or (end < len(prompt) and _in_one_word(text[-1], prompt[end]))
+    )
+
+
+def _in_one_word(one: str, other: str) -> bool:
+    return one.isalnum() and other.isalnum() and max(one, other) < _SPACED
+
+
+def _occurrences(texts: Iterable[str], prompt: str) -> _Taken:
+    """Find every place of the texts in the prompt; overlaps go to the longer text."""
+    found = _Taken()
+    for text in sorted(texts, key=len, reverse=True):
+        start = prompt.find(text) if text else -1
+        while start >= 0:
+            end = start + len(text)
+            if found.end_of_clash(start, end) is None:
+                found.take(start, end)
+            start = prompt.find(text, end)
+    return found
+
+
+def _find(
+    texts: Sequence[str], prompt: str, others: Sequence[str], *, accept_heads: bool = False
+) -> list[Place | None]:
+    places: list[Place | None] = [None] * len(texts)
+    taken = _Taken()
+    longest_first = sorted((i for i in range(len(texts)) if texts[i]), key=lambda i: -len(texts[i]))
+    for i in longest_first:
+        text = texts[i]
+        # A text that is part of the question must be in the prompt outside of the question too.
+        containing = [other for other in others if text in other]
+        blocked = (taken, _occurrences(containing, prompt)) if containing else (taken,)
+        start = _free(text, prompt, blocked)
+        whole = start is not None
+        if start is None and text == others[0]:
+            # An entry of a FAQ: if the prompt holds it twice, one is likely to be the document.
+            start = _free(text, prompt, (taken,))
+            if start is not None and _free(text, prompt[start + len(text) :], ()) is None:
+                start = None
+        if start is not None:
+            taken.take(start, start + len(text))
+            places[i] = Place(start, whole)
+    if accept_heads:
+        for i in longest_first:
+            if places[i] is None and len(texts[i]) > _HEAD:
+                start = _free(texts[i][:_HEAD], prompt, (taken,))
+                if start is not None:
+                    taken.take(start, start + _HEAD)
+                    places[i] = Place(start, whole=False)
+    return places
+
+
+def _escaped(text: str, prompt: str) -> int | None:
+    """Find a text as JSON, HTML or Python literals write it; None when it is not there."""
+    if _ESCAPABLE.search(text) is None:
+        return None  # all of them write it as it is
+    for shape in (
+        json.dumps(text)[1:-1],
+        json.dumps(text, ensure_ascii=False)[1:-1],
+        html.escape(text),
+        html.escape(text, quote=False),
+        repr(text)[1:-1],
+    ):
+        if shape != text and (start := prompt.find(shape)) >= 0:
+            return start
+    return None

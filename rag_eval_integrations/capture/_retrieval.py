@@ -1,0 +1,107 @@
+"""Capture of a single retrieval, for the `EvaluatedRetriever` of LangChain and LlamaIndex."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from rag_eval_integrations._suppress import suppressed
+from rag_eval_integrations.capture._calls import Context, Seen, distinct, to_call
+from rag_eval_integrations.capture._delivery import TargetDelivery
+from rag_eval_integrations.capture.current import open_call
+from rag_eval_integrations.records import CaptureStatus, RagCall
+
+_ADDING = threading.Lock()  # retrievals of one call may run in many threads
+
+
+@dataclass
+class Retrieval:
+    """One retrieval in progress."""
+
+    question: str
+    documents: Sequence[Any] = ()
+    """The framework's own objects, as the retriever returned them."""
+    status: CaptureStatus = "ok"
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    began: float = field(default_factory=time.monotonic)
+
+    def record(self, name: str, seen: Iterable[Seen], **capture: Any) -> RagCall:
+        """Make the record of the retrieval: a call with documents and without a response.
+
+        Args:
+            name: name of the retriever.
+            seen: snapshots of the documents.
+            **capture: the other fields of `Capture`: `framework`, `run_id`, `tags`, `metadata`.
+        """
+        return to_call(
+            Context(distinct(seen), "retriever", ()),
+            {
+                **capture,
+                "status": self.status,
+                "latency_s": time.monotonic() - self.began,
+                "retrievers": (name,),
+            },
+            question=self.question,
+            response=None,
+            started_at=self.started_at,
+            app=name,
+        )
+
+
+@contextmanager
+def retrieving(
+    question: str, delivery: TargetDelivery, made: Callable[[Retrieval], RagCall | None]
+) -> Iterator[Retrieval]:
+    """Deliver the retrieval of a `with` block, unless a judge makes it.
+
+    Exceptions of the block are passed on; failures of the capture are counted by `delivery`.
+
+    Args:
+        question: the retriever's query.
+        delivery: receives the call.
+        made: makes the call when the retrieval has ended; None when it is part of another call.
+
+    Yields:
+        The retrieval; the block sets its `documents`.
+    """
+    retrieval = Retrieval(question)
+    try:
+        yield retrieval
+    except BaseException as error:
+        retrieval.status = "error" if isinstance(error, Exception) else "aborted"
+        raise
+    finally:
+        try:
+            if not suppressed() and (call := made(retrieval)) is not None:
+                delivery.deliver(call)
+        except Exception as failure:  # noqa: BLE001 -- the boundary
+            delivery.failure("capture (retriever)", failure)
+
+
+def added_to_block(
+    read: Callable[[], Iterable[tuple[str, object]]], text_of: Callable[[Any], str | None]
+) -> bool:
+    """Add documents to the surrounding `capture_call`; return False when there is none.
+
+    A document whose text is already there is not added again. Documents that the app has set to
+    anything but a list or tuple are left as they are.
+
+    Args:
+        read: returns the documents, each after its text.
+        text_of: returns the text of a document that is already there; None for one of another kind.
+    """
+    block = open_call()
+    if block is None:
+        return False
+    with _ADDING:
+        there = block.documents
+        if there is None or isinstance(there, list | tuple):
+            texts = {text_of(document) for document in there or ()}
+            new = [document for text, document in read() if text not in texts]
+            block.documents = [*(there or ()), *new]
+    return True

@@ -1,0 +1,264 @@
+"""What `rag-eval agreement` prints: narrow tables, none of which needs more than 80 columns."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rag_eval_integrations.agreement import Agreement, CascadePoint, Figure, Group
+from rag_eval_integrations.cli._terminal import safe, stdout
+from rag_eval_integrations.records import Usage
+from rag_eval_integrations.report.console import plain_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+# --- Figures as the command line shows them: a value, an interval, tables of a human's and a
+# cascade
+
+
+_UNBOUNDED = 10_000
+"""Columns to measure a table in, so that none of its cells is folded."""
+_LEVELS = {
+    "human": "over rows",
+    "human_by_document": "within documents",
+    "human_by_system": "over systems",
+}
+
+
+def value_of(figure: Figure | None) -> str:
+    """Write a value; a dash where it is undefined."""
+    return "–" if figure is None or figure.value is None else f"{figure.value:.3f}"
+
+
+def cell_of(figure: Figure | None) -> str:
+    """Write a value with its interval."""
+    if figure is None or figure.interval is None:
+        return value_of(figure)
+    low, high = figure.interval
+    return f"{value_of(figure)} ({low:.3f} to {high:.3f})"
+
+
+def foldable(title: str, *columns: str) -> Table:
+    """Make a plain table whose cells are folded where the terminal is too narrow, not cut."""
+    table = plain_table(title, *columns)
+    for column in table.columns:
+        column.no_wrap, column.overflow = False, "fold"
+    return table
+
+
+def show(tables: Iterable[Table]) -> None:
+    """Print tables: to a terminal in its width, else as wide as the widest table needs."""
+    from rich.measure import Measurement  # noqa: PLC0415  # costs 0.1 s
+
+    console = stdout()
+    tables = list(tables)
+    if not sys.stdout.isatty():
+        room = console.options.update(width=_UNBOUNDED)
+        needed = [Measurement.get(console, room, table).maximum for table in tables]
+        console.width = max(console.width, *needed, 1)
+    for table in tables:
+        console.print(table)
+
+
+def human_tables(group: Group) -> list[Table]:
+    """Tabulate scores against a human's numbers: a table a level, a row a score and statistic."""
+    tables = []
+    for level, over in _LEVELS.items():
+        title = f"Agreement with the human's numbers: {over}"
+        table = foldable(title, "score", "n>", "statistic", "with 95 % interval")
+        for path, block in group.blocks.items():
+            if path[0] != level:
+                continue
+            for name in ("pearson", "spearman", "kendall", "rmse"):
+                figure = block.figures.get(name)
+                if figure is not None:
+                    table.add_row(safe(path[1]), _count(block.counts), name, cell_of(figure))
+            table.add_section()
+        if table.row_count:
+            tables.append(table)
+    return tables
+
+
+def _count(counts: Mapping[str, int]) -> str:
+    if "documents" in counts:
+        return f"{counts['documents']} ({counts['skipped']} skipped)"
+    return str(counts.get("systems", counts.get("n", 0)))
+
+
+_CURVE = (
+    ("A AUROC", "adherence", "auroc"),
+    ("R RMSE", "context_relevance", "rmse"),
+    ("U RMSE", "context_utilization", "rmse"),
+    ("C RMSE", "completeness", "rmse"),
+)
+
+
+def cascade_tables(points: Sequence[CascadePoint]) -> list[Table]:
+    """Tabulate what a cascade is worth and costs: one row a share of calls asked of the second."""
+    if not points:
+        return []
+    title = "Cascade: the second judge is asked where the first is least sure"
+    worth = foldable(title, "asked>", "ask_when", *(f"{short}>" for short, *_ in _CURVE))
+    title = "Cascade: what asking the second judge cost"
+    cost = foldable(title, "asked>", "requests>", "prompt tokens>", "completion tokens>", "cost>")
+    for point in points:
+        # Where rows name data sets, their mean: pooled figures mostly say which set a row is of.
+        group = point.mean_over_datasets if point.mean_over_datasets.blocks else point.pooled
+        cells = [_statistic(group, score, statistic) for _, score, statistic in _CURVE]
+        worth.add_row(f"{point.share:.0%}", _band(point), *cells)
+        usage = point.usage
+        numbers = (usage.requests, usage.prompt_tokens, usage.completion_tokens)
+        cost.add_row(f"{point.share:.0%}", *map(str, numbers), _cost(usage))
+    return [worth, cost]
+
+
+def _cost(usage: Usage) -> str:
+    if usage.requests and usage.cost_usd is None:
+        return "unknown"
+    return f"${usage.cost_usd or 0:.4f}"
+
+
+def _statistic(group: Group, score: str, statistic: str) -> str:
+    block = group.blocks.get(("scores", score))
+    return value_of(None if block is None else block.figures.get(statistic))
+
+
+def _band(point: CascadePoint) -> str:
+    if point.band is None:
+        return "never" if point.share == 0 else "no probability"
+    return f"({max(0.0, 0.5 - point.band):.3f}, {min(1.0, 0.5 + point.band):.3f})"
+
+
+_STATISTICS = {"auroc": "AUROC", "kappa": "κ", "rmse": "RMSE", "f1": "F1"}
+_SCORES = (
+    ("A AUROC", "adherence", "auroc"),
+    ("A κ", "adherence", "kappa"),
+    ("R RMSE", "context_relevance", "rmse"),
+    ("U RMSE", "context_utilization", "rmse"),
+    ("C RMSE", "completeness", "rmse"),
+)
+"""Short title, score, which statistic."""
+_SENTENCES = ("relevant", "utilized", "supported", "unsupported", "supporting")
+_OF_SENTENCES = ("f1", "auroc", "kappa")
+_LEGEND = (
+    "A adherence (AUROC and Cohen's κ of not adherent), R context_relevance, U"
+    " context_utilization, C completeness. Sentences: relevant and utilized ones of the documents,"
+    " supported and unsupported ones of the response; supporting: pairs of a response sentence and"
+    " one that supports it, which have no probabilities and so no AUROC."
+)
+_BESIDE = "Beside each baseline stands the judge's own figure on the same rows."
+
+
+def print_agreement(found: Agreement, curve: tuple[CascadePoint, ...] = ()) -> None:
+    """Print an agreement, and the curve of a cascade where there is one."""
+    humans = human_tables(found.pooled)
+    rows = len(found.matched.pairs)
+    if humans and not found.formulas:
+        show(humans)  # gold without labels: nothing else to compare
+        stdout().print(f"{rows} rows; 95 % intervals by bootstrap.")
+        return
+    compared = [_scores_by_dataset(found), _scores_with_intervals(found)]
+    show([*humans, *compared, *_sentences(found), *_baselines(found), *cascade_tables(curve)])
+    used = sorted({str(maker.get("formulas")) for maker in found.formulas.values()} - {"None"})
+    console = stdout()
+    console.print(_LEGEND, soft_wrap=True)
+    if any(path[0] == "baselines" for path in found.pooled.blocks):
+        console.print(_BESIDE, soft_wrap=True)
+    console.print(
+        f"{rows} rows; {', '.join(used)} formulas; 95 % intervals by bootstrap "
+        "over rows. Pooled AUROC mostly says which data set a row is from: compare the mean over "
+        "data sets.",
+        soft_wrap=True,
+    )
+    for note in found.notes:
+        console.print(safe(note), soft_wrap=True)
+
+
+def _figure(group: Group, section: str, name: str, statistic: str) -> Figure | None:
+    block = group.blocks.get((section, name))
+    return block.figures.get(statistic) if block else None
+
+
+def _groups(found: Agreement) -> Iterator[tuple[str, Group]]:
+    yield from found.by_dataset.items()
+    if len(found.by_dataset) > 1:
+        yield "mean over sets", found.mean_over_datasets
+    yield "pooled", found.pooled
+
+
+def _scores_by_dataset(found: Agreement) -> Table:
+    titles = (f"{short}>" for short, *_ in _SCORES)
+    table = foldable("Agreement with gold by data set", "data set", "n>", *titles)
+    for name, group in _groups(found):
+        cells = (value_of(_figure(group, "scores", *where)) for _, *where in _SCORES)
+        table.add_row(safe(name), str(group.counts.get("n", "")), *cells)
+    return table
+
+
+def _scores_with_intervals(found: Agreement) -> Table:
+    table = foldable("Scores with 95 % intervals", "score", "mean over data sets", "pooled")
+    for _, score, statistic in _SCORES:
+        table.add_row(
+            f"{score} {_STATISTICS[statistic]}", *_cells(found, "scores", score, statistic)
+        )
+    return table
+
+
+def _cells(found: Agreement, section: str, name: str, statistic: str) -> Iterator[str]:
+    for group in (found.mean_over_datasets, found.pooled):
+        yield cell_of(_figure(group, section, name, statistic))
+
+
+def _sentences(found: Agreement) -> Iterator[Table]:
+    """One table a statistic by data set, then all of them with intervals."""
+    for statistic in _OF_SENTENCES:
+        title = f"Sentences by data set: {_STATISTICS[statistic]}"
+        table = foldable(title, "data set", *(f"{kind}>" for kind in _SENTENCES))
+        for name, group in _groups(found):
+            cells = (value_of(_figure(group, "keys", kind, statistic)) for kind in _SENTENCES)
+            table.add_row(safe(name), *cells)
+        yield table
+    title = "Sentences with 95 % intervals"
+    table = foldable(title, "sentences", "statistic", "mean over data sets", "pooled")
+    for kind in _SENTENCES:
+        for statistic in _OF_SENTENCES:
+            if (kind, statistic) != ("supporting", "auroc"):
+                figures = _cells(found, "keys", kind, statistic)
+                table.add_row(kind, _STATISTICS[statistic], *figures)
+    yield table
+
+
+def _baselines(found: Agreement) -> Iterator[Table]:
+    """One table a score, with the judge's own figure on the same rows beside."""
+    # Rows that name no data set have no mean over data sets.
+    mean = found.mean_over_datasets if found.by_dataset else found.pooled
+    over = "mean over data sets" if found.by_dataset else "pooled"
+    scores = dict.fromkeys(path[2] for path in mean.blocks if path[0] == "baselines")
+    for score in scores:
+        name = _STATISTICS["auroc" if score == "adherence" else "rmse"]
+        title = f"Baselines: {safe(score)} {name}, {over}"
+        table = foldable(title, "baseline", "baseline's", "judge's")
+        for baseline, theirs, own in _against(mean, score):
+            table.add_row(safe(baseline), cell_of(theirs), cell_of(own))
+        yield table
+        if len(found.by_dataset) > 1:
+            title = f"Baselines: {safe(score)} {name} by data set"
+            table = foldable(title, "data set", "baseline", "baseline's>", "judge's>")
+            for dataset, group in (*found.by_dataset.items(), ("pooled", found.pooled)):
+                for baseline, theirs, own in _against(group, score):
+                    table.add_row(safe(dataset), safe(baseline), value_of(theirs), value_of(own))
+                table.add_section()
+            yield table
+
+
+def _against(group: Group, score: str) -> Iterator[tuple[str, Figure, Figure | None]]:
+    for path, block in group.blocks.items():
+        if path[0] != "baselines" or path[2] != score:
+            continue
+        for name, figure in block.figures.items():
+            if not name.startswith("judge_"):
+                own = block.figures.get(f"judge_{name}") or _figure(group, "scores", score, name)
+                yield path[1], figure, own

@@ -1,0 +1,128 @@
+"""What the commands print with: results to stdout, complaints to stderr, hostile text plain."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import unicodedata
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from rag_eval_integrations.dataset.files import open_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+    from rag_eval_integrations.models.throttling import Waiting
+
+_KEPT = {"\n", "\t"}
+
+
+_WIDTH = 120
+"""Columns where nobody is watching: a file or a pipe has no width of its own."""
+
+
+def stdout() -> Console:
+    """Console for results; no markup, so text under test cannot colour or link itself."""
+    from rich.console import Console  # noqa: PLC0415  # costs 0.1 s
+
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH
+    return Console(markup=False, highlight=False, emoji=False, width=width)
+
+
+def complain(text: str) -> None:
+    """Print one line to stderr."""
+    print(safe(text), file=sys.stderr)  # noqa: T201  # the command's own voice
+
+
+def safe(text: str) -> str:
+    """Replace what a terminal would obey or choke on: control and bidi characters, surrogates."""
+    return "".join(
+        character
+        if character in _KEPT or unicodedata.category(character) not in {"Cc", "Cf", "Cs"}
+        else character.encode("ascii", "backslashreplace").decode()
+        if ord(character) > 0xFF
+        else f"\\x{ord(character):02x}"
+        for character in text
+    )
+
+
+# --- What a run is doing, on stderr: a bar when a person is watching, else a line now and then
+
+
+_BLOCK = 1 << 20
+_SECONDS_A_LINE = 10.0
+
+
+class Progress:
+    """Counts lines done of the lines of a file, and says what is being waited for.
+
+    Args:
+        path: the file whose lines are the work.
+        limit: stop at this many.
+    """
+
+    def __init__(self, path: Path, limit: int | None) -> None:
+        self._path = path
+        self._limit = limit
+        self._bar: RichProgress | None = None
+        self._task: TaskID | None = None
+        self._done = 0
+        self._said = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._bar, self._task = self._start()
+        return self
+
+    def _start(self) -> tuple[RichProgress, TaskID]:
+        from rich.console import Console  # noqa: PLC0415  # costs 0.2 s, only for people
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            MofNCompleteColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+        from rich.progress import Progress as Bar  # noqa: PLC0415
+
+        total = _count_lines(self._path)
+        bar = Bar(
+            TextColumn("evaluating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False), console=Console(stderr=True),
+        )  # fmt: skip
+        bar.start()
+        return bar, bar.add_task(
+            "", total=total if self._limit is None else min(total, self._limit)
+        )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self, done: int) -> None:
+        """Show that `done` lines are done."""
+        self._done = done
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, description="")
+
+    def wait(self, waiting: Waiting) -> None:
+        """Show what is waited for; a line every ten seconds where there is no bar."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=str(waiting))
+        elif time.monotonic() - self._said >= _SECONDS_A_LINE:
+            self._said = time.monotonic()
+            complain(f"{self._done} evaluated; {waiting}")
+
+
+def _count_lines(path: Path) -> int:
+    with open_lines(path) as stream:
+        return sum(block.count(b"\n") for block in iter(lambda: stream.read(_BLOCK), b""))

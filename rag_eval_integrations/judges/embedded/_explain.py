@@ -1,0 +1,150 @@
+"""What a label rests on, in words: matching sentences and the words that were not found.
+
+Every explanation says that it is lexical: words were compared, nothing was understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import fsum
+
+from rag_eval_integrations.judges.embedded._features import CallFeatures
+from rag_eval_integrations.judges.embedded._overlap import Cover
+from rag_eval_integrations.judges.embedded._response_features import SPELLED, Conflicts
+from rag_eval_integrations.judges.embedded._words import stem, written
+
+SHOWN = 5
+"""Most keys or words in one explanation."""
+
+_QUOTED = 40
+"""Most characters of one quoted word."""
+_LONG_TEXT, _LONGEST_WORD = 2_000, 64
+"""Texts longer than the first have longer words than the second cut before they are compared, as
+`words` does it."""
+
+LEAST_GAIN = 0.1
+"""Share of a response sentence's weight that a document sentence must add to support it."""
+
+
+EXPLAIN_ABSENCE = (
+    "Lexical estimate: the sentence refuses, or says that the documents do not tell, and claims "
+    "nothing else; whether they do was not checked."
+)
+"""Explanation of a sentence that says nothing else."""
+
+
+def supporting(cover: Cover) -> tuple[int, ...]:
+    """Document sentences that support a response sentence: none when the match is negligible.
+
+    The best match must hold twice `LEAST_GAIN`, each further one add `LEAST_GAIN`; at most four.
+    """
+    if not cover.gains or cover.gains[0] < 2 * LEAST_GAIN:
+        return ()
+    pairs = zip(cover.sentences, cover.gains, strict=True)
+    return tuple([sentence for sentence, gain in pairs if gain >= LEAST_GAIN])
+
+
+def missing_words(features: CallFeatures, number: int, text: str) -> list[str]:
+    """Words of a response sentence, as written, that no document sentence holds."""
+    o = features.overlap
+    missing = o.response[number].bag.difference(o.idf)
+    if not missing:
+        return []
+    # The sentence is cut again only here, so that the hot path keeps no spelling.
+    longest = _LONGEST_WORD if len(text) > _LONG_TEXT else len(text)
+    return [word for word in dict.fromkeys(written(text)) if stem(word[:longest]) in missing]
+
+
+def explain_support(
+    features: CallFeatures,
+    number: int,
+    text: str,
+    cited: Sequence[str],
+    probability: float,
+    matched: Sequence[str] = (),
+) -> str:
+    """Explain one response sentence's label.
+
+    `cited` are keys of document sentences, `matched` their texts: words are shown as written there,
+    and in the table's form ("increase") where they are not found.
+    """
+    row = features.response[number]
+    if cited:
+        share = fsum(row.cover.gains[: len(cited)])
+        found = f"{share:.0%} of its word weight is in {_some(cited)}"
+    else:
+        found = "no document sentence shares enough of its words"
+    missing = missing_words(features, number, text)
+    if missing:
+        absent = "; in no document: " + _some([_quoted(word) for word in missing])
+    elif features.overlap.response[number].content:
+        absent = "; all its words are in the documents"
+    else:
+        absent = "; it has no word to look for"
+    against = explain_conflicts(row.conflicts, text, matched) if cited else ""
+    return f"Lexical estimate {probability:.2f}: {found}{absent}{against}."
+
+
+def explain_conflicts(conflicts: Conflicts, text: str = "", matched: Sequence[str] = ()) -> str:
+    """Say what the matched sentences have otherwise; empty where nothing was noticed.
+
+    `text` is the response sentence, `matched` are those it matches: what the words look like.
+    """
+    parts = []
+    if conflicts.numbers:
+        text = f"number not in the matched sentences: {_some(conflicts.numbers)}"
+        if conflicts.other_numbers:
+            text += f" (they have {_some(conflicts.other_numbers)})"
+        parts.append(text)
+    if conflicts.opposites:
+        ours, theirs = _spellings([text]), _spellings(matched)
+        pairs = [
+            f"{_quoted(ours.get(own, own))} for {_quoted(theirs.get(other, other))}"
+            for own, other in conflicts.opposites
+        ]
+        parts.append("opposite of a matched word: " + _some(pairs))
+    if conflicts.negation:
+        whose = "it" if conflicts.negation > 0 else "its best match"
+        parts.append(f"only {whose} is negated")
+    return "".join(f"; {part}" for part in parts)
+
+
+def explain_relevance(keys: Sequence[str], probabilities: Sequence[float], relevant: int) -> str:
+    """Explain which document sentences were labelled relevant."""
+    if not keys:
+        return "Lexical estimate: there are no document sentences."
+    ranked = sorted(range(len(keys)), key=lambda i: (-probabilities[i], i))[:SHOWN]
+    best = ", ".join(f"{keys[i]} ({probabilities[i]:.2f})" for i in ranked)
+    return (
+        f"Lexical estimate: {relevant} of {len(keys)} document sentences share enough weighted "
+        f"words with question and response; highest: {best}."
+    )
+
+
+def explain_adherence(
+    keys: Sequence[str], supported: Sequence[float], probability: float, adherent: bool
+) -> str:
+    """Explain the verdict on the whole response."""
+    verdict = "taken as supported" if adherent else "not taken as supported"
+    text = f"Lexical estimate {probability:.2f} that the documents support all of the response"
+    if not keys:
+        return f"{text}: it has no sentences."
+    least = min(range(len(keys)), key=lambda i: (supported[i], i))
+    return f"{text}, {verdict}; least supported: {keys[least]} ({supported[least]:.2f})."
+
+
+def _spellings(texts: Sequence[str]) -> dict[str, str]:
+    """How each stem is first written in the texts; a word of the table also when it is not."""
+    found = dict(SPELLED)
+    for text in reversed(texts):
+        found.update({stem(word): word for word in reversed(written(text))})
+    return found
+
+
+def _quoted(word: str) -> str:
+    return f'"{word}"' if len(word) <= _QUOTED else f'"{word[: _QUOTED - 1]}…"'
+
+
+def _some(items: Sequence[str]) -> str:
+    rest = len(items) - SHOWN
+    return ", ".join(items[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

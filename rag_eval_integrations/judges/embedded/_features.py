@@ -1,0 +1,239 @@
+"""From a call's sentences to feature rows: the one code path of training and run time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
+from math import fsum, log1p, sqrt
+from typing import NamedTuple
+
+from rag_eval_integrations.judges.embedded._overlap import Overlap, overlap
+from rag_eval_integrations.judges.embedded._response_features import ResponseRow, response_features
+
+# --- What the words say of each document sentence: 31 numbers, for relevance and utilization
+
+
+SENTENCE_FEATURES = (
+    "question_cosine",  # idf-weighted cosine to the question
+    "question_found",  # share of the question's weight found in the sentence
+    "answers_best",  # share of response sentences for which no sentence matches better
+    "credit",  # share of the response's weight, each word divided among the sentences with it
+    "dice",  # best weighted Dice coefficient with a response sentence
+    "dice_to_best",  # the same, divided by the best of the call
+    "dice_rank",  # share of the call's sentences with a smaller dice
+    "dice_rank_document",  # the same within the document
+    "dice_before",  # dice of the neighbours, 0 outside the document
+    "dice_after",
+    "dice_two_before",
+    "dice_two_after",
+    "question_cosine_after",
+    "bigrams",  # share of its word pairs that are in the response
+    "run",  # log of the longest run of word pairs that is in the response
+    "run_gap",  # how much shorter than the call's longest
+    "length",  # log of the sentence's words
+    "position",  # 0 at the document's start, towards 1 at its end
+    "names",  # 1 when it shares a capitalised word with the response
+)
+SHARED_FEATURES = (
+    "document_question",  # cosine of the whole document to the question
+    "document_question_gap",  # distance from the best document
+    "document_response",
+    "document_response_gap",
+    "document_dice_gap",
+    "document_credit",  # the document's share of all credit
+    "call_dice_max",
+    "call_dice_mean",
+    "call_question_found",  # share of the question's weight found in all documents
+    "documents",  # log of the number of documents
+    "response_length",  # log of the response's words
+    "document_length",  # log of the number of its sentences
+)
+DOCUMENT_FEATURES = SENTENCE_FEATURES + SHARED_FEATURES
+
+
+class DocumentRows(NamedTuple):
+    """Features of one document that has sentences."""
+
+    shared: tuple[float, ...]
+    """`SHARED_FEATURES`, the same for all its sentences."""
+    sentences: list[tuple[float, ...]]
+    """One row of `SENTENCE_FEATURES` for each sentence, in order."""
+
+
+class _Columns(NamedTuple):
+    """What is known of each document sentence without looking at the others."""
+
+    question_cosine: Sequence[float]
+    question_found: Sequence[float]
+    credit: Sequence[float]
+    bigrams: Sequence[float]
+    run: Sequence[float]
+    names: Sequence[float]
+
+
+def document_features(o: Overlap) -> list[DocumentRows]:
+    """Rows of each document with sentences, in order; all finite."""
+    if not o.documents:
+        return []
+    said = dict.fromkeys([word for sentence in o.response for word in sentence.content])
+    square = {word: weight * weight for word, weight in o.idf.items()}
+    alone = _sentences(o, said, square)
+    dice = o.best_dice
+    best = _answers_best(o)
+    to_question, to_response = _document_cosines(o, said, square)
+    top_question, top_response = max(to_question), max(to_response)
+    total_credit = fsum(alone.credit) or 1.0
+    top_dice, top_run = max(dice), max(alone.run)
+    ranks = _ranks(dice)
+    asked = o.question.content
+    call = (
+        top_dice,
+        fsum(dice) / len(dice),
+        sum([o.idf[w] for w in asked if w in o.idf]) / (sum(map(o.weight, asked)) or 1.0),
+        log1p(len(o.spans)),
+        log1p(sum([len(sentence.stems) for sentence in o.response])),
+    )
+    documents = []
+    for number, (start, stop) in enumerate(o.spans):
+        size = stop - start
+        own = dice[start:stop]
+        cosines, found, credit, bigrams, run, names = [column[start:stop] for column in alone]
+        shared = (
+            to_question[number],
+            top_question - to_question[number],
+            to_response[number],
+            top_response - to_response[number],
+            top_dice - max(own),
+            fsum(credit) / total_credit,
+            *call,
+            log1p(size),
+        )
+        # In the order of `SENTENCE_FEATURES`. By columns: a loop over the rows took longer.
+        columns = (
+            cosines,
+            found,
+            best[start:stop],
+            credit,
+            own,
+            [value / top_dice for value in own] if top_dice else [0.0] * size,
+            ranks[start:stop],
+            _ranks(own),
+            [0.0, *own[:-1]],
+            [*own[1:], 0.0],
+            [0.0, 0.0, *own[:-2]] if size > 1 else [0.0],
+            [*own[2:], 0.0, 0.0] if size > 1 else [0.0],
+            [*cosines[1:], 0.0],
+            bigrams,
+            run,
+            [top_run - value for value in run],
+            [log1p(len(sentence.stems)) for sentence in o.documents[start:stop]],
+            [at / size for at in range(size)],
+            names,
+        )
+        rows: list[tuple[float, ...]] = list(zip(*columns, strict=True))
+        documents.append(DocumentRows(shared, rows))
+    return documents
+
+
+def _sentences(o: Overlap, said: Collection[str], square: Mapping[str, float]) -> _Columns:
+    asked, idf = o.question.bag, o.idf
+    said_mass = sum(map(o.weight, said)) or 1.0
+    credit = dict.fromkeys(o.holders, 0.0)  # words of the question alone earn nothing
+    credit |= {w: idf[w] / len(o.holders[w]) / said_mass for w in said if w in idf}
+    asked_mass = sum(map(o.weight, o.question.content)) or 1.0
+    asked_norm = _norm(o, o.question.content) or 1.0
+    names = frozenset[str]().union(*[sentence.names for sentence in o.response])
+    rows = []
+    # Sums of weights and of their squares are exact, `fsum` rounds once: the order of a set is
+    # never seen.
+    for sentence, shared, (bigrams, longest) in zip(o.documents, o.shared, o.runs, strict=True):
+        cosine = found = 0.0
+        hits = asked & shared
+        if hits:
+            norm = sqrt(sum(map(square.__getitem__, sentence.content))) * asked_norm
+            cosine = sum(map(square.__getitem__, hits)) / norm
+            found = sum(map(idf.__getitem__, hits)) / asked_mass
+        rows.append(
+            (
+                cosine,
+                found,
+                fsum(map(credit.__getitem__, shared)),
+                bigrams,
+                log1p(longest),
+                0.0 if names.isdisjoint(sentence.names) else 1.0,
+            )
+        )
+    return _Columns(*zip(*rows, strict=True))
+
+
+def _answers_best(o: Overlap) -> list[float]:
+    """For each document sentence the share of response sentences it matches as well as any."""
+    best = [0.0] * len(o.documents)
+    for matches in o.matches:
+        for match in matches:
+            if match.weight < 0.999 * matches[0].weight:
+                break
+            best[match.sentence] += 1 / len(o.response)
+    return best
+
+
+def _document_cosines(
+    o: Overlap, said: Collection[str], square: Mapping[str, float]
+) -> tuple[list[float], list[float]]:
+    """Idf-weighted cosines of each whole document to the question and to the response."""
+    asked = o.question.bag
+    asked_norm, said_norm = _norm(o, o.question.content), _norm(o, said)
+    to_question, to_response = [], []
+    for start, stop in o.spans:
+        # In order of use: the squares of a book's words add up to more than a float holds exactly.
+        own = dict.fromkeys(chain.from_iterable([s.content for s in o.documents[start:stop]]))
+        norm = sqrt(sum(map(square.__getitem__, own)))
+        question = sum(map(square.__getitem__, filter(asked.__contains__, own)))
+        response = sum(map(square.__getitem__, filter(said.__contains__, own)))
+        to_question.append(question / (norm * asked_norm) if question else 0.0)
+        to_response.append(response / (norm * said_norm) if response else 0.0)
+    return to_question, to_response
+
+
+def _norm(o: Overlap, content: Collection[str]) -> float:
+    idf, unseen = o.idf, o.unseen
+    return sqrt(sum([idf.get(word, unseen) ** 2 for word in content]))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Rank of each value scaled to [0, 1]; equal values share their mean rank, one alone has 1."""
+    last = len(values) - 1
+    if last < 1:
+        return [1.0] * len(values)
+    ordered = sorted(values)
+    first: dict[float, int] = {}
+    final: dict[float, int] = {}
+    for rank, value in enumerate(ordered):
+        first.setdefault(value, rank)
+        final[value] = rank
+    return [(first[value] + final[value]) / 2 / last for value in values]
+
+
+class CallFeatures(NamedTuple):
+    """All that the models and the explanations look at."""
+
+    overlap: Overlap
+    documents: list[DocumentRows]
+    """Rows of each document that has sentences."""
+    response: list[ResponseRow]
+    """One row for each response sentence."""
+
+    def document_rows(self) -> list[tuple[float, ...]]:
+        """One row of `DOCUMENT_FEATURES` for each document sentence, as training takes them."""
+        return [own + document.shared for document in self.documents for own in document.sentences]
+
+
+def call_features(
+    question: str, documents: Sequence[Sequence[str]], response: Sequence[str]
+) -> CallFeatures:
+    """Features of one call, given as the sentences of each document and of the response.
+
+    Deterministic, also across processes; takes time near-linear in the length of the call.
+    """
+    o = overlap(question, documents, response)
+    return CallFeatures(o, document_features(o), response_features(o, response))

@@ -1,0 +1,170 @@
+"""Is this English? Script first, then function words; nothing else is looked at.
+
+Stems, function words and the refusal patterns of the features are English, so a call in another
+language would get numbers that mean nothing. The question, the response and the documents are
+looked at one by one (an English answer cannot be compared with German documents by its words)
+and as a whole; text that is short or only numbers has the benefit of the doubt.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS
+
+SAMPLED_CHARACTERS = 600
+"""Most characters that are looked at in one part of a call: some 100 words, of which about 40 are
+function words in English. Looking at 20,000 doubled the judge's time and changed no verdict."""
+_SAMPLED_OF_ONE = 200
+
+# Letters beyond Latin and its extensions; "ª", "µ" and the like are no language.
+_BEYOND_LATIN = re.compile(r"[^\W\d_\u0000-\u02ff\u1d00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff]")
+_LETTER = re.compile(r"[^\W\d_]")
+# "w1" and "5e" are no words: left alone, their letters look Polish or Portuguese.
+_WORD = re.compile(r"(?<![^\W_])[^\W\d_]++(?:'[^\W\d_]++)?(?!\d)")
+_ASCII_WORD = re.compile(r"(?<![a-z0-9])[a-z]++(?:'[a-z]++)?(?![0-9])")
+"""The same in small letters without accents: 18 µs for 600 characters instead of 33."""
+
+# The commonest words of languages in Latin script, without those that are English words too.
+_OTHERS = {
+    "German": "der die das und ist nicht ein eine einen einem einer mit von zu für auf dem den des "
+    "sich auch wird werden sind oder als wie bei nach durch über aus kann im zum zur ich "
+    "sie wir was wer wie welche",
+    "French": "le la les des du un une et est dans que qui pour par pas sur avec sont ce cette il "
+    "elle nous vous ou aux au ne plus être été ses leur mais comme c'est d'un d'une "
+    "quelle quel quels sans très",
+    "Spanish": "el la los las de del un una y es en que por para con no se su al lo como más son "
+    "este esta fue pero sus le ha está hay también entre cuando muy cuál qué cómo dónde quién",
+    "Italian": "il lo la gli le di del della dei che è un una e per con non si da nel nella sono "
+    "come più anche questo questa al alla ha ma dal dalla delle essere qual cosa",
+    "Portuguese": "o os as de do da dos das um uma e é em no na que por para com não se ao mais "
+    "como são foi sua seu pelo pela também está ser isso",
+    "Dutch": "de het een en van dat niet zijn met voor op te aan ook er maar om bij naar wordt "
+    "worden deze dit kan uit als door heeft hebben wat hij zij we",
+    "Swedish": "och det att en ett är som på för av med inte den till har de om kan från var eller "
+    "men så vid också när",
+    "Danish": "og det at en et er som på for af med ikke den til har de om kan fra eller men så "
+    "ved også når der",
+    "Norwegian": "og det å en et er som på for av med ikke den til har de om kan fra eller men så "
+    "ved også når",
+    "Polish": "i w na z że się nie jest do to jak o po przez dla ale są oraz od za który która "
+    "które może być ten tym",
+    "Czech": "a v na se že je to z do s jako pro ale po jsou od za který která které může být tak "
+    "nebo když",
+    "Romanian": "și în de la cu pe nu este un o care că din pentru sunt mai ce sau prin fi au fost",
+    "Turkish": "ve bir bu için ile da de çok olarak daha gibi olan ne değil ama kadar sonra var "
+    "veya ise her",
+    "Finnish": "ja on ei että se hän oli ovat joka kun mutta myös niin tai kuin voi sen tämä ole "
+    "mukaan",
+    "Hungarian": "a az és egy hogy nem is van meg ez csak volt de el már mint vagy ha azt kell",
+    "Indonesian": "dan yang di ini itu dengan untuk dari pada adalah tidak dalam akan ke juga atau "
+    "oleh sebagai dapat karena",
+    "Vietnamese": "là và của có không được trong cho với các một những này đã để người khi từ về",
+    "Swahili": "na ya wa kwa ni katika la za hii cha kama kuwa si lakini hiyo yake",
+}
+_ALSO_ENGLISH = FUNCTION_WORDS | frozenset(("den", "die", "hat", "man", "men", "met", "war"))
+_FOREIGN = {name: frozenset(text.split()) - _ALSO_ENGLISH for name, text in _OTHERS.items()}
+# "Juan de la Cruz", "Ludwig van Beethoven": a name is no language, whatever it holds of these.
+_NAME_PARTS = "da de del der des di do dos du e el la las le les los van von y"
+_PARTICLES = frozenset(_NAME_PARTS.split())
+
+
+_FEW = 8
+"""Words below which a part may be no more than a foreign title, and no language is named."""
+_MANY = SAMPLED_CHARACTERS
+_NAMED_SCRIPTS = (
+    "arabic armenian bengali cherokee coptic cyrillic devanagari ethiopic georgian greek gujarati "
+    "gurmukhi hebrew kannada khmer lao malayalam mongolian myanmar oriya sinhala syriac tamil "
+    "telugu thaana thai tibetan"
+)
+_SCRIPTS = frozenset(_NAMED_SCRIPTS.split())
+_LANGUAGES = {
+    "cjk": "Chinese or Japanese",
+    "hiragana": "Japanese",
+    "katakana": "Japanese",
+    "hangul": "Korean",
+}
+_UNKNOWN = "not English"
+
+
+def not_covered(question: str, response: str, documents: Sequence[str]) -> str | None:
+    """Name what is not English in a call: a part and its language or script; None if all may be.
+
+    In Latin script a part of fewer than eight words counts by itself only when it holds no English
+    function word ("Who wrote La vida es sueño?"), and a response of so few not at all, since it may
+    be a title; the call as a whole still does.
+    """
+    parts = (("question", question), ("response", response), ("documents", _sample(documents)))
+    for name, text in parts:
+        language = _of_call(text, may_be_a_title=name == "response")
+        if language is not None:
+            return f"the {name} (looks {language})"
+    if len(question) + len(response) > SAMPLED_CHARACTERS // 2:
+        return None  # long enough to be judged by themselves
+    language = _of_call(_sample([question, response, *documents]))
+    return None if language is None else f"the call (looks {language})"
+
+
+def foreign(text: str) -> str | None:
+    """Language or script of a text that is clearly not English, else None.
+
+    None for text of fewer than four words in Latin script, and for text without letters.
+    """
+    return _looked_at(text)[0]
+
+
+def _of_call(text: str, *, may_be_a_title: bool = False) -> str | None:
+    language, words, english = _looked_at(text)
+    if language is None or words >= _FEW:
+        return language
+    return None if english or may_be_a_title else _UNKNOWN
+
+
+def _looked_at(text: str) -> tuple[str | None, int, int]:
+    """Language or script, number of words (`_MANY` by script), and how many of them are English."""
+    text = text[:SAMPLED_CHARACTERS]
+    if text.isascii():
+        found = _ASCII_WORD.findall(text.lower())
+    else:
+        # Letters of full width or in mathematical bold are letters.
+        text = unicodedata.normalize("NFKC", text)
+        other = _BEYOND_LATIN.findall(text)
+        # A few Greek letters in a formula are not a language.
+        if len(other) >= 6 and len(other) > 0.4 * len(_LETTER.findall(text)):
+            return _script(other), _MANY, 0
+        found = _WORD.findall(text.lower().replace("’", "'"))
+    if len(found) < 4:
+        return None, len(found), 0
+    english = sum(map(FUNCTION_WORDS.__contains__, found))
+    language = None if english >= 0.2 * len(found) else _by_words(found, english)
+    return language, len(found), english
+
+
+def _by_words(found: list[str], english: int) -> str | None:
+    hits, language = max(
+        (sum(map(own.__contains__, found)), name) for name, own in _FOREIGN.items()
+    )
+    if hits < 2 or hits <= 1.5 * english or hits < 0.08 * len(found):
+        return None
+    return None if _PARTICLES.issuperset(_FOREIGN[language].intersection(found)) else language
+
+
+def _sample(texts: Iterable[str]) -> str:
+    """The beginnings of the texts, together at most `SAMPLED_CHARACTERS` long."""
+    taken: list[str] = []
+    left = SAMPLED_CHARACTERS
+    for text in texts:
+        if left <= 0:
+            break
+        taken.append(text[: min(left, _SAMPLED_OF_ONE)])
+        left -= len(taken[-1])
+    return "\n".join(taken)
+
+
+def _script(letters: Sequence[str]) -> str:
+    """By the first word of the commonest character name: "CYRILLIC SMALL LETTER A" → "Cyrillic"."""
+    names = [unicodedata.name(char, "").lower().split(" ")[0].split("-")[0] for char in letters]
+    name = max(sorted(set(names)), key=names.count)
+    return name.capitalize() if name in _SCRIPTS else _LANGUAGES.get(name, _UNKNOWN)

@@ -1,0 +1,231 @@
+"""Stage 1, the documents of a LangChain call: what the model saw, and how that is known.
+
+Lists of documents are sighted wherever they pass (outputs of outermost retrievers, inputs and
+outputs of chains, artifacts of tools) and verified against the text of the prompt that the answer
+came from; runs that failed, such as the first attempts of a retry, do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import itemgetter
+
+from rag_eval_integrations.capture._calls import Context, Seen, distinct
+from rag_eval_integrations.capture._prompts import Place, in_order, reached
+from rag_eval_integrations.langchain._tree import Asked, Call, Sighting
+from rag_eval_integrations.records import DocumentsFrom
+
+_MIN_TELLING = 16  # characters of a generated text that do not stand elsewhere by chance
+
+
+def writers_of(response: str | None, asked: Sequence[Asked]) -> tuple[Sequence[Asked], bool]:
+    """Find the models that wrote the answer, and whether that is known.
+
+    What follows the answer (a title, a check, follow-up questions) may ask models too: the writer
+    is the latest whose text the response is. Else the writers are all whose texts the response
+    holds (a report, section by section), or the latest whose text holds the response (JSON). Else
+    it is the last, as far as is known.
+    """
+    if not asked:
+        return (), False
+    if response and (plain := response.strip()):
+        texts = [(one, (one.written() or "").strip()) for one in asked]
+        for one, text in reversed(texts):
+            if text == plain:
+                return (one,), True
+        telling = [(one, text) for one, text in texts if len(text) >= _MIN_TELLING]
+        inside = [(one, text) for one, text in telling if text in plain]
+        if inside:
+            return [
+                one
+                for at, (one, text) in enumerate(inside)
+                # A draft that a later text repeats is not what was answered.
+                if not any(text in later for _, later in inside[at + 1 :])
+            ], True
+        around = [one for one, text in texts if plain in text]
+        if around and (len(plain) >= _MIN_TELLING or len(around) == 1):
+            return around[-1:], True
+    return asked[-1:], False
+
+
+def context_of(
+    call: Call, asked: Sequence[Asked], writers: Sequence[Asked], known: bool, question: str
+) -> Context:
+    """Tell which documents the writers of the answer saw."""
+    sightings = call.sightings
+    if call.any_failed:
+        sightings = [one for one in sightings if one.run.counts()]
+        seen = distinct([*call.given, *(s for one in sightings for s in one.documents)])
+        candidates = [call.candidates.get(one.text, one) for one in seen]
+    else:
+        candidates = list(call.candidates.values())
+    if candidates and writers and not call.history:
+        prompt = "\n".join(
+            writers[0].prompt
+            if len(writers) == 1
+            else [text for one in writers for text in one.prompt]
+        )
+        if in_order([seen.text for seen in candidates], prompt, question):  # nearly always
+            return Context(candidates, "prompt", ())
+
+    documents, source = _seen(call, sightings, candidates, asked, writers, known, question)
+    if len(documents) == len(candidates):
+        return Context(documents, source, ())
+    used = {seen.text for seen in documents}
+    return Context(documents, source, _not_in(used, sightings, candidates))
+
+
+def context_given(
+    call: Call, asked: Sequence[Asked], documents: Sequence[Seen], question: str
+) -> Context:
+    """The context that the user's own hook told."""
+    verified = _in_prompt(call, distinct(documents), asked, question)
+    whole = documents and len(verified) == len({seen.text for seen in documents})
+    used = {seen.text for seen in documents}
+    return Context(
+        documents,
+        ("prompt" if whole and _whole(verified) else "dataflow") if documents else "none",
+        _not_in(used, call.sightings, list(call.candidates.values())),
+    )
+
+
+def _not_in(
+    used: set[str], sightings: Sequence[Sighting], candidates: Sequence[Seen]
+) -> list[Seen]:
+    retrieved = distinct(s for one in sightings if one.retrieved for s in one.documents)
+    if not retrieved:
+        # What a graph's state still holds from an earlier turn was not looked up in this one.
+        fresh = {s.text for one in sightings if not one.carried for s in one.documents}
+        old = {s.text for one in sightings if one.carried for s in one.documents} - fresh
+        retrieved = [seen for seen in candidates if seen.text not in old]
+    return [seen for seen in retrieved if seen.text not in used]
+
+
+def _seen(
+    call: Call,
+    sightings: Sequence[Sighting],
+    candidates: Sequence[Seen],
+    asked: Sequence[Asked],
+    writers: Sequence[Asked],
+    known: bool,
+    question: str,
+) -> tuple[Sequence[Seen], DocumentsFrom]:
+    if writers:
+        end = max(one.sightings for one in writers)
+        before = [one for one in call.sightings[:end] if not call.any_failed or one.run.counts()]
+    else:
+        before = list(sightings)
+    verified = _in_prompt(call, candidates, writers, question)
+    if candidates and writers and len(verified) < len(candidates):
+        verified = _through_others(call, candidates, asked, writers, verified, before, question)
+    if not verified and not known:
+        verified = _in_prompt(call, candidates, asked, question)
+    if verified:
+        return [seen for seen, _ in verified], "prompt" if _whole(verified) else "dataflow"
+    if known and not before and not call.given and candidates:
+        return [], "none"  # retrieved after the answer was written
+    return _flow(before or sightings, call.given)
+
+
+def _in_prompt(
+    call: Call, candidates: Sequence[Seen], asked: Sequence[Asked], question: str
+) -> list[tuple[Seen, Place]]:
+    """The candidates that models were shown, in the order of the prompt."""
+    if not candidates or not asked:
+        return []
+    # A document that an earlier turn happens to say was not retrieved for this one. Turns are
+    # messages of their own, or else have been written into one.
+    earlier = [turn.content for turn in call.history]
+    prompt = "\n".join([text for one in asked for text in _without(one.prompt, earlier)])
+    written = [text for text in earlier if not any(text in one.prompt for one in asked)]
+    places = reached([seen.text for seen in candidates], prompt, question, written)
+    found = [(seen, place) for seen, place in zip(candidates, places, strict=True) if place]
+    return sorted(found, key=itemgetter(1))
+
+
+def _without(prompt: Sequence[str], earlier: Sequence[str]) -> Sequence[str]:
+    """Drop one message for every earlier turn that says the same."""
+    if not earlier:
+        return prompt
+    left = list(prompt)
+    for text in earlier:
+        if text in left:
+            left.remove(text)
+    return left
+
+
+def _whole(verified: Sequence[tuple[Seen, Place]]) -> bool:
+    return all(place.whole for _, place in verified)
+
+
+def _through_others(
+    call: Call,
+    candidates: Sequence[Seen],
+    asked: Sequence[Asked],
+    writers: Sequence[Asked],
+    verified: list[tuple[Seen, Place]],
+    before: Sequence[Sighting],
+    question: str,
+) -> list[tuple[Seen, Place]]:
+    """Add what reached the writers through texts that other models had made of it.
+
+    Map-reduce: the prompt holds summaries, and each summary's prompt a document. Refine: the
+    prompt holds the last document, and an answer that was made from the others. Where the prompt
+    holds documents, only documents of the same list are added: a compressor's input is not.
+    """
+    feeding = _feeding(asked, writers)
+    if not feeding:
+        return verified
+    direct = {seen.text for seen, _ in verified}
+    pool = candidates
+    if direct:
+        lists = [{seen.text for seen in one.documents} for one in before]
+        same = next((texts for texts in reversed(lists) if direct <= texts), set())
+        pool = [seen for seen in candidates if seen.text in same]
+    found = _in_prompt(call, pool, [*feeding, *writers], question)
+    return found if len(found) > len(verified) else verified
+
+
+def _feeding(asked: Sequence[Asked], writers: Sequence[Asked]) -> list[Asked]:
+    """The models whose texts stand in the writers' prompts, or in the prompts of such models."""
+    prompts = [text for one in writers for text in one.prompt]
+    feeding: list[Asked] = []
+    for one in reversed(asked):
+        text = one.written()
+        if one in writers or not text or len(text) < _MIN_TELLING:
+            continue
+        if any(text.strip() in prompt for prompt in prompts):
+            feeding.insert(0, one)
+            prompts += one.prompt
+    return feeding
+
+
+def _flow(
+    sightings: Sequence[Sighting], given: tuple[Seen, ...]
+) -> tuple[list[Seen], DocumentsFrom]:
+    """The documents that flowed on last, where the prompt does not tell.
+
+    A list takes the place of the earlier lists that it is a part of, or that are a part of it: so
+    a reranker's output replaces its input, and two retrievers side by side both stay. Single
+    documents, over which something may just be mapped, count where there is no list.
+    """
+    sightings = [one for one in sightings if not one.alone] or sightings
+    if not any(one.documents for one in sightings):
+        if given:
+            return distinct(given), "dataflow"
+        return [], "retriever" if any(one.retrieved for one in sightings) else "none"
+    live: list[tuple[Sighting, set[str]]] = []
+    for one in sightings:
+        texts = {seen.text for seen in one.documents}
+        if texts and not one.retrieved:
+            live = [kept for kept in live if not (texts <= kept[1] or kept[1] <= texts)]
+        if texts:
+            live.append((one, texts))
+    last, texts = live[-1]
+    if not last.carried:  # else nothing was found in this turn
+        live = [kept for kept in live if not kept[0].carried]
+    retrieved = [one for one in sightings if one.retrieved]
+    if not any(seen.text in texts for one in retrieved for seen in one.documents):
+        live = [(last, texts)]  # rewritten on the way, or found by a plain function
+    source: DocumentsFrom = "retriever" if all(one.retrieved for one, _ in live) else "dataflow"
+    return distinct(seen for one, _ in live for seen in one.documents), source

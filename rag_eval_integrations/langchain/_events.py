@@ -1,0 +1,316 @@
+"""Stage 1 for LangChain, its events: each only says which; what they do is in `runs`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import BaseCallbackHandler
+
+from rag_eval_integrations._suppress import SUPPRESSED
+from rag_eval_integrations.capture._calls import OpenCalls
+from rag_eval_integrations.capture._delivery import TargetDelivery
+from rag_eval_integrations.langchain._documents import may_hold_documents
+from rag_eval_integrations.langchain._finish import finish
+from rag_eval_integrations.langchain._hooks import Hooks
+from rag_eval_integrations.langchain._tree import Call, Kind, Run
+
+# --- Each is put into its call's tree, and taken out again
+
+
+_MAX_LATE = 4_096
+
+
+class CallRuns(BaseCallbackHandler):
+    """The runs in flight, and the calls that they make, delivered when their root ends."""
+
+    def __init__(
+        self, delivery: TargetDelivery, hooks: Hooks | None, max_open: int, ttl: float
+    ) -> None:
+        self._delivery = delivery
+        self._hooks = hooks
+        self._calls: OpenCalls[Call] = OpenCalls(max_open, ttl)
+        # By `UUID.int`: hashing a UUID runs Python code, 47 times a call on a chain of 9 runs.
+        self._runs: dict[int, Run] = {}
+        # Runs still going when their call ended or was dropped: what starts under them is no call
+        # of its own. Ids only, and bounded, since some runs never end.
+        self._late: dict[int, None] = {}
+        # Reentrant: a garbage collection inside of a locked region can finalise a stream, whose
+        # events then arrive in the same thread.
+        self._lock = threading.RLock()
+        self._told_of_pauses = False
+
+    @property
+    def open_calls(self) -> int:
+        """How many calls are in flight."""
+        with self._lock:
+            self._forget(self._calls.expire())
+            return len(self._calls)
+
+    @property
+    def dropped(self) -> int:
+        """How many calls were dropped: never ended within `ttl`, or more than `max_open`."""
+        return self._calls.dropped
+
+    def has_inside(self, run_id: UUID) -> bool:
+        """Whether a run in flight is part of a call, below its root."""
+        run = self._runs.get(run_id.int)
+        return run is not None and run.parent is not None
+
+    # --- the boundary: nothing that fails here reaches the app ------------------------------
+
+    def _passed(self, run: Run, value: object, tags: list[str] | None = None) -> None:
+        """Look for documents in what a chain was given (and by its tags, a node), or gave back."""
+        try:
+            if may_hold_documents(value):
+                state = any(tag.startswith("graph:step:") for tag in tags or ())
+                run.call.passed(run, value, state=state)
+        except Exception as error:  # noqa: BLE001 -- the boundary
+            self._delivery.failure("capture (chain)", error)
+
+    def _open(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
+        """Add a run to its call; a run without a known parent opens one.
+
+        `about` is what else LangChain says of it: `parent_run_id`, `tags`, `metadata`, `name`. As
+        a dict: to spread it over parameters again took 2 µs an event.
+        """
+        if SUPPRESSED.get():
+            return
+        try:
+            key = run_id.int
+            parent = None
+            parent_run_id = about.get("parent_run_id")
+            if parent_run_id is not None:
+                parent = self._runs.get(parent_run_id.int)
+                if parent is None and parent_run_id.int in self._late:
+                    self._note_late(key)
+                    return
+            if parent is None and (parent := self._surrounding()) is None:
+                # A handler bound to an inner runnable sees a parent that it never met.
+                self._open_call(kind, inputs, run_id, about)
+                return
+            call = parent.call
+            self._runs[key] = run = Run(call, parent, kind)
+            call.keys.append(key)
+            call.started(run, inputs, about.get("name"))
+        except Exception as error:  # noqa: BLE001 -- the boundary
+            self._delivery.failure(f"capture ({kind} start)", error)
+
+    def _surrounding(self) -> Run | None:
+        """The run of ours that is going on around a run that claims to have no parent.
+
+        So it is with the alternatives of `with_fallbacks`, and where the app gives the handler
+        again to what it calls inside of a node, a tool or a lambda.
+        """
+        if not self._runs:
+            return None
+        module = sys.modules.get("langchain_core.runnables.config")
+        config = None if module is None else module.var_child_runnable_config.get()
+        if not config:
+            return None
+        around = getattr(config.get("callbacks"), "parent_run_id", None)
+        return None if around is None else self._runs.get(around.int)
+
+    def _open_call(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
+        if kind == "llm":
+            return  # nothing runs under a model, and alone it is no RAG call
+        if not self._told_of_pauses:
+            self._told_of_pauses = tell_of_pauses(self)
+        name = about.get("name")
+        call = Call(run_id, name, inputs, about.get("tags"), about.get("metadata"), self._hooks)
+        key = run_id.int
+        run = self._runs[key] = Run(call, None, kind)
+        call.keys.append(key)
+        if kind == "retriever":
+            call.started(run, inputs, name)
+        with self._lock:
+            if dropped := self._calls.add(key, call):
+                self._forget(dropped)
+
+    def _close(
+        self, run_id: UUID, outputs: object, inputs: object, error: BaseException | None
+    ) -> None:
+        """Take a run off its call; the root's end ends the call."""
+        key = run_id.int
+        run = self._runs.pop(key, None)
+        if run is None:
+            self._late.pop(key, None)
+            return
+        try:
+            run.call.ended(run, outputs, inputs, error)
+            if run.parent is None:
+                self._close_call(key, run, outputs, inputs, error)
+        except Exception as failure:  # noqa: BLE001 -- the boundary
+            self._delivery.failure(f"capture ({run.kind} end)", failure)
+
+    def _close_call(
+        self, key: int, root: Run, outputs: object, inputs: object, error: BaseException | None
+    ) -> None:
+        call = root.call
+        with self._lock:
+            if self._calls.close(key) is None:
+                return
+            if self._runs:
+                self._forget([call])
+        try:
+            record = finish(call, root, outputs, inputs, error)
+        finally:
+            call.clear()
+        if record is not None:
+            self._delivery.deliver(record)
+
+    def _forget(self, calls: list[Call]) -> None:
+        for call in calls:
+            for key in call.keys:
+                if self._runs.pop(key, None) is not None:
+                    self._note_late(key)
+
+    def _note_late(self, key: int) -> None:
+        self._late[key] = None
+        while len(self._late) > _MAX_LATE:
+            self._late.pop(next(iter(self._late)), None)
+
+
+# --- It tells of pauses at breakpoints, but only its own handlers
+
+
+def tell_of_pauses(handler: BaseCallbackHandler) -> bool:
+    """Have LangGraph call the handler's `on_interrupt`; whether it is loaded and able to."""
+    base = getattr(sys.modules.get("langgraph.callbacks"), "GraphCallbackHandler", None)
+    if base is None:
+        return False
+    if not isinstance(handler, base):
+        handler.__class__ = _joined(type(handler), base)
+    return True
+
+
+_JOINED: dict[type, type] = {}
+
+
+def _joined(kind: type, base: type) -> type:
+    if kind not in _JOINED:
+        about = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
+        _JOINED[kind] = type(kind.__name__, (kind, base), about)
+    return _JOINED[kind]
+
+
+class CallEvents(CallRuns):
+    """LangChain's events, turned into calls that are delivered when they end."""
+
+    run_inline = True  # on the loop's thread: an event takes ~2 µs, a hop to a thread ~50
+    raise_error = False
+    # LangChain asks before every event; the base class answers with properties.
+    ignore_llm = False
+    ignore_chat_model = False
+    ignore_chain = False
+    ignore_retriever = False
+    ignore_agent = False  # tools go by this name
+    ignore_retry = True
+    ignore_custom_event = True
+
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any],
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Open a run; documents in its inputs are sighted."""
+        parent = None if parent_run_id is None else self._runs.get(parent_run_id.int)
+        if parent is not None:  # most of all events; this is the shortest way
+            if not SUPPRESSED.get():
+                call, key = parent.call, run_id.int
+                self._runs[key] = run = Run(call, parent, "chain")
+                call.keys.append(key)
+                if type(inputs) is not str:
+                    self._passed(run, inputs, tags)
+            return
+        about = {"parent_run_id": parent_run_id, "tags": tags, "metadata": metadata, "name": name}
+        self._open("chain", inputs, run_id, about)
+
+    def on_chain_end(
+        self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any
+    ) -> None:
+        """Close a run; of a stream, the true inputs come only now."""
+        key = run_id.int
+        run = self._runs.get(key)
+        if run is not None and run.parent is not None:
+            self._runs.pop(key, None)  # it may just have been dropped
+            if inputs is not None:
+                self._passed(run, inputs)
+            if not isinstance(outputs, str):
+                self._passed(run, outputs)
+            return
+        self._close(run_id, outputs, inputs, None)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Close a failed run."""
+        self._close(run_id, None, kwargs.get("inputs"), error)
+
+    def on_retriever_start(
+        self, serialized: dict[str, Any], query: str, *, run_id: UUID, **about: Any
+    ) -> None:
+        """Open a retriever's run."""
+        self._open("retriever", query, run_id, about)
+
+    def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Close a retriever's run and take what it found."""
+        self._close(run_id, documents, None, None)
+
+    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Close a failed retriever's run."""
+        self._close(run_id, None, None, error)
+
+    def on_tool_start(
+        self, serialized: dict[str, Any], input_str: str, *, run_id: UUID, **about: Any
+    ) -> None:
+        """Open a tool's run."""
+        self._open("tool", input_str, run_id, about)
+
+    def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Close a tool's run; its output, or its message's artifact, may hold documents."""
+        self._close(run_id, output, None, None)
+
+    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Close a failed tool's run."""
+        self._close(run_id, None, None, error)
+
+    def on_chat_model_start(
+        self, serialized: dict[str, Any], messages: list[list[Any]], *, run_id: UUID, **about: Any
+    ) -> None:
+        """Open a chat model's run and keep the text of its prompt."""
+        self._open("llm", messages, run_id, about)
+
+    def on_llm_start(
+        self, serialized: dict[str, Any], prompts: list[str], *, run_id: UUID, **about: Any
+    ) -> None:
+        """Open a completion model's run and keep its prompt."""
+        self._open("llm", prompts, run_id, about)
+
+    def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Keep a streamed token: an aborted call's response is what had come so far."""
+        run = self._runs.get(run_id.int)
+        if run is not None and run.asked is not None and isinstance(token, str):
+            run.asked.tokens.append(token)
+
+    def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """Close a model's run and keep its text."""
+        self._close(run_id, response, None, None)
+
+    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """Close a failed model's run and keep what it had generated."""
+        self._close(run_id, kwargs.get("response"), None, error)
+
+    def on_interrupt(self, event: Any) -> None:
+        """Note that a graph waits at a breakpoint; LangGraph calls it, see `graphs`."""
+        run_id = getattr(event, "run_id", None)
+        run = None if run_id is None else self._runs.get(run_id.int)
+        if run is not None:
+            run.call.interrupted = True

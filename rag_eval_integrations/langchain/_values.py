@@ -1,0 +1,329 @@
+"""Stage 1, LangChain's inputs and outputs: question, earlier turns and answer of a call.
+
+Events carry bare `Any`, and are read by attribute, see `messages`. Nothing is guessed: a value of
+an unknown shape gives "no question" or "no answer".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from rag_eval_integrations.capture._calls import json_object
+from rag_eval_integrations.records import Turn
+
+# --- Who said what, out of any of the shapes that a message takes
+
+
+HUMAN = frozenset({"human", "user", "HumanMessageChunk"})
+AI = frozenset({"ai", "assistant", "AIMessageChunk"})
+LISTS = (list, tuple)  # `list | tuple` is built anew at every check, four times as slow
+
+_ROLES: dict[str, Literal["user", "assistant", "system", "tool"]] = {
+    **dict.fromkeys(HUMAN, "user"),
+    **dict.fromkeys(AI, "assistant"),
+    **dict.fromkeys(("system", "developer", "SystemMessageChunk"), "system"),
+    **dict.fromkeys(("tool", "function", "ToolMessageChunk"), "tool"),
+}
+
+
+class Message(NamedTuple):
+    """A message, whatever its shape was."""
+
+    role: str
+    text: str
+
+
+def message_of(item: object) -> Message | None:
+    """Read a message object, a `("human", text)` pair or a `{"role", "content"}` dict."""
+    role: object
+    if isinstance(item, tuple):
+        if len(item) != 2:
+            return None
+        role, content = item
+    elif isinstance(item, dict):
+        role, content = item.get("role", item.get("type")), item.get("content")
+    else:
+        role, content = getattr(item, "type", None), getattr(item, "content", None)
+        if role == "chat":  # LangChain's message with a role of the user's own
+            role = getattr(item, "role", None)
+    if not isinstance(role, str):
+        return None
+    text = content_text(content)
+    return None if text is None else Message(role, text)
+
+
+def content_text(content: object) -> str | None:
+    """Join the text of a message's content; blocks that are no text (images …) are left out."""
+    if isinstance(content, str):
+        return plain(content)
+    if not isinstance(content, list):
+        return None
+    texts = []
+    for block in content:
+        text = block.get("text") if isinstance(block, dict) else block
+        if isinstance(text, str):
+            texts.append(text)
+    return "".join(texts)
+
+
+def plain(text: str) -> str:
+    """Make a `str` of LangChain's subclass of it, whose pickles need LangChain."""
+    return text if type(text) is str else str.__str__(text)
+
+
+def last_text(items: Sequence[object], roles: frozenset[str]) -> str | None:
+    """Take the text of the last message of these roles; None when there is none."""
+    for item in reversed(items):
+        message = message_of(item)
+        if message is not None and message.role in roles:
+            return message.text
+    return None
+
+
+def last_answer(items: Sequence[object]) -> str | None:
+    """Take the text of the last AI message; None when there is none.
+
+    Of a tool's message that ends a conversation (`return_direct`), its text: nobody wrote another.
+    Several AI messages and nothing else are several answers.
+    """
+    messages = [message_of(item) for item in items]
+    if len(items) > 1 and all(one is not None and one.role in AI for one in messages):
+        return None
+    last = messages[-1] if messages else None
+    if last is not None and _ROLES.get(last.role) == "tool":
+        return last.text
+    return last_text(items, AI)
+
+
+def turns_of(items: object) -> tuple[Turn, ...]:
+    """Read earlier turns out of messages, or of `(question, answer)` pairs.
+
+    Messages without text (a model's tool calls) and of unknown roles are left out.
+    """
+    if not isinstance(items, LISTS):
+        return ()
+    turns: list[Turn] = []
+    for item in items:
+        message = message_of(item)
+        if message is None:
+            continue
+        role = _ROLES.get(message.role)
+        if role is not None:
+            if message.text:
+                turns.append(Turn(role=role, content=message.text))
+        elif isinstance(item, tuple):
+            turns += (
+                Turn(role="user", content=plain(item[0])),
+                Turn(role="assistant", content=message.text),
+            )
+    return tuple(turns)
+
+
+def turns_before_last_question(messages: Sequence[object]) -> tuple[Turn, ...]:
+    """Read the turns that came before the last human message."""
+    for i in range(len(messages) - 1, -1, -1):
+        message = message_of(messages[i])
+        if message is not None and message.role in HUMAN:
+            return turns_of(messages[:i]) if i else ()
+    return ()
+
+
+def prompt_texts(started: object) -> tuple[str, ...]:
+    """Take the texts a model is started with: its prompts, or every message's text."""
+    texts: list[str] = []
+    for part in started if isinstance(started, list) else ():
+        if isinstance(part, str):
+            texts.append(part)
+            continue
+        for item in part if isinstance(part, list) else ():
+            content = getattr(item, "content", None)
+            if isinstance(content, str):
+                texts.append(content)
+            elif content is not None:
+                texts.extend(_texts_within(content))
+            elif (message := message_of(item)) is not None:
+                texts.append(message.text)
+    return tuple(texts)
+
+
+def _texts_within(content: object, depth: int = 0) -> Iterator[str]:
+    """All texts of content blocks, those of attached documents and search results as well."""
+    if isinstance(content, str):
+        yield content
+    elif depth <= 4:
+        if isinstance(content, list):
+            for block in content:
+                yield from _texts_within(block, depth + 1)
+        elif isinstance(content, Mapping):
+            for key in ("text", "content", "source", "document"):
+                yield from _texts_within(content.get(key), depth + 1)
+            if content.get("type") == "text":  # a document's source
+                yield from _texts_within(content.get("data"), depth + 1)
+
+
+def tool_arguments(result: object) -> object:
+    """Take the arguments of the only tool that an `LLMResult`'s message calls; else None."""
+    for generations in getattr(result, "generations", None) or ():
+        for generation in generations:
+            calls = getattr(getattr(generation, "message", None), "tool_calls", None)
+            if isinstance(calls, list) and len(calls) == 1 and isinstance(calls[0], dict):
+                return calls[0].get("args")
+            return None
+    return None
+
+
+def generated_text(result: object) -> str | None:
+    """Take the first generation's text out of an `LLMResult`; None when there is none."""
+    for generations in getattr(result, "generations", None) or ():
+        for generation in generations:
+            text = getattr(generation, "text", None)
+            return plain(text) if isinstance(text, str) else None
+    return None
+
+
+_QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "user_question")
+_ANSWER_KEYS = ("answer", "result", "response", "output", "output_text", "text", "generation")
+_HISTORY_KEYS = ("chat_history", "history", "chat_messages", "previous_messages")
+_MAX_DEPTH = 3
+
+# The inputs with which streams start; the true ones come with the end (measured on 1.7 and 1.8).
+_STREAM_START = {"input": ""}
+
+
+def starts_stream(inputs: object) -> bool:
+    """Whether a run's start inputs are the stand-in of `stream` and `astream`."""
+    return type(inputs) is dict and inputs == _STREAM_START
+
+
+def question_of(inputs: object, depth: int = 0) -> str:
+    """Find the user's question in a root's inputs; empty when there is none.
+
+    A string, a message, the last human message of a list, or one of the usual keys or attributes.
+    Of a graph's `Command`, what it puts into the state.
+    """
+    if isinstance(inputs, str):
+        return plain(inputs)
+    if inputs is None or depth > _MAX_DEPTH:
+        return ""
+    message = message_of(inputs)
+    if message is not None:
+        return message.text if message.role in HUMAN else ""
+    if isinstance(inputs, LISTS):
+        return last_text(inputs, HUMAN) or ""
+    if is_command(inputs):
+        return question_in_state(_field(inputs, "update"), depth)
+    for key in _QUESTION_KEYS:
+        found = question_of(_field(inputs, key), depth + 1)
+        if found:
+            return found
+    messages = _field(inputs, "messages")
+    if isinstance(messages, LISTS) and messages and isinstance(messages[-1], str):
+        return plain(messages[-1])  # LangChain reads a bare string among messages as the user's
+    return question_of(messages, depth + 1)
+
+
+def question_in_state(state: object, depth: int = 0) -> str:
+    """Find the user's question in what a root gave back; empty unless it is a state that says."""
+    if isinstance(state, (str, *LISTS)) or message_of(state) is not None:
+        return ""
+    return question_of(state, depth)
+
+
+def history_of(inputs: object) -> tuple[Turn, ...]:
+    """Find the earlier turns in a root's inputs; empty when there are none that can be told."""
+    if inputs is None or isinstance(inputs, str):
+        return ()
+    if isinstance(inputs, LISTS):
+        return turns_before_last_question(inputs)
+    if found := named_history(inputs):
+        return found
+    messages = _field(inputs, "messages")
+    return turns_before_last_question(messages) if isinstance(messages, LISTS) else ()
+
+
+def named_history(inputs: object) -> tuple[Turn, ...]:
+    """Read the earlier turns under one of the keys that are usual for them."""
+    for key in _HISTORY_KEYS:
+        if found := turns_of(_field(inputs, key)):
+            return found
+    return ()
+
+
+def answer_of(outputs: object, depth: int = 0) -> str | None:
+    """Find the answer in a root's outputs; None when there is none that can be told.
+
+    A string, a message, the last AI message of a list, or one of the usual keys or attributes.
+    """
+    if isinstance(outputs, str):
+        return plain(outputs)
+    if outputs is None or depth > _MAX_DEPTH:
+        return None
+    message = message_of(outputs)
+    if message is not None:
+        return message.text
+    if isinstance(outputs, LISTS):
+        return last_answer(outputs)
+    for key in _ANSWER_KEYS:
+        found = answer_of(_field(outputs, key), depth + 1)
+        if found is not None:
+            return found
+    structured = _field(outputs, "structured_response")  # where an agent puts what it was told to
+    if structured is not None:
+        return answer_of(structured, depth + 1) or _as_json(structured)
+    messages = _field(outputs, "messages")
+    return last_answer(messages) if isinstance(messages, LISTS) else None
+
+
+def values_of(outputs: object) -> list[str]:
+    """List the answers that outputs of an unknown shape hold side by side."""
+    if isinstance(outputs, dict):
+        parts = list(outputs.values())
+    else:
+        parts = list(outputs) if isinstance(outputs, LISTS) else []
+    for part in parts.copy():
+        if isinstance(part, LISTS):  # of texts, one from every branch
+            parts += [one for one in part if isinstance(one, str) or message_of(one) is not None]
+    return [text for part in parts if (text := answer_of(part))]
+
+
+def structured_answer(outputs: object, arguments: object) -> str | None:
+    """Write a structured answer as JSON; None for anything else.
+
+    Args:
+        outputs: a pydantic object, or what `with_structured_output(…, include_raw=True)` gives; or
+            a dict that is, or has as a value, what the model called its tool with.
+        arguments: what the last model called its tool with.
+    """
+    if type(outputs) is dict and "raw" in outputs and "parsed" in outputs:
+        outputs = outputs["parsed"]
+    if hasattr(type(outputs), "__pydantic_fields__"):
+        return _as_json(outputs)
+    if type(outputs) is dict and type(arguments) is dict and arguments:
+        for value in (outputs, *outputs.values()):
+            if _dumped(value) == arguments:
+                return json.dumps(json_object(arguments), ensure_ascii=False)
+    return None
+
+
+def _dumped(value: object) -> object:
+    if type(value) is dict:
+        return value
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json") if callable(dump) else None
+
+
+def is_command(value: object) -> bool:
+    """Whether it is a graph's `Command`; known by its parts, so that LangGraph stays optional."""
+    return hasattr(value, "resume") and hasattr(value, "goto") and hasattr(value, "update")
+
+
+def _as_json(value: object) -> str | None:
+    dump = getattr(value, "model_dump_json", None)
+    text = dump() if callable(dump) else None
+    return text if isinstance(text, str) else None
+
+
+def _field(value: object, key: str) -> object:
+    return value.get(key) if isinstance(value, dict) else getattr(value, key, None)

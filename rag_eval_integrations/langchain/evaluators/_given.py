@@ -1,0 +1,183 @@
+"""Stage 1 for evaluators: what LangSmith, openevals or a user passes in becomes a `RagCall`.
+
+Nothing is guessed: a dict is asked for the usual keys, and what is not found is not there. The call
+then has no question, no documents or no response, and its scores say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypedDict
+
+from rag_eval_integrations.capture._calls import finite, json_object
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.langchain._values import answer_of, history_of, question_of
+from rag_eval_integrations.langchain.evaluators._run_tree import captured_in
+from rag_eval_integrations.records import Capture, Document, RagCall
+
+_DOCUMENTS = (
+    "documents",
+    "context",
+    "contexts",
+    "source_documents",
+    "retrieved_documents",
+    "retrieved_context",
+    "retrieved_contexts",
+)
+_REFERENCES = ("reference", "reference_answer", "expected", "expected_output", "ground_truth")
+_PLAIN = ("question", "response", "reference")
+_TEXTS = ("page_content", "text", "content")
+
+
+class Values(TypedDict, total=False):
+    """What an evaluator may be given by name."""
+
+    inputs: object
+    """What the app was asked: a string, messages, or a dict with `question`, `query`, `input` …"""
+    outputs: object
+    """What it answered: a string, messages, or a dict with `answer`, `result`, `output` …; it may
+    hold the documents as well (`documents`, `context` …)."""
+    context: object
+    """The documents: a string, a list of them, or a dict with `documents` or `context`."""
+    reference_outputs: object
+    """The expected answer, in the form of `outputs`."""
+    question: str
+    documents: Iterable[object]
+    """Strings, `Document`s of ours or of LangChain, dicts with `text`, or pairs with a score."""
+    response: str | None
+    reference: str | None
+    """The expected answer as text."""
+
+
+def call_from(run: object, example: object, values: Values) -> RagCall:
+    """Make the call that an evaluator is to judge.
+
+    Args:
+        run: a `RagCall`, which is taken as it is; a LangSmith run with its child runs; or None.
+        example: the LangSmith example that belongs to the run, or None.
+        values: what was given by name; goes before what is read from the run.
+
+    Raises:
+        ConfigurationError: nothing is given, a name is unknown, or a document is none.
+    """
+    for name, value in values.items():
+        if name not in Values.__annotations__:
+            known = ", ".join(Values.__annotations__)
+            raise ConfigurationError(name, value, f"unknown; give a run, a RagCall, or {known}")
+        if name in _PLAIN and value is not None and not isinstance(value, str):
+            raise ConfigurationError(name, value, "should be a string")
+    if isinstance(run, RagCall):
+        if example is not None or values:
+            raise ConfigurationError("run", run.id, "is a RagCall; give nothing else beside it")
+        return run
+    if run is not None and not hasattr(run, "inputs"):
+        raise ConfigurationError("run", run, "is no run; give what it is by name: `inputs=…` …")
+    if run is None and not values:
+        known = ", ".join(Values.__annotations__)
+        raise ConfigurationError("run", None, f"give a run, a RagCall, or values: {known}")
+    return _named(values) if run is None else _observed(run, example, values)
+
+
+def _named(values: Values) -> RagCall:
+    asked_alone = "outputs" not in values and "response" not in values
+    documents = _documents_given(values)
+    return RagCall(
+        question=_question_given(values),
+        documents=documents or (),
+        response=_response_given(values),
+        reference=_reference_given(values),
+        history=history_of(values.get("inputs")),
+        # Without an answer, and none that is missing: a retrieval, to be judged as one.
+        capture=Capture(framework="plain", documents_from="dataflow") if asked_alone else None,
+    )
+
+
+def _observed(run: Any, example: Any, values: Values) -> RagCall:
+    inputs, outputs = getattr(run, "inputs", None), getattr(run, "outputs", None)
+    asked = getattr(example, "inputs", None)
+    call = captured_in(run) or RagCall(
+        question=question_of(inputs), documents=(), response=answer_of(outputs)
+    )
+    label = getattr(example, "id", None) or getattr(run, "id", None)
+    documents = _documents_given(values)
+    if documents is None:
+        documents = call.documents or documents_in(outputs, "outputs")
+    found = {
+        "id": str(label) if label else call.id,
+        "question": _question_given(values) or call.question or question_of(asked),
+        "documents": documents or (),
+        "response": _response_given(values) or call.response,
+        "reference": _reference_given(values) or reference_in(getattr(example, "outputs", None)),
+    }
+    return call.model_copy(update=found)
+
+
+def _question_given(values: Values) -> str:
+    return values.get("question") or question_of(values.get("inputs"))
+
+
+def _response_given(values: Values) -> str | None:
+    return values["response"] if "response" in values else answer_of(values.get("outputs"))
+
+
+def _reference_given(values: Values) -> str | None:
+    return values.get("reference") or reference_in(values.get("reference_outputs"))
+
+
+def _documents_given(values: Values) -> tuple[Document, ...] | None:
+    if "documents" in values:
+        return _all(values["documents"], "documents")
+    given = values.get("context")
+    if given is not None:
+        return _all([given] if isinstance(given, str) else given, "context")
+    found = documents_in(values.get("outputs"), "outputs")
+    return documents_in(values.get("inputs"), "inputs") if found is None else found
+
+
+def reference_in(outputs: object) -> str | None:
+    """Find the expected answer in an example's outputs; None when it cannot be told."""
+    found = (outputs.get(key) for key in _REFERENCES) if isinstance(outputs, Mapping) else ()
+    return next((text for text in found if isinstance(text, str)), None) or answer_of(outputs)
+
+
+def documents_in(given: object, field: str) -> tuple[Document, ...] | None:
+    """Find the documents in a dict; None when it has no such key.
+
+    Raises:
+        ConfigurationError: what stands there is no document; names `field`.
+    """
+    for key in _DOCUMENTS if isinstance(given, Mapping) else ():
+        value = given.get(key)  # type: ignore[attr-defined]  # a mapping, see the line above
+        if value is not None:
+            return _all([value] if isinstance(value, str) else value, f"{field}[{key!r}]")
+    return None
+
+
+def _all(given: object, field: str) -> tuple[Document, ...]:
+    if isinstance(given, Mapping):
+        inner = documents_in(given, field)
+        return (_document(given, field),) if inner is None else inner
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise ConfigurationError(field, given, "should be a list of documents")
+    return tuple(_document(item, field) for item in given)
+
+
+def _document(item: Any, field: str, score: object = None) -> Document:
+    if isinstance(item, str):
+        return Document(item, score=finite(score))
+    if isinstance(item, Document):
+        return item
+    if isinstance(item, tuple) and len(item) == 2:
+        return _document(item[0], field, item[1])
+    is_dict = isinstance(item, Mapping)
+    read = item.get if is_dict else lambda key: getattr(item, key, None)
+    text = next((text for key in _TEXTS if isinstance(text := read(key), str)), None)
+    if text is None:
+        raise ConfigurationError(field, item, "is no document: it has no text")
+    name, metadata = read("id"), read("metadata")
+    return Document(
+        text,
+        None if name is None else str(name),
+        json_object(metadata) if isinstance(metadata, Mapping) else {},
+        finite(read("score") if score is None else score),
+    )

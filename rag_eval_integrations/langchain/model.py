@@ -1,0 +1,148 @@
+"""Any LangChain chat model as a judge."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from langchain_core.globals import get_llm_cache
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.outputs import ChatGeneration, LLMResult
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.models._framework import Borrowed, FrameworkModel, Reply
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.records import Usage
+
+_MESSAGES: dict[str, type[BaseMessage]] = {
+    "system": SystemMessage,
+    "user": HumanMessage,
+    "assistant": AIMessage,
+}
+
+
+class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
+    """Asks a LangChain `BaseChatModel`; its settings are the model's own.
+
+    The model is called by its sync method in a pool of threads, never on the app's loop or ours
+    (see `judges/borrowed.py`), and its calls are never captured as RAG calls. A request for
+    log-probabilities or for several answers sets `logprobs`, `n`, `seed` and `temperature` where
+    the model has settings of these names (`ChatOpenAI` and its kind), until it refuses them; else
+    log-probabilities are left out with a warning, and several answers are asked for one by one,
+    past LangChain's cache, which would give the first one again. A schema is left out: prompts ask
+    for their JSON in words too.
+
+    Args:
+        model: the model.
+        make_model: makes a model for each loop that asks, whose async method is used; give this
+            or `model`. A `ChatOpenAI` made so needs an `http_async_client` of its own: all that
+            have none share one, whatever loop they are on.
+        name: stands on every score; by default the model's class and model name.
+        max_threads: calls at once.
+        timeout: seconds for one answer.
+
+    Raises:
+        ConfigurationError: for a wrong argument.
+    """
+
+    _who = "the LangChain model"
+
+    def __init__(
+        self,
+        model: BaseChatModel | None = None,
+        *,
+        make_model: Callable[[], BaseChatModel] | None = None,
+        name: str | None = None,
+        max_threads: int = 16,
+        timeout: float = 120.0,
+    ) -> None:
+        if model is not None and not isinstance(model, BaseChatModel):
+            raise ConfigurationError("model", model, "use a LangChain chat model")
+        borrowed = Borrowed(model, make_model, max_threads=max_threads, timeout=timeout)
+        kind = "langchain" if model is None else f"langchain:{type(model).__name__}"
+        super().__init__(borrowed, kind, model=_model_name(model), name=name)
+
+    def _settings(self, model: BaseChatModel) -> Collection[str]:
+        return type(model).model_fields
+
+    def _ask(
+        self, model: BaseChatModel, request: CompletionRequest, sent: dict[str, Any]
+    ) -> list[BaseMessage]:
+        messages = _as_langchain(request.messages)
+        return _messages(_asked(model, request, sent).generate([messages], **sent))
+
+    async def _aask(
+        self, model: BaseChatModel, request: CompletionRequest, sent: dict[str, Any]
+    ) -> list[BaseMessage]:
+        messages = _as_langchain(request.messages)
+        return _messages(await _asked(model, request, sent).agenerate([messages], **sent))
+
+    def _read(self, reply: BaseMessage) -> Reply:
+        metadata = reply.response_metadata
+        refusal = reply.additional_kwargs.get("refusal")
+        return Reply(
+            written=str(reply.text),
+            finished=metadata.get("finish_reason") or metadata.get("stop_reason"),
+            logprobs=metadata.get("logprobs"),
+            refusal=refusal if isinstance(refusal, str) and refusal else None,
+        )
+
+    def _usage(self, replies: Sequence[BaseMessage], requests: int) -> Usage:
+        return _usage(replies, requests)
+
+    def _answered_by(self, reply: BaseMessage) -> str | None:
+        metadata = reply.response_metadata
+        name = metadata.get("model_name") or metadata.get("model")
+        return name if isinstance(name, str) else None
+
+
+def _asked(
+    model: BaseChatModel, request: CompletionRequest, sent: Mapping[str, Any]
+) -> BaseChatModel:
+    """Give the model, without its cache where answers have to be independent of each other."""
+    several = request.n > 1 and "n" not in sent
+    another = request.seed is not None and "seed" not in sent
+    if not (several or another) or model.cache is False:
+        return model
+    if model.cache is None and get_llm_cache() is None:
+        return model
+    uncached = copy.copy(model)
+    uncached.cache = False
+    return uncached
+
+
+def _messages(result: LLMResult) -> list[BaseMessage]:
+    found = [item.message for item in result.generations[0] if isinstance(item, ChatGeneration)]
+    output = result.llm_output or {}
+    for message in found:
+        # `generate` leaves to `invoke` what all answers have in common.
+        message.response_metadata = {**output, **message.response_metadata}
+    return found
+
+
+def _as_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
+    return [_MESSAGES[message.role](content=message.content) for message in messages]
+
+
+def _usage(replies: Sequence[BaseMessage], requests: int) -> Usage:
+    found = [reply.usage_metadata for reply in replies if isinstance(reply, AIMessage)]
+    if requests == 1:  # what several answers took together stands on each of them
+        found = found[:1]
+    # LangChain's cache leaves the counts, if there were any, and says that it cost nothing.
+    hits = [usage for usage in found if usage and usage.get("total_cost") == 0]
+    paid = [usage for usage in found if usage and usage not in hits]
+    return Usage(
+        requests=requests - len(hits),
+        prompt_tokens=sum(usage["input_tokens"] for usage in paid),
+        completion_tokens=sum(usage["output_tokens"] for usage in paid),
+    )
+
+
+def _model_name(model: BaseChatModel | None) -> str | None:
+    for field in ("model_name", "model", "model_id"):
+        name = getattr(model, field, None)
+        if isinstance(name, str) and name:
+            return name
+    return None

@@ -1,0 +1,241 @@
+"""Stage 1 for LangChain, by wrapping: a retriever that is scored where nothing else captures it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from copy import deepcopy
+from typing import Any
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    BaseCallbackManager,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
+from pydantic import Field, PrivateAttr
+
+from rag_eval_integrations.capture._calls import json_object
+from rag_eval_integrations.capture._outlet import Captures, Outlet
+from rag_eval_integrations.capture._retrieval import Retrieval, added_to_block, retrieving
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.langchain._documents import snapshot
+from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
+from rag_eval_integrations.records import Evaluation, RagCall
+
+_LOGGER = logging.getLogger("rag_eval_integrations.langchain")
+
+_OWN_SETTINGS = ("name", "tags", "metadata")
+
+Manager = CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
+
+
+class EvaluatedRetriever(Captures, BaseRetriever):
+    """A retriever that passes everything on to another and takes part in capture.
+
+    Inside of a captured call it adds its documents to that call: a `RagEvalCallbackHandler` that
+    watches the chain around it sees them pass, and the block or function of a `capture_call`
+    around it gets them added to `call.documents`. Alone, each retrieval is a call of its own, with
+    no response: a `RagEvaluator` scores its `context_relevance` and leaves the rest unscored
+    (`empty_response`). An exception gives status `error`, a cancellation `aborted`.
+
+    What goes wrong in the target is logged and counted, never seen by the app.
+
+    Args:
+        retriever: any retriever, or another runnable from a string to documents.
+        target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, or a `RagEvaluator`,
+            which is then run in the background: see `flush` and `evaluations`.
+        on_evaluation: called with every evaluation; only with a `RagEvaluator`.
+        **settings: `name`, `tags` and `metadata` are this retriever's own; everything else, such
+            as `k`, is passed to the wrapped one at every call, unless the call itself gives it.
+
+    Raises:
+        ConfigurationError: `retriever` is no runnable, or the target cannot be used.
+    """
+
+    retriever: Runnable[str, list[Document]]
+    """What retrieves."""
+    defaults: dict[str, Any] = Field(default_factory=dict)
+    """Passed to it at every call."""
+
+    _outlet: Outlet = PrivateAttr()
+
+    def __init__(
+        self,
+        retriever: Runnable[str, list[Document]],
+        target: Any,
+        *,
+        on_evaluation: Callable[[Evaluation], object] | None = None,
+        **settings: Any,
+    ) -> None:
+        if not isinstance(retriever, Runnable):
+            raise ConfigurationError("retriever", retriever, "should be a retriever")
+        outlet = Outlet(target, _LOGGER, on_evaluation)
+        own = {name: settings.pop(name) for name in _OWN_SETTINGS if name in settings}
+        own.setdefault("name", retriever.get_name())
+        super().__init__(retriever=retriever, defaults=settings, **own)  # type: ignore[call-arg]
+        self._outlet = outlet
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> EvaluatedRetriever:
+        """Copy what retrieves; the copy's calls go where the original's do."""
+        copied = self.model_copy()
+        copied.retriever = deepcopy(self.retriever, memo)
+        copied.defaults = deepcopy(self.defaults, memo)
+        return copied
+
+    # --- as a retriever ---------------------------------------------------------------------
+
+    def invoke(
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """Retrieve documents."""
+        return super().invoke(input, config, **{**kwargs, _CONFIG: config})
+
+    async def ainvoke(
+        self, input: str, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> list[Document]:
+        """Retrieve documents, in code that is async."""
+        return await super().ainvoke(input, config, **{**kwargs, _CONFIG: config})
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
+    ) -> list[Document]:
+        with self._watched(query, run_manager) as retrieval:
+            config = _below(run_manager.get_child(), kwargs.pop(_CONFIG, None))
+            found = self.retriever.invoke(query, config, **{**self.defaults, **kwargs})
+            retrieval.documents = found
+        return found
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
+    ) -> list[Document]:
+        with self._watched(query, run_manager) as retrieval:
+            config = _below(run_manager.get_child(), kwargs.pop(_CONFIG, None))
+            found = await self.retriever.ainvoke(query, config, **{**self.defaults, **kwargs})
+            retrieval.documents = found
+        return found
+
+    # --- as a capture ---------------------------------------------------------------------------
+
+    def _watched(self, query: str, manager: Manager) -> AbstractContextManager[Retrieval]:
+        """Take part in the call around, or deliver one; to be given the documents found."""
+
+        def made(retrieval: Retrieval) -> RagCall | None:
+            found = retrieval.documents
+            if added_to_block(lambda: [(one.page_content, one) for one in found], _text_of):
+                return None
+            if _seen_by_a_handler(manager):
+                return None
+            return retrieval.record(
+                self.get_name(),
+                [snapshot(document, None) for document in found],
+                framework="langchain",
+                run_id=str(manager.run_id),
+                tags=tuple(map(str, manager.tags)),
+                metadata=json_object(manager.metadata),
+            )
+
+        return retrieving(query, self._outlet.delivery, made)
+
+
+_CONFIG = "rag_eval_config"
+"""By this keyword a call's config gets past `BaseRetriever`, which keeps it to itself."""
+
+
+def _below(callbacks: BaseCallbackManager, config: RunnableConfig | None) -> RunnableConfig:
+    """Make the wrapped retriever's config: below this run, with what the call configures."""
+    below: RunnableConfig = {"callbacks": callbacks}
+    if config is not None and "configurable" in config:
+        below["configurable"] = config["configurable"]
+    return below
+
+
+def _seen_by_a_handler(manager: Manager) -> bool:
+    """Whether a handler of ours has this run in a call that is more than a bare retriever.
+
+    To be among the handlers is not enough: one that is bound to this retriever alone has the run
+    as a root of its own, and delivers nothing.
+    """
+    return any(
+        isinstance(handler, RagEvalCallbackHandler) and handler.has_inside(manager.run_id)
+        for handler in manager.handlers
+    )
+
+
+def _text_of(document: object) -> str | None:
+    return getattr(document, "page_content", None)
+
+
+# --- A runnable that is captured wherever it is called
+
+
+class EvaluatedRunnable(Captures, RunnableBinding[Any, Any]):
+    """A runnable with a `RagEvalCallbackHandler` bound to it; made by `evaluated`.
+
+    Everything else is the runnable's own: its methods, its name, its attributes, its schemas. What
+    `bind`, `with_config`, `with_types`, `with_listeners` and `with_retry` make of it is captured,
+    too, by the same handler.
+    """
+
+    def __init__(self, *, bound: Runnable[Any, Any], **settings: Any) -> None:
+        # `get_name()` is the bound runnable's already; `.name` would be None.
+        super().__init__(bound=bound, **{"name": getattr(bound, "name", None), **settings})
+
+    @property
+    def handler(self) -> RagEvalCallbackHandler:
+        """What captures: its counters say what is in flight, was dropped or failed."""
+        return next(one.handler for one in self.config_factories if isinstance(one, _WithHandler))
+
+    @property
+    def _outlet(self) -> Outlet:
+        return self.handler._outlet
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """LangChain cannot write a handler down, as it cannot write down a function."""
+        return False
+
+
+class _WithHandler:
+    """Adds the handler to a call's config.
+
+    As a factory and not as bound config: bound callbacks hide those of the runnable around it, so
+    that its stream of events, or a tracer's tree, would end here (measured on 1.7.2); and
+    `with_config(callbacks=…)` replaces them.
+    """
+
+    def __init__(self, handler: RagEvalCallbackHandler) -> None:
+        self.handler = handler
+
+    def __call__(self, config: RunnableConfig) -> RunnableConfig:
+        given = config.get("callbacks")
+        there = given if isinstance(given, list) else getattr(given, "handlers", ())
+        return {} if self.handler in there else {"callbacks": [self.handler]}
+
+
+def evaluated(runnable: Runnable[Any, Any], target: Any, **options: Any) -> EvaluatedRunnable:
+    """Wrap a runnable so that every RAG call through it is captured.
+
+    Results, streams, events and errors are those of the runnable itself; the wrapper can be part
+    of a larger runnable, where it captures its own part. Calls that a handler of the app's own
+    sees are captured by that one as well.
+
+    Args:
+        runnable: a chain, an agent, a graph. A bare retriever is no RAG call: for one, use
+            `EvaluatedRetriever`.
+        target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, or a `RagEvaluator`,
+            which is then run in the background: see `flush` and `evaluations`.
+        **options: the other arguments of `RagEvalCallbackHandler`.
+
+    Raises:
+        ConfigurationError: `runnable` is none, or an argument of the handler cannot be used.
+    """
+    if not isinstance(runnable, Runnable):
+        raise ConfigurationError(
+            "runnable", runnable, "should be a runnable; capture a function with `capture_call`"
+        )
+    handler = RagEvalCallbackHandler(target, **options)
+    return EvaluatedRunnable(bound=runnable, config_factories=[_WithHandler(handler)])

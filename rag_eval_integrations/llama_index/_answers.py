@@ -1,0 +1,279 @@
+"""What an evaluator is shown of a LlamaIndex response: its text and its sources, of any kind.
+
+A stream that nobody has read yet is read to its end and put back: what the app iterates over
+afterwards are the same tokens. One that the app has begun to read is left alone, since what is
+left of it is not the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dis
+import inspect
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from types import AsyncGeneratorType
+from typing import Any, Literal, NamedTuple, cast
+
+from llama_index.core.async_utils import asyncio_run
+from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.chat_engine.types import StreamingAgentChatResponse
+from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
+
+from rag_eval_integrations.capture._calls import finite, json_object
+from rag_eval_integrations.llama_index._values import answer_of, nodes_of
+from rag_eval_integrations.models._single_flight import SingleFlight
+from rag_eval_integrations.records import Document
+
+_LONGEST_READ = 120.0
+"""Seconds that a sync evaluation waits for a stream that another thread or loop makes."""
+
+_POLL = 0.01  # seconds between two looks at a stream that a chat engine writes
+_POLLS = 12_000
+
+_reading = SingleFlight[str](0)
+"""Streams that are being read, by `id`: several evaluators of one response read it once."""
+
+
+class UnreadableError(Exception):
+    """A response's text cannot be known without taking it from the app; says what to do."""
+
+
+class Answer(NamedTuple):
+    """A response as an evaluator is shown it."""
+
+    text: str | None
+    documents: tuple[Document, ...]
+
+
+# --- Any response -----------------------------------------------------------------------------
+
+
+def answer_from(response: object, mode: MetadataMode) -> Answer:
+    """Read a response; the calling thread waits for a stream.
+
+    Raises:
+        UnreadableError: the text is not there.
+        TimeoutError: a stream did not end within two minutes.
+        Exception: whatever the stream raises.
+    """
+    name = _unread_stream(response)
+    if name is None:
+        if _is_being_written(response):
+            _wait(cast("StreamingAgentChatResponse", response))
+        text = _text_at_hand(response)
+    elif hasattr(getattr(response, name), "__anext__"):
+        text = asyncio_run(asyncio.wait_for(_aread(response, name), _LONGEST_READ))
+    else:
+        text = _read(response, name)
+    return Answer(text, sources_of(response, mode))
+
+
+async def aanswer_from(response: object, mode: MetadataMode) -> Answer:
+    """Read a response; other tasks run while a stream is made.
+
+    Raises:
+        UnreadableError: the text is not there.
+        TimeoutError: a chat engine did not write its stream within two minutes.
+        Exception: whatever the stream raises.
+    """
+
+    async def read() -> str:
+        assert name is not None
+        if hasattr(getattr(response, name), "__anext__"):
+            return await _aread(response, name)
+        return await asyncio.to_thread(_read, response, name)
+
+    name = _unread_stream(response)
+    if name is None:
+        if _is_being_written(response):
+            await _await_written(cast("StreamingAgentChatResponse", response))
+        text = _text_at_hand(response)
+    else:
+        text = await _reading.get(id(response), read)
+    return Answer(text, sources_of(response, mode))
+
+
+def _unread_stream(response: object) -> str | None:
+    """The field that holds a response's stream; None where the text is there, or comes by itself.
+
+    A stream that the app has read in part counts as unread: reading it says what is wrong.
+    """
+    if isinstance(response, StreamingResponse):
+        return "response_gen" if response.response_txt is None else None
+    if isinstance(response, AsyncStreamingResponse):
+        # It gathers its text while it is read.
+        ended = _state_of(response.response_gen) == "ended"
+        return None if response.response_txt is not None and ended else "response_gen"
+    if isinstance(response, StreamingAgentChatResponse) and not response.is_writing_to_memory:
+        # The context engine of LlamaIndex 0.14.8; the text is set when the app has read it all.
+        name = "achat_stream" if response.chat_stream is None else "chat_stream"
+        return None if response.response and _state_of(getattr(response, name)) == "ended" else name
+    return None
+
+
+def _text_at_hand(response: object) -> str | None:
+    if isinstance(response, StreamingResponse | AsyncStreamingResponse):
+        return response.response_txt
+    if isinstance(response, StreamingAgentChatResponse):
+        if response.exception is not None:
+            raise response.exception
+        if _is_being_written(response):
+            longest = _POLLS * _POLL
+            raise TimeoutError(f"the chat engine did not end its stream within {longest:g} s")
+    return answer_of(response)
+
+
+def sources_of(response: object, mode: MetadataMode) -> tuple[Document, ...]:
+    """Copy a response's source nodes, with their ids, metadata and scores."""
+    nodes = nodes_of(response)
+    if not nodes:  # an agent's output: the responses of its query engines are in its tool calls
+        outputs = (
+            getattr(getattr(call, "tool_output", None), "raw_output", None)
+            for call in getattr(response, "tool_calls", None) or ()
+        )
+        nodes = [found for output in outputs for found in nodes_of(output)]
+    return tuple([_document(node, score, mode) for node, score in nodes])
+
+
+def document_of(item: object, mode: MetadataMode) -> Document | str:
+    """Make a document of a context that a user gave: a string, or a node with its metadata."""
+    if isinstance(item, NodeWithScore):
+        return _document(item.node, item.score, mode)
+    if isinstance(item, BaseNode):
+        return _document(item, None, mode)
+    return cast("str", item)  # what is no string is refused by the record, with its type
+
+
+def _document(node: Any, score: object, mode: MetadataMode) -> Document:
+    return Document(
+        text=node.get_content(metadata_mode=mode),
+        id=str(node.node_id),
+        metadata=json_object(node.metadata or {}),
+        score=finite(score),
+    )
+
+
+# --- Streams of query engines -------------------------------------------------------------------
+
+_State = Literal["fresh", "begun", "ended"]
+
+
+def _read(response: object, name: str) -> str:
+    source = getattr(response, name)
+    _refuse_used(_state_of(source))
+    tokens: list[object] = []
+    failure: Exception | None = RuntimeError("the reading of this stream was interrupted")
+    try:
+        tokens.extend(source)  # keeps what came before an error
+        failure = None
+    except Exception as error:
+        failure = error
+        raise
+    finally:
+        setattr(response, name, _again(tokens, failure))
+    return _joined(tokens)
+
+
+async def _aread(response: object, name: str) -> str:
+    source = getattr(response, name)
+    begun = getattr(response, "response_txt", None) is not None
+    _refuse_used("begun" if begun else _state_of(source))
+    tokens: list[object] = []
+    failure: Exception | None = RuntimeError("the reading of this stream was interrupted")
+    try:
+        async for token in source:
+            tokens.append(token)  # noqa: PERF401 -- keeps what came before an error
+        failure = None
+    except Exception as error:
+        failure = error
+        raise
+    finally:
+        setattr(response, name, _aagain(tokens, failure))
+    return _joined(tokens)
+
+
+def _joined(tokens: list[object]) -> str:
+    # A chat engine's own stream gives responses, of which each holds a piece of text.
+    pieces = (one if isinstance(one, str) else getattr(one, "delta", None) for one in tokens)
+    return "".join([piece or "" for piece in pieces])
+
+
+def _again(tokens: list[object], failure: Exception | None) -> Any:
+    yield from tokens
+    if failure is not None:
+        raise failure
+
+
+async def _aagain(tokens: list[object], failure: Exception | None) -> Any:
+    for token in tokens:
+        yield token
+    if failure is not None:
+        raise failure
+
+
+def _refuse_used(state: _State) -> None:
+    if state == "fresh":
+        return
+    how = "has begun to read" if state == "begun" else "has read"
+    raise UnreadableError(
+        f"the app {how} the stream, so its text is not known here; evaluate the text itself: "
+        "evaluate(query, response=text, contexts=…)"
+    )
+
+
+def _state_of(stream: Iterator[str] | AsyncIterator[str] | None) -> _State:
+    """How far a stream is; what is no generator does not tell, and is taken as not begun."""
+    if stream is None:
+        return "ended"
+    if inspect.isgenerator(stream):
+        state = inspect.getgeneratorstate(stream)
+        if state == inspect.GEN_CLOSED:
+            return "ended"
+        return "fresh" if state == inspect.GEN_CREATED else "begun"
+    if inspect.isasyncgen(stream):
+        return _state_of_async(stream)
+    return "fresh"
+
+
+def _state_of_async(stream: AsyncGeneratorType[Any, Any]) -> _State:
+    if stream.ag_frame is None:
+        return "ended"
+    if sys.version_info >= (3, 12):  # pragma: no cover
+        created = inspect.getasyncgenstate(stream) == inspect.AGEN_CREATED
+    else:  # before its first step a generator stands where it was made
+        at = stream.ag_code.co_code[stream.ag_frame.f_lasti]
+        created = dis.opname[at] == "RETURN_GENERATOR"
+    return "fresh" if created else "begun"
+
+
+# --- Streams of chat engines: written behind the app's back, whoever reads them -----------------
+
+
+def _is_being_written(response: object) -> bool:
+    return (
+        isinstance(response, StreamingAgentChatResponse)
+        and response.is_writing_to_memory
+        and not response.is_done
+        and response.exception is None
+    )
+
+
+def _wait(response: StreamingAgentChatResponse) -> None:
+    if response.chat_stream is None:  # an async one: this thread may be the one that runs its task
+        raise UnreadableError(
+            "the chat engine has not written its stream yet; read it first, or await "
+            "aevaluate_response"
+        )
+    for _ in range(_POLLS):
+        if not _is_being_written(response):
+            return
+        time.sleep(_POLL)  # the thread that writes it is not kept by every LlamaIndex (0.14.8)
+
+
+async def _await_written(response: StreamingAgentChatResponse) -> None:
+    for _ in range(_POLLS):
+        if not _is_being_written(response):
+            return
+        await asyncio.sleep(_POLL)

@@ -1,0 +1,291 @@
+"""Stage 1, one LlamaIndex call: what is seen while it is open, and the `RagCall` at its end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import JsonValue
+
+from rag_eval_integrations.capture._calls import Seen, json_object, to_call
+from rag_eval_integrations.llama_index._chat import Writing, earlier_messages
+from rag_eval_integrations.llama_index._context import Found, context
+from rag_eval_integrations.llama_index._hooks import Hooks
+from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage
+from rag_eval_integrations.llama_index._values import (
+    answer_of,
+    model_arguments,
+    nodes_of,
+    prompt_in,
+    question_of,
+    snapshot,
+    text_of,
+    turns_of,
+    unwrapped,
+)
+from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
+
+_MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are forgotten
+
+
+class CallSpan(Span):
+    """A span, and the call that it belongs to."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, span_id: str, call: Call, parent: Span | None, stage: Stage) -> None:
+        super().__init__(span_id, parent, stage)
+        self.call = call
+
+
+class Call:
+    """A root span and all that was seen under it."""
+
+    read_by_app = False
+    """Whether the root has ended and the app now reads the stream."""
+    stream: object = None
+    """A weak reference to the stream that the app has, kept for its callback."""
+    awaited: object = None
+    """The chat engine's stream that has to be written before the call ends."""
+    cancelled = False
+    part_failed = False
+    """Whether a span below the root has failed."""
+    writings: tuple[Writing, ...] = ()
+    _messages: Sequence[Any] = ()
+    """Of the last chat model."""
+    _asked_retriever: object = None
+    _sources: tuple[Seen, ...] = ()
+    _given: list[Seen] | None = None
+    _prompt_chars = 0
+
+    def __init__(
+        self,
+        span_id: str,
+        stage: Stage,
+        arguments: Mapping[str, Any],
+        instance: object,
+        tags: Mapping[str, Any] | None,
+        hooks: Hooks | None,
+    ) -> None:
+        owner, _, method = span_id[:-37].rpartition(".")
+        self.key = span_id
+        self.began = time.monotonic()
+        self.is_run = method == "run"
+        self.root = CallSpan(span_id, self, None, stage)
+        self.open: set[str] = {span_id}
+        """Ids of the spans that have not ended; the root's as long as spans may join."""
+        self._started_at = datetime.now(UTC)
+        self._app = owner or None
+        self._hooks = hooks
+        self._arguments = arguments
+        self._earlier = earlier_messages(arguments, instance) if method in CHATS else []
+        self._tags = _user_tags(arguments, tags)
+        self._snapshots: dict[int, tuple[object, object, Seen]] = {}
+        self._bodies: dict[str, str] = {}
+        self._found: list[Found] = []
+        self._retrievers: list[str] = []
+        self._prompts: list[tuple[Span, str]] = []
+
+    # --- while it is open -------------------------------------------------------------------
+
+    def entered(self, span: Span, arguments: Mapping[str, Any], instance: object) -> None:
+        """Note a span's start: retrievers, the nodes that reach synthesis, a stream's writer."""
+        stage = span.stage
+        if stage == "retrieve":
+            self._retrievers.append(type(instance).__name__)
+            if self._asked_retriever is None:
+                self._asked_retriever = next(iter(arguments.values()), None)
+        elif stage == "model":
+            span.arguments = arguments
+        elif stage == "synthesize":
+            nodes = arguments.get("nodes")
+            if self._prompts:  # of models that chose what to ask, or which nodes to keep
+                self._prompts = [told for told in self._prompts if not _prepares(told[0], span)]
+            self._found.append(Found(span, list(nodes) if isinstance(nodes, list) else ()))
+        elif stage == "write":
+            span.writing = Writing(instance)
+            self.writings = (*self.writings, span.writing)
+
+    def left(self, span: Span, result: object) -> None:
+        """Note a span's result: what was retrieved, what a nested answer or a tool rests on."""
+        stage = span.stage
+        if stage in ("retrieve", "postprocess"):
+            self._found.append(Found(span, self._take(result)))
+        elif stage == "model":
+            if span.arguments is not None:  # a model that tells nothing by events
+                self.asked(span, prompt_in(*model_arguments(span.arguments)))
+        elif stage == "answer":
+            result = unwrapped(result)
+            self._found.append(Found(span, self._take(result), answer_of(result)))
+        elif stage == "tool":
+            self._found.append(Found(span, self._take(getattr(result, "raw_output", None))))
+        elif stage == "begin":
+            messages = getattr(result, "input", None)
+            if span.scope is self.root and isinstance(messages, list):
+                self._earlier = messages[:-1]  # the last one is the question
+
+    def asked(self, span: Span, prompt: str, messages: Sequence[Any] = ()) -> None:
+        """Note a model's prompt, unless the model only helps to retrieve or to rerank."""
+        span.arguments = None
+        if span.stage in HELPERS:
+            return
+        if messages:
+            self._messages = messages
+        told = (span, prompt)
+        if self._prompts and self._prompts[-1] == told:
+            return  # an async method that calls the sync one tells it twice
+        self._prompts.append(told)
+        self._prompt_chars += len(prompt)
+        while self._prompt_chars > _MAX_PROMPT_CHARS and len(self._prompts) > 1:
+            self._prompt_chars -= len(self._prompts.pop(0)[1])
+
+    def returned(self, result: object, response: object) -> None:
+        """Note the root's result, before the app has it and may change it.
+
+        Args:
+            result: what the app gets.
+            response: the same, or what a workflow's stop event holds.
+        """
+        self._sources = self._take(response)
+        if not self._sources:
+            self._found = self._settled()
+        if self._hooks is not None:
+            self._given = self._hooks.documents(result)
+
+    def answer(self, result: object, response: object) -> str | None:
+        """Read the answer out of the root's result, which is not kept: it may hold a stream."""
+        told = None if self._hooks is None else self._hooks.response(result)
+        return answer_of(response) if told is None else told
+
+    def writing_of(self, response: object) -> Writing | None:
+        """What is written into a chat engine's stream."""
+        return next((one for one in self.writings if one.response is response), None)
+
+    def _take(self, value: object) -> tuple[Seen, ...]:
+        taken = []
+        snapshots = self._snapshots
+        for node, score in nodes_of(value):
+            # The same nodes pass through many spans; some postprocessors put another text into
+            # them. Holding the node keeps its id() from being given away.
+            raw = getattr(node, "text", None)
+            known = snapshots.get(id(node))
+            if known is not None and known[1] is raw:
+                seen = known[2]
+                if seen.score != score:
+                    seen = Seen(seen.text, seen.id, seen.metadata, score)
+            else:
+                seen = snapshot(node, score)
+                snapshots[id(node)] = (node, raw, seen)
+                if seen.text is not raw and isinstance(raw, str) and raw:
+                    self._bodies[seen.text] = raw
+            taken.append(seen)
+        return tuple(taken)
+
+    # --- at its end -------------------------------------------------------------------------
+
+    def finish(self, status: CaptureStatus, response: str | None) -> RagCall | None:
+        """Make the record; None when this was no RAG call. The call cannot be used any more."""
+        latency = time.monotonic() - self.began
+        if status != "ok":
+            self.root.failed = True
+        if self.root.stage != "answer":
+            return None
+        found = self._settled()
+        self._snapshots.clear()
+        self.stream = None
+        if not (self._retrievers or self._sources or self._given or any(o.nodes for o in found)):
+            return None
+        question = self._question()
+        prompts, last = self._asked_for_the_answer()
+        chosen = context(
+            self._sources, found, prompts, question, self._bodies, self._given, last=last
+        )
+        return to_call(
+            chosen,
+            {
+                "framework": "llama_index",
+                "run_id": self.key,
+                "status": status,
+                "latency_s": latency,
+                "tags": self._tag_names(),
+                "metadata": self._tags,
+                "retrievers": tuple(self._retrievers),
+            },
+            question=question,
+            response=response if self._hooks is None else self._whole(status, response),
+            history=() if self._earlier == [] else self._history(),
+            started_at=self._started_at,
+            app=self._app,
+        )
+
+    def _question(self) -> str:
+        asked = None if self._hooks is None else self._hooks.question(self._arguments)
+        if asked is not None:
+            return asked
+        return question_of(self._arguments) or text_of(self._asked_retriever) or ""
+
+    def _history(self) -> tuple[Turn, ...]:
+        # Where the engine's memory could not be asked, the model was still shown what it holds.
+        return turns_of(list(self._messages)[:-1] if self._earlier is None else self._earlier)
+
+    def _whole(self, status: CaptureStatus, text: str | None) -> str | None:
+        # A stream's own object would be drained by a careless hook: it gets the text instead.
+        streamed = self.read_by_app or self.awaited is not None
+        if self._hooks is None or not streamed or status != "ok":
+            return text
+        told = self._hooks.response(text)
+        return text if told is None else told
+
+    def _tag_names(self) -> tuple[str, ...]:
+        names = self._tags.get("tags")
+        return tuple([n for n in names if isinstance(n, str)]) if isinstance(names, list) else ()
+
+    def _counts(self, span: Span) -> bool:
+        """Whether what was seen in a span led to the answer. All that a failed call saw counts."""
+        return self.root.failed or span.alive()
+
+    def _settled(self) -> list[Found]:
+        """All that was seen and counts, as snapshots."""
+        found = self._found
+        if self.part_failed:
+            found = [one for one in found if self._counts(one.span)]
+        if self._sources:  # the response names its sources: what went into synthesis is not needed
+            return [one for one in found if one.span.stage != "synthesize"]
+        return [
+            one if _is_settled(one) else Found(one.span, self._take(one.nodes)) for one in found
+        ]
+
+    def _asked_for_the_answer(self) -> tuple[str, str | None]:
+        """All prompts; and the last one, where the app wrote them all itself, in one place."""
+        asked = self._prompts
+        if self.part_failed:
+            asked = [told for told in asked if self._counts(told[0])]
+        text = "\n".join([prompt for _, prompt in asked])
+        alone = len(asked) < 2 or self._sources or not all(self._is_own(span) for span, _ in asked)
+        return text, None if alone else asked[-1][1]
+
+    def _is_own(self, model: Span) -> bool:
+        return model.scope is self.root and not model.is_in_synthesis()
+
+
+def _prepares(model: Span, synthesis: Span) -> bool:
+    """Whether a model was asked for the query that now synthesizes, and not by a synthesis."""
+    return model.scope is synthesis.scope and not model.is_in_synthesis()
+
+
+def _is_settled(found: Found) -> bool:
+    return found.span.stage != "synthesize" or not found.nodes or type(found.nodes[0]) is Seen
+
+
+def _user_tags(
+    arguments: Mapping[str, Any], tags: Mapping[str, Any] | None
+) -> dict[str, JsonValue]:
+    """What the app set with `instrument_tags`; an agent's run has it among its arguments."""
+    if not tags:
+        carried = arguments.get("tags")
+        tags = None if type(carried) is not dict else carried.get("instrument_tags")
+    if not tags:
+        return {}
+    return json_object({k: v for k, v in tags.items() if not str(k).startswith("llamaindex.")})

@@ -1,0 +1,206 @@
+"""Stage 1, the context of one LlamaIndex call: which of the nodes that were seen the answer saw.
+
+That is what reached synthesis: the response's source nodes, after all postprocessors, verified
+against the prompts of the models that wrote the answer. Where the response names no nodes (agents,
+workflows, custom engines), it is what stands in the prompts, else what flowed last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rag_eval_integrations.capture._calls import Context, Seen, distinct
+from rag_eval_integrations.capture._prompts import reached
+from rag_eval_integrations.llama_index._tree import Span, Stage
+from rag_eval_integrations.llama_index._values import same_text
+from rag_eval_integrations.records import DocumentsFrom
+
+# Within one query, chat or tool, the later stage tells what was left of the earlier one.
+_RANKS: dict[Stage, int] = {
+    "retrieve": 1,
+    "postprocess": 2,
+    "synthesize": 3,
+    "tool": 4,
+    "answer": 4,
+}
+_MAY_EMPTY = frozenset({"postprocess", "synthesize"})
+"""Stages in which no node means that none is left; an answer or a tool may just not tell."""
+_NODE_MAKERS = frozenset({"retrieve", "postprocess"})
+
+
+class Found(NamedTuple):
+    """Nodes, and where they were seen."""
+
+    span: Span
+    nodes: Sequence[Any]
+    """Snapshots; a synthesizer's are LlamaIndex's own objects until they are needed."""
+    answer: str | None = None
+    """Of a nested query or chat."""
+
+
+def context(
+    sources: Sequence[Seen],
+    found: Sequence[Found],
+    prompts: str,
+    question: str,
+    bodies: Mapping[str, str],
+    given: Sequence[Seen] | None = None,
+    *,
+    last: str | None = None,
+) -> Context:
+    """Choose the documents, and say how they are known.
+
+    Args:
+        sources: the nodes that the response itself names.
+        found: all that was seen, in order, without what failed.
+        prompts: of the models that wrote the answer. All of them together: an answer is refined,
+            or summed up, in several requests.
+        question: the user's, in which a short document may stand as well.
+        bodies: the nodes' texts without their metadata, by their texts with it.
+        given: the documents, where the user's hook says which they are.
+        last: the last prompt, where it may tell by itself what the answer rests on.
+    """
+    retrieved = distinct(
+        [seen for one in found if one.span.stage == "retrieve" for seen in one.nodes]
+    )
+    if given is not None:
+        return Context(given, "dataflow", unused(retrieved, given, bodies))
+    candidates: Sequence[Seen]
+    if sources:
+        candidates = distinct(_without_answers(sources, found, retrieved))
+    else:
+        # The last sight of a text has the score of the last postprocessor.
+        latest = {seen.text: seen for one in found for seen in one.nodes}
+        candidates = _without_answers(list(latest.values()), found, retrieved)
+    if not candidates:
+        return Context((), "retriever" if _retrieved(found) else "none", retrieved)
+    documents = _in_prompts(candidates, prompts, question, bodies)
+    if documents and last is not None:
+        documents = _shown_again(documents, prompts, last, question) or documents
+    if documents:
+        return Context(documents, "prompt", unused(retrieved, documents, bodies))
+    if sources:
+        return Context(candidates, "dataflow", unused(retrieved, candidates, bodies))
+    rank, flowed = _flow(found)
+    documents = distinct(_without_answers(flowed, found, retrieved))
+    source: DocumentsFrom = "dataflow" if rank > _RANKS["retrieve"] else "retriever"
+    return Context(documents, source, unused(retrieved, documents, bodies))
+
+
+def _in_prompts(
+    candidates: Sequence[Seen], prompts: str, question: str, bodies: Mapping[str, str]
+) -> list[Seen]:
+    """The candidates that stand in the prompts, in that order; none unless they stand there whole.
+
+    LlamaIndex shows models a node's metadata in front of its text. Apps that write their prompts
+    themselves often show the text alone: then that is the document.
+    """
+    there, cut = _find(candidates, prompts, question)
+    if bodies and (cut or len(there) < len(candidates)):
+        shown = {seen.text for seen in there} - cut
+        bare = [one if one.text in shown else _without_metadata(one, bodies) for one in candidates]
+        again, cut_again = _find(bare, prompts, question)
+        if len(again) >= len(there):
+            there, cut = again, cut_again
+    return [] if cut else there
+
+
+def _shown_again(documents: Sequence[Seen], prompts: str, last: str, question: str) -> list[Seen]:
+    """What the last prompt holds, if all of it was shown before; none where it was not.
+
+    An app may ask a model about each document first, to choose (its answer rests on the choice),
+    or refine an answer with each (then the last one is new).
+    """
+    there, _ = _find(documents, last, question)
+    earlier = prompts[: len(prompts) - len(last)]
+    return there if all(seen.text in earlier for seen in there) else []
+
+
+def _find(nodes: Sequence[Seen], prompts: str, question: str) -> tuple[list[Seen], set[str]]:
+    """The nodes that stand in the prompts, in that order, and the texts that are cut there."""
+    there = []
+    cut = set()
+    places = reached([seen.text for seen in nodes], prompts, question)
+    for seen, place in zip(nodes, places, strict=True):
+        if place is not None:
+            there.append((place.start, seen))
+            if not place.whole:
+                cut.add(seen.text)
+    there.sort()  # no two nodes share a place
+    return [seen for _, seen in there], cut
+
+
+def _without_metadata(seen: Seen, bodies: Mapping[str, str]) -> Seen:
+    return seen._replace(text=bodies.get(seen.text, seen.text))
+
+
+def _retrieved(found: Sequence[Found]) -> bool:
+    return any(one.span.stage == "retrieve" for one in found)
+
+
+def _without_answers(
+    nodes: Sequence[Seen], found: Sequence[Found], retrieved: Sequence[Seen]
+) -> Sequence[Seen]:
+    """Drop nodes that hold the answer to a part of the question: they are no documents.
+
+    A sub-question engine wraps answers into nodes. Nodes that a retriever or postprocessor gave
+    stay whatever they say, and so does a cut-out of one (a citation engine makes such nodes).
+    """
+    answers = [one.answer for one in found if one.answer]
+    if not answers:
+        return nodes
+    known = {seen.id for one in found if one.span.stage in _NODE_MAKERS for seen in one.nodes}
+    return [
+        node
+        for node in nodes
+        if node.id in known
+        or not any(answer in node.text for answer in answers)
+        or same_text(node, retrieved)
+    ]
+
+
+def _flow(found: Sequence[Found]) -> tuple[int, list[Seen]]:
+    """What flowed last in each query, chat or tool, outermost ones first; and its highest rank."""
+    best: dict[Span, tuple[int, list[Seen]]] = {}
+    for one in found:
+        rank = _RANKS[one.span.stage]
+        before, nodes = best.get(one.span.scope, (0, []))
+        if rank == before and one.span.stage != "postprocess":
+            nodes.extend(one.nodes)
+        elif rank >= before and (one.nodes or one.span.stage in _MAY_EMPTY):
+            best[one.span.scope] = rank, list(one.nodes)
+    own = {scope: flow for scope, flow in best.items() if not _covered(scope, best)}
+    return (
+        max((rank for rank, _ in own.values()), default=0),
+        [seen for _, nodes in own.values() for seen in nodes],
+    )
+
+
+def _covered(scope: Span, best: dict[Span, tuple[int, list[Seen]]]) -> bool:
+    """Whether an answer or a tool further out says what came out of it all."""
+    outer = scope.parent
+    while outer is not None:
+        if best.get(outer.scope, (0, []))[0] == _RANKS["answer"]:
+            return True
+        outer = outer.scope.parent
+    return False
+
+
+def unused(
+    retrieved: Sequence[Seen], documents: Sequence[Seen], bodies: Mapping[str, str]
+) -> list[Seen]:
+    """Retrieved nodes of which nothing is among the documents."""
+    texts = {seen.text for seen in documents}
+    absent = [seen for seen in retrieved if seen.text not in texts]
+    if not absent:
+        return absent
+    ids = {seen.id for seen in documents if seen.id is not None}
+    known = {seen.text for seen in retrieved}
+    made = [seen for seen in documents if seen.text not in known]
+    return [
+        seen
+        for seen in absent
+        if seen.id not in ids
+        and not any(same_text(one, [seen, _without_metadata(seen, bodies)]) for one in made)
+    ]

@@ -1,0 +1,240 @@
+"""Stage 1, LlamaIndex's values: question, answer, prompt, nodes and turns out of its objects.
+
+Read by attribute and not by class, so that `llama_index.core` (5 s to import) is not needed. A
+response is never turned into a string: `str()` of a streaming response drains the app's stream.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from rag_eval_integrations.capture._calls import Seen, finite, json_object
+from rag_eval_integrations.records import Document, Turn
+
+_LISTS = (list, tuple)
+_LLM_MODE = "llm"  # the value of `MetadataMode.LLM`, a string enum: the text as models see it
+_QUESTIONS = (
+    "str_or_query_bundle",
+    "user_msg",
+    "question",
+    "query",
+    "message",
+    "input",
+    "user_input",
+    "prompt",
+)
+_ANSWERS = ("response", "answer", "result", "output", "text", "content", "message")
+_MAX_DEPTH = 4  # a workflow's result may hold a response that holds a message
+_TURNS: Mapping[str, Literal["user", "assistant"]] = {
+    "user": "user",
+    "assistant": "assistant",
+    "model": "assistant",
+    "chatbot": "assistant",
+}
+
+# --- The question -------------------------------------------------------------------------
+
+
+def question_of(arguments: Mapping[str, Any]) -> str:
+    """Read the question from what an entry method was called with; empty when it is not there.
+
+    It has one of the usual names, or is the first argument (engines), or the last message of the
+    user in the chat history (workflows).
+    """
+    if "start_event" in arguments:
+        given = fields_of(arguments["start_event"])
+    elif len(arguments) == 1 and "kwargs" in arguments:
+        given = arguments["kwargs"]
+    else:  # an app's own method may take a user's name first
+        return _named(arguments) or text_of(next(iter(arguments.values()), None)) or ""
+    return _named(given) or next(
+        (turn.content for turn in reversed(turns_of(given.get("chat_history"))) if _asks(turn)), ""
+    )
+
+
+def _named(given: Mapping[str, Any]) -> str | None:
+    texts = (text_of(given[name]) for name in _QUESTIONS if name in given)
+    return next((text for text in texts if text is not None), None)
+
+
+def _asks(turn: Turn) -> bool:
+    return turn.role == "user"
+
+
+def text_of(value: object) -> str | None:
+    """The text of a string, a query bundle or a message."""
+    if isinstance(value, str):
+        return value
+    text = getattr(value, "query_str", None)
+    if text is None:
+        text = getattr(value, "content", None)
+    return text if isinstance(text, str) else None
+
+
+def fields_of(event: object) -> dict[str, Any]:
+    """The fields of a workflow's event, declared or not."""
+    declared = getattr(event, "__dict__", {})
+    free = getattr(event, "_data", None)
+    return {**declared, **free} if isinstance(free, Mapping) else dict(declared)
+
+
+def turns_of(messages: object) -> tuple[Turn, ...]:
+    """What users and assistants said, oldest first; empty messages (tool calls) are left out."""
+    if not isinstance(messages, _LISTS):
+        return ()
+    said = ((_TURNS.get(_role(message)), text_of(message)) for message in messages)
+    return tuple([Turn(role=role, content=text) for role, text in said if role and text])
+
+
+def _role(message: object) -> str:
+    role = getattr(message, "role", None)
+    return str(getattr(role, "value", role))
+
+
+# --- The answer ---------------------------------------------------------------------------
+
+
+def unwrapped(result: object) -> object:
+    """What an entry method returned; a workflow's result comes inside of its stop event."""
+    if "source_nodes" in getattr(result, "__dict__", ()):
+        return result
+    if "StopEvent" not in [kind.__name__ for kind in type(result).__mro__]:
+        return result
+    held = getattr(result, "result", None)
+    return fields_of(result) if held is None else held
+
+
+def answer_of(result: object, depth: int = 0) -> str | None:
+    """Read a finished response's text; a structured answer as its JSON; None when there is none."""
+    if result is None or isinstance(result, str):
+        return result
+    if depth == _MAX_DEPTH:
+        return None
+    if isinstance(result, Mapping):
+        texts = (answer_of(result.get(name), depth + 1) for name in _ANSWERS)
+        return next((text for text in texts if text is not None), None)
+    # Its own fields only: a structured response answers every attribute, by dumping its model.
+    own = getattr(result, "__dict__", {})
+    if "response" in own and (depth == 0 or "role" not in own):
+        text = answer_of(own["response"], depth + 1)
+        return text or _as_json(own.get("structured_response")) or text
+    if "role" in own:  # a chat message, whose content is a property
+        return text_of(result)
+    if hasattr(own.get("message"), "role"):  # a chat model's response
+        return text_of(own["message"])
+    if "text" in own and "raw" in own:  # a completion
+        return answer_of(own["text"], depth + 1)
+    as_json = getattr(type(result), "model_dump_json", None)
+    return None if as_json is None else str(as_json(result))
+
+
+def _as_json(value: object) -> str | None:
+    return json.dumps(json_object(value)) if isinstance(value, Mapping) else None
+
+
+# --- The prompt ---------------------------------------------------------------------------
+
+
+def prompt_of(event: object) -> tuple[str, Sequence[Any]]:
+    """Take what a model is started with out of its start event: the text, and its messages."""
+    # A pydantic model takes 10 µs to say that it has no such attribute.
+    own = getattr(event, "__dict__", {})
+    messages = own.get("messages") or ()
+    return prompt_in(own.get("prompt"), messages), messages
+
+
+def prompt_in(*values: object) -> str:
+    """The first text among a model's arguments: a prompt, or a list of messages."""
+    for value in values:
+        if isinstance(value, str):
+            return value
+        if isinstance(value, _LISTS) and value:
+            texts = [getattr(message, "content", None) for message in value]
+            return "\n".join([text for text in texts if isinstance(text, str)])
+    return ""
+
+
+def model_arguments(arguments: Mapping[str, Any]) -> Iterator[object]:
+    """The arguments of a model's method, from under LlamaIndex's own wrappers."""
+    for value in arguments.values():
+        if isinstance(value, Mapping):
+            yield from value.values()
+        elif type(value) is tuple:
+            yield from value
+        else:
+            yield value
+
+
+# --- Nodes --------------------------------------------------------------------------------
+
+
+def nodes_of(value: object) -> list[tuple[Any, float | None]]:
+    """Find the nodes, with their scores, in a list of them, a response's sources or a mapping."""
+    if not isinstance(value, _LISTS):
+        if isinstance(value, Mapping):  # a workflow's result; the first list of nodes in it
+            inside = (nodes_of(held) for held in list(value.values()) if isinstance(held, _LISTS))
+            return next((found for found in inside if found), [])
+        own = getattr(value, "__dict__", {})
+        found = own.get("source_nodes")
+        # A chat response knows the sources of its tools, but not of one that streams (0.14).
+        value = found or [
+            node
+            for source in own.get("sources") or ()
+            for node in getattr(getattr(source, "raw_output", None), "source_nodes", None) or ()
+        ]
+    if not isinstance(value, _LISTS):
+        return []
+    scored = []
+    for item in value:
+        try:
+            node, score = item.node, item.score
+        except AttributeError:
+            continue
+        # NaN and infinities are no numbers to JSON; they differ from themselves times zero.
+        if score is not None and (type(score) is not float or score * 0.0 != 0.0):
+            score = finite(score)
+        scored.append((node, score))
+    return scored
+
+
+def snapshot(node: Any, score: float | None) -> Seen:
+    """Copy a node as it is now, with the text that models are shown (metadata in front of it)."""
+    content = getattr(node, "get_content", None)
+    text = content(metadata_mode=_LLM_MODE) if callable(content) else ""
+    name = getattr(node, "node_id", None)
+    metadata = getattr(node, "metadata", None)
+    return Seen(
+        text if isinstance(text, str) else "",
+        None if name is None else str(name),
+        json_object(metadata) if metadata else {},
+        score,
+    )
+
+
+def given_documents(value: Iterable[object]) -> list[Seen]:
+    """Read what a user's hook calls the documents: nodes, scored or not, records or strings.
+
+    Raises:
+        TypeError: something else.
+    """
+    seen = []
+    for item in value:
+        if isinstance(item, str):
+            seen.append(Seen(item, None, {}, None))
+        elif isinstance(item, Document):
+            seen.append(Seen(item.text, item.id, dict(item.metadata), item.score))
+        elif scored := nodes_of([item]):
+            seen.append(snapshot(*scored[0]))
+        elif callable(getattr(item, "get_content", None)):
+            seen.append(snapshot(item, None))
+        else:
+            raise TypeError(f"{type(item).__name__} is no document")
+    return seen
+
+
+def same_text(node: Seen, retrieved: Sequence[Seen]) -> bool:
+    """Whether a node is cut out of, or put together from, what was retrieved."""
+    longest = max(node.text.split("\n"), key=len).strip()
+    return any(longest in one.text or (one.text and one.text in node.text) for one in retrieved)

@@ -1,0 +1,329 @@
+"""From a prompt to an estimate: log-probabilities, else samples, else one answer; each step said.
+
+A request that wants log-probabilities asks for no JSON format and no tool: with structured output
+the score's token carries the probability of what the grammar allowed, and with tools there is none
+(openai-python #2227). Samples differ by their seeds, so that no cache answers all with the first.
+
+The ladder is for judges that cannot do what a step asks for. One that does not answer is an error:
+to go on would be to score by whatever it was when it died.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+from typing import Literal
+
+from rag_eval_integrations.errors import JudgeError, JudgeUnavailableError
+from rag_eval_integrations.metrics.geval._expectation import (
+    Expectation,
+    Unusable,
+    expectation,
+    place_of,
+)
+from rag_eval_integrations.metrics.geval._paper import paper_score
+from rag_eval_integrations.metrics.geval._prompt import SCORE_VERSION, score_schema
+from rag_eval_integrations.metrics.geval._reply import Reading, read_reply
+from rag_eval_integrations.metrics.geval._settings import Plan
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
+from rag_eval_integrations.records import UnscoredCode, Usage
+
+# --- What an estimator found: a score with its uncertainty, or the reason why there is none
+
+
+Method = Literal["logprobs", "monte_carlo", "single"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A score on the metric's own scale."""
+
+    raw: float
+    method: Method
+    distribution: Mapping[float, float]
+    """Probability by score; of samples, their shares. Adds up to 1."""
+    n: int
+    """Answers that it rests on."""
+    mass: float
+    """Of log-probabilities: probability on the scale. Of samples: share that could be used."""
+    reply: str
+    """What the judge wrote, its reasoning in it; of samples, the one nearest to the mean."""
+    reason: str
+    std: float | None = None
+    std_error: float | None = None
+    """Of the mean over samples; None otherwise, and for one sample."""
+    sampled: Mapping[str, int] = field(default_factory=dict)
+    """Of samples: how many were asked for, given, used, and dropped for which reason."""
+
+    @property
+    def argmax(self) -> float:
+        """The likeliest score, the lower one of two."""
+        return max(self.distribution, key=lambda score: (self.distribution[score], -score))
+
+
+@dataclass(frozen=True, slots=True)
+class NoEstimate:
+    """Why there is no score."""
+
+    code: UnscoredCode
+    why: str
+    reply: str = ""
+
+
+def read_choice(choice: Choice, plan: Plan) -> Reading | NoEstimate:
+    """Read one answer: its score, or why it has none."""
+    if choice.finish_reason == "refusal" or choice.refusal:
+        words = " ".join((choice.refusal or choice.text).split())[:200]
+        return NoEstimate("refusal", f"the judge refused: {words}", choice.text)
+    if choice.finish_reason == "content_filter":
+        return NoEstimate("content_filter", "the judge's content filter stopped the answer")
+    if plan.paper_parser is not None:
+        return Reading(paper_score(choice.text, plan.paper_parser), None, choice.text)
+    reading = read_reply(choice.text, plan.name, plan.scale)
+    cut = choice.finish_reason == "length"
+    unfinished = cut and (not reading.sure or _may_go_on(reading, choice.text, plan))
+    if reading.problem is None and not unfinished:
+        return reading
+    if cut:
+        why = f"the judge's answer was cut off (max_tokens={plan.max_tokens})"
+        return NoEstimate("truncated", why, choice.text)
+    return NoEstimate(reading.problem or "judge_output_invalid", reading.reason, choice.text)
+
+
+def _may_go_on(reading: Reading, text: str, plan: Plan) -> bool:
+    """Whether a cut-off reply ends in the score's digits, so that more may have been coming."""
+    at_the_end = reading.span is None or reading.span[1] == len(text.rstrip())
+    return at_the_end and plan.scale[1] > 9
+
+
+def of_logprobs(found: Expectation, reading: Reading, reply: str) -> Estimate:
+    """Make an estimate of an expectation."""
+    distribution = {float(k): p for k, p in found.distribution.items()}
+    return Estimate(
+        raw=found.value, method="logprobs", distribution=distribution, n=1, mass=found.mass,
+        reply=reply, reason=reading.reason, std=found.std,
+    )  # fmt: skip
+
+
+def of_single(reading: Reading, reply: str) -> Estimate:
+    """Make an estimate of one answer."""
+    assert reading.score is not None
+    return Estimate(
+        raw=reading.score, method="single", distribution={reading.score: 1.0}, n=1, mass=1.0,
+        reply=reply, reason=reading.reason,
+    )  # fmt: skip
+
+
+def of_samples(choices: Sequence[Choice], plan: Plan) -> Estimate | NoEstimate:
+    """Average samples; those that cannot be used are dropped and counted."""
+    used: list[tuple[float, str, str]] = []
+    dropped: list[NoEstimate] = []
+    for choice in choices:
+        reading = read_choice(choice, plan)
+        if isinstance(reading, NoEstimate):
+            dropped.append(reading)
+        elif reading.score is not None:
+            used.append((reading.score, choice.text, reading.reason))
+    reasons: Counter[UnscoredCode] = Counter(problem.code for problem in dropped)
+    if not used:
+        code, count = reasons.most_common(1)[0]
+        first = next(problem for problem in dropped if problem.code == code)
+        why = f"{count} of {len(choices)} samples: {first.why}"
+        return NoEstimate(code, why, first.reply)
+    scores = [score for score, _, _ in used]
+    # The tables were added up one by one, and rounding decides there what is tied.
+    total = math.fsum(scores) if plan.paper_parser is None else reduce(add, scores)
+    mean = total / len(scores)
+    squares = math.fsum((score - mean) ** 2 for score in scores)
+    std = math.sqrt(squares / (len(scores) - 1)) if len(scores) > 1 else None
+    _, reply, reason = min(used, key=lambda item: abs(item[0] - mean))
+    counts = Counter(scores)
+    sampled = {"asked": plan.samples, "given": len(choices), "used": len(used)}
+    sampled |= {str(code): count for code, count in reasons.items()}
+    return Estimate(
+        raw=mean, method="monte_carlo", n=len(scores), mass=len(scores) / len(choices),
+        distribution={score: counts[score] / len(scores) for score in sorted(counts)},
+        reply=reply, reason=reason, std=std,
+        std_error=None if std is None else std / math.sqrt(len(scores)),
+        sampled=sampled,
+    )  # fmt: skip
+
+
+_ROUNDS = 3
+"""How often samples that were not given are asked for."""
+_LEAST_GIVEN = 0.5
+"""Share of the samples below which a failure is the judge's and not that of a few samples."""
+
+
+@dataclass
+class Asking:
+    """The requests of one score: what they cost and what was odd about them."""
+
+    judge: Model
+    messages: tuple[Message, ...]
+    plan: Plan
+    without_logprobs: bool = False
+    """Whether the judge is known to give no log-probabilities."""
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    warnings: dict[str, None] = field(default_factory=dict)
+
+    async def estimate(self) -> Estimate | NoEstimate:
+        """Go down the ladder as far as it takes, or ask by the one estimator that is pinned.
+
+        Raises:
+            JudgeError: the judge does not answer.
+        """
+        if self.plan.estimator == "single":
+            return await self._single()
+        if self.plan.estimator == "monte_carlo":
+            return await self._monte_carlo()
+        pinned = self.plan.estimator == "logprobs"
+        # The parsers of published tables know no position to read probabilities at.
+        skip = self.without_logprobs or self.plan.paper_parser is not None
+        if skip and not pinned:
+            return await (self._monte_carlo() if self.plan.samples > 1 else self._single())
+        found = await self._logprobs()
+        if not isinstance(found, _NoLogprobs):
+            return found
+        if pinned:
+            why = (
+                f"{found.why}; the judge {self.judge.name} cannot be read by log-probabilities "
+                "here: use estimator='monte_carlo', or 'auto' to go on with that by itself"
+            )
+            return NoEstimate("judge_incapable", why, found.reply)
+        greedy = of_single(found.reading, found.reply)
+        if self.plan.samples == 1:
+            self._say(f"one answer instead of an expectation: {found.why}")
+            return greedy
+        self._say(f"samples instead of log-probabilities: {found.why}")
+        return await self._samples_or(greedy)
+
+    async def _samples_or(self, greedy: Estimate) -> Estimate:
+        try:
+            sampled = await self._monte_carlo()
+        except JudgeUnavailableError:
+            raise
+        except JudgeError as error:
+            self._say(f"one answer instead of samples: {str(error)[:200]}")
+            return greedy
+        if isinstance(sampled, NoEstimate):
+            self._say(f"one answer instead of samples: {sampled.why}")
+            return greedy
+        return sampled
+
+    # --- the three estimators ---------------------------------------------------------------------
+
+    async def _logprobs(self) -> Estimate | NoEstimate | _NoLogprobs:
+        completion = await self._ask(
+            CompletionRequest(
+                messages=self.messages, top_logprobs=self.plan.top_logprobs, temperature=0.0,
+                max_tokens=self.plan.max_tokens, prompt_version=SCORE_VERSION,
+            )
+        )  # fmt: skip
+        choice = completion.choices[0]
+        reading = read_choice(choice, self.plan)
+        # An empty answer has no tokens either, which says nothing of the judge.
+        self.without_logprobs = not choice.tokens and bool(choice.text.strip())
+        if isinstance(reading, NoEstimate):
+            return reading
+        why = None
+        if not choice.tokens:
+            why = "the judge gave no log-probabilities"
+        elif reading.span is None:
+            why = f"the score {reading.score:g} is no integer"
+        else:
+            place = place_of(choice.text, reading.span, choice.tokens)
+            if place is None:
+                why = "the tokens do not spell the reply"
+            else:
+                found = expectation(choice.tokens, place, self.plan.scale)
+                if not isinstance(found, Unusable):
+                    return of_logprobs(found, reading, choice.text)
+                why = found.why
+        return _NoLogprobs(why, reading, choice.text)
+
+    async def _single(self) -> Estimate | NoEstimate:
+        completion = await self._ask(self._request(n=1, temperature=0.0))
+        choice = completion.choices[0]
+        reading = read_choice(choice, self.plan)
+        return reading if isinstance(reading, NoEstimate) else of_single(reading, choice.text)
+
+    async def _monte_carlo(self) -> Estimate | NoEstimate:
+        wanted = self.plan.samples
+        temperature = self.plan.temperature
+        first = await self._ask(self._request(n=wanted, temperature=temperature))
+        choices = list(first.choices[:wanted])
+        at_once, seed = len(choices), 0
+        failure: JudgeError | None = None
+        for _ in range(_ROUNDS):
+            missing = wanted - len(choices)
+            if missing <= 0:
+                break
+            sizes = [min(at_once, missing - done) for done in range(0, missing, at_once)]
+            requests = [
+                self._request(n=size, temperature=temperature, seed=seed + number)
+                for number, size in enumerate(sizes, 1)
+            ]
+            seed += len(requests)
+            given, failure = await self._top_up(requests)
+            choices += given
+        choices = choices[:wanted]
+        if failure is not None and len(choices) < _LEAST_GIVEN * wanted:
+            raise failure
+        if len(choices) < wanted:
+            self._say(f"{wanted} samples were asked for and {len(choices)} given")
+        return of_samples(choices, self.plan)
+
+    async def _top_up(
+        self, requests: Sequence[CompletionRequest]
+    ) -> tuple[list[Choice], JudgeError | None]:
+        """Ask for more samples; one that cannot be had does not take the others with it."""
+        found = await asyncio.gather(*map(self._ask, requests), return_exceptions=True)
+        choices: list[Choice] = []
+        failure: JudgeError | None = None
+        for item in found:
+            if isinstance(item, JudgeError):
+                failure = item
+                self._say(f"a sample could not be asked for: {str(item)[:200]}")
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                choices += item.choices
+        return choices, failure
+
+    def _request(self, *, n: int, temperature: float, seed: int | None = None) -> CompletionRequest:
+        schema = score_schema(self.plan.scale) if self.plan.form == "json" else None
+        return CompletionRequest(
+            messages=self.messages, json_schema=schema, schema_name="score", n=n,
+            temperature=temperature, max_tokens=self.plan.max_tokens, seed=seed,
+            prompt_version=SCORE_VERSION,
+        )  # fmt: skip
+
+    async def _ask(self, request: CompletionRequest) -> Completion:
+        completion = await self.judge.complete(request)
+        self.usage += completion.usage
+        self.model = self.model or completion.model
+        for warning in completion.warnings:
+            # The ladder says in its own words what it does about these.
+            if "answers were asked for" not in warning and "log-probabilities" not in warning:
+                self._say(warning)
+        return completion
+
+    def _say(self, warning: str) -> None:
+        self.warnings[warning] = None
+
+
+@dataclass(frozen=True, slots=True)
+class _NoLogprobs:
+    """An answer whose score is known, and why its probabilities are not."""
+
+    why: str
+    reading: Reading
+    reply: str

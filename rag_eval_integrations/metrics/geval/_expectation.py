@@ -1,0 +1,302 @@
+"""The expected score under the judge's own log-probabilities (arXiv:2303.16634). Pure.
+
+    s = Σ k·p(k) / Σ p(k)   over the integers k of the scale, at the position of the score
+
+p(k) adds up all spellings of k (`4`, ` 4`, `４`). Nothing is cut off for being unlikely, and what
+is outside of the scale counts for nothing. Where a tokenizer writes 10 as `1`, `0`, the joint
+probability is taken: p(10) = p(`1`)·p(`0` after `1`), p(1) the rest of p(`1`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rag_eval_integrations.models.completion import Token
+
+# --- From a span of characters in a reply to the tokens that wrote it, by their bytes. Pure
+
+
+_ESCAPED = re.compile(r"(?:bytes:)?(?:\\x[0-9a-fA-F]{2})+")
+_MOST_TRAILING = 2  # `<|im_end|>`, `</s>`
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a span begins among the tokens."""
+
+    index: int
+    """Of the first token that holds a byte of the span."""
+    rest: str
+    """What that token writes from there on: some digits of the score, and perhaps more."""
+
+
+def place_of(text: str, span: tuple[int, int], tokens: Sequence[Token]) -> Place | None:
+    """Find the token in which a span begins; None where the tokens do not spell the text there."""
+    written = text.encode("utf-8", "replace")
+    start = len(text[: span[0]].encode("utf-8", "replace"))
+    end = start + len(text[span[0] : span[1]].encode("utf-8", "replace"))
+    pieces = [_bytes(token.text) for token in tokens]
+    for trailing in range(_MOST_TRAILING + 1):
+        found = _from_end(written, start, end, pieces[: len(pieces) - trailing])
+        if found is not None:
+            return found
+    return _from_start(written, start, end, pieces)
+
+
+def _bytes(text: str) -> bytes:
+    if "\\x" in text and _ESCAPED.fullmatch(text):
+        return bytes.fromhex(text.removeprefix("bytes:").replace("\\x", ""))
+    return text.encode("utf-8", "replace")
+
+
+def _from_end(written: bytes, start: int, end: int, pieces: Sequence[bytes]) -> Place | None:
+    at = len(written)
+    reached_end = False
+    for index in range(len(pieces) - 1, -1, -1):
+        piece = pieces[index]
+        begin = at - len(piece)
+        # The first of the answer's tokens may begin in the reasoning before it.
+        spelled = piece[-at:] if begin < 0 and at else piece
+        if not spelled or written[max(begin, 0) : at] != spelled:
+            if not piece:
+                continue
+            return None
+        reached_end = reached_end or begin < end <= at
+        if begin <= start:
+            rest = written[start:at].decode("utf-8", "replace")
+            return Place(index, rest) if reached_end else None
+        at = begin
+    return None
+
+
+def _from_start(written: bytes, start: int, end: int, pieces: Sequence[bytes]) -> Place | None:
+    at = 0
+    found: Place | None = None
+    for index, piece in enumerate(pieces):
+        stop = at + len(piece)
+        if written[at:stop] != piece:
+            return None
+        if found is None and piece and stop > start:
+            found = Place(index, written[start:stop].decode("utf-8", "replace"))
+        if found is not None and stop >= end:
+            return found
+        at = stop
+    return None
+
+
+_IMPOSSIBLE = -50.0
+"""A sampled token this unlikely was not sampled: structured output leaves -9999 (openai #2227)."""
+_LEAST_MASS = 0.5
+_MOST_SUM = 1.01
+"""Probabilities of one position add up to 1, and a little for rounding."""
+_ROUNDING = 1e-6
+_UNDECIDED = 0.001
+"""Probability below which it does not matter what an ambiguous digit means."""
+_SAME = 3
+"""Numbers that must be alike before a constant is a placeholder and no accident."""
+_DIGITS = re.compile(r"\d{1,9}")
+# An alternative that is an integer: `4`, `4.0`, `4/5`, marks of JSON and Markdown round it.
+_NUMBER = re.compile(
+    r"[\s\"'*`:(\[,]*(?P<n>\d{1,9})(?:[.,]0+)?(?:/(?P<whole>\d{0,9}))?[\s\"'*`.,)\]}]*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A score's distribution, in numbers."""
+
+    value: float
+    mass: float
+    """How much probability was on integers of the scale, before it was divided out."""
+    std: float
+    """Standard deviation of the distribution."""
+    distribution: dict[int, float]
+    """Adds up to 1."""
+
+    @property
+    def argmax(self) -> int:
+        """The likeliest score, the lower one of two."""
+        return max(self.distribution, key=lambda k: (self.distribution[k], -k))
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """Why log-probabilities give no expectation."""
+
+    why: str
+
+
+def expectation(
+    tokens: Sequence[Token], place: Place, scale: tuple[int, int]
+) -> Expectation | Unusable:
+    """Compute the expected score.
+
+    Args:
+        tokens: of the reply.
+        place: where the score begins among them.
+        scale: lowest and highest score.
+    """
+    token = tokens[place.index]
+    here = _alternatives(token)
+    placeholder = _placeholder(token, here) or _constant(tokens)
+    if placeholder is not None:
+        return Unusable(placeholder)
+    sums: dict[int, float] = {}
+    undecided, on_sampled = 0.0, here[token.text]
+    written, ended = _digits_of(place.rest)
+    numbers = [
+        (found, p)
+        for text, p in here.items()
+        if text != token.text and (found := _number(text, scale[1])) is not None
+    ]
+    # A tokenizer that has a longer number in one piece does not spell it in two.
+    whole = len(written) > 1 and scale[0] <= int(written) <= scale[1]
+    for (digits, _), _ in numbers:
+        whole = whole or (len(digits) > 1 and scale[0] <= int(digits) <= scale[1])
+    for (digits, is_over), probability in numbers:
+        if digits == written and is_over == ended:
+            on_sampled += probability
+        elif not is_over and not whole and _longer(int(digits), scale):
+            undecided += probability
+        else:
+            _add(sums, int(digits), probability, scale)
+    undecided += _add_sampled(sums, on_sampled, tokens, place, scale, whole=whole)
+    if undecided > _UNDECIDED:
+        return Unusable(
+            f"ambiguous: {undecided:.3g} of the probability is on a digit that may begin a longer "
+            "number"
+        )
+    return _normalised(sums)
+
+
+def _normalised(sums: dict[int, float]) -> Expectation | Unusable:
+    mass = math.fsum(sums.values())
+    if mass < _LEAST_MASS:
+        return Unusable(f"only {mass:.3g} of the probability is on scores of the scale")
+    distribution = {k: sums[k] / mass for k in sorted(sums)}
+    value = math.fsum(k * p for k, p in distribution.items())
+    variance = math.fsum(p * (k - value) ** 2 for k, p in distribution.items())
+    return Expectation(value, min(mass, 1.0), math.sqrt(variance), distribution)
+
+
+def _placeholder(token: Token, here: Mapping[str, float]) -> str | None:
+    """Say why the log-probabilities are none, where a server only fills in the field."""
+    if not here:
+        return "no alternatives were given at the score's position"
+    if token.logprob <= _IMPOSSIBLE:
+        return f"the sampled score has the log-probability {token.logprob:g}, a placeholder"
+    if token.text not in here:
+        return "the sampled score is not among its own alternatives"
+    values = [logprob for _, logprob in token.top]
+    lowest, highest = min(values), max(values)
+    if len(values) >= _SAME and lowest == highest:
+        return f"all alternatives have the log-probability {lowest:g}, a placeholder"
+    if token.logprob == highest == 0 and all(v == 0 or v <= _IMPOSSIBLE for v in values):
+        return "the log-probabilities are 0 throughout, a placeholder"
+    if highest > _ROUNDING or math.fsum(here.values()) > _MOST_SUM:
+        return "the probabilities of the alternatives add up to more than 1"
+    return None
+
+
+def _constant(tokens: Sequence[Token]) -> str | None:
+    first = tokens[0].logprob
+    if len(tokens) < _SAME or any(token.logprob != first for token in tokens):
+        return None
+    return f"every token has the log-probability {first:g}, a placeholder"
+
+
+def _alternatives(token: Token) -> dict[str, float]:
+    """Probability by spelling; vLLM lists the sampled token twice."""
+    return {text: math.exp(logprob) for text, logprob in token.top}
+
+
+def _longer(number: int, scale: tuple[int, int]) -> bool:
+    """Whether a longer number of the scale begins with this one."""
+    begin, room = number * 10, 10
+    while 0 < begin <= scale[1]:
+        if begin + room - 1 >= scale[0]:
+            return True
+        begin, room = begin * 10, room * 10
+    return False
+
+
+def _add_sampled(
+    sums: dict[int, float],
+    probability: float,
+    tokens: Sequence[Token],
+    place: Place,
+    scale: tuple[int, int],
+    *,
+    whole: bool,
+) -> float:
+    """Add what the sampled token became, and what it may have become by what followed.
+
+    Returns:
+        The probability of what may have become a longer number or not: nothing was given of what
+        else could have followed.
+    """
+    undecided, left, index = 0.0, probability, place.index
+    written, ended = _digits_of(place.rest)
+    while written:
+        number = int(written)
+        if ended or not _longer(number, scale):
+            _add(sums, number, left, scale)
+            break
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        if following is None or _is_unknown(following):
+            if not whole:
+                return undecided + left
+            _add(sums, number, left, scale)
+            break
+        alternatives = {following.text: math.exp(following.logprob), **_alternatives(following)}
+        digits_on = 0.0
+        for text, p in alternatives.items():
+            digits, is_over = _digits_of(text)
+            digits_on += p if digits else 0.0
+            if not digits or text == following.text:
+                continue
+            if not is_over and not whole and _longer(int(written + digits), scale):
+                undecided += left * p
+            else:
+                _add(sums, int(written + digits), left * p, scale)
+        _add(sums, number, left * max(0.0, 1.0 - digits_on), scale)
+        tail, ended = _digits_of(following.text)
+        if not tail:
+            break
+        left *= alternatives[following.text]
+        written, index = written + tail, index + 1
+    return undecided
+
+
+def _is_unknown(token: Token) -> bool:
+    """Whether a token after the score's first has no probabilities: structured output again."""
+    listed = any(text == token.text for text, _ in token.top)
+    return token.logprob <= _IMPOSSIBLE or bool(token.top and not listed)
+
+
+@lru_cache(maxsize=1024)  # the same spellings come with every reply
+def _number(text: str, highest: int) -> tuple[str, bool] | None:
+    """Read an alternative that is an integer: its digits, and whether more could not follow."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or (match["whole"] and _ascii(match["whole"]) != str(highest)):
+        return None
+    return _ascii(match["n"]), match.end("n") < len(text)
+
+
+def _digits_of(text: str) -> tuple[str, bool]:
+    """Digits at the beginning of a token, and whether it goes on after them."""
+    match = _DIGITS.match(text)
+    return ("", True) if match is None else (_ascii(match[0]), match.end() < len(text))
+
+
+def _ascii(digits: str) -> str:
+    return digits if digits.isascii() else "".join(str(int(digit)) for digit in digits)
+
+
+def _add(sums: dict[int, float], number: int, probability: float, scale: tuple[int, int]) -> None:
+    if scale[0] <= number <= scale[1]:
+        sums[number] = sums.get(number, 0.0) + probability

@@ -1,0 +1,360 @@
+"""What a judge wrote becomes a score with its place in the text, or the reason why not. Pure.
+
+In this order: the last JSON object with a score; a reply that is a number; a line that names what
+it scores (`- Coherence: 2`, `1. Engagingness: 2`); a last line that is a number; a number at the
+beginning; a number that a word of scoring leads to. A list number, a range (`1-5`) and a digit in
+copied text are none of these. What is out of range stays so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+from rag_eval_integrations.models._reading import answer_in
+
+# --- How a judge writes a number: digits of any script, decimals, `4/5`, `**4**`. Pure
+
+
+Problem = Literal["judge_output_invalid", "out_of_range"]
+
+# Possessive quantifiers throughout: a runaway reply must not take quadratic time.
+NUMBER = r"(?<![\d.])[-+−]?\d++(?:[.,]\d++)?"
+OUT_OF = r"(?:\s*+(?P<of>/|%|out\s++of\b)\s*+(?P<whole>\d++)?)?"
+_MARKS = r"[\s*_`\"'#>(\[:+]*+"
+_ALONE = re.compile(rf"{_MARKS}(?:[-–—•]\s++{_MARKS})?(?P<n>{NUMBER}){OUT_OF}[\s*_`\"').\]]*+\Z")
+_SIGNS = str.maketrans("−,", "-.")
+_MOST_DIGITS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reply says: a score, or a problem; never both."""
+
+    score: float | None = None
+    """On the metric's own scale."""
+    span: tuple[int, int] | None = None
+    """Where the digits of an integer score stand in the reply (`8` of `8.0`); None for 4.5."""
+    reason: str = ""
+    """The judge's reasoning; where there is a problem, what it is."""
+    problem: Problem | None = None
+    sure: bool = True
+    """False where it was found in prose or broken JSON: a reply that was cut off might go on."""
+
+
+def invalid(why: str) -> Reading:
+    """Say that a reply holds no score."""
+    return Reading(reason=why, problem="judge_output_invalid")
+
+
+def number_alone(text: str) -> re.Match[str] | None:
+    """Match a text that is nothing but a number and its decoration."""
+    return _ALONE.match(text)
+
+
+def checked(match: re.Match[str], scale: tuple[int, int], reason: str, offset: int = 0) -> Reading:
+    """Read a matched number and hold it against the scale: out of range is never made to fit.
+
+    Args:
+        match: with the groups `n`, `of` and `whole`.
+        scale: lowest and highest score.
+        reason: the judge's reasoning.
+        offset: of the matched text in the reply.
+    """
+    low, high = scale
+    words, whole = match["n"], match["whole"]
+    if match["of"] and not (whole is not None and int(whole[:_MOST_DIGITS]) == high):
+        return _outside(f"the score is {match[0].strip()[:40]!r}, not out of {high}")
+    sign_and_digits, _, decimals = words.translate(_SIGNS).partition(".")
+    if len(sign_and_digits) > _MOST_DIGITS:
+        return _outside(f"the score has {len(sign_and_digits)} digits")
+    value = float(int(sign_and_digits))
+    if decimals.strip("0") and not all(int(digit) == 0 for digit in decimals):
+        value = float(f"{int(sign_and_digits)}.{''.join(str(int(d)) for d in decimals)}")
+        if sign_and_digits.startswith("-") and value > 0:  # "-0.5"
+            value = -value
+    if not low <= value <= high:
+        return _outside(f"the score is {words[:40]}, outside of {low} to {high}")
+    start = offset + match.start("n") + (sign_and_digits[0] in "+-")
+    end = offset + match.start("n") + len(sign_and_digits)
+    return Reading(value, (start, end) if value == int(value) else None, reason)
+
+
+def _outside(why: str) -> Reading:
+    return Reading(reason=why, problem="out_of_range")
+
+
+# --- JSON objects as judges write them: raw line breaks in strings, prose around, nothing repaired
+
+
+Span = tuple[int, int]
+
+_KEY = re.compile(r"\s*(?P<quote>[\"'])(?P<key>[^\"'\n]{1,100})(?P=quote)\s*:\s*")
+_MOST_TRIES = 200
+_ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])')
+
+
+def objects_in(text: str) -> Iterator[list[dict[str, Span]]]:
+    """Yield the fields (lower case) of every object with their spans, together with those in it.
+
+    The outer one stands first.
+
+    An object that breaks off gives the fields that are whole or that the end cut.
+    """
+    position, tries = text.find("{"), 0
+    while position >= 0 and tries < _MOST_TRIES:
+        tries += 1
+        fields, end = _fields(text, position + 1)
+        if fields:
+            inner = (
+                found
+                for start, stop in fields.values()
+                if text.startswith("{", start) and stop > start
+                for found in _inner(text[:stop], start)
+            )
+            yield [fields, *inner]
+        position = text.find("{", max(end, position + 1))
+
+
+def _inner(text: str, start: int, depth: int = 3) -> Iterator[dict[str, Span]]:
+    fields, _ = _fields(text, start + 1)
+    yield fields
+    for begin, stop in fields.values():
+        if depth and text.startswith("{", begin) and stop > begin:
+            yield from _inner(text[:stop], begin, depth - 1)
+
+
+def _fields(text: str, position: int) -> tuple[dict[str, Span], int]:
+    """Read `"key": value, …` up to the closing brace; the position after it."""
+    fields: dict[str, Span] = {}
+    while (match := _KEY.match(text, position)) is not None:
+        end = _value_end(text, match.end())
+        stop = end
+        while stop > match.end() and text[stop - 1].isspace():
+            stop -= 1
+        fields[match["key"].strip().lower()] = (match.end(), stop)
+        if end >= len(text) or text[end] != ",":
+            return fields, end + 1
+        position = end + 1
+    return fields, position
+
+
+def _value_end(text: str, position: int) -> int:
+    """Find the comma or brace that ends a value."""
+    depth, quote = 0, ""
+    while position < len(text):
+        character = text[position]
+        if quote:
+            if character == "\\":
+                position += 1
+            elif character == quote:
+                quote = ""
+        elif character == '"' or (character == "'" and _opens(text, position)):
+            quote = character
+        elif character in "{[":
+            depth += 1
+        elif character in "}]":
+            if not depth:
+                return position
+            depth -= 1
+        elif character == "," and not depth:
+            return position
+        position += 1
+    return len(text)
+
+
+def _opens(text: str, position: int) -> bool:
+    """Whether a single quote begins a string, as in Python's dicts, and is no apostrophe."""
+    return text[max(0, position - 40) : position].rstrip()[-1:] in (":", ",", "[", "{")
+
+
+def as_text(value: str) -> str:
+    """Undo the quotes and escapes of a string value; a raw line break with its indent is a space.
+
+    Other values are returned as they are written.
+    """
+    if value[:1] not in ("'", '"'):
+        return value
+    inner = value[1:-1] if len(value) > 1 and value[-1] == value[0] else value[1:]
+    unescaped = _ESCAPE.sub(lambda match: str(json.loads(f'"{match[0]}"')), inner)
+    lines = re.sub(r"[ \t]*\r?\n[ \t]*", " ", unescaped) if "\n" in inner else unescaped
+    return lines.encode("utf-8", "replace").decode()
+
+
+Scale = tuple[int, int]
+
+_MOST_READ = 100_000
+"""Characters; a runaway reply is read from its end."""
+_SCORE_KEYS = ("score", "rating", "final_score", "final score", "overall_score", "grade")
+_REASON_KEYS = ("reason", "reasoning", "reasons", "explanation", "rationale", "analysis")
+# In a broken object: `"score": 4` and nothing that closes it.
+_BARE_FIELD = re.compile(rf"[\"']score[\"']\s*:\s*[\"']?(?P<n>{NUMBER}){OUT_OF}", re.IGNORECASE)
+_RANGE = re.compile(
+    r"(?:\b(?:from|between)\s++)?(?<!\d)\d++\s*+(?:-|–|—|\bto\b|\band\b|\bthrough\b)\s*+\d++",
+    re.IGNORECASE,
+)
+_BEFORE_LABEL = r"^(?:[^\S\n]|[*_#>\"'`+•–-])*+(?:\d++[.)][^\S\n]*+)?[*_\"'`]*+"
+_AFTER_LABEL = (
+    r"(?:[^\S\n]|[*_\"'`])*+(?:\([^)\n]*+\)(?:[^\S\n]|[*_\"'`])*+)?[:=：][\s*_\"'`]*+"
+    rf"(?P<n>{NUMBER}){OUT_OF}"
+)
+_LABEL = re.compile(
+    rf"{_BEFORE_LABEL}(?P<label>[^\W\d_][^\n:=：]{{0,60}}?){_AFTER_LABEL}", re.MULTILINE
+)
+# `1. ` before words is the number of a list; what ends in `th` counts paragraphs.
+_LEADING = re.compile(rf"[\s*_#>\"'`:(\[+]*+(?P<n>{NUMBER})(?!(?:st|nd|rd|th)\b){OUT_OF}")
+_LED_TO = re.compile(
+    r"\b(?:scor(?:e[sd]?|ing)|rat(?:e[sd]?|ing)|grad(?:e[sd]?|ing)|give|gave|assign(?:ed)?|"
+    rf"award(?:ed)?|deserves?|merits?)\b[^\d.!?\n{{}}]{{0,80}}?(?P<n>{NUMBER})(?!%){OUT_OF}",
+    re.IGNORECASE,
+)
+_OF_THE_WHOLE = re.compile(rf"(?P<n>{NUMBER})\s*+(?P<of>/|out\s++of\b)\s*+(?P<whole>\d++)")
+_NEXT_ITEM = re.compile(r"^\s*2[.)]\s", re.MULTILINE)
+_KNOWN_LABELS = ("score", "rating", "grade", "result", "answer")
+
+
+def read_reply(text: str, name: str, scale: Scale) -> Reading:
+    """Read a reply.
+
+    Args:
+        text: what the judge wrote.
+        name: of what is scored, as it may stand before the score.
+        scale: lowest and highest score.
+
+    Returns:
+        The reading; its span counts characters of `text`.
+    """
+    answer = answer_in(text)
+    start = answer.start + max(0, len(answer.text) - _MOST_READ)
+    shown = answer.text[-_MOST_READ:]
+    if not shown.strip():
+        return invalid("the reply is empty")
+    reading = _of_object(shown, name, scale) or _of_text(shown, name, scale)
+    if reading.span is None or not start:
+        return reading
+    first, last = reading.span
+    return replace(reading, span=(first + start, last + start))
+
+
+def _of_object(text: str, name: str, scale: Scale) -> Reading | None:
+    found = None
+    for nested in objects_in(text):
+        scored = [(fields, span) for fields in nested if (span := _score_in(fields, text, name))]
+        if scored:  # the object's own score, else the last of those in it
+            found = scored[0] if scored[0][0] is nested[0] else scored[-1]
+    if found is None:
+        return _of_broken_object(text, scale)
+    fields, (start, end) = found
+    match = number_alone(text[start:end].removesuffix("```"))
+    if match is None:
+        value = text[start:end][:60]
+        return invalid(f"the score is {value or 'missing'}, which is no number")
+    reasons = (fields[key] for key in _REASON_KEYS if key in fields)
+    first, last = next(reasons, (0, 0))
+    return checked(match, scale, as_text(text[first:last]).strip(), start)
+
+
+def _score_in(fields: dict[str, Span], text: str, name: str) -> Span | None:
+    """Where the value of an object's score stands; an object in its place is read by itself."""
+    own = name.lower()
+    for key in (*_SCORE_KEYS, own, f"{own}_score", f"{own} score"):
+        if key in fields and not text.startswith("{", fields[key][0]):
+            return fields[key]
+    return None
+
+
+def _of_broken_object(text: str, scale: Scale) -> Reading | None:
+    """Read `"score": N` where quotes in the reason broke the object; only if there is one N."""
+    matches = list(_BARE_FIELD.finditer(text))
+    if not matches:
+        return None
+    if len({match["n"] for match in matches}) > 1:
+        return invalid("the judge's JSON is broken and names several scores")
+    last = matches[-1]
+    return _unsure(checked(last, scale, text[: last.start()].strip(' \n,{`"')))
+
+
+def _of_text(text: str, name: str, scale: Scale) -> Reading:
+    alone = number_alone(text)
+    if alone is not None:
+        return checked(alone, scale, "")
+    if text.lstrip().startswith("{"):
+        whole = text.rstrip(" \n`").endswith("}")
+        return invalid(
+            f"the judge's JSON {'holds no' if whole else 'was cut off before the'} score"
+        )
+    # Same length, so that places in it are places in the text.
+    plain = _RANGE.sub(lambda match: " " * len(match[0]), text)
+    labelled = _labelled(plain, name) or _named(text, plain, name)
+    if labelled is not None:
+        return checked(labelled, scale, _before(text, labelled))
+    short = _short_label(plain)
+    if short is not None:
+        return _unsure(checked(short, scale, _before(text, short)))
+    # Thinking step by step and then the score alone, as the paper's prompt asks for it.
+    last = text.rstrip().rfind("\n") + 1
+    alone = number_alone(text[last:]) if last else None
+    if alone is not None:
+        return _unsure(checked(alone, scale, text[:last].strip(), last))
+    leading = _LEADING.match(plain)
+    of_list = leading is not None and _is_item(leading, text) and _NEXT_ITEM.search(text)
+    of_name = text.lstrip(" \n*_#\"'`").lower().startswith(name.lower())
+    if leading is not None and not of_list and not of_name:
+        reading = checked(leading, scale, text[leading.end() :].strip(" .:-–\n\t"))
+        return _unsure(reading) if _is_item(leading, text) else reading
+    for pattern in (_LED_TO, _OF_THE_WHOLE):
+        matches = list(pattern.finditer(plain))
+        if matches:
+            return _unsure(checked(matches[-1], scale, text.strip()))
+    return invalid(f"the reply holds no score: {' '.join(text.split())[:80]}")
+
+
+def _unsure(reading: Reading) -> Reading:
+    return replace(reading, sure=False)
+
+
+def _is_item(leading: re.Match[str], text: str) -> bool:
+    """Whether a number at the beginning may be that of a list's first item."""
+    return leading["n"] == "1" and text[leading.end("n") : leading.end("n") + 1] in (".", ")")
+
+
+def _labelled(text: str, name: str) -> re.Match[str] | None:
+    """Take the last line `label: N` whose label is the metric's name or a word for score."""
+    own = re.compile(rf"(?<!\w){re.escape(name.lower())}(?!\w)")
+    for match in reversed(list(_LABEL.finditer(text))):
+        label = match["label"].lower()
+        if own.search(label) or any(word in label for word in _KNOWN_LABELS):
+            return match
+    return None
+
+
+def _named(text: str, plain: str, name: str) -> re.Match[str] | None:
+    """Take the last line that begins with the name, which may be long or begin with a digit."""
+    matches = [
+        match
+        for match in _line_of(name).finditer(text)
+        if plain[match.start("n")] == text[match.start("n")]  # else the number is of a range
+    ]
+    return matches[-1] if matches else None
+
+
+@lru_cache(maxsize=64)
+def _line_of(name: str) -> re.Pattern[str]:
+    return re.compile(
+        f"{_BEFORE_LABEL}{re.escape(name)}{_AFTER_LABEL}", re.MULTILINE | re.IGNORECASE
+    )
+
+
+def _short_label(text: str) -> re.Match[str] | None:
+    """Take the last line `label: N` with a label of one word or two, whatever it says."""
+    short = [match for match in _LABEL.finditer(text) if len(match["label"].split()) <= 2]
+    return short[-1] if short else None
+
+
+def _before(text: str, match: re.Match[str]) -> str:
+    reason = text[: match.start()].strip()
+    return re.sub(r"(?i)\A[*_#\s]*reason(?:s|ing)?[*_]*\s*:\s*", "", reason)

@@ -1,0 +1,170 @@
+"""The YAML at the head of a prompt file, and what it declares. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from pydantic import JsonValue
+
+from rag_eval_integrations.metrics._yaml import check_yaml
+from rag_eval_integrations.metrics.prompty._sandbox import Texts
+
+
+class FrontMatterError(ValueError):
+    """YAML that cannot be used; says the line of the file."""
+
+    def __init__(self, why: str, line: int | None) -> None:
+        super().__init__(why)
+        self.line = line
+        """From 1, within the file; None where it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A declared variable of a prompt."""
+
+    name: str
+    type: str = "string"
+    description: str = ""
+    default: JsonValue = None
+    """Used when nothing else is given; None for no default."""
+
+
+def split_front_matter(text: str) -> tuple[str | None, str, int]:
+    """Split a file into its YAML (None without any), its body, and the body's first line.
+
+    Raises:
+        FrontMatterError: when the block is not closed.
+    """
+    lines = text.split("\n")
+    if lines[0].rstrip() != "---":
+        return None, text, 1
+    for number, line in enumerate(lines[1:], start=1):
+        if line.rstrip() == "---":
+            return "\n".join(lines[1:number]), "\n".join(lines[number + 1 :]), number + 2
+    raise FrontMatterError("the front matter that begins with --- is not closed by another", 1)
+
+
+def read_yaml(text: str, first_line: int = 1) -> Any:
+    """Read YAML as JSON values; dates and the like become text.
+
+    Args:
+        text: the YAML.
+        first_line: line of the file at which it begins.
+
+    Raises:
+        FrontMatterError: no YAML, or beyond the bounds of `check_yaml`.
+    """
+    import yaml  # noqa: PLC0415  # 20 ms, and only files with front matter need it
+
+    try:
+        check_yaml(text)
+        value = yaml.safe_load(text)
+        return json.loads(json.dumps(value, default=str))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = None if mark is None else mark.line + first_line
+        raise FrontMatterError(f"not YAML: {error.problem or error.context}", line) from error
+    except yaml.YAMLError as error:
+        raise FrontMatterError(f"not YAML: {error}", first_line) from error
+    except (RecursionError, TypeError, ValueError) as error:
+        raise FrontMatterError(f"not usable YAML: {error}", first_line) from error
+
+
+def inputs_of(declared: object) -> dict[str, Input]:
+    """Read `inputs` in any of its three forms.
+
+    `{name: {type, description, default}}` (also `kind` for `type`), `{name: default}`, and
+    `[{name, kind, …}]`.
+
+    Raises:
+        FrontMatterError: in another form, or an input without a name.
+    """
+    if declared is None:
+        return {}
+    if isinstance(declared, list):
+        named: dict[str, object] = {}
+        for item in declared:
+            if not isinstance(item, dict) or not isinstance(item.get("name"), str):
+                raise FrontMatterError("`inputs` has an item without a `name`", None)
+            named[item["name"]] = {key: value for key, value in item.items() if key != "name"}
+        declared = named
+    if not isinstance(declared, dict):
+        raise FrontMatterError("`inputs` should map names to their types", None)
+    return {str(name): _input(str(name), value) for name, value in declared.items()}
+
+
+def _input(name: str, value: object) -> Input:
+    if not isinstance(value, Mapping):
+        return Input(name, _type_of(value), default=cast(JsonValue, value))
+    type_ = value.get("type", value.get("kind", "string"))
+    return Input(
+        name,
+        type_ if isinstance(type_, str) else "string",
+        str(value.get("description") or ""),
+        value.get("default"),
+    )
+
+
+def _type_of(value: object) -> str:
+    kinds = {bool: "boolean", int: "number", float: "number", list: "array"}
+    return kinds.get(type(value), "string")
+
+
+# --- Sections of a metric file: `<OUTPUT>{{output}}</OUTPUT>`. What is inserted cannot end one
+
+
+_TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,100})[^<>]{0,500}>")
+
+
+def section_names(template: str) -> frozenset[str]:
+    """Find the tags that enclose an inserted variable, alone or amid words."""
+    opened: dict[str, int] = {}
+    found = set()
+    for tag in _TAG.finditer(template):
+        closes, name = tag.groups()
+        if not closes:
+            opened[name] = tag.end()
+        elif name in opened and "{{" in template[opened.pop(name) : tag.start()]:
+            found.add(name)
+    return frozenset(found)
+
+
+def kept_inside(
+    values: Mapping[str, object], names: frozenset[str]
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    """Write `<` of a section's own tags inside of values as `&lt;`.
+
+    An output that holds `</OUTPUT>` and then praises itself would otherwise speak from outside of
+    its section.
+
+    Args:
+        values: what is to be inserted.
+        names: tags of the template's sections.
+
+    Returns:
+        The values, and the names of those that were changed.
+    """
+    if not names:
+        return dict(values), ()
+    tags = re.compile(
+        rf"<(?=\s*/?\s*(?:{'|'.join(map(re.escape, sorted(names)))})\b)", re.IGNORECASE
+    )
+    kept = {name: _escaped(value, tags) for name, value in values.items()}
+    return kept, tuple(name for name, value in values.items() if kept[name] != value)
+
+
+def _escaped(value: object, tags: re.Pattern[str]) -> object:
+    if isinstance(value, str):
+        return tags.sub("&lt;", value)
+    if isinstance(value, Texts):
+        return Texts(tags.sub("&lt;", text) for text in value)
+    if isinstance(value, list):
+        return [_escaped(item, tags) for item in value]
+    if isinstance(value, dict):
+        return {key: _escaped(item, tags) for key, item in value.items()}
+    return value

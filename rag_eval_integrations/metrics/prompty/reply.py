@@ -1,0 +1,202 @@
+"""What a judge wrote becomes a score of 0 to 100, a verdict, or the reason why neither. Pure.
+
+In this order: a JSON object with a field `score`; a reply that is a number; the last "score … N"
+that is no range; OK or ERR. The recorded 4,299 replies of PromptPex's scoring metrics read the
+same; what upstream reads as 0 or passes on unseen (no score, null, 150) has no value here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+# --- What a judge wrote becomes OK, ERR or unknown. Pure
+
+
+Outcome = Literal["ok", "err", "unknown"]
+
+_DECORATION = " \t\r\n*_`.!\"'()[]<>:;,~#-"
+_LAST = re.compile(r"(?:^|(?<=\W))(OK|ERR)\Z")
+_ALONE: dict[str, Literal["ok", "err"]] = {"ok": "ok", "err": "err"}
+_LEADS = re.compile(r"(?i)\b(?:verdict|decision|result|answer|evaluation)\W{0,6}\Z")
+# Upstream reads these as OK: a verdict that is denied, or one of two that are offered.
+_DENIED = re.compile(r"(?i)(?:\bnot|n't)\s+(?:\w+\s+)?\Z")
+_OFFERED = re.compile(r"(?i)(?:\bok|\berr)\W*(?:\bor\b|/|\|)\W*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judge's verdict on one text."""
+
+    outcome: Outcome
+    reason: str
+    """What the judge said about it; for `unknown`, why it is unknown."""
+
+
+def read_verdict(text: str) -> Verdict:
+    """Read a reply: the last word decides, else the first line when it is a verdict alone.
+
+    Any case and decoration (`**Ok**`) when the word stands alone on its line; inside of a line
+    only `OK` and `ERR` as they are asked for, so that "looks ok" is no verdict.
+    """
+    whole = text.strip()
+    if not whole:
+        return Verdict("unknown", "the reply is empty")
+    lines = whole.splitlines()
+    found, said = _last_word(whole, lines[-1])
+    if found is None and len(lines) > 1:
+        found, said = _bare(lines[0]), "\n".join(lines[1:])
+    if found is None:
+        return Verdict("unknown", f"the reply does not end in OK or ERR: {_short(whole)}")
+    return Verdict(found, said.strip().strip("*").strip())
+
+
+def _last_word(whole: str, line: str) -> tuple[Literal["ok", "err"] | None, str]:
+    alone = _bare(line)
+    if alone is not None:
+        return alone, whole[: len(whole) - len(line)]
+    ended = whole.rstrip(_DECORATION)
+    match = _LAST.search(ended)
+    if match is None:
+        return None, ""
+    before = ended[: match.start()]
+    if _OFFERED.search(before[-20:]):
+        return None, ""
+    if match[1] == "ERR":
+        return "err", _LEADS.sub("", before)
+    return (None, "") if _DENIED.search(before[-40:]) else ("ok", _LEADS.sub("", before))
+
+
+def _bare(line: str) -> Literal["ok", "err"] | None:
+    return _ALONE.get(line.strip(_DECORATION).lower())
+
+
+def _short(text: str, most: int = 120) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+Problem = Literal["judge_output_invalid", "out_of_range"]
+_MOST_TRIES = 200
+_MOST_READ = 200_000
+"""Characters; what a runaway model wrote beyond is not looked at from the front."""
+
+_NUMBER = r"[-+]?\d{1,40}(?:\.\d{1,40})?"
+_OF = r"(?:\s*(?P<of>/|%|out\s+of)\s*(?P<whole>\d+(?:\.\d+)?)?)?"
+_WHOLE_REPLY = re.compile(rf"[\s*_`\"']*(?P<n>{_NUMBER}){_OF}[\s*_`\"'.]*\Z")
+_RANGE = re.compile(
+    r"(?<!\d)\d{1,9}(?:\.\d{1,9})?\s{0,3}(?:-|–|—|\bto\b|\band\b|\bthrough\b)\s{0,3}\d{1,9}"
+    r"(?:\.\d{1,9})?(?!\d)"
+)
+# "score: **85**", "score of 85", "score is 85", and, only where none of these stands, a number that
+# follows within the sentence: "the score, on a scale of …, is 85".
+_TIGHT = re.compile(
+    rf"\bscore\b[\s*_`\"':=()|>-]*(?:(?:is|of|was|value|as|at|be)\b[\s*_`\"':=()-]*)?(?P<n>{_NUMBER})(?!\.?\d){_OF}",
+    re.IGNORECASE,
+)
+_LOOSE = re.compile(
+    rf"\bscore[sd]?\b[^\d.!?{{}}]{{0,80}}?(?P<n>{_NUMBER})(?!\.?\d){_OF}", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reply says: a score, or an outcome, or a problem; never two of them."""
+
+    score: float | None = None
+    """0 to 100."""
+    outcome: Literal["ok", "err"] | None = None
+    problem: Problem | None = None
+    reason: str = ""
+    """The judge's explanation; where there is a problem, what it is."""
+
+
+def read_score(text: str) -> Reading:
+    """Read a metric's reply."""
+    whole = text.strip()
+    if not whole:
+        return Reading(problem="judge_output_invalid", reason="the reply is empty")
+    shown = whole[-_MOST_READ:]
+    found, cut_off = _object_with_score(shown)
+    if found is not None:
+        return _of_object(found)
+    if cut_off:
+        return Reading(problem="judge_output_invalid", reason="the judge's JSON was cut off")
+    match = _WHOLE_REPLY.match(shown)
+    if match is not None:
+        return _checked(match, "")
+    spoken = _spoken(shown)
+    if spoken is not None:
+        return _checked(spoken, whole)
+    verdict = read_verdict(whole)
+    outcome: Outcome = verdict.outcome
+    if outcome == "unknown":
+        why = f"neither a score nor OK or ERR: {verdict.reason.partition(': ')[2] or 'no words'}"
+        return Reading(problem="judge_output_invalid", reason=why)
+    return Reading(outcome=outcome, reason=verdict.reason)
+
+
+def _object_with_score(text: str) -> tuple[dict[str, Any] | None, bool]:
+    """Find the last JSON object with a score, and whether the text ends inside of one."""
+    decoder = json.JSONDecoder(parse_constant=lambda name: name)
+    found: dict[str, Any] | None = None
+    position, tries = text.find("{"), 0
+    while position >= 0 and tries < _MOST_TRIES:
+        tries += 1
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError):
+            if (
+                re.match(r"\{\s*[\"']", text[position : position + 40])
+                and "}" not in text[position:]
+            ):
+                return found, True
+            end = position + 1
+        else:
+            if isinstance(value, dict) and any(key.lower() == "score" for key in value):
+                found = value
+        position = text.find("{", end)
+    return found, False
+
+
+def _of_object(content: dict[str, Any]) -> Reading:
+    lower = {key.lower(): value for key, value in content.items()}
+    value = lower["score"]
+    said = lower.get("explanation", lower.get("reason", lower.get("reasoning", "")))
+    explanation = said if isinstance(said, str) else json.dumps(said)
+    if isinstance(value, str):
+        match = _WHOLE_REPLY.match(value)
+        if match is not None:
+            return _checked(match, explanation)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        why = f"the score is {json.dumps(value)[:60]}, which is no number"
+        return Reading(problem="judge_output_invalid", reason=why)
+    return _in_range(value, explanation)
+
+
+def _spoken(text: str) -> re.Match[str] | None:
+    without = _RANGE.sub(" ", text)
+    for pattern in (_TIGHT, _LOOSE):
+        matches = list(pattern.finditer(without))
+        if matches:
+            return matches[-1]
+    return None
+
+
+def _checked(match: re.Match[str], explanation: str) -> Reading:
+    whole = match["whole"]
+    if match["of"] and match["of"] != "%" and (whole is None or float(whole) != 100):
+        return Reading(
+            problem="out_of_range", reason=f"the score is {match[0].strip()[:60]!r}, not out of 100"
+        )
+    return _in_range(float(match["n"]), explanation)
+
+
+def _in_range(value: float, explanation: str) -> Reading:
+    # NaN compares as outside; an integer too large for a float is never turned into one.
+    if not 0 <= value <= 100:
+        why = f"the score is {str(value)[:40]}, outside of 0 to 100"
+        return Reading(problem="out_of_range", reason=why)
+    return Reading(score=float(value), reason=explanation)

@@ -1,0 +1,166 @@
+"""What a TRACe score rests on: the `evidence` object and the `reason` sentence of each score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import JsonValue
+
+from rag_eval_integrations.metrics.trace.formulas import Formulas
+from rag_eval_integrations.records import Labels, Sentence, SentencizedCall
+from rag_eval_integrations.sentences._sentencize import document_number
+
+_MOST_KEYS = 12  # a reason is read by a person; the evidence beside it holds all keys
+_MOST_TEXT = 160
+
+
+def documents_without_relevant(labels: Labels, call: SentencizedCall) -> list[int]:
+    """Numbers of the documents in which no sentence is relevant, empty ones included."""
+    useful = {document_number(key) for key in labels.all_relevant_sentence_keys}
+    return [number for number in range(len(call.call.documents)) if number not in useful]
+
+
+def relevance_evidence(labels: Labels, call: SentencizedCall) -> dict[str, JsonValue]:
+    """`relevant_keys` and `documents_without_relevant` (numbers)."""
+    return {
+        "relevant_keys": list(labels.all_relevant_sentence_keys),
+        "documents_without_relevant": list(documents_without_relevant(labels, call)),
+        "explanation": labels.relevance_explanation,
+    }
+
+
+def use_evidence(labels: Labels) -> dict[str, JsonValue]:
+    """`utilized_keys` and `relevant_unused_keys`, in document order as labelled."""
+    return {
+        "utilized_keys": list(labels.all_utilized_sentence_keys),
+        "relevant_unused_keys": list(relevant_unused(labels)),
+    }
+
+
+def relevant_unused(labels: Labels) -> tuple[str, ...]:
+    """Keys that are relevant and were not used."""
+    used = set(labels.all_utilized_sentence_keys)
+    return tuple(key for key in labels.all_relevant_sentence_keys if key not in used)
+
+
+def unsupported(labels: Labels, call: SentencizedCall, formulas: Formulas) -> list[Sentence]:
+    """Response sentences that speak against adherence: by the record, or by their own verdicts."""
+    recorded = labels.unsupported_response_sentence_keys
+    if formulas == "ragbench" and recorded is not None:
+        return [sentence for sentence in call.response if sentence.key in recorded]
+    return [s for s in call.response if labels.support(s.key) != "full"]
+
+
+def adherence_evidence(
+    labels: Labels, call: SentencizedCall, formulas: Formulas
+) -> dict[str, JsonValue]:
+    """`unsupported`: each sentence that speaks against adherence, with what was said of it."""
+    against: list[JsonValue] = []
+    for sentence in unsupported(labels, call, formulas):
+        entry = labels.entry(sentence.key)
+        against.append(
+            {
+                "key": sentence.key,
+                "text": sentence.text,
+                "support": labels.support(sentence.key),
+                "supporting_sentence_keys": list(entry.supporting_sentence_keys) if entry else [],
+                "explanation": entry.explanation if entry else "",
+            }
+        )
+    return {"unsupported": against, "explanation": labels.overall_supported_explanation}
+
+
+def relevance_reason(labels: Labels, call: SentencizedCall, expected: float | None) -> str:
+    """Relevance in words: how many of how many, which, and which documents hold none."""
+    total = len(call.documents)
+    keys = labels.all_relevant_sentence_keys
+    text = f"{len(keys)} of {_sentences(total, 'document')} {_are(len(keys))} relevant to the "
+    text += f"question{_list(keys)}"
+    if expected is not None:
+        text += f"; expected over their probabilities: {expected:.1f} of {total}"
+    without = documents_without_relevant(labels, call)
+    if without and keys:
+        text += "; nothing relevant in document" + ("s " if len(without) > 1 else " ")
+        text += _list([str(number) for number in without], bare=True)
+    return text + "."
+
+
+def utilization_reason(labels: Labels, expected: tuple[float, float] | None) -> str:
+    """Utilization in words: how many sentences were used, and which relevant ones were not."""
+    used, relevant = labels.all_utilized_sentence_keys, labels.all_relevant_sentence_keys
+    text = f"The response used {_sentences(len(used))}{_list(used)}; "
+    text += f"{len(relevant)} {_are(len(relevant))} relevant"
+    if expected is not None:
+        text += f"; expected: {expected[1]:.1f} used, {expected[0]:.1f} relevant"
+    return text + _unused(labels) + "."
+
+
+def completeness_reason(labels: Labels, expected: tuple[float, float] | None) -> str:
+    """Completeness in words: how many relevant sentences were used, and which were not."""
+    relevant = labels.all_relevant_sentence_keys
+    if not relevant and expected is None:
+        return "No document sentence is relevant, so there was nothing to cover."
+    both = len(relevant) - len(relevant_unused(labels))
+    were = "was" if both == 1 else "were"
+    text = f"{both} of {_sentences(len(relevant), 'relevant')} {were} used"
+    if expected is not None:
+        text += f"; expected: {expected[1]:.1f} of {expected[0]:.1f}"
+    return text + _unused(labels) + "."
+
+
+def adherence_reason(
+    labels: Labels, call: SentencizedCall, formulas: Formulas, probability: float | None
+) -> str:
+    """Adherence in words: the sentences that speak against it, each with its verdict."""
+    recorded = labels.unsupported_response_sentence_keys
+    if formulas == "ragbench" and recorded is not None:
+        text = (
+            f"Recorded as unsupported: {_list(recorded, bare=True)}."
+            if recorded
+            else "No response sentence is recorded as unsupported."
+        )
+    else:
+        text = _by_sentences(labels, call, unsupported(labels, call, formulas))
+    if probability is not None:
+        text += f" Probability that all are supported: {probability:.2f}."
+    return text
+
+
+def _by_sentences(labels: Labels, call: SentencizedCall, against: Sequence[Sentence]) -> str:
+    total = len(call.response)
+    if not against:
+        every = (
+            "The one response sentence is" if total == 1 else f"All {total} response sentences are"
+        )
+        return f"{every} fully supported by the documents."
+    parts = [f"{s.key} ({labels.support(s.key)}): “{_short(s.text)}”" for s in against]
+    text = (
+        f"{len(parts)} of {_sentences(total, 'response')} {_are(len(parts))} not fully supported: "
+    )
+    return text + "; ".join(parts[:_MOST_KEYS]) + ("; …" if len(parts) > _MOST_KEYS else "")
+
+
+def _unused(labels: Labels) -> str:
+    unused = relevant_unused(labels)
+    return f"; relevant but unused: {_list(unused, bare=True)}" if unused else ""
+
+
+def _list(keys: Sequence[str], *, bare: bool = False) -> str:
+    if not keys:
+        return ""
+    text = ", ".join(keys[:_MOST_KEYS]) + (", …" if len(keys) > _MOST_KEYS else "")
+    return text if bare else f" ({text})"
+
+
+def _sentences(count: int, kind: str = "") -> str:
+    """Count and noun: "1 document sentence", "2 document sentences"."""
+    return " ".join(filter(None, (str(count), kind, "sentence" if count == 1 else "sentences")))
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 1]}…"

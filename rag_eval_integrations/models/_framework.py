@@ -1,0 +1,343 @@
+"""A judge over a framework's model: everything but the framework's own objects.
+
+request ─▶ settings that the model has ─▶ the model, borrowed ─▶ Reply ─▶ Completion
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+from abc import abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
+
+from rag_eval_integrations._suppress import suppress_capture
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeError,
+    JudgeUnavailableError,
+)
+from rag_eval_integrations.models._failures import judge_error
+from rag_eval_integrations.models._reading import answer_in, tokens_of
+from rag_eval_integrations.models.completion import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    ModelBase,
+    Token,
+    finish_reason_of,
+)
+from rag_eval_integrations.records import Usage
+
+# --- What a framework's model is asked for beside its messages, where it has a setting of that
+# name
+
+
+_LOGPROBS = ("logprobs", "top_logprobs")
+
+
+class Extras:
+    """The settings of one judge's requests, and which of them its model has refused."""
+
+    def __init__(self) -> None:
+        self._refused: frozenset[str] = frozenset()
+
+    def of(self, request: CompletionRequest, known: Collection[str]) -> dict[str, Any]:
+        """Choose what to send.
+
+        Args:
+            request: what is asked for.
+            known: settings that the model declares.
+        """
+        wanted: dict[str, Any] = {}
+        if request.top_logprobs:
+            wanted |= {"logprobs": True, "top_logprobs": request.top_logprobs}
+        if request.n > 1:
+            wanted["n"] = request.n
+        if request.seed is not None:
+            wanted["seed"] = request.seed
+        if wanted and request.temperature is not None:
+            wanted["temperature"] = request.temperature
+        if not set(_LOGPROBS) <= set(known):
+            wanted = {name: value for name, value in wanted.items() if name not in _LOGPROBS}
+        sent = {
+            name: value
+            for name, value in wanted.items()
+            if name in known and name not in self._refused
+        }
+        if request.n > 1 and "n" not in sent:  # asked one by one: one seed would give one answer
+            sent.pop("seed", None)
+        return sent
+
+    def learn(self, error: JudgeError, sent: Collection[str]) -> bool:
+        """Leave out what a refusal names, else all that was sent; False when nothing is left."""
+        if isinstance(error, JudgeUnavailableError) or not sent:
+            return False
+        status = getattr(error, "status", None)
+        if status is not None and status not in (400, 403, 422):
+            return False
+        words = str(error)
+        named = {name for name in sent if name in words} or set(sent)
+        if named & set(_LOGPROBS):
+            named |= set(_LOGPROBS)
+        self._refused |= named
+        return True
+
+
+def left_out(request: CompletionRequest, sent: Collection[str], who: str) -> tuple[str, ...]:
+    """Say what was asked for and is not in the model's settings."""
+    asked = {
+        "log-probabilities": (request.top_logprobs, "logprobs"),
+        "a seed": (request.seed is not None, "seed"),
+    }
+    return tuple(
+        f"{who} was not asked for {name}"
+        for name, (wanted, setting) in asked.items()
+        if wanted and setting not in sent
+    )
+
+
+def fewer(request: CompletionRequest, replies: Sized) -> tuple[str, ...]:
+    """Say where fewer answers came than were asked for."""
+    if len(replies) >= request.n:
+        return ()
+    return (f"{request.n} answers were asked for and {len(replies)} given",)
+
+
+M = TypeVar("M")
+R = TypeVar("R")
+
+
+class Reply(NamedTuple):
+    """One answer, as a framework's object has it."""
+
+    written: str
+    """What the model wrote, its reasoning included."""
+    finished: object
+    """The vendor's word for why it ended."""
+    logprobs: object = None
+    """In the shape that OpenAI documents."""
+    tokens: Callable[[], tuple[Token, ...] | None] = lambda: None
+    """Reads the framework's own list, where `logprobs` gives none."""
+    refusal: str | None = None
+
+
+class FrameworkModel(ModelBase, Generic[M, R]):
+    """Asks a model of type `M`, whose answers are of type `R`: a `Model`.
+
+    Settings that the model refuses are left out from then on; several answers that it does not
+    give at once are asked for one by one.
+    """
+
+    _who: ClassVar[str]
+    """Stands in warnings."""
+
+    def __init__(
+        self, borrowed: Borrowed[M], kind: str, *, model: str | None, name: str | None
+    ) -> None:
+        self._borrowed = borrowed
+        self._extras = Extras()
+        self.model = model
+        self.name = name or (f"{kind}:{model}" if model else kind)
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """Answer a request.
+
+        Raises:
+            JudgeUnavailableError: no answer; asking again may help.
+            JudgeRejectedError: the model refuses the request itself.
+            JudgeError: anything else that the framework raised.
+        """
+        while True:
+            sent: dict[str, Any] = {}
+            try:
+                replies, requests = await self._replies(request, sent)
+            except JudgeError as error:
+                if not self._extras.learn(error, sent):
+                    raise
+                continue
+            warnings = [*left_out(request, sent, self._who), *fewer(request, replies)]
+            return Completion(
+                choices=tuple(_choice(self._read(reply), sent, warnings) for reply in replies),
+                usage=self._usage(replies, requests),
+                model=self._answered_by(replies[0]) or self.model,
+                warnings=tuple(dict.fromkeys(warnings)),
+            )
+
+    async def _replies(
+        self, request: CompletionRequest, sent: dict[str, Any]
+    ) -> tuple[list[R], int]:
+        """Get all answers, and say how many requests that took; `sent` is filled in."""
+
+        def settings(model: M) -> dict[str, Any]:
+            sent.update(self._extras.of(request, self._settings(model)))
+            return sent
+
+        def sync(model: M) -> Sequence[R]:
+            return self._ask(model, request, settings(model))
+
+        async def native(model: M) -> Sequence[R]:
+            return await self._aask(model, request, settings(model))
+
+        first = await self._borrowed.ask(self.name, sync, native)
+        missing = 0 if "n" in sent else request.n - len(first)
+        others = await answered(self._borrowed.ask(self.name, sync, native) for _ in range(missing))
+        return [reply for replies in (first, *others) for reply in replies], 1 + len(others)
+
+    # --- the framework's part ---------------------------------------------------------------------
+
+    @abstractmethod
+    def _settings(self, model: M) -> Collection[str]:
+        """Name the settings that a request may change."""
+
+    @abstractmethod
+    def _ask(self, model: M, request: CompletionRequest, sent: dict[str, Any]) -> Sequence[R]:
+        """Ask once, by the sync method; `sent` are settings of this request."""
+
+    @abstractmethod
+    async def _aask(
+        self, model: M, request: CompletionRequest, sent: dict[str, Any]
+    ) -> Sequence[R]:
+        """Ask once, by the async method."""
+
+    @abstractmethod
+    def _read(self, reply: R) -> Reply:
+        """Read an answer."""
+
+    @abstractmethod
+    def _usage(self, replies: Sequence[R], requests: int) -> Usage:
+        """Say what all answers took together."""
+
+    def _answered_by(self, reply: R) -> str | None:
+        """Name the model that answered, where the answer says it."""
+        return None
+
+
+def _choice(reply: Reply, sent: Mapping[str, Any], warnings: list[str]) -> Choice:
+    answer = answer_in(reply.written)
+    tokens = None
+    if "logprobs" in sent:
+        tokens = tokens_of(reply.logprobs, reply.written, answer.start, answer.text, warnings)
+        if tokens is None:
+            tokens = reply.tokens()
+        if tokens is None:
+            warnings.append("log-probabilities were asked for and accepted, but not given")
+    return Choice(
+        text=answer.text,
+        finish_reason=finish_reason_of(reply.finished),
+        tokens=tokens,
+        refusal=reply.refusal,
+    )
+
+
+# --- Asks a model object of the user's framework without touching the app's event loop
+
+T = TypeVar("T")
+
+
+class Borrowed(Generic[M]):
+    """A framework's model: the user's own, or one made on each loop.
+
+    Args:
+        model: the user's model; its sync method is called in threads.
+        make_model: makes a model for the running loop instead; its async method is awaited.
+        max_threads: sync calls at once.
+        timeout: seconds for one answer. A thread that is still busy then goes on in the
+            background and keeps its place in the pool.
+        captured: whether its calls may be captured as RAG calls: those of an app that is under
+            test are, those of a judge never.
+
+    Raises:
+        ConfigurationError: unless exactly one of `model` and `make_model` is given, or for
+            numbers that are not above 0.
+    """
+
+    def __init__(
+        self,
+        model: M | None,
+        make_model: Callable[[], M] | None,
+        *,
+        max_threads: int,
+        timeout: float,
+        captured: bool = False,
+    ) -> None:
+        if (model is None) == (make_model is None):
+            raise ConfigurationError("model", model, "give either a model or `make_model`")
+        if max_threads < 1:
+            raise ConfigurationError("max_threads", max_threads, "use a number from 1")
+        if not timeout > 0:
+            raise ConfigurationError("timeout", timeout, "use seconds above 0")
+        self.model = model
+        self._make_model = make_model
+        self._made: WeakKeyDictionary[asyncio.AbstractEventLoop, M] = WeakKeyDictionary()
+        self._max_threads = max_threads
+        self._timeout = timeout
+        self._captured = captured
+        self._pool: ThreadPoolExecutor | None = None
+        self._pid = os.getpid()
+
+    async def ask(
+        self, who: str, sync: Callable[[M], T], native: Callable[[M], Awaitable[T]] | None = None
+    ) -> T:
+        """Call the model one way or the other; `native` is only for one that is made.
+
+        Raises:
+            JudgeUnavailableError: no answer in time, or a failure that may pass (429, 5xx …).
+            JudgeRejectedError: a failure that will not (401, 404 …).
+            JudgeError: anything else that the framework raised.
+        """
+        try:
+            async with asyncio.timeout(self._timeout):
+                if self.model is None:
+                    assert native is not None
+                    with suppress_capture():
+                        return await native(self._model_here())
+                return await self._in_thread(sync, self.model)
+        except TimeoutError as error:
+            raise JudgeUnavailableError(f"{who}: no answer in {self._timeout:g} s") from error
+        except JudgeError:
+            raise
+        except Exception as error:
+            raise judge_error(error, who) from error
+
+    def _model_here(self) -> M:
+        assert self._make_model is not None
+        loop = asyncio.get_running_loop()
+        if loop not in self._made:
+            self._made[loop] = self._make_model()
+        return self._made[loop]
+
+    async def _in_thread(self, sync: Callable[[M], T], model: M) -> T:
+        if self._pool is None or self._pid != os.getpid():  # a fork takes no threads along
+            self._pool = ThreadPoolExecutor(self._max_threads, thread_name_prefix="rag-eval-judge")
+            self._pid = os.getpid()
+
+        def call() -> T:
+            if self._captured:
+                return sync(model)
+            with suppress_capture():
+                return sync(model)
+
+        # An empty context: a run of the app that is under way (its callbacks, its tracer's
+        # parent) must not become the parent of the judge's own calls.
+        context = contextvars.Context()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, lambda: context.run(call))
+
+
+async def answered(asking: Iterable[Awaitable[T]]) -> list[T]:
+    """Ask several times at once and give the answers; those that may come later are left out.
+
+    One of twenty that is over a limit must not have the others paid for twice.
+
+    Raises:
+        Exception: any other failure, after all have ended.
+    """
+    found = await asyncio.gather(*asking, return_exceptions=True)
+    for item in found:
+        if isinstance(item, BaseException) and not isinstance(item, JudgeUnavailableError):
+            raise item
+    return [item for item in found if not isinstance(item, BaseException)]

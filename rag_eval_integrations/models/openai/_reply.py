@@ -1,0 +1,156 @@
+"""From the body of a chat reply to a `Completion`: pure.
+
+Read from the bytes and not from the client's objects: building those costs a fifth of the
+client's time, and a body that is no JSON reaches the caller as a bare `JSONDecodeError`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rag_eval_integrations.errors import JudgeUnavailableError
+from rag_eval_integrations.models._failures import may_pass
+from rag_eval_integrations.models._reading import answer_in, clean, tokens_of
+from rag_eval_integrations.models.completion import Choice, Completion, finish_reason_of
+from rag_eval_integrations.models.openai._request import Sent
+from rag_eval_integrations.records import Usage
+
+
+def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Completion:
+    """Read a reply.
+
+    Args:
+        content: body of a reply with a 2xx status.
+        sent: what was asked for, whose warnings are passed on.
+        requests: HTTP requests that it took.
+        who: name of the endpoint in errors.
+
+    Raises:
+        JudgeUnavailableError: the body is cut off, no JSON, or holds no answer.
+    """
+    reply = _object(content, who)
+    items = reply.get("choices")
+    if not isinstance(items, list) or not items or not all(isinstance(i, dict) for i in items):
+        raise _without_answer(reply, who)
+    warnings: list[str] = []
+    choices = tuple(_choice(item, sent, warnings) for item in sorted(items, key=_index))
+    wanted = sent.body.get("n", 1)
+    if len(choices) < wanted:
+        warnings.append(f"{wanted} answers were asked for and {len(choices)} given")
+    if "logprobs" in sent.body and not any(choice.tokens for choice in choices):
+        warnings.append("log-probabilities were asked for and accepted, but not given")
+    if is_without_json(sent, choices[0]):
+        warnings.append(f"JSON was asked for by {sent.structured_by} and accepted, but not given")
+    model = reply.get("model")
+    return Completion(
+        choices=choices,
+        usage=_usage(reply.get("usage"), requests),
+        model=clean(model) if isinstance(model, str) else None,
+        warnings=(*sent.warnings, *dict.fromkeys(warnings)),
+    )
+
+
+def blocked_completion(sent: Sent, requests: int) -> Completion:
+    """The reply to a prompt that a content filter stopped."""
+    choice = Choice(text="", finish_reason="content_filter")
+    return Completion(
+        choices=(choice,), usage=Usage(requests=requests), warnings=tuple(sent.warnings)
+    )
+
+
+def is_without_json(sent: Sent, choice: Choice) -> bool:
+    """Whether the endpoint took a `response_format` and ignored it, as Anthropic's does.
+
+    The beginning tells; JSON that breaks off later is the model's failure.
+    """
+    asked = sent.structured_by in ("json_schema", "json_object")
+    return asked and choice.finish_reason == "stop" and not choice.text.lstrip().startswith("{")
+
+
+def _object(content: bytes, who: str) -> dict[str, Any]:
+    try:
+        reply = json.loads(content)
+    except (ValueError, RecursionError):
+        raise JudgeUnavailableError(
+            f"{who} replied 200 with {len(content)} bytes that are no JSON"
+        ) from None
+    if not isinstance(reply, dict):
+        raise JudgeUnavailableError(f"{who} replied 200 with JSON that is no object")
+    return reply
+
+
+def _without_answer(reply: dict[str, Any], who: str) -> JudgeUnavailableError:
+    """OpenRouter puts an error that its upstream made into a 200."""
+    error = reply.get("error")
+    words = error.get("message") if isinstance(error, dict) else error
+    code = error.get("code") if isinstance(error, dict) else None
+    why = f": {' '.join(words.split())[:300]}" if isinstance(words, str) else ""
+    return JudgeUnavailableError(
+        f"{who} replied 200 without an answer{why}",
+        status=code if isinstance(code, int) and may_pass(code) else None,
+    )
+
+
+def _index(item: dict[str, Any]) -> int:
+    index = item.get("index")
+    return index if isinstance(index, int) else 0
+
+
+def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
+    message = item.get("message")
+    message = message if isinstance(message, dict) else {}
+    written = _written(message, sent)
+    answer = answer_in(written)
+    if answer.unfinished:
+        warnings.append("the answer is nothing but reasoning that does not end")
+    refusal = message.get("refusal")
+    refusal = clean(refusal) if isinstance(refusal, str) and refusal else None
+    finished = finish_reason_of(item.get("finish_reason"))
+    return Choice(
+        text=answer.text,
+        finish_reason="refusal" if refusal is not None else finished,
+        tokens=tokens_of(item.get("logprobs"), written, answer.start, answer.text, warnings),
+        refusal=refusal,
+    )
+
+
+def _written(message: dict[str, Any], sent: Sent) -> str:
+    """The answer's text, or the arguments of the tool that had to be called.
+
+    `reasoning` and `reasoning_content` are never read.
+    """
+    if sent.structured_by == "tool":
+        arguments = _arguments(message)
+        if arguments is not None:
+            return clean(arguments)
+    content = message.get("content")
+    if isinstance(content, list):  # Magistral: parts of type `thinking` and `text`
+        parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
+        content = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
+    return clean(content) if isinstance(content, str) else ""
+
+
+def _arguments(message: dict[str, Any]) -> str | None:
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list) or not calls or not isinstance(calls[0], dict):
+        return None
+    function = calls[0].get("function")
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    if isinstance(arguments, dict):  # Ollama's own dialect, which some gateways pass on
+        return json.dumps(arguments, ensure_ascii=False)
+    return arguments if isinstance(arguments, str) else None
+
+
+def _usage(given: object, requests: int) -> Usage:
+    given = given if isinstance(given, dict) else {}
+
+    def count(name: str) -> int:
+        value = given.get(name)
+        return value if isinstance(value, int) and value > 0 else 0
+
+    return Usage(
+        requests=requests,
+        prompt_tokens=count("prompt_tokens"),
+        completion_tokens=count("completion_tokens"),
+    )

@@ -1,0 +1,183 @@
+"""From a `CompletionRequest` to the body of a chat request: pure.
+
+What the endpoint is known to refuse is left out here, with a warning for everything that was
+asked for and is not sent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.models.openai._capabilities import Capabilities, StructuredBy
+
+Schema = Mapping[str, JsonValue]
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What a judge sends where the request says nothing."""
+
+    temperature: float | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    extra_body: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A body, and how it differs from what was asked for."""
+
+    body: dict[str, Any]
+    structured_by: StructuredBy | None
+    """How JSON is asked for; None when free text is asked for."""
+    warnings: tuple[str, ...]
+
+
+def body_of(model: str, asked: CompletionRequest, defaults: Defaults, can: Capabilities) -> Sent:
+    """Write the body for an endpoint that can do `can`."""
+    warnings: list[str] = []
+    by = can.structured_by if asked.json_schema is not None else None
+    if by not in (None, "json_schema"):
+        warnings.append(f"JSON was asked for by {by}: the endpoint refuses better ways")
+    body: dict[str, Any] = {"model": model, "messages": _messages(asked, by, can, warnings)}
+    if asked.json_schema is not None and by is not None:
+        body.update(_structured(asked.schema_name, asked.json_schema, by))
+    for name, value in _parameters(asked, defaults, can).items():
+        if name in can.refused:
+            warnings.append(f"`{name}` was left out: the endpoint refuses it")
+        elif (limit := can.limits.get(name)) is not None and value > limit:
+            warnings.append(f"`{name}` was lowered from {value} to the endpoint's limit of {limit}")
+            body[name] = limit
+        else:
+            body[name] = value
+    if "logprobs" not in body:
+        body.pop("top_logprobs", None)  # refused by OpenAI without `logprobs`
+    body.update(defaults.extra_body)
+    return Sent(body, by, tuple(warnings))
+
+
+def _parameters(asked: CompletionRequest, defaults: Defaults, can: Capabilities) -> dict[str, Any]:
+    """What is asked for; a parameter at its default is not sent, since servers may refuse it."""
+    parameters: dict[str, Any] = {}
+    temperature = defaults.temperature if asked.temperature is None else asked.temperature
+    if temperature is not None:
+        parameters["temperature"] = temperature
+    seed = defaults.seed if asked.seed is None else asked.seed
+    if seed is not None:
+        parameters["seed"] = seed
+    if asked.n > 1:
+        parameters["n"] = asked.n
+    if asked.top_logprobs is not None:
+        parameters["logprobs"] = True
+        if asked.top_logprobs:
+            parameters["top_logprobs"] = asked.top_logprobs
+    cap = asked.max_tokens or defaults.max_tokens
+    if cap is not None:
+        parameters[can.token_limit or "max_tokens"] = cap
+    return parameters
+
+
+def _messages(
+    asked: CompletionRequest, by: StructuredBy | None, can: Capabilities, warnings: list[str]
+) -> list[dict[str, str]]:
+    messages = list(asked.messages)
+    if asked.json_schema is not None and by in ("json_object", "text"):
+        messages = _with_schema(messages, asked.json_schema)
+    if "system" in can.refused and any(message.role == "system" for message in messages):
+        warnings.append("the system message went into the user's: the endpoint refuses the role")
+        messages = _without_system(messages)
+    return [{"role": message.role, "content": message.content} for message in messages]
+
+
+def _with_schema(messages: list[Message], schema: Schema) -> list[Message]:
+    """State the schema with the instructions, ahead of any text under test.
+
+    OpenAI refuses json_object unless the messages hold the word JSON.
+    """
+    words = (
+        "Answer with one JSON object and nothing else. It has to fit this JSON Schema:\n"
+        + json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+    )
+    if messages and messages[0].role == "system":
+        first = Message(role="system", content=f"{messages[0].content}\n\n{words}")
+        return [first, *messages[1:]]
+    return [Message(role="system", content=words), *messages]
+
+
+def _without_system(messages: list[Message]) -> list[Message]:
+    """Put the instructions at the head of the first user message."""
+    instructions = "\n\n".join(item.content for item in messages if item.role == "system")
+    rest = [item for item in messages if item.role != "system"]
+    at = next((i for i, item in enumerate(rest) if item.role == "user"), None)
+    if at is None:
+        return [Message(role="user", content=instructions), *rest]
+    joined = Message(role="user", content=f"{instructions}\n\n{rest[at].content}")
+    return [*rest[:at], joined, *rest[at + 1 :]]
+
+
+def _structured(name: str, schema: Schema, by: StructuredBy) -> dict[str, Any]:
+    if by == "json_schema":
+        strict = strict_schema(schema)
+        described = {"name": name, "schema": strict or schema, "strict": strict is not None}
+        return {"response_format": {"type": "json_schema", "json_schema": described}}
+    if by == "json_object":
+        return {"response_format": {"type": "json_object"}}
+    if by == "tool":
+        function = {"name": name, "description": "Gives the answer.", "parameters": schema}
+        return {
+            "tools": [{"type": "function", "function": function}],
+            "tool_choice": {"type": "function", "function": {"name": name}},
+        }
+    return {}
+
+
+def strict_schema(schema: Schema) -> dict[str, JsonValue] | None:
+    """Copy a schema as strict mode wants it: closed objects, all fields required, no defaults.
+
+    None where that would change what it describes: an object with free keys has no strict form.
+    """
+    try:
+        strict = _strict(dict(schema))
+    except _OpenObjectError:
+        return None
+    return strict if isinstance(strict, dict) else None
+
+
+class _OpenObjectError(Exception):
+    """An object whose keys are not known beforehand."""
+
+
+_OF_NAMED = ("properties", "$defs", "definitions")
+_OF_MANY = ("anyOf", "oneOf", "allOf", "prefixItems")
+
+
+def _strict(schema: JsonValue) -> JsonValue:
+    if not isinstance(schema, dict):
+        return schema
+    strict = {key: value for key, value in schema.items() if key != "default"}
+    for key in _OF_NAMED:
+        named = strict.get(key)
+        if isinstance(named, dict):
+            strict[key] = {name: _strict(part) for name, part in named.items()}
+    for key in _OF_MANY:
+        many = strict.get(key)
+        if isinstance(many, list):
+            strict[key] = [_strict(part) for part in many]
+    if "items" in strict:
+        strict["items"] = _strict(strict["items"])
+    kind = strict.get("type")
+    if kind == "object" or (isinstance(kind, list) and "object" in kind) or "properties" in strict:
+        properties = strict.get("properties")
+        if not properties or not isinstance(properties, dict):
+            raise _OpenObjectError
+        if strict.get("additionalProperties") not in (None, False):
+            raise _OpenObjectError
+        strict["additionalProperties"] = False
+        strict["required"] = list(properties)
+    return strict

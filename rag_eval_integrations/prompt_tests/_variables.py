@@ -1,0 +1,30 @@
+"""What a metric file may insert about one output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_eval_integrations.metrics.prompty._sandbox import Texts
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
+
+
+def metric_values(
+    prompt: PromptUnderTest,
+    spec: Spec,
+    test: PromptTest,
+    output: str,
+    contexts: Sequence[str] = (),
+) -> dict[str, object]:
+    """Return PromptPex's four variables and the five others; what is not known is empty."""
+    return {
+        "output": output,
+        "prompt": prompt.text,
+        "rules": spec.rules_text,
+        "input": test.testinput,
+        "intent": spec.intent,
+        "inputSpec": spec.input_spec_text,
+        "expected": test.expected,
+        "groundtruth": test.usable_groundtruth or "",
+        "contexts": Texts(contexts),
+    }

@@ -1,0 +1,251 @@
+"""What all evaluators share: one question to a judge, OK or ERR back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from rag_eval_integrations.errors import ConfigurationError, JudgeError
+from rag_eval_integrations.metrics.prompty.reply import read_verdict
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.prompt_tests._asking import MARKS, sections
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Rule, Spec
+
+ANSWER = """\
+Write your reason first, in at most 20 words. Then, on the next line, write one word: OK or ERR."""
+
+_STOPPED = {
+    "content_filter": "a content filter stopped the judge",
+    "refusal": "the judge refused",
+    "length": "the judge's reply was cut off",
+}
+
+
+async def judged(
+    judge: Model,
+    instructions: str,
+    parts: Mapping[str, str],
+    *,
+    version: str,
+) -> Judged:
+    """Ask a judge; what it does not answer is `unknown` with the reason, and nothing is raised.
+
+    Args:
+        judge: who is asked.
+        instructions: what about.
+        parts: the material, by name; judged text is only ever in here.
+        version: of prompt and parser.
+    """
+    request = CompletionRequest(
+        messages=(
+            Message(role="system", content=instructions),
+            Message(role="user", content=sections(parts)),
+        ),
+        temperature=0.0,
+        prompt_version=version,
+    )
+    try:
+        completion = await judge.complete(request)
+    except JudgeError as error:
+        why = f"{type(error).__name__}: {error}"
+        return Judged(outcome="unknown", reason=why, judge=judge.name, failed=True)
+    stopped = _STOPPED.get(completion.finish_reason)
+    if stopped is not None:
+        return Judged(outcome="unknown", reason=stopped, raw=completion.text, judge=judge.name)
+    verdict = read_verdict(completion.text)
+    return Judged(
+        outcome=verdict.outcome, reason=verdict.reason, raw=completion.text, judge=judge.name
+    )
+
+
+# --- Test Non-Compliance: does an output keep to what the prompt asks for?
+
+
+Basis = Literal["rules", "prompt"]
+
+_NONCOMPLIANCE_VERSION = "noncompliance-1"
+
+RULES = f"""\
+You check whether the output of an assistant keeps the rules that were set for it. You are given \
+the rules{{shown}} and the output.
+
+Go by the rules alone, not by what you would have answered. Only what the output itself shows \
+counts: a rule that does not apply here is kept, and a rule that cannot be checked from what you \
+are given is left aside. You do not check whether the output is right, only whether it has the \
+form and the kind of content that the rules ask for. One broken rule is enough for ERR; if every \
+rule is kept, it is OK.
+
+{ANSWER}
+
+{MARKS}"""
+
+PROMPT = f"""\
+You check whether the output of an assistant is one that its prompt allows. You are given the \
+prompt{{shown}} and the output.
+
+Go by the prompt alone, not by what you would have answered. Only what the output itself shows \
+counts: leave aside whatever cannot be checked from what you are given. You do not check whether \
+the output is right, only whether it has the form and the kind of content that the prompt asks \
+for. One clear violation is enough for ERR; without any, it is OK.
+
+{ANSWER}
+
+{MARKS}"""
+
+
+@dataclass(frozen=True)
+class NonCompliance:
+    """Asks a judge whether an output complies.
+
+    Args:
+        basis: `rules` (the output rules and the input specification, as in PromptPex) or `prompt`
+            (upstream's code: the prompt's own text).
+        see_input: show the judge the test's input; by default with `rules`, not with `prompt`.
+
+    Raises:
+        ConfigurationError: another basis.
+    """
+
+    basis: Basis = "rules"
+    see_input: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.basis not in get_args(Basis):
+            raise ConfigurationError("basis", self.basis, f"use {' or '.join(get_args(Basis))}")
+
+    def check(self, prompt: PromptUnderTest, spec: Spec) -> None:
+        """Say before the first request that there is nothing to judge by.
+
+        Raises:
+            ConfigurationError: no rules, with `basis="rules"`.
+        """
+        if self.basis == "rules" and not spec.output_rules:
+            why = f"{prompt.name} has no output rules; use basis 'prompt', or write rules"
+            raise ConfigurationError("basis", self.basis, why)
+
+    async def judge(
+        self, prompt: PromptUnderTest, spec: Spec, test: PromptTest, output: str, judge: Model
+    ) -> Judged:
+        """Judge one output; an empty one does not comply, and no judge is asked."""
+        if not output.strip():
+            return Judged(outcome="err", reason="empty output")
+        see_input = self.basis == "rules" if self.see_input is None else self.see_input
+        parts: dict[str, str] = {}
+        if self.basis == "prompt":
+            parts["prompt"] = prompt.text
+        else:
+            parts["rules"] = "\n".join(
+                f"{number}. {rule.text}" for number, rule in enumerate(spec.output_rules, start=1)
+            )
+            parts["valid input"] = spec.input_spec_text or "(not described)"
+        if see_input:
+            parts["input"] = test.testinput
+        parts["output"] = output
+        words = {"prompt": "", "rules": ", a description of valid inputs"}[self.basis]
+        shown = f"{words}, the input" if see_input else words
+        template = PROMPT if self.basis == "prompt" else RULES
+        return await judged(
+            judge,
+            template.format(shown=shown),
+            parts,
+            version=f"{_NONCOMPLIANCE_VERSION}/{self.basis}",
+        )
+
+
+# --- Input validity: is a test's input one that the input specification allows?
+
+
+_VALIDITY_VERSION = "validity-1"
+
+_VALIDITY_INSTRUCTIONS = f"""\
+You check whether an input is one that an assistant accepts. You are given a description of its \
+valid inputs and one input. Go by the description alone; what it does not speak of is allowed. OK \
+if the input keeps all of the description, ERR if it breaks any part.
+
+{ANSWER}
+
+{MARKS}"""
+
+
+@dataclass(frozen=True)
+class InputValidity:
+    """Asks a judge whether a test is a valid input."""
+
+    async def judge(self, spec: Spec, test: PromptTest, judge: Model) -> Judged:
+        """Judge one test."""
+        if not spec.input_spec:
+            return Judged(outcome="unknown", reason="there is no input specification")
+        parts = {"valid input": spec.input_spec_text, "input": test.testinput}
+        return await judged(judge, _VALIDITY_INSTRUCTIONS, parts, version=_VALIDITY_VERSION)
+
+
+# --- Rule groundedness: does an output rule stand in the prompt?
+
+
+_GROUNDEDNESS_VERSION = "groundedness-1"
+
+_GROUNDEDNESS_INSTRUCTIONS = f"""\
+You check whether a rule was taken from a prompt. You are given the prompt of an assistant and one \
+rule about the assistant's output. OK if the prompt says the rule or clearly implies it, ERR if \
+the rule adds something, changes something or contradicts the prompt.
+
+{ANSWER}
+
+{MARKS}"""
+
+
+@dataclass(frozen=True)
+class RuleGroundedness:
+    """Asks a judge whether a rule comes from the prompt."""
+
+    async def judge(self, prompt: PromptUnderTest, rule: Rule, judge: Model) -> Judged:
+        """Judge one rule."""
+        parts = {"prompt": prompt.text, "rule": rule.text}
+        return await judged(judge, _GROUNDEDNESS_INSTRUCTIONS, parts, version=_GROUNDEDNESS_VERSION)
+
+
+# --- Spec agreement: is the extracted specification enough to answer as the prompt asks?
+
+
+_AGREEMENT_VERSION = "agreement-1"
+
+_AGREEMENT_INSTRUCTIONS = """\
+{intent}
+
+Answer the user's input. Your answer has to keep these rules:
+{rules}"""
+
+
+@dataclass(frozen=True)
+class SpecAgreement:
+    """Has a model answer from the specification alone, and a judge compare with the prompt."""
+
+    async def judge(
+        self,
+        prompt: PromptUnderTest,
+        spec: Spec,
+        test: PromptTest,
+        model: Model,
+        judge: Model,
+    ) -> tuple[Judged, str]:
+        """Judge one test: the verdict, and the answer that it is about."""
+        system = _AGREEMENT_INSTRUCTIONS.format(
+            intent=spec.intent or "You are an assistant.",
+            rules="\n".join(f"- {rule.text}" for rule in spec.output_rules),
+        )
+        request = CompletionRequest(
+            messages=(
+                Message(role="system", content=system),
+                Message(role="user", content=test.testinput),
+            ),
+            prompt_version=_AGREEMENT_VERSION,
+        )
+        try:
+            answer = (await model.complete(request)).text
+        except JudgeError as error:
+            why = f"{type(error).__name__}: {error}"
+            return Judged(outcome="unknown", reason=why, judge=model.name, failed=True), ""
+        return await NonCompliance("prompt").judge(prompt, spec, test, answer, judge), answer

@@ -1,0 +1,314 @@
+"""Tests in whatever form a model wrote them: JSON, CSV, or lines of `name: 'value'`. Pure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import JsonValue
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.prompt_tests._cleaning import is_refusal, json_in, unfenced
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
+from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, make_uid
+
+# --- Tests as models write them in CSV, with the trouble they make. Pure
+
+
+_HEADER = re.compile(r"^\W*(?:rule[ _]?id|rule)\W*,\W*test", re.IGNORECASE)
+_ROW = re.compile(r'^\s*"?\d{1,3}"?\s*,\s*"?\d{1,3}"?\s*,\s*\S')
+_HEADERLESS = ("ruleid", "testid", "testinput", "expectedoutput", "reasoning")
+_CELL = re.compile(
+    r'\s*(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<other>\d*|\[[^\]\n]*\]))[ \t]*(?=,|\s*\Z)\s*?(?=,|\Z)',
+)
+_NAMES = {
+    "ruleid": "ruleid", "rule": "ruleid", "rulenumber": "ruleid",
+    "testid": "testid", "test": "testid", "testnumber": "testid",
+    "expectedoutput": "expectedoutput", "expected": "expectedoutput", "output": "expectedoutput",
+    "reasoning": "reasoning", "reason": "reasoning", "explanation": "reasoning",
+    "testinput": "testinput", "input": "testinput", "testcase": "testinput",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Table:
+    """What was read."""
+
+    rows: list[dict[str, str]] = field(default_factory=list)
+    """By column name; `ruleid, testid, testinput, expectedoutput, reasoning` in these spellings."""
+    columns: tuple[str, ...] = ()
+    lost: list[str] = field(default_factory=list)
+    """What was left out and why, one a row."""
+
+
+def read_tests_csv(text: str, inputs: Sequence[str] = ()) -> Table:
+    """Read a table of tests.
+
+    Args:
+        text: a model's reply, or a file.
+        inputs: names of the prompt's inputs, which are columns too.
+    """
+    if is_refusal(text):
+        return Table(lost=[f"the reply is a refusal: {' '.join(text.split())[:80]}"])
+    lines = unfenced(text.removeprefix("\ufeff")).splitlines()
+    start, headed = _begin(lines)
+    if start is None:
+        return Table(lost=["no header and no rows with rule, test and input"] if lines else [])
+    records = _records("\n".join(lines[start:]).replace('\\"', '""'))
+    own = {one.lower(): one for one in inputs}
+    columns = _columns(records.pop(0).cells, own) if headed else _HEADERLESS
+    table = Table(columns=columns)
+    for record in records:
+        if not any(cell.strip() for cell in record.cells):
+            continue
+        row = _fitted(record, columns)
+        if row is not None:
+            table.rows.append(row)
+        elif not record.raw.lstrip().startswith("```"):
+            why = f"{len(record.cells)} cells instead of {len(columns)}"
+            table.lost.append(f"line {start + record.line}: {why}")
+    return table
+
+
+@dataclass(frozen=True)
+class _Record:
+    line: int
+    cells: list[str]
+    raw: str
+
+
+def _begin(lines: list[str]) -> tuple[int | None, bool]:
+    """Find the header; else, where rows come without one, the first row."""
+    for number, line in enumerate(lines):
+        if _HEADER.match(line):
+            return number, True
+    rows = [number for number, line in enumerate(lines) if _ROW.match(line)]
+    return (rows[0], False) if rows else (None, False)
+
+
+def _records(source: str) -> list[_Record]:
+    csv.field_size_limit(max(csv.field_size_limit(), 10_000_000))
+    lines = source.splitlines()
+    reader = csv.reader(io.StringIO(source, newline=""), skipinitialspace=True)
+    found: list[_Record] = []
+    begins = 0
+    try:
+        for cells in reader:
+            raw = "\n".join(lines[begins : reader.line_num])
+            found.append(_Record(begins + 1, cells, raw))
+            begins = reader.line_num
+    except csv.Error:  # a NUL in old Pythons, a cell beyond the limit
+        found.append(_Record(begins + 1, ["?"], ""))
+    return found
+
+
+def _columns(names: list[str], own: dict[str, str]) -> tuple[str, ...]:
+    columns: list[str] = []
+    for name in names:
+        bare = name.strip().strip("\"'`*").strip()
+        known = _NAMES.get(re.sub(r"[\W_]", "", bare.lower()), bare)
+        if bare.lower() in own and known not in ("ruleid", "testid"):
+            known = own[bare.lower()]
+        columns.append("ruletext" if known in columns and known == "ruleid" else known)
+    return tuple(columns)
+
+
+def _fitted(record: _Record, columns: tuple[str, ...]) -> dict[str, str] | None:
+    """Match cells to columns; None where it is not clear which cell is which."""
+    cells = [cell.strip() for cell in record.cells]
+    while len(cells) > len(columns) and not cells[-1]:
+        cells.pop()  # a comma at the end of the line
+    if len(cells) > len(columns):
+        split = _split_by_hand(record.raw)
+        if split is None:
+            return None
+        cells = split
+        if len(cells) > len(columns) and columns[-1] == "reasoning":
+            # All cells are quoted or numbers, so none was torn by a comma of its own: these are
+            # more cells than columns, and what is over stands with the prose at the end.
+            last = len(columns) - 1
+            cells = [*cells[:last], " ".join(cells[last:])]
+    if len(cells) != len(columns):
+        return None
+    return dict(zip(columns, cells, strict=True))
+
+
+def _split_by_hand(raw: str) -> list[str] | None:
+    """Split a row into quoted cells, numbers, and lists that a model left unquoted.
+
+    None where there is anything else, whose commas could belong to it or part cells.
+    """
+    cells: list[str] = []
+    position = 0
+    while True:
+        match = _CELL.match(raw, position)
+        if match is None:
+            return None
+        quoted, other = match["quoted"], match["other"]
+        cells.append(quoted.replace('""', '"').strip() if quoted is not None else other.strip())
+        position = match.end()
+        if position >= len(raw):
+            return cells
+        position += 1  # the comma
+
+
+_PAIR = re.compile(
+    r"\s*(?P<name>\w[\w ]{0,60}?)\s*:\s*"
+    r"""(?:'(?P<single>(?:[^'\\]|\\.|'(?!\s*(?:,|$)))*)'|"(?P<double>(?:[^"\\]|\\.)*)")"""
+    r"\s*(?:,|$)"
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Tests of one reply, and what was left out of it."""
+
+    tests: list[PromptTest] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+
+
+def read_tests(
+    text: str,
+    prompt: PromptUnderTest,
+    rules: Sequence[Rule] = (),
+    scenario: Scenario | None = None,
+    generation: int = 0,
+) -> Found:
+    """Read tests; one that lacks an input, or repeats another, is left out and named.
+
+    Args:
+        text: a model's reply.
+        prompt: whose inputs they are.
+        rules: those that were asked about. A test that names none of them belongs to the one rule,
+            where there is one; else to no rule, with the direction of them all.
+        scenario: the situation that they are for; its fixed inputs need not be repeated.
+        generation: the number of the reply in its chat.
+    """
+    found = Found()
+    if is_refusal(text):
+        found.lost.append(f"the reply is a refusal: {' '.join(text.split())[:80]}")
+        return found
+    by_id = {rule.id: rule for rule in rules}
+    fixed = dict(scenario.parameters) if scenario else {}
+    seen: set[str] = set()
+    for number, row in enumerate(_rows(text, prompt, found), start=1):
+        inputs, why = _inputs(row, prompt, fixed)
+        if inputs is None:
+            found.lost.append(f"test {number}: {why}")
+            continue
+        rule = by_id.get(_id(row.get("rule", row.get("ruleid"))))
+        if rule is None and len(rules) == 1:
+            rule = rules[0]
+        inverse = rule.inverse if rule else bool(rules) and all(one.inverse for one in rules)
+        words = rule.text if rule else ""
+        uid = make_uid(
+            rule=words, inverse=inverse, inputs=inputs,
+            scenario=scenario.name if scenario else "", baseline=not rules,
+        )  # fmt: skip
+        if uid in seen:
+            found.lost.append(f"test {number}: the same as one before it")
+            continue
+        seen.add(uid)
+        found.tests.append(
+            PromptTest(
+                uid=uid,
+                rule_id=rule.id if rule else None,
+                rule=words,
+                inverse=inverse,
+                inputs=inputs,
+                test_id=str(row.get("testid") or number),
+                expected=_text(row.get("expected", row.get("expectedoutput"))),
+                reasoning=_text(row.get("reasoning")),
+                scenario=scenario.name if scenario else "",
+                generation=generation,
+                baseline=not rules,
+            )
+        )
+    return found
+
+
+def _rows(text: str, prompt: PromptUnderTest, found: Found) -> list[Mapping[str, Any]]:
+    content = json_in(text)
+    if isinstance(content, dict):
+        content = next((value for value in content.values() if isinstance(value, list)), [content])
+    if isinstance(content, list):
+        return [one if isinstance(one, dict) else {"testinput": one} for one in content]
+    table = read_tests_csv(text, list(prompt.inputs))
+    if table.rows:
+        found.lost.extend(table.lost)
+        return list(table.rows)
+    rows = _lines(text, prompt)
+    if not rows:
+        found.lost.extend(table.lost or ["the reply is empty"])
+    return rows
+
+
+def _lines(text: str, prompt: PromptUnderTest) -> list[Mapping[str, Any]]:
+    """Read `name: 'value', name: 'value'` a line; a comment is about the line that follows it."""
+    rows: list[Mapping[str, Any]] = []
+    comment = ""
+    for line in unfenced(text).splitlines():
+        bare = line.strip().lstrip("-* ").strip()
+        if bare.startswith("#"):
+            comment = bare.lstrip("# ").strip()
+            continue
+        values = _pairs(bare)
+        if set(values) & set(prompt.inputs):
+            rows.append({"inputs": values, "reasoning": comment})
+            comment = ""
+    return rows
+
+
+def _pairs(line: str) -> dict[str, str]:
+    values: dict[str, str] = {}
+    position = 0
+    while position < len(line):
+        match = _PAIR.match(line, position)
+        if match is None:
+            return {}
+        value = match["single"] if match["single"] is not None else match["double"]
+        values[match["name"]] = value.replace("\\'", "'").replace('\\"', '"')
+        position = match.end()
+    return values
+
+
+def _inputs(
+    row: Mapping[str, Any], prompt: PromptUnderTest, fixed: Mapping[str, JsonValue]
+) -> tuple[dict[str, JsonValue] | None, str]:
+    given = row.get("inputs")
+    if isinstance(given, str) and given.strip():
+        row = {**row, "testinput": given}
+    values = dict(given) if isinstance(given, dict) else {}
+    values |= {name: row[name] for name in prompt.inputs if name in row and name not in values}
+    values = {name: value for name, value in values.items() if name in prompt.inputs}
+    if not values and row.get("testinput") not in (None, ""):
+        text = row["testinput"]
+        try:
+            values = prompt.inputs_from(text if isinstance(text, str) else json.dumps(text), fixed)
+        except ConfigurationError as error:
+            return None, str(error)
+    needed = [
+        one.name for one in prompt.inputs.values() if one.default is None and one.name not in fixed
+    ]
+    absent = [name for name in needed if name not in values]
+    if absent:
+        return None, f"no {', '.join(absent)}"
+    if "inputs" not in row and not any(str(value).strip() for value in values.values()):
+        return None, "empty"  # in a table that is a cell left out; in JSON it is an edge case
+    return values, ""
+
+
+def _id(value: object) -> int:
+    text = str(value if value is not None else "").strip().rstrip(".")
+    return int(text) if text.isdigit() and len(text) < 9 else -1
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

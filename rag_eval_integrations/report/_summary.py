@@ -1,0 +1,138 @@
+"""Sums up many evaluations in flat memory: means with their counts, reasons, diagnoses, usage."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from rag_eval_integrations.metrics import Diagnosis, diagnose
+from rag_eval_integrations.records import By, Evaluation, Score, Usage
+from rag_eval_integrations.report.console import plain_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+@dataclass
+class ScoreSummary:
+    """What is known of one score over many calls."""
+
+    scored: int = 0
+    total: int = 0
+    sum: float = 0.0
+    unscored: Counter[str] = field(default_factory=Counter)
+    """Reason code → calls; `error` counts calls that failed."""
+
+    @property
+    def mean(self) -> float | None:
+        """Mean over the scored calls; None when none is scored."""
+        return self.sum / self.scored if self.scored else None
+
+    def add(self, score: Score) -> None:
+        """Count one score."""
+        self.total += 1
+        if score.value is not None:
+            self.scored += 1
+            self.sum += score.value
+        else:
+            self.unscored[score.unscored or score.status] += 1
+
+
+class Made(NamedTuple):
+    """A score as one estimator makes it."""
+
+    name: str
+    method: str | None
+
+
+@dataclass
+class Summary:
+    """Running totals over evaluations.
+
+    Scores made by different judges, prompts, formulas or estimators are kept apart: a mean over
+    both would mean neither.
+    """
+
+    calls: int = 0
+    errors: Counter[str] = field(default_factory=Counter)
+    """`stage: type` → calls that failed."""
+    given: dict[str, ScoreSummary] = field(default_factory=dict)
+    """By name, whoever made it: how many are scored, and why the others are not."""
+    makers: dict[By, dict[Made, ScoreSummary]] = field(default_factory=dict)
+    """What is scored, by who made it, and by name and estimator."""
+    diagnoses: Counter[str] = field(default_factory=Counter)
+    warnings: Counter[str] = field(default_factory=Counter)
+    flags: Counter[str] = field(default_factory=Counter)
+    usage: Usage = field(default_factory=Usage)
+    _texts: dict[str, Diagnosis] = field(default_factory=dict)
+
+    def add(self, evaluation: Evaluation) -> None:
+        """Count one evaluation."""
+        self.calls += 1
+        if evaluation.error is not None:
+            self.errors[f"{evaluation.error.stage}: {evaluation.error.type}"] += 1
+        by: By | None = None
+        for name, score in evaluation.scores.items():
+            self.given.setdefault(name, ScoreSummary()).add(score)
+            if score.value is not None:
+                if score.by is not by:  # a metric's scores share one, and copying it costs 20 µs
+                    by = score.by
+                    made = self.makers.setdefault(_maker(by), defaultdict(ScoreSummary))
+                made[Made(name, score.method)].add(score)
+        for diagnosis in diagnose(evaluation.scores):
+            self.diagnoses[diagnosis.pattern] += 1
+            self._texts[diagnosis.pattern] = diagnosis
+        self.flags.update(evaluation.flags)
+        self.warnings.update({w for s in evaluation.scores.values() for w in s.warnings})
+        self.usage += evaluation.usage
+
+    def mean(self, name: str) -> ScoreSummary | None:
+        """Look up one score's totals; None when it was never given.
+
+        Raises:
+            ValueError: when it was made in different ways.
+        """
+        if name not in self.given:
+            return None
+        found = sum(made.name == name for summaries in self.makers.values() for made in summaries)
+        if found > 1:
+            raise ValueError(f"{name} was made by {found} different judges, formulas or estimators")
+        return self.given[name]
+
+    def advice(self) -> list[tuple[Diagnosis, int]]:
+        """Patterns found, each with its number of calls, the most frequent first."""
+        return [(self._texts[pattern], count) for pattern, count in self.diagnoses.most_common()]
+
+
+def _maker(by: By) -> By:
+    # How a text was split and in how many pieces it was labelled does not change what a score is.
+    return by.model_copy(update={"splitter": None, "windows": None})
+
+
+def summary_tables(summary: Summary) -> list[Table]:
+    """Render the totals: one table for each way in which scores were made.
+
+    A score that nobody could give stands in the first.
+    """
+    makers = summary.makers or {By(): {}}
+    scored = {made.name for found in summary.makers.values() for made in found}
+    tables: list[Table] = []
+    for by, made in makers.items():
+        names = [by.judge or "", by.model or "", f"v{by.judge_version}" if by.judge_version else ""]
+        title = " ".join(dict.fromkeys(part for part in names if part)) or "nobody"
+        formulas = f", {by.formulas} formulas" if by.formulas else ""
+        table = plain_table(
+            f"Scores by {title}{formulas}", "score", "mean>", "scored>", "unscored because"
+        )
+        for name, given in summary.given.items():
+            found = {one.method: score for one, score in made.items() if one.name == name}
+            if not found and (name in scored or tables):
+                continue
+            why = ", ".join(f"{code} {count}" for code, count in given.unscored.most_common())
+            for method, score in (found or {None: ScoreSummary()}).items():
+                mean = "–" if score.mean is None else f"{score.mean:.3f}"
+                title = f"{name} ({method})" if len(found) > 1 else name
+                table.add_row(title, mean, f"{score.scored}/{given.total}", why)
+        tables.append(table)
+    return tables

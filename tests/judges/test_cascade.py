@@ -1,0 +1,183 @@
+"""CascadeJudge: who is asked, whose name stands on the scores, what it cost, what fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from by_hand import ScriptedJudge, keyed, labels_of
+
+from rag_eval_integrations import CascadeJudge, EmbeddedJudge, RagEvaluator
+from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
+from rag_eval_integrations.records import JudgeInfo, Labelling, Labels, SentencizedCall
+from rag_eval_integrations.testing import ScriptedModel, labels_reply, small_call
+
+CALL = keyed([["A colony stays awake all winter."]], ["A colony stays awake all winter."])
+SECOND = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
+
+
+class Sure:
+    """A first judge with one probability for everything."""
+
+    name = "sure"
+    version = "7"
+
+    def __init__(self, probability: float | None) -> None:
+        self.probability = probability
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        labels = labels_of(["0a"], [], {"a": ([], False)})
+        if self.probability is not None:
+            labels = labels.model_copy(update={"supported_probabilities": {"a": self.probability}})
+        return Labelling(labels=labels, judge=JudgeInfo(name=self.name, version=self.version))
+
+
+@pytest.mark.parametrize(
+    ("probability", "asked"),
+    [(0.0, 0), (0.29, 0), (0.3, 1), (0.5, 1), (0.7, 1), (0.71, 0), (1.0, 0), (None, 1)],
+)
+async def test_the_second_is_asked_inside_of_the_band(
+    probability: float | None, asked: int
+) -> None:
+    """Both ends belong to the band; without a probability the second is always asked."""
+    second = ScriptedJudge(SECOND)
+
+    labelling = await CascadeJudge(Sure(probability), second).label(CALL)
+
+    assert len(second.asked) == asked
+    assert labelling.judge.name == ("scripted" if asked else "sure")
+    assert labelling.flags == (("cascade_second",) if asked else ("cascade_first",))
+    assert labelling.usage.requests == asked
+
+
+async def test_a_call_that_the_first_cannot_label_goes_to_the_second() -> None:
+    """The embedded judge refuses what is not English; the model is asked instead."""
+    german = keyed(
+        [["Der Turm ist dreihundert Meter hoch und steht seit über hundert Jahren in der Stadt."]],
+        ["Der Turm ist nach diesem Text dreihundert Meter hoch und auch sehr alt."],
+        question="Wie hoch ist der Turm, der in dieser Stadt seit hundert Jahren steht?",
+    )
+    second = ScriptedJudge(SECOND)
+
+    labelling = await CascadeJudge(EmbeddedJudge(), second).label(german)
+
+    assert len(second.asked) == 1
+    assert labelling.judge.name == "scripted"
+
+
+async def test_a_function_decides_instead_of_the_band() -> None:
+    """It is given the call and the first labelling, and its answer is what counts."""
+    seen: list[tuple[str, str]] = []
+
+    def when(call: SentencizedCall, labelling: Labelling) -> bool:
+        seen.append((call.call.question, labelling.judge.name))
+        return len(seen) == 2
+
+    second = ScriptedJudge(SECOND)
+    judge = CascadeJudge(Sure(0.5), second, ask_when=when)
+
+    flags = [(await judge.label(CALL)).flags for _ in range(3)]
+
+    assert flags == [("cascade_first",), ("cascade_second",), ("cascade_first",)]
+    assert seen[0] == (CALL.call.question, "sure")
+
+
+async def test_every_score_says_which_judge_gave_it() -> None:
+    """One cascade, two rows, two judges: names, flags and costs are those of who labelled."""
+    model = ScriptedModel([labels_reply(["0a", "0b", "1a"], ["a", "b"])], name="model")
+    cascade = CascadeJudge(EmbeddedJudge(), model, lambda call, _: "?" in call.call.question)
+    plain = small_call().call
+    other = plain.model_copy(update={"question": "Tell me of the ferry"})
+
+    asked = await RagEvaluator(cascade).evaluate(plain)
+    kept = await RagEvaluator(cascade).evaluate(other)
+
+    assert {score.by.judge for score in asked.scores.values()} == {"model"}
+    assert asked.usage.requests == 1
+    assert "cascade_second" in asked.flags
+    assert {score.by.judge for score in kept.scores.values()} == {"embedded"}
+    assert "cascade_first" in kept.flags
+    assert kept.usage.requests == 0
+
+
+async def test_a_second_judge_that_fails_is_an_error() -> None:
+    """The first judge's labels are not passed off for the second's."""
+
+    class Down:
+        name = "down"
+
+        async def label(self, call: SentencizedCall) -> Labelling:
+            raise JudgeUnavailableError("no answer")
+
+    evaluation = await RagEvaluator(CascadeJudge(Sure(0.5), Down())).evaluate(CALL.call)
+
+    assert evaluation.error is not None
+    assert evaluation.labels is None
+    assert {score.status for score in evaluation.scores.values()} == {"error"}
+
+
+def test_the_name_and_version_say_what_decides() -> None:
+    """Another band is another evaluator: its rows are not resumed as the same."""
+    second = ScriptedJudge(SECOND)
+    narrow, wide = (CascadeJudge(Sure(0.5), second, band) for band in ((0.4, 0.6), (0.1, 0.9)))
+
+    assert narrow.name == "cascade(sure, scripted)"
+    assert narrow.version == "7+1+0.4-0.6"
+    assert RagEvaluator(narrow).fingerprint != RagEvaluator(wide).fingerprint
+
+
+@pytest.mark.parametrize(
+    "band", [(0.7, 0.3), (-0.1, 0.5), (0.5, 1.1), (0.5,), "0.5", (float("nan"), 1), (True, True)]
+)
+def test_a_band_that_is_none_is_refused(band: Any) -> None:
+    """Named with its field and value."""
+    with pytest.raises(ConfigurationError, match="ask_when"):
+        CascadeJudge("embedded", ScriptedJudge(SECOND), ask_when=band)
+
+
+def test_a_model_cannot_be_first() -> None:
+    """It gives no probabilities, and would cost a request a call."""
+    with pytest.raises(ConfigurationError, match="first"):
+        CascadeJudge(ScriptedModel([]), ScriptedJudge(SECOND))  # type: ignore[arg-type]
+
+
+def test_the_probability_is_the_judges_estimate_or_the_product() -> None:
+    """An estimate of the whole response comes before the sentences' probabilities."""
+    labels = labels_of([], [], {"a": ([], True), "b": ([], True)})
+    soft = labels.model_copy(update={"supported_probabilities": {"a": 0.5, "b": 0.5}})
+
+    def probability(of: Labels) -> float | None:
+        return of.adherence_probability()
+
+    assert probability(labels) is None
+    assert probability(soft) == 0.25
+    assert probability(soft.model_copy(update={"estimates": {"adherence": (0.9, None)}})) == 0.9
+    assert probability(labels.model_copy(update={"supported_probabilities": {"a": 0.5}})) is None
+
+
+def test_a_cascade_shows_both_judges_and_the_band() -> None:
+    """Without addresses in memory, so that it is the same in every process."""
+    second = ScriptedJudge(SECOND)
+
+    def when(call: SentencizedCall, labelling: Labelling) -> bool:
+        return True
+
+    assert repr(CascadeJudge(EmbeddedJudge(), second, ask_when=(0.2, 0.5))) == (
+        "CascadeJudge(EmbeddedJudge(), ScriptedJudge('scripted'), ask_when=(0.2, 0.5))"
+    )
+    assert repr(CascadeJudge(Sure(0.5), second, when)).endswith("<locals>.when)")
+
+
+async def test_without_a_band_the_first_judge_names_it() -> None:
+    """As the embedded judge does; one that names none has the middle."""
+
+    class Naming(Sure):
+        unsure = (0.8, 0.9)
+
+    second = ScriptedJudge(SECOND)
+
+    assert "ask_when=(0.7, 0.9)" in repr(CascadeJudge("embedded", second))
+    for judge, asked in ((Naming(0.85), 1), (Naming(0.5), 0), (Sure(0.85), 0), (Sure(0.5), 1)):
+        scripted = ScriptedJudge(SECOND)
+        await CascadeJudge(judge, scripted).label(CALL)
+        assert len(scripted.asked) == asked

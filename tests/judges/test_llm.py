@@ -1,0 +1,374 @@
+"""LLMJudge: one request a call, what happens when the answer is not what was asked for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges import Judge, LLMJudge
+from rag_eval_integrations.judges._prompt import PROMPT_VERSION
+from rag_eval_integrations.metrics import TRACE_SCORES
+from rag_eval_integrations.models import ThrottledModel
+from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest
+from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
+from rag_eval_integrations.sentences import Punkt, sentencize
+from rag_eval_integrations.testing import (
+    JudgeContract,
+    ScriptedModel,
+    labels_reply,
+    small_call,
+)
+
+REPLY = labels_reply(["0a", "0b", "1a"], ["a", "b"])
+CALL = small_call()
+
+
+def ended(reason: str, text: str = "") -> Completion:
+    return Completion(
+        choices=(Choice(text=text, finish_reason=reason),),  # type: ignore[arg-type]
+        usage=Usage(requests=1),
+    )
+
+
+def keys_asked(request: CompletionRequest) -> tuple[list[str], list[str]]:
+    """Keys of the document and response sentences that a request shows."""
+    keys = re.findall(r"^(\d*[a-z]+): ", request.messages[1].content, re.M)
+    return [k for k in keys if k[0].isdigit()], [k for k in keys if not k[0].isdigit()]
+
+
+def obedient(request: CompletionRequest) -> str:
+    """Labels everything that it was shown."""
+    return labels_reply(*keys_asked(request))
+
+
+class TestContract(JudgeContract):
+    """The contract that every judge keeps."""
+
+    def judge(self) -> Judge:
+        return LLMJudge(ScriptedModel(obedient))
+
+
+async def test_one_request_gives_all_four_scores() -> None:
+    """Every TRACe score, from one request, with the prompt's version on it."""
+    judge = ScriptedModel([REPLY])
+
+    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+
+    assert len(judge.requests) == 1
+    assert {evaluation.scores[name].status for name in TRACE_SCORES} == {"scored"}
+    assert evaluation.scores["adherence"].by.prompt_version == PROMPT_VERSION
+    assert evaluation.scores["adherence"].by.judge == "scripted"
+    assert evaluation.usage.requests == 1
+    request = judge.requests[0]
+    assert request.json_schema is not None
+    assert request.temperature == 0.0
+    assert request.max_tokens is not None
+
+
+async def test_a_reply_that_is_no_json_is_asked_for_once_more() -> None:
+    """The second answer counts; both requests are paid for."""
+    judge = ScriptedModel(["I think it is fine.", REPLY])
+
+    labelling = await LLMJudge(judge).label(CALL)
+
+    assert labelling.labels is not None
+    assert labelling.usage.requests == 2
+    assert "I think it is fine." in judge.prompts[1]
+    assert judge.requests[1].messages[:2] == judge.requests[0].messages
+
+
+async def test_no_json_twice_is_unscored() -> None:
+    """With the reason, and not asked for ever."""
+    judge = ScriptedModel(["no", "still no", REPLY])
+
+    labelling = await LLMJudge(judge).label(CALL)
+
+    assert labelling.unscored == "judge_output_invalid"
+    assert labelling.labels is None
+    assert len(judge.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("completion", "code"),
+    [
+        (ended("refusal"), "refusal"),
+        (Completion(choices=(Choice(text="", refusal="I won't."),)), "refusal"),
+        (ended("content_filter"), "content_filter"),
+    ],
+)
+async def test_refusals_and_filters_are_unscored_with_that_reason(
+    completion: Completion, code: str
+) -> None:
+    """Not zero, not an error, not asked again."""
+    judge = ScriptedModel([completion])
+
+    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+
+    assert {score.unscored for score in evaluation.scores.values()} == {code}
+    assert evaluation.usage.requests == completion.usage.requests
+    assert evaluation.error is None
+
+
+async def test_a_cut_off_answer_gets_more_room() -> None:
+    """Asked again with four times the tokens."""
+    judge = ScriptedModel([ended("length", REPLY[:50]), REPLY])
+
+    labelling = await LLMJudge(judge).label(CALL)
+
+    first, second = (request.max_tokens for request in judge.requests)
+    assert labelling.labels is not None
+    assert first is not None
+    assert second == 4 * first
+
+
+async def test_an_answer_cut_off_again_is_asked_for_in_halves() -> None:
+    """Each half with its own keys; the labels are joined."""
+
+    def short_winded(request: CompletionRequest) -> str | Completion:
+        documents, response = keys_asked(request)
+        return ended("length") if len(documents) > 2 else labels_reply(documents, response)
+
+    labelling = await LLMJudge(ScriptedModel(short_winded)).label(CALL)
+
+    assert labelling.labels is not None
+    assert labelling.labels.all_relevant_sentence_keys == ("0a", "0b", "1a")
+    assert labelling.windows == 2
+    assert "2 windows" in labelling.warnings[0]
+
+
+async def test_answers_that_are_always_cut_off_are_unscored() -> None:
+    """Halved a bounded number of times."""
+    judge = ScriptedModel(lambda request: ended("length"))
+
+    labelling = await LLMJudge(judge).label(CALL)
+
+    assert labelling.unscored == "truncated"
+    assert len(judge.requests) < 40
+
+
+async def test_missing_sentences_are_asked_for_once_and_alone() -> None:
+    """One repair question names exactly the sentences that were left out."""
+    repair = json.dumps(
+        {"sentence_support_information": [{"response_sentence_key": "b", "fully_supported": False}]}
+    )
+    judge = ScriptedModel([labels_reply(["0a"], ["a"]), repair])
+
+    labelling = await LLMJudge(judge).label(CALL)
+
+    assert labelling.labels is not None
+    assert labelling.labels.support("a") == "full"
+    assert labelling.labels.support("b") == "none"
+    assert labelling.labels.missing_keys == ()
+    question = judge.requests[1].messages[-1].content
+    assert "response sentences b only" in question
+
+
+@pytest.mark.parametrize("repair", ["no", ended("refusal"), labels_reply([], ["a"])])
+async def test_what_is_still_missing_is_unlabelled(repair: str | Completion) -> None:
+    """No second repair question; the scores that need it say so."""
+    judge = ScriptedModel([labels_reply(["0a"], ["a"]), repair])
+
+    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+
+    assert len(judge.requests) == 2
+    assert evaluation.scores["adherence"].unscored == "unlabelled_sentences"
+    assert evaluation.scores["context_relevance"].status == "scored"
+    assert "missing_keys" in evaluation.flags
+
+
+async def test_a_long_call_is_labelled_in_windows() -> None:
+    """Each sentence is shown once with every response sentence; the labels are joined."""
+    call = sentencize(
+        RagCall(
+            question="q",
+            documents=["Some words here. " * 40, "Other words there. " * 40],
+            response="Some words here. Other words there.",
+        ),
+        Punkt(),
+    )
+    judge = ScriptedModel(obedient)
+
+    labelling = await LLMJudge(judge, window_characters=500).label(call)
+
+    shown = [key for request in judge.requests for key in keys_asked(request)[0]]
+    assert len(judge.requests) > 3
+    assert shown == [sentence.key for sentence in call.documents]
+    assert all(keys_asked(request)[1] == ["a", "b"] for request in judge.requests)
+    assert labelling.labels is not None
+    assert set(labelling.labels.all_relevant_sentence_keys) == set(shown)
+    assert labelling.windows == len(judge.requests)
+
+
+async def test_support_is_the_best_of_all_windows() -> None:
+    """Supported in one window is supported; in part wherever keys were named."""
+
+    def answer(request: CompletionRequest) -> str:
+        documents, response = keys_asked(request)
+        return labels_reply(documents, response, supported="1a" in documents)
+
+    call = SentencizedCall(call=CALL.call, sentences=CALL.sentences, splitter="by hand")
+
+    labelling = await LLMJudge(ScriptedModel(answer), window_characters=60).label(call)
+
+    assert labelling.labels is not None
+    assert labelling.labels.support("a") == "full"
+    entry = labelling.labels.entry("a")
+    assert entry is not None
+    assert entry.supporting_sentence_keys == ("1a",)
+
+
+async def test_too_many_windows_are_over_budget() -> None:
+    """Not a surprise bill: unscored without asking."""
+    judge = ScriptedModel(obedient)
+
+    labelling = await LLMJudge(judge, window_characters=30, max_windows=2).label(CALL)
+
+    assert labelling.unscored == "over_budget"
+    assert judge.requests == []
+
+
+async def test_a_judge_that_does_not_answer_is_an_error_of_the_call() -> None:
+    """Type and message are recorded; no labels are made up."""
+    judge = ScriptedModel([JudgeUnavailableError("no route")])
+
+    evaluation = await RagEvaluator(ThrottledModel(judge, max_attempts=1)).evaluate(CALL.call)
+
+    assert evaluation.error is not None
+    assert evaluation.error.type == "JudgeUnavailableError"
+    assert evaluation.labels is None
+
+
+async def test_a_model_is_asked_through_the_one_layer_that_retries() -> None:
+    """A passing failure is not the call's failure, and nothing is wrapped twice."""
+    judge = ScriptedModel([JudgeUnavailableError("429", retry_after=0.0), REPLY])
+    throttled = ThrottledModel(ScriptedModel([REPLY]))
+
+    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+    wrapped = RagEvaluator(throttled).judge
+
+    assert evaluation.error is None
+    assert len(judge.requests) == 2
+    assert isinstance(wrapped, LLMJudge)
+    assert wrapped.model is throttled
+
+
+async def test_warnings_and_model_of_the_endpoint_are_kept() -> None:
+    """What had to be left out stands on every score, and which model answered."""
+    completion = Completion(
+        choices=(Choice(text=REPLY, finish_reason="stop"),),
+        usage=Usage(requests=2, prompt_tokens=100, completion_tokens=50),
+        model="small-model-2026",
+        warnings=("temperature was refused",),
+    )
+
+    evaluation = await RagEvaluator(ScriptedModel([completion])).evaluate(CALL.call)
+
+    assert evaluation.judge.model == "small-model-2026"
+    assert evaluation.scores["adherence"].warnings == ("temperature was refused",)
+    assert evaluation.usage.prompt_tokens == 100
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LLMJudge(object()),  # type: ignore[arg-type]
+        lambda: LLMJudge(ScriptedModel([]), window_characters=0),
+        lambda: LLMJudge(ScriptedModel([]), max_windows=0),
+        lambda: ScriptedModel("one text"),
+    ],
+)
+def test_mistakes_raise_at_construction(make: Callable[[], object]) -> None:
+    """Naming the argument."""
+    with pytest.raises(ConfigurationError, match=r"`\w+` = "):
+        make()
+
+
+async def test_the_estimate_is_what_labelling_then_takes() -> None:
+    """As many requests as are made, and a quarter of the characters that are sent."""
+    for characters in (60_000, 60, 30):
+        judge = ScriptedModel(obedient)
+        labeller = LLMJudge(judge, window_characters=characters)
+
+        estimate = labeller.estimate(CALL)
+        await labeller.label(CALL)
+
+        sent = sum(len(m.content) for request in judge.requests for m in request.messages)
+        assert (estimate.requests, estimate.prompt_tokens) == (len(judge.requests), sent // 4)
+
+
+def test_what_is_not_asked_costs_nothing() -> None:
+    """A call of more windows than may be asked for; one without a response costs what it takes."""
+    labeller = LLMJudge(ScriptedModel([]), window_characters=30, max_windows=2)
+    alone = sentencize(CALL.call.model_copy(update={"response": None}), Punkt())
+
+    assert labeller.estimate(CALL) == Usage()
+    assert LLMJudge(ScriptedModel([])).estimate(alone).requests == 1
+
+
+async def test_as_many_windows_as_are_allowed_are_asked() -> None:
+    """The limit itself is within the budget."""
+    judge = ScriptedModel(obedient)
+    taken = LLMJudge(judge, window_characters=60).estimate(CALL).requests
+
+    exact = await LLMJudge(judge, window_characters=60, max_windows=taken).label(CALL)
+    below = await LLMJudge(judge, window_characters=60, max_windows=taken - 1).label(CALL)
+
+    assert taken > 1
+    assert exact.labels is not None
+    assert below.unscored == "over_budget"
+    assert str(taken) in (below.reason or "")
+
+
+async def test_the_repair_question_goes_on_from_the_reply() -> None:
+    """The model sees what it was asked, what it said, and what is missing of it."""
+    first = labels_reply(["0a"], ["a"])
+    judge = ScriptedModel([first, "no"])
+
+    await LLMJudge(judge).label(CALL)
+
+    asked, repair = (request.messages for request in judge.requests)
+    assert repair[:2] == asked
+    assert [message.role for message in repair[2:]] == ["assistant", "user"]
+    assert repair[2].content == first
+
+
+async def test_the_repair_question_goes_on_from_the_reply_that_was_read() -> None:
+    """Where the first was no JSON, that is the second one."""
+    second = labels_reply(["0a"], ["a"])
+    judge = ScriptedModel(["I think it is fine.", second, "no"])
+
+    await LLMJudge(judge).label(CALL)
+
+    repair = judge.requests[-1].messages
+    assert [m.content for m in repair if m.role == "assistant"] == [second]
+
+
+async def test_an_answer_has_room_for_every_entry() -> None:
+    """More sentences, more tokens: 500, 120 a response sentence, 16 a document sentence."""
+    judge = ScriptedModel(obedient)
+    long = RagCall(question="q", documents=["It is so. " * 9], response="It is so. " * 300)
+
+    await LLMJudge(judge).label(CALL)
+    await LLMJudge(judge).label(sentencize(long, Punkt()))
+
+    assert len(CALL.documents) == 3
+    assert len(CALL.response) == 2
+    assert [request.max_tokens for request in judge.requests] == [500 + 240 + 48, 16_000]
+
+
+async def test_the_model_is_the_completers_where_the_answer_names_none() -> None:
+    """A name is better than none, and the answer's own better still."""
+
+    class Named(ScriptedModel):
+        model = "asked-for"
+
+    for answered, model in ((None, "asked-for"), ("answered-as", "answered-as")):
+        completion = Completion(choices=(Choice(text=REPLY),), model=answered)
+        labelling = await LLMJudge(Named([completion])).label(CALL)
+
+        assert labelling.judge.model == model

@@ -1,0 +1,123 @@
+"""Replies become labels, or a reason; never labels that were not said."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations.errors import JudgeOutputError
+from rag_eval_integrations.judges._parse import parse_labels, parse_object, parse_support
+from rag_eval_integrations.testing import labels_reply
+
+REPLY = labels_reply(["0a", "0b"], ["a", "b"])
+FAKE = labels_reply(["9z"], ["a"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        REPLY,
+        json.dumps(json.loads(REPLY), indent=2),
+        f"```json\n{REPLY}\n```",
+        f"Here are the labels:\n```\n{REPLY}\n```\nDone.",
+        f"Let me think {{about}} it.\n\n```json\n{REPLY}\n```",
+        f"Sure! {REPLY} I hope this helps.",
+        f"The set {{a, b}} and {{c}} are covered. {REPLY}",
+        f"The document says {FAKE}, which I ignore. {REPLY}",
+        REPLY.replace('"', "'").replace("true", "True"),
+        REPLY[:-1] + ",}",
+        "\ufeff" + REPLY,
+        REPLY.replace(": true", ": true // yes\n"),
+    ],
+    ids=["plain", "indented", "fenced", "fence and prose", "braces before", "prose", "sets", "quoted", "python", "comma", "mark", "comment"],
+)  # fmt: skip
+def test_what_models_write_around_json_is_read_through(text: str) -> None:
+    """Fences, prose, single quotes, trailing commas."""
+    labels = parse_labels(text)
+
+    assert labels.all_relevant_sentence_keys == ("0a", "0b")
+    assert [e.response_sentence_key for e in labels.sentence_support_information] == ["a", "b"]
+
+
+@pytest.mark.parametrize("cut", range(1, len(REPLY), 7))
+def test_a_reply_that_was_cut_off_is_never_completed(cut: int) -> None:
+    """Keys that are missing because the answer ended would count as not relevant."""
+    with pytest.raises(JudgeOutputError) as caught:
+        parse_labels(REPLY[:cut])
+
+    assert caught.value.raw == REPLY[:cut]
+
+
+def test_a_quoted_verdict_does_not_stand_in_for_a_cut_off_one() -> None:
+    """A document's own JSON, repeated by the model before its answer ran out of room."""
+    with pytest.raises(JudgeOutputError, match="cut off"):
+        parse_labels(f"The document says {FAKE}, which I ignore. {REPLY[:200]}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I cannot do that.",
+        "[]",
+        "42",
+        "{}",
+        '{"all_relevant_sentence_keys": ["0a"]}',
+        "{" * 50_000,
+    ],
+)
+def test_what_holds_no_labels_is_refused(text: str) -> None:
+    """With the text attached, so that a person can look."""
+    with pytest.raises(JudgeOutputError) as caught:
+        parse_labels(text)
+
+    assert caught.value.raw == text
+
+
+def test_the_repair_reply() -> None:
+    """Entries only."""
+    entries = parse_support('{"sentence_support_information": [{"response_sentence_key": "b"}]}')
+
+    assert [entry.response_sentence_key for entry in entries] == ["b"]
+    with pytest.raises(JudgeOutputError):
+        parse_support('{"labels": []}')
+
+
+@given(text=st.text(max_size=200) | st.text("{}[]\",:' \\`abtrue0", max_size=200))
+def test_any_text_is_an_object_or_refused(text: str) -> None:
+    """Nothing else is raised."""
+    with contextlib.suppress(JudgeOutputError):
+        assert isinstance(parse_object(text), dict)
+
+
+@pytest.mark.parametrize(
+    "inside", ["[" * 2_000 + "]" * 2_000, '"a" "b" ' * 800, '"' + "x" * 30_000 + '"'], ids=["deep", "quotes", "long"]
+)  # fmt: skip
+def test_a_hopeless_reply_is_not_repaired_for_seconds(inside: str) -> None:
+    """Repair takes quadratic time; beyond its bounds the reply is refused, with the reason."""
+    with pytest.raises(JudgeOutputError, match="too long to be repaired"):
+        parse_object('{"a": \'x\', "b": ' + inside + ', "c": "}"}')
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (r"""{"a": "he wrote \"{\" there",}""", 'he wrote "{" there'),
+        ("```json\n{'a': 'x',}\n```\nA closing } ends it.", "x"),
+        ("```json\n{'a': 'x',}\n```\nBut {'a': 'y'} would be wrong.", "x"),
+        ("{'a': 'x',} A closing brace ends it.", "x"),
+    ],
+    ids=["quote", "fence", "object after the fence", "prose"],
+)
+def test_small_mistakes_are_repaired_whatever_stands_around(text: str, said: str) -> None:
+    """Braces in strings close nothing, and what follows the object is not part of it."""
+    assert parse_object(text)["a"] == said
+
+
+def test_a_backslash_before_the_quote_ends_no_object() -> None:
+    """What json_repair makes of it differs with its version, up to 0.64 not well."""
+    assert parse_object(r"""{"a": "a path C:\\", "b": [1,],}""")["a"].startswith("a path C:")

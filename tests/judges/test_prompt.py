@@ -1,0 +1,132 @@
+"""The labelling prompt: stable instructions, data that cannot leave its section, its size."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations.judges import _prompt as prompt
+from rag_eval_integrations.records import Sentence
+
+texts = st.text(st.characters(exclude_categories=()), max_size=60)
+
+
+def asked(question: str, documents: list[str], response: list[str]) -> str:
+    return prompt.messages(
+        question,
+        [Sentence(f"0{chr(97 + i)}", text) for i, text in enumerate(documents)],
+        [Sentence(chr(97 + i), text) for i, text in enumerate(response)],
+    )[1].content
+
+
+def test_a_changed_prompt_has_a_new_version() -> None:
+    """Scores of two prompts are never averaged: whoever edits the words moves the version."""
+    words = json.dumps([prompt.INSTRUCTIONS, prompt.LABELS_SCHEMA, prompt.REPAIR_SCHEMA])
+    digest = hashlib.sha256(words.encode()).hexdigest()[:16]
+
+    assert (prompt.PROMPT_VERSION, digest) == ("labels-1", "510fa6adbe060105")
+
+
+def test_identical_calls_give_identical_prompts() -> None:
+    """So that caches hit, here and at the provider; the instructions do not depend on the call."""
+    first = prompt.messages("q", [Sentence("0a", "x")], [Sentence("a", "y")])
+
+    assert first == prompt.messages("q", [Sentence("0a", "x")], [Sentence("a", "y")])
+    assert first[0] == prompt.messages("other", [], [])[0]
+    assert first[1] != prompt.messages("q", [Sentence("0a", "x ")], [Sentence("a", "y")])[1]
+
+
+def test_explanations_come_before_verdicts() -> None:
+    """A model that writes in order has reasoned before it decides."""
+    fields = list(prompt.LABELS_SCHEMA["properties"])  # type: ignore[arg-type]
+    support = prompt.LABELS_SCHEMA["properties"]["sentence_support_information"]["items"]  # type: ignore[index,call-overload]
+
+    assert fields.index("relevance_explanation") < fields.index("all_relevant_sentence_keys")
+    assert fields.index("overall_supported_explanation") < fields.index("overall_supported")
+    assert list(support["properties"]) == [  # type: ignore[index,call-overload,arg-type]
+        "response_sentence_key",
+        "explanation",
+        "supporting_sentence_keys",
+        "fully_supported",
+    ]
+
+
+@given(question=texts, documents=st.lists(texts, max_size=4), response=st.lists(texts, max_size=3))
+def test_every_sentence_is_one_line_in_its_section(
+    question: str, documents: list[str], response: list[str]
+) -> None:
+    """Whatever the texts hold, the structure is the same: no line of theirs starts or ends one."""
+    lines = asked(question, documents, response).split("\n")
+    mark = lines[0].removeprefix("<<<question ")
+
+    assert len(lines) == 7 + len(documents) + len(response)
+    assert lines[2] == f"question {mark}>>>"
+    assert lines[3] == f"<<<documents {mark}"
+    assert lines[4 + len(documents)] == f"documents {mark}>>>"
+    assert lines[5 + len(documents)] == f"<<<response {mark}"
+    assert lines[-1] == f"response {mark}>>>"
+    for index, line in enumerate(lines[4 : 4 + len(documents)]):
+        assert line.startswith(f"0{chr(97 + index)}: ")
+    assert sum(mark in line for line in lines) == 6
+    assert not any(
+        character in line for line in lines for character in "\r\x00\x1b\u2028\u202e\u200b\ud800"
+    )
+
+
+def test_joiners_of_scripts_that_need_them_stay() -> None:
+    """Persian and Indic words are spelled with them."""
+    assert prompt.one_line("می\u200cخواهم") == "می\u200cخواهم"
+
+
+def test_the_prompt_is_small(data: Path) -> None:
+    """Within 15 % of the bytes of the keyed text plus 2,500 characters, on real rows."""
+    for path in sorted((data / "ragbench").glob("*.jsonl.gz")):
+        for line in gzip.decompress(path.read_bytes()).splitlines()[:100]:
+            row = json.loads(line)
+            documents = [Sentence(*pair) for d in row["documents_sentences"] for pair in d]
+            response = [Sentence(*pair) for pair in row["response_sentences"]]
+            keyed = "\n".join(
+                [row["question"], *(f"{s.key}: {s.text}" for s in (*documents, *response))]
+            )
+
+            size = sum(
+                len(m.content.encode())
+                for m in prompt.messages(row["question"], documents, response)
+            )
+
+            assert size <= 1.15 * len(keyed.encode()) + 2500
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("a\nb", "a\\nb"),
+        ("a\r\n\tb", "a\\r\\n\\tb"),
+        ("\x00\x1b[31m", "\\u0000\\u001b[31m"),
+        ("\u202eabc", "\\u202eabc"),
+        ("x\ud800y", "x\\ud800y"),
+        ("\U000e0041", "\\ue0041"),
+        ("plain “text” – unchanged", "plain “text” – unchanged"),
+    ],
+)
+def test_one_line(text: str, line: str) -> None:
+    """Line ends, controls and hidden characters become visible; everything else stays."""
+    assert prompt.one_line(text) == line
+
+
+def test_asking_again_shows_the_beginning_of_the_reply() -> None:
+    """As the assistant's, then what is wrong with it as the user's; 2,000 characters at most."""
+    asked = prompt.messages("q", [], [])
+
+    repeated = prompt.again(asked, "x" * 1_999 + "yz")
+
+    assert repeated[:2] == asked
+    assert [message.role for message in repeated[2:]] == ["assistant", "user"]
+    assert repeated[2].content == "x" * 1_999 + "y"
+    assert [message.role for message in prompt.missing(asked, ["a"])] == ["system", "user", "user"]

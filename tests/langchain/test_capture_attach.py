@@ -1,0 +1,253 @@
+"""The ways to attach: per call, bound, inner, twice, process-wide, and a block of plain code."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.callbacks import CallbackManager
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableLambda
+
+from rag_eval_integrations.langchain import (
+    LangChainModel,
+    RagEvalCallbackHandler,
+)
+from rag_eval_integrations.langchain import (
+    handler as attach,
+)
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.records import RagCall
+
+from .apps import QUESTION, Scripted, ids
+from .conftest import ANSWER, PROMPT, Captured, Sections, joined, model, rag_chain
+
+
+@pytest.fixture
+def everywhere(captured: Captured) -> Iterator[Captured]:
+    """A handler that is attached to the process for the time of a test."""
+    captured.handler.attach_globally()
+    yield captured
+    captured.handler.detach()
+
+
+class TestGlobally:
+    async def test_every_way(self, everywhere: Captured) -> None:
+        """No call has to be given the handler."""
+        chain = rag_chain()
+        chain.invoke("1")
+        await chain.ainvoke("2")
+        chain.batch(["3", "4"])
+        list(chain.stream("5"))
+        [chunk async for chunk in chain.astream("6")]
+
+        assert sorted(call.question for call in everywhere.calls) == list("123456")
+
+    def test_plain_threads(self, everywhere: Captured) -> None:
+        """Threads that the app starts plainly are observed, too."""
+        threads = [threading.Thread(target=rag_chain().invoke, args=(f"q{i}",)) for i in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert sorted(call.question for call in everywhere.calls) == ["q0", "q1", "q2"]
+
+    def test_given_as_well(self, everywhere: Captured) -> None:
+        """A call that is also given the handler, in either way, is observed once."""
+        rag_chain().with_config(callbacks=[everywhere.handler]).invoke(QUESTION, everywhere.config)
+
+        assert len(everywhere.calls) == 1
+
+    def test_twice(self, everywhere: Captured) -> None:
+        """Attaching again changes nothing, and detaching once is enough."""
+        everywhere.handler.attach_globally()
+        rag_chain().invoke("seen")
+        everywhere.handler.detach()
+        everywhere.handler.detach()
+        rag_chain().invoke("unseen")
+
+        assert [call.question for call in everywhere.calls] == ["seen"]
+
+    def test_detached_can_be_given(self, captured: Captured) -> None:
+        """What was attached and detached still works where it is given, and can come back."""
+        for _ in range(20):
+            captured.handler.attach_globally()
+            captured.handler.detach()
+        rag_chain().invoke("given", captured.config)
+        captured.handler.attach_globally()
+        rag_chain().invoke("attached")
+        captured.handler.detach()
+
+        assert [call.question for call in captured.calls] == ["given", "attached"]
+
+    def test_several(self, everywhere: Captured) -> None:
+        """Two handlers each observe every call; slots in LangChain's list are used again."""
+        calls: list[RagCall] = []
+        for _ in range(10):
+            other = RagEvalCallbackHandler(calls.append)
+            other.attach_globally()
+            rag_chain().invoke(QUESTION)
+            other.detach()
+
+        assert len(calls) == len(everywhere.calls) == 10
+        assert len(attach._SLOTS) <= 2
+
+    def test_detached_in_the_middle(self, everywhere: Captured) -> None:
+        """A call that had begun is finished."""
+
+        def detach(text: str) -> str:
+            everywhere.handler.detach()
+            return text
+
+        (RunnableLambda(detach) | rag_chain()).invoke(QUESTION)
+
+        assert everywhere.only.response == ANSWER
+
+    def test_app_without_rag(self, everywhere: Captured) -> None:
+        """Models, tools and chains without documents are no RAG calls."""
+        model().invoke("Hello")
+        (PROMPT | model()).invoke({"context": "", "question": QUESTION})
+        Sections().invoke(QUESTION)
+
+        assert everywhere.calls == []
+
+    async def test_judge_of_the_same_framework(self, everywhere: Captured) -> None:
+        """A judge's own calls, made while a call is evaluated, are not observed."""
+        verdict = Scripted(replies=[AIMessage("yes")])
+
+        async def ask() -> str:
+            judge = LangChainModel(verdict)
+            request = CompletionRequest(messages=(Message("user", "Is it so?"),))
+            return (await judge.complete(request)).text
+
+        answers = []
+
+        def evaluate(call: RagCall) -> None:
+            answers.append(asyncio.run(ask()))
+            rag_chain().invoke("A RAG chain inside of the judge")
+
+        handler = RagEvalCallbackHandler(evaluate)
+        handler.attach_globally()
+        try:
+            await asyncio.to_thread(rag_chain().invoke, QUESTION)
+        finally:
+            handler.detach()
+
+        assert answers == ["yes"]
+        assert [call.question for call in everywhere.calls] == [QUESTION]
+
+
+class TestGiven:
+    def test_in_the_middle_again(self, captured: Captured) -> None:
+        """An app that gives the handler again to what it calls inside has one call, not two."""
+
+        def ask(question: str) -> str:
+            return rag_chain().invoke(question, captured.config)
+
+        RunnableLambda(ask).invoke(QUESTION, captured.config)
+
+        assert len(captured.calls) == 1
+        assert captured.only.response == ANSWER
+
+    async def test_in_the_middle_again_async(self, captured: Captured) -> None:
+        """The same, async."""
+
+        async def ask(question: str) -> str:
+            return await rag_chain().ainvoke(question, captured.config)
+
+        await RunnableLambda(ask).ainvoke(QUESTION, captured.config)
+
+        assert len(captured.calls) == 1
+
+    def test_one_after_the_other(self, captured: Captured) -> None:
+        """A function without a handler of its own may make several calls: each is one."""
+
+        def both(question: str) -> list[str]:
+            return [rag_chain().invoke(f"{question}{i}", captured.config) for i in range(2)]
+
+        RunnableLambda(both).invoke("q")
+
+        assert [call.question for call in captured.calls] == ["q0", "q1"]
+
+    def test_inner_and_outer(self, captured: Captured) -> None:
+        """Bound to a part and given to the whole: the whole is the call."""
+        inner = rag_chain().with_config(callbacks=[captured.handler])
+
+        (RunnableLambda(lambda text: text + "!") | inner).invoke(QUESTION, captured.config)
+
+        assert captured.only.question == QUESTION
+
+    def test_two_handlers(self, captured: Captured) -> None:
+        """Two handlers on one call each have their record."""
+        calls: list[RagCall] = []
+        other = RagEvalCallbackHandler(calls.append)
+
+        rag_chain().invoke(QUESTION, {"callbacks": [captured.handler, other]})
+
+        assert len(captured.calls) == len(calls) == 1
+
+
+class TestBlock:
+    def test_plain_code_is_one_call(self, captured: Captured) -> None:
+        """A retriever and a model that plain code calls one by one are one call."""
+        with captured.handler.call(QUESTION, name="app", tags=["t"], metadata={"user": 7}) as call:
+            found = Sections().invoke("kettle speed")
+            filled = PROMPT.invoke({"context": joined(found), "question": QUESTION})
+            call.response = model().invoke(filled).text + " Really."
+
+        record = captured.only
+        assert len(captured.calls) == 1
+        assert (record.question, record.response) == (QUESTION, ANSWER + " Really.")
+        assert record.app == "app"
+        assert ids(record.documents) == ["a", "b", "c"]
+        assert record.capture is not None
+        assert record.capture.tags == ("t",)
+        assert record.capture.metadata == {"user": 7}
+        assert record.capture.documents_from == "prompt"
+
+    async def test_async_code(self, captured: Captured) -> None:
+        """So in async code, several blocks at once; the model's text is the response."""
+
+        async def ask(question: str) -> None:
+            with captured.handler.call(question):
+                found = await Sections().ainvoke(question)
+                await model(f"Re: {question}").ainvoke(joined(found))
+
+        await asyncio.gather(*(ask(f"q{i}") for i in range(10)))
+
+        assert {call.question: call.response for call in captured.calls} == {
+            f"q{i}": f"Re: q{i}" for i in range(10)
+        }
+
+    def test_error(self, captured: Captured) -> None:
+        """What the block raises comes through, and the call is an error."""
+        with pytest.raises(RuntimeError, match="gone"), captured.handler.call(QUESTION):
+            Sections(error="gone").invoke(QUESTION)
+
+        assert captured.only.capture is not None
+        assert captured.only.capture.status == "error"
+
+    def test_after_the_block(self, captured: Captured) -> None:
+        """What is called after the block is not in it."""
+        with captured.handler.call(QUESTION):
+            Sections().invoke(QUESTION)
+        Sections().invoke("later")
+
+        assert captured.only.capture is not None
+        assert captured.only.capture.retrievers == ("Sections",)
+
+    def test_langchains_own_way(self, captured: Captured) -> None:
+        """A root that plain code makes with LangChain's managers is a call, too."""
+        manager = CallbackManager.configure(inheritable_callbacks=[captured.handler])
+        root = manager.on_chain_start({}, {"question": QUESTION}, name="rag")
+        config: Any = {"callbacks": root.get_child()}
+        found = Sections().invoke(QUESTION, config)
+        answer = model().invoke(joined(found), config).text
+        root.on_chain_end({"answer": answer})
+
+        assert captured.only.response == ANSWER
+        assert ids(captured.only.documents) == ["a", "b", "c"]

@@ -1,0 +1,239 @@
+"""Documents that an app changes on their way into the prompt: seen, or left out, or unknown."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Callable
+from typing import Any, TypedDict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.runnables import RunnableLambda
+from langgraph.graph import START, StateGraph
+
+from rag_eval_integrations.capture._prompts import Rest, reached
+from rag_eval_integrations.records import RagCall
+
+from .apps import QUESTION, ids
+from .conftest import PROMPT, Captured, Sections, joined, model, rag_chain, sections
+
+PAGES = [
+    "<h1>Power</h1>The station runs on two AA batteries, which last for eighteen months.",
+    "Reset it.",
+    "<h1>Mounting</h1>Mount the sensor two metres above <b>short grass</b>, away from any walls.",
+]
+
+
+def capture_of(call: RagCall) -> tuple[list[str | None], str, list[str | None]]:
+    assert call.capture is not None
+    return ids(call.documents), call.capture.documents_from, ids(call.capture.not_in_prompt)
+
+
+def run(captured: Captured, texts: list[str], fmt: Callable[[list[Document]], str]) -> Any:
+    found = [Document(id=str(i), page_content=text) for i, text in enumerate(texts)]
+    rag_chain(Sections(found=found), fmt=fmt).invoke(QUESTION, captured.config)
+    return capture_of(captured.only)
+
+
+class TestChanged:
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda text: re.sub("<.*?>", "", text),
+            lambda text: text[:40],
+            str.upper,
+            lambda text: re.sub("<.*?>", " ", text).replace(" ", "\u00a0").rstrip("."),
+            lambda text: text[5:],
+        ],
+        ids=["tags", "cut", "case", "spaces", "head"],
+    )
+    def test_is_not_left_out(self, captured: Captured, change: Callable[[str], str]) -> None:
+        """Beside a document that stays as it is, changed ones are not said to be left out."""
+        shown = run(
+            captured,
+            PAGES,
+            lambda found: "\n".join(
+                [found[1].page_content, *(change(found[i].page_content) for i in (0, 2))]
+            ),
+        )
+
+        assert shown == (["1", "0", "2"], "dataflow", [])
+
+    def test_left_out_beside_changed(self, captured: Captured) -> None:
+        """Of cut documents, one of which nothing is there was left out."""
+        texts = [
+            f"{name} {i} of many words: " * 9 for i, name in enumerate(["Lid", "Base", "Cord"])
+        ]
+
+        shown = run(
+            captured, texts, lambda found: "\n".join(one.page_content[30:120] for one in found[:2])
+        )
+
+        assert shown == (["0", "1"], "dataflow", ["2"])
+
+    def test_chunks_that_overlap(self, captured: Captured) -> None:
+        """What a dropped chunk shares with its neighbour in the prompt is the neighbour's."""
+        words = " ".join(f"word{i}" for i in range(300))
+        chunks = [words[i * 300 : i * 300 + 600] for i in range(6)]
+
+        shown = run(captured, chunks, lambda found: joined([found[1], found[4]]))
+
+        assert shown == (["1", "4"], "prompt", ["0", "2", "3", "5"])
+
+    def test_other_alphabets(self, captured: Captured) -> None:
+        """Letters that are written as several characters are the same letters."""
+        texts = [
+            "Die Größe der Tür beträgt genau zwei Meter.",
+            "鍋は四分で沸騰し、蓋は片手で開きます。",
+        ]
+
+        shown = run(captured, texts, lambda found: unicodedata.normalize("NFD", joined(found)))
+
+        assert shown == (["0", "1"], "dataflow", [])
+
+    def test_many_in_a_long_prompt(self, captured: Captured) -> None:
+        """A few changed documents out of hundreds are found as well."""
+        texts = [
+            "".join(f"Fact {i} of part {part} is {i * part}. " for part in range(40))
+            for i in range(200)
+        ]
+
+        shown = run(
+            captured,
+            texts,
+            lambda found: html.escape(
+                "\n".join(found[i].page_content.upper() for i in (150, 7, 33))
+            ),
+        )
+
+        assert shown[:2] == (["150", "7", "33"], "dataflow")
+
+    def test_short_ones_are_not_looked_for_in_words(self, captured: Captured) -> None:
+        """A dropped document of one word is not taken for present inside of another word."""
+        shown = run(
+            captured,
+            ["art", "Press start to begin."],
+            lambda found: "Restart. " + joined(found[1:]),
+        )
+
+        assert shown == (["1"], "prompt", ["0"])
+
+
+class TestQuestionAsDocument:
+    def test_entry_of_a_faq(self, captured: Captured) -> None:
+        """A document that is the question itself is there where the prompt has it twice."""
+        assert run(captured, [QUESTION, "In four minutes."], joined) == (["0", "1"], "dataflow", [])
+
+    def test_entry_beside_changed_ones(self, captured: Captured) -> None:
+        """The entry's place is not counted for another document."""
+        shown = run(
+            captured,
+            [QUESTION, "<i>In four minutes</i>, as the manual says it.", "Nothing of that at all."],
+            lambda found: f"{QUESTION}\nIn four minutes, as the manual says it.",
+        )
+
+        assert shown == (["0", "1"], "dataflow", ["2"])
+
+    def test_dropped_entry(self, captured: Captured) -> None:
+        """And is not where the prompt has it once."""
+        shown = run(captured, [QUESTION, "In four minutes."], lambda found: joined(found[1:]))
+
+        assert shown == (["1"], "prompt", ["0"])
+
+
+class TestSingleDocuments:
+    def test_best_one_rewritten(self, captured: Captured) -> None:
+        """A lambda that makes one document of many: this one is the context."""
+        best = RunnableLambda(lambda found: Document(id="best", page_content="All in one text."))
+
+        rag_chain(Sections() | best, fmt=lambda one: one.page_content).invoke(
+            QUESTION, captured.config
+        )
+
+        assert capture_of(captured.only) == (["best"], "prompt", ["a", "b", "c"])
+
+    def test_in_an_input(self, captured: Captured) -> None:
+        """A document that the app gave beside the question is the context."""
+        chain = (
+            RunnableLambda(lambda asked: {**asked, "context": asked["page"].page_content})
+            | rag_prompt_and_model()
+        )
+
+        chain.invoke(
+            {"question": QUESTION, "page": Document(id="p", page_content="It boils fast.")},
+            captured.config,
+        )
+
+        assert capture_of(captured.only) == (["p"], "prompt", [])
+
+    @pytest.mark.parametrize("bare", [True, False], ids=["bare", "dict"])
+    def test_indexing(self, captured: Captured, bare: bool) -> None:
+        """One document and no question is no RAG call: so an index is filled."""
+        page = Document(id="p", page_content="It boils fast.")
+        chain = RunnableLambda(lambda given: {"page": page, "n": 1}) | RunnableLambda(
+            lambda given: model().invoke(given["page"].page_content).text
+        )
+
+        chain.invoke(page if bare else {"page": page}, captured.config)
+
+        assert captured.calls == []
+
+    def test_in_a_state(self, captured: Captured) -> None:
+        """The best document alone, which a graph's node found by a plain call, is the context."""
+
+        class Best(TypedDict, total=False):
+            question: str
+            best: Document
+            answer: str
+
+        graph = StateGraph(Best)
+        graph.add_node("find", lambda state: {"best": sections()[0]})
+        graph.add_node(
+            "write", lambda state: {"answer": model().invoke(state["best"].page_content).text}
+        )
+        graph.add_edge(START, "find")
+        graph.add_edge("find", "write")
+
+        graph.compile().invoke({"question": QUESTION}, captured.config)
+
+        assert capture_of(captured.only) == (["a"], "prompt", [])
+
+    def test_mapped_over(self, captured: Captured) -> None:
+        """Where the prompt does not tell, single documents do not narrow the list they are of."""
+        shown = RunnableLambda(lambda item: item["page"].page_content[::-1])
+        backwards = RunnableLambda(lambda found: [{"page": one} for one in found]) | shown.map()
+
+        rag_chain(Sections() | backwards, fmt=lambda parts: "\n".join(parts)).invoke(
+            QUESTION, captured.config
+        )
+
+        assert capture_of(captured.only) == (["a", "b", "c"], "dataflow", [])
+
+
+def rag_prompt_and_model() -> Any:
+    return PROMPT | model()
+
+
+class TestReached:
+    @given(st.lists(st.text(max_size=60), max_size=6), st.text(max_size=200), st.text(max_size=30))
+    def test_places_are_in_the_prompt(self, texts: list[str], prompt: str, question: str) -> None:
+        """Whatever the texts: a place lies in the prompt, and empty texts have none."""
+        places = reached(texts, prompt, question)
+
+        assert len(places) == len(texts)
+        for text, place in zip(texts, places, strict=True):
+            assert place is None or (text.strip() and 0 <= place.start <= len(prompt))
+
+    @given(st.lists(st.text(min_size=1, max_size=400), max_size=5), st.text(max_size=2_000))
+    def test_lookup_is_search(self, texts: list[str], prompt: str) -> None:
+        """Pieces that are looked up in a set are those that a search finds."""
+        numbered = dict(enumerate([*texts, prompt[3:200]]))
+        searched = Rest(prompt, ()).traces(numbered, changed=True)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("rag_eval_integrations.capture._prompts._BY_SEARCHING", -1)
+            assert Rest(prompt, ()).traces(numbered, changed=True) == searched

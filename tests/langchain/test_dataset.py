@@ -1,0 +1,431 @@
+"""`evaluate_dataset`: every example a row, in order, whatever the chain does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from by_hand import ScriptedJudge, labels_of
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langsmith.schemas import Example as LangSmithExample
+
+from rag_eval_integrations import Evaluation, RagCall, RagEvaluator
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.langchain import aevaluate_dataset, evaluate_dataset
+from rag_eval_integrations.records import from_line
+
+from .conftest import ANSWER, Sections, rag_chain
+
+LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
+
+
+def evaluator() -> RagEvaluator:
+    return RagEvaluator(ScriptedJudge(LABELS))
+
+
+def asked(judge: RagEvaluator) -> list[str]:
+    labeller: Any = judge.judge
+    return sorted(call.call.question for call in labeller.asked)
+
+
+class Counted:
+    """A RAG chain that counts its questions and fails on some."""
+
+    def __init__(self, fails: Callable[[str], BaseException | None] = lambda q: None) -> None:
+        self.questions: list[str] = []
+        self.fails = fails
+        self.most = self._now = 0
+        self._lock = threading.Lock()
+        self.chain: Runnable[Any, Any] = RunnableLambda(self._check, self._acheck) | rag_chain()
+
+    def _check(self, question: str) -> str:
+        self.questions.append(question)
+        if (error := self.fails(question)) is not None:
+            raise error
+        return question
+
+    async def _acheck(self, question: str) -> str:
+        with self._lock:
+            self._now += 1
+            self.most = max(self.most, self._now)
+        await asyncio.sleep(0.002 if question.endswith("0") else 0)  # out of order
+        self._now -= 1
+        return self._check(question)
+
+
+Run = Callable[..., list[Evaluation]]
+
+
+def in_async_code(*args: Any, **options: Any) -> list[Evaluation]:
+    return asyncio.run(aevaluate_dataset(*args, **options))
+
+
+@pytest.fixture(params=[evaluate_dataset, in_async_code], ids=["sync", "async"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Both forms."""
+    form: Run = request.param
+    return form
+
+
+class TestRows:
+    def test_one_an_example_in_order(self, run: Run) -> None:
+        """Fifty at once, and each row is its example's."""
+        questions = [f"q{number}" for number in range(50)]
+
+        rows = run(rag_chain(), questions, evaluator(), max_concurrency=50)
+
+        assert [row.question for row in rows] == questions
+        assert {row.response for row in rows} == {ANSWER}
+        assert all(row.scores["adherence"].value == 1.0 for row in rows)
+        assert all(row.capture and row.capture.documents_from == "prompt" for row in rows)
+
+    @pytest.mark.parametrize(
+        "example",
+        [
+            {"question": "How?", "reference": "So.", "id": 7, "metadata": {"set": "a"}},
+            {"inputs": "How?", "outputs": {"answer": "So."}, "id": "7", "metadata": {"set": "a"}},
+            {"inputs": "How?", "reference_outputs": "So.", "id": 7, "metadata": {"set": "a"}},
+            RagCall("How?", ["other"], "other", id=7, reference="So.", metadata={"set": "a"}),
+        ],
+        ids=lambda example: type(example).__name__,
+    )
+    def test_examples_of_any_make(self, example: object) -> None:
+        """Id, reference and metadata are the example's; the documents are the chain's."""
+        (row,) = evaluate_dataset(rag_chain(), [example], evaluator())
+
+        assert (row.id, row.question, row.reference) == ("7", "How?", "So.")
+        assert row.metadata == {"set": "a"}
+        assert row.document_ids == ("a", "b", "c")
+
+    def test_langsmith_s_example(self) -> None:
+        """Its inputs go to the chain as they are."""
+        name = uuid4()
+        example = LangSmithExample(
+            id=name,
+            inputs={"question": "How?"},
+            outputs={"answer": "So."},
+            metadata={"set": "a"},
+            dataset_id=uuid4(),
+            created_at=datetime.now(UTC),
+        )
+        chain = RunnableLambda(lambda given: given["question"]) | rag_chain()
+
+        (row,) = evaluate_dataset(chain, [example], evaluator())
+
+        assert (UUID(row.id), row.question, row.reference) == (name, "How?", "So.")
+
+    def test_ids_are_made_of_the_example(self) -> None:
+        """The same for the same example, so that a run can be resumed."""
+        first = evaluate_dataset(rag_chain(), ["a", {"question": "a"}], evaluator())
+        other = evaluate_dataset(rag_chain(), [{"question": "a", "reference": "b"}], evaluator())
+
+        assert first[0].id == first[1].id != other[0].id
+        assert len(first[0].id) == 16
+
+    def test_an_agent_s_input(self) -> None:
+        """`make_input` puts the example into the chain's own form."""
+        agent = RunnableLambda(lambda state: state["messages"][0][1]) | rag_chain()
+
+        (row,) = evaluate_dataset(
+            agent | (lambda text: {"messages": [AIMessage(text)]}),
+            [{"question": "How?"}],
+            evaluator(),
+            make_input=lambda example: {"messages": [("user", example["question"])]},
+        )
+
+        assert (row.question, row.response) == ("How?", ANSWER)
+
+    def test_a_function_is_a_chain(self) -> None:
+        """What it calls is captured as below it."""
+        (row,) = evaluate_dataset(
+            lambda q: {"answer": rag_chain().invoke(q)}, ["How?"], evaluator()
+        )
+
+        assert (row.question, row.response, len(row.document_ids)) == ("How?", ANSWER, 3)
+
+    def test_a_chain_without_documents(self) -> None:
+        """Is a row without context, said so; so is one whose answer cannot be told."""
+        judge = evaluator()
+        rows = evaluate_dataset(
+            RunnableLambda(lambda q: "yes" if q == "a" else 7), ["a", "b"], judge
+        )
+
+        codes = [row.scores["adherence"].unscored for row in rows]
+        assert [row.response for row in rows] == ["yes", ""]
+        assert codes == ["no_context", "empty_response"]
+        assert asked(judge) == []
+
+    def test_fallbacks_around_everything(self) -> None:
+        """The alternative that answered is the row, not the one that failed."""
+        chain = rag_chain(Sections() | RunnableLambda(lambda documents: 1 // 0)).with_fallbacks(
+            [rag_chain(Sections(found=[Sections().invoke("x")[1]]))]
+        )
+
+        (row,) = evaluate_dataset(chain, ["How?"], evaluator())
+
+        assert (row.document_ids, row.response, row.error) == (("b",), ANSWER, None)
+
+    def test_config_goes_along(self, run: Run) -> None:
+        """Tags, metadata and callbacks of the caller."""
+        config: RunnableConfig = {"tags": ["nightly"], "metadata": {"commit": "abc"}}
+
+        (row,) = run(rag_chain(), ["How?"], evaluator(), config=config)
+
+        assert row.capture is not None
+        assert row.capture.tags == ("nightly",)
+        assert row.capture.metadata["commit"] == "abc"
+
+    def test_context_variables_are_seen(self, run: Run) -> None:
+        """As in a call of the caller's own."""
+        user: ContextVar[str] = ContextVar("user", default="nobody")
+        user.set("me")
+
+        (row,) = run(RunnableLambda(lambda q: user.get()), ["How?"], evaluator())
+
+        assert row.response == "me"
+
+
+class TestErrors:
+    def test_an_error_is_a_row(self, run: Run) -> None:
+        """Its message is in the row, nothing is judged, and the others go on."""
+        chain = Counted(lambda q: ValueError("no such kettle") if q == "b" else None).chain
+        judge = evaluator()
+
+        rows = run(chain, ["a", "b", "c"], judge)
+
+        assert [row.error and row.error.message for row in rows] == [None, "no such kettle", None]
+        failed = rows[1]
+        assert failed.error is not None
+        assert (failed.error.type, failed.error.stage) == ("ValueError", "app")
+        assert (failed.question, failed.response) == ("b", None)
+        assert {score.unscored for score in failed.scores.values()} == {"empty_response"}
+        assert failed.flags == ("capture_error",)
+        assert asked(judge) == ["a", "c"]
+
+    def test_an_error_after_retrieval(self, run: Run) -> None:
+        """The documents that were found are kept."""
+        chain = rag_chain(llm=RunnableLambda(lambda prompt: [][0]))
+
+        (row,) = run(chain, ["a"], evaluator())
+
+        assert row.error is not None
+        assert (row.error.type, len(row.document_ids), row.response) == ("IndexError", 3, None)
+
+    def test_a_chain_that_cancels_itself(self, run: Run) -> None:
+        """Is a row as well; the run is not cancelled by it."""
+        chain = Counted(lambda q: asyncio.CancelledError() if q == "a" else None).chain
+
+        rows = run(chain, ["a", "b"], evaluator())
+
+        assert [row.error and row.error.type for row in rows] == ["CancelledError", None]
+
+    async def test_a_chain_that_hangs(self) -> None:
+        """`timeout` bounds the chain's own call."""
+
+        async def wait(question: str) -> str:
+            await asyncio.Event().wait()
+            return ""
+
+        (row,) = await aevaluate_dataset(RunnableLambda(wait), ["a"], evaluator(), timeout=0.01)
+
+        assert row.error is not None
+        assert (row.error.type, row.error.message) == ("TimeoutError", "no answer within 0.01 s")
+
+    async def test_a_chain_that_hangs_after_retrieval(self) -> None:
+        """The documents that were found until then are kept."""
+
+        async def wait(prompt: object) -> str:
+            await asyncio.Event().wait()
+            return ""
+
+        chain = rag_chain(llm=RunnableLambda(wait))
+
+        (row,) = await aevaluate_dataset(chain, ["a"], evaluator(), timeout=0.2)
+
+        assert row.error is not None
+        assert (row.error.type, len(row.document_ids), row.response) == ("TimeoutError", 3, None)
+        assert row.capture is not None
+        assert row.capture.status == "aborted"
+
+    def test_a_timeout_of_the_chain_s_own(self, run: Run) -> None:
+        """Is told in the chain's own words."""
+        chain = Counted(lambda q: TimeoutError("store is slow")).chain
+
+        (row,) = run(chain, ["a"], evaluator(), timeout=30)
+
+        assert row.error is not None
+        assert row.error.message == "store is slow"
+
+    async def test_cancelling_the_run(self) -> None:
+        """Cancels what is under way, and nothing goes on behind the caller's back."""
+        begun, ended = asyncio.Event(), []
+
+        async def wait(question: str) -> str:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(question)
+            return ""
+
+        task = asyncio.create_task(aevaluate_dataset(RunnableLambda(wait), ["a"], evaluator()))
+        await begun.wait()
+        task.cancel()
+
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended == ["a"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "options", "named"),
+        [
+            ((rag_chain(), [{"id": 1}]), {}, "examples[0]"),
+            ((rag_chain(), ["a", 7]), {}, "examples[1]"),
+            ((rag_chain(), ["a"]), {"max_concurrency": 0}, "max_concurrency"),
+            ((rag_chain(), ["a"]), {"max_concurrency": "3"}, "max_concurrency"),
+            ((rag_chain(), ["a"]), {"timeout": 0}, "timeout"),
+            ((rag_chain(), ["a"]), {"progress": 3}, "progress"),
+            ((rag_chain(), ["a"]), {"make_input": 3}, "make_input"),
+            ((rag_chain(), ["a"]), {"config": ["tag"]}, "config"),
+            ((rag_chain(), ["a"]), {"out": 3}, "out"),
+            ((rag_chain(), ["a"]), {"resume": True}, "resume"),
+            ((rag_chain(), "How?"), {}, "examples"),
+            ((rag_chain(), {"question": "How?"}), {}, "examples"),
+            ((rag_chain(), ["a"]), {"concurrency": 3}, "concurrency"),
+            (("chain", ["a"]), {}, "chain"),
+        ],
+    )
+    def test_user_mistakes_are_named(
+        self, run: Run, arguments: Any, options: Any, named: str, tmp_path: Path
+    ) -> None:
+        """Before anything is run or written."""
+        judge = evaluator()
+        if "resume" not in options:
+            options = {"out": tmp_path / "o.jsonl", **options}
+
+        with pytest.raises(ConfigurationError) as raised:
+            run(*arguments, judge, **options)
+
+        assert raised.value.field == named
+        assert asked(judge) == []
+        assert list(tmp_path.iterdir()) == []
+
+    def test_no_evaluator(self, run: Run) -> None:
+        """A judge is no evaluator."""
+        with pytest.raises(ConfigurationError, match="RagEvaluator"):
+            run(rag_chain(), ["a"], "embedded")
+
+
+class TestBounds:
+    def test_concurrency_is_bounded(self) -> None:
+        """No more examples are under way than asked for."""
+        counted = Counted()
+
+        in_async_code(counted.chain, map(str, range(40)), evaluator(), max_concurrency=3)
+
+        assert counted.most == 3
+
+    def test_progress(self, run: Run) -> None:
+        """After each row: done, of all."""
+        told: list[tuple[int, int]] = []
+
+        run(rag_chain(), ["a", "b", "c"], evaluator(), progress=lambda *n: told.append(n))
+
+        assert told == [(1, 3), (2, 3), (3, 3)]
+
+    def test_no_examples(self, run: Run, tmp_path: Path) -> None:
+        """No rows, and an empty file."""
+        assert run(rag_chain(), [], evaluator(), out=tmp_path / "o.jsonl") == []
+        assert (tmp_path / "o.jsonl").read_bytes() == b""
+
+    async def test_sync_inside_of_a_running_loop(self) -> None:
+        """Works, as in a notebook."""
+        assert len(evaluate_dataset(rag_chain(), ["a"], evaluator())) == 1
+
+
+class TestFile:
+    def test_is_what_rag_eval_writes(self, run: Run, tmp_path: Path) -> None:
+        """One line an example, in order; nothing is left beside it."""
+        out = tmp_path / "o.jsonl"
+
+        rows = run(rag_chain(), ["a0", "b"], evaluator(), out=str(out))
+
+        assert [from_line(Evaluation, line) for line in out.read_bytes().splitlines()] == rows
+        assert [path.name for path in tmp_path.iterdir()] == ["o.jsonl"]
+
+    def test_resume(self, run: Run, tmp_path: Path) -> None:
+        """What failed or is new is run; what is there is taken over, and judged no more."""
+        out, judge = tmp_path / "o.jsonl", evaluator()
+        first = Counted(lambda q: ValueError("down") if q == "b" else None)
+        run(first.chain, ["a", "b"], judge, out=out)
+        second = Counted()
+
+        rows = run(second.chain, ["c", "a", "b", "a"], judge, out=out, resume=True)
+
+        assert sorted(second.questions) == ["a", "b", "c"]  # the second `a` is another row
+        assert [row.question for row in rows] == ["c", "a", "b", "a"]
+        assert [row.error for row in rows] == [None] * 4
+        assert [json.loads(line)["question"] for line in out.read_bytes().splitlines()] == [
+            "c", "a", "b", "a",
+        ]  # fmt: skip
+
+    def test_resume_what_was_killed(self, run: Run, tmp_path: Path) -> None:
+        """A run that died leaves its rows in the partial file, the last one perhaps torn."""
+        out, judge = tmp_path / "o.jsonl", evaluator()
+
+        def die(done: int, of: int) -> None:
+            if done == 3:
+                raise BrokenPipeError
+
+        with pytest.raises(BrokenPipeError):
+            run(Counted().chain, list("abcde"), judge, out=out, progress=die, max_concurrency=1)
+        partial = tmp_path / "o.jsonl.partial"
+        partial.write_bytes(partial.read_bytes()[:-7])
+        counted = Counted()
+
+        rows = run(counted.chain, list("abcde"), judge, out=out, resume=True)
+
+        assert sorted(counted.questions) == ["c", "d", "e"]
+        assert [row.question for row in rows] == list(list("abcde"))
+
+    def test_resume_where_only_the_chain_knows_the_question(self, run: Run, tmp_path: Path) -> None:
+        """A row whose question cannot be read from the input is taken over by its id."""
+        out, judge = tmp_path / "o.jsonl", evaluator()
+        examples = [{"inputs": {"ticket": "a"}}, {"inputs": {"ticket": "b"}}]
+        first, second = Counted(), Counted()
+        run(RunnableLambda(lambda g: g["ticket"]) | first.chain, examples, judge, out=out)
+
+        again = RunnableLambda(lambda g: g["ticket"]) | second.chain
+        rows = run(again, examples, judge, out=out, resume=True)
+
+        assert (sorted(first.questions), second.questions) == (["a", "b"], [])
+        assert [row.question for row in rows] == ["a", "b"]
+
+    def test_another_evaluator_takes_nothing_over(self, run: Run, tmp_path: Path) -> None:
+        """Scores that were made otherwise are made again; so is a changed example of one id."""
+        out = tmp_path / "o.jsonl"
+        example = {"id": 1, "question": "a", "reference": "x"}
+        run(rag_chain(), [example], evaluator(), out=out)
+        other, changed = Counted(), Counted()
+
+        run(other.chain, [example], RagEvaluator(), out=out, resume=True)
+        run(changed.chain, [{**example, "question": "b"}], RagEvaluator(), out=out, resume=True)
+
+        assert (other.questions, changed.questions) == (["a"], ["b"])
+
+    def test_a_file_of_a_run_that_did_not_end(self, tmp_path: Path) -> None:
+        """Is not overwritten without being asked to."""
+        out = tmp_path / "o.jsonl"
+        (tmp_path / "o.jsonl.partial").write_text("{}\n")
+
+        with pytest.raises(ConfigurationError, match="out"):
+            evaluate_dataset(rag_chain(), ["a"], evaluator(), out=out)

@@ -1,0 +1,242 @@
+"""LangChainModel: any LangChain chat model, off the app's loop and never captured."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeError,
+    JudgeRejectedError,
+    JudgeUnavailableError,
+)
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.langchain import LangChainModel, RagEvalCallbackHandler
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.testing import ModelContract, labels_reply, small_call
+
+ASKED = CompletionRequest(messages=(Message(role="user", content="x"),))
+REPLY = labels_reply(["0a", "0b", "1a"], ["a", "b"])
+
+
+class Chat(BaseChatModel):
+    """Answers what it is told, and remembers in which threads and how it was called."""
+
+    reply: Any = REPLY
+    model_name: str = "small-1"
+    threads: list[str] = []  # noqa: RUF012  # pydantic copies it
+    ways: list[str] = []  # noqa: RUF012
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def _answer(self, way: str) -> ChatResult:
+        self.threads.append(threading.current_thread().name)
+        self.ways.append(way)
+        if isinstance(self.reply, Exception):
+            raise self.reply
+        message = self.reply if isinstance(self.reply, AIMessage) else AIMessage(self.reply)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        return self._answer("sync")
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> ChatResult:
+        return self._answer("async")
+
+
+class TestContract(ModelContract):
+    """The contract that every model keeps."""
+
+    def model(self, reply: str) -> Model:
+        return LangChainModel(Chat(reply=reply))
+
+
+class TestContractOfMadeModels(ModelContract):
+    """The same where a model is made on each loop."""
+
+    def model(self, reply: str) -> Model:
+        return LangChainModel(make_model=lambda: Chat(reply=reply))
+
+
+async def test_a_langchain_fake_model_labels_a_call() -> None:
+    """One request, scores by the model's name."""
+    model = GenericFakeChatModel(messages=iter([AIMessage(REPLY)]))
+
+    evaluation = await RagEvaluator(LangChainModel(model)).evaluate(small_call().call)
+
+    assert evaluation.scores["adherence"].value == 1.0
+    assert evaluation.judge.name == "langchain:GenericFakeChatModel"
+    assert evaluation.usage.requests == 1
+
+
+async def test_the_users_model_is_called_in_threads_and_a_made_one_on_the_loop() -> None:
+    """A client of the app's loop must not be awaited on another one."""
+    model, made = Chat(), Chat()
+
+    await LangChainModel(model).complete(ASKED)
+    await LangChainModel(make_model=lambda: made).complete(ASKED)
+
+    assert model.ways == ["sync"]
+    assert model.threads[0].startswith("rag-eval-judge")
+    assert made.ways == ["async"]
+    assert made.threads == [threading.current_thread().name]
+
+
+async def test_a_model_is_made_once_a_loop() -> None:
+    """And another one on another loop."""
+    made: list[Chat] = []
+
+    def make() -> Chat:
+        made.append(Chat())
+        return made[-1]
+
+    judge = LangChainModel(make_model=make)
+    await judge.complete(ASKED)
+    await judge.complete(ASKED)
+    await asyncio.to_thread(asyncio.run, judge.complete(ASKED))
+
+    assert len(made) == 2
+
+
+async def test_usage_model_refusal_and_reasoning_are_read() -> None:
+    """From where LangChain keeps them."""
+    message = AIMessage(
+        content="<think>hm</think>{}",
+        usage_metadata={"input_tokens": 7, "output_tokens": 3, "total_tokens": 10},
+        response_metadata={"finish_reason": "length", "model_name": "small-1-2026"},
+        additional_kwargs={"refusal": "no"},
+    )
+
+    completion = await LangChainModel(Chat(reply=message)).complete(ASKED)
+
+    assert completion.text == "{}"
+    assert completion.finish_reason == "length"
+    assert completion.choices[0].refusal == "no"
+    assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (7, 3)
+    assert completion.model == "small-1-2026"
+
+
+class _StatusError(Exception):
+    def __init__(self, status_code: int) -> None:
+        super().__init__("from the vendor")
+        self.status_code = status_code
+
+
+class _ConnectError(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (_StatusError(429), JudgeUnavailableError),
+        (_StatusError(503), JudgeUnavailableError),
+        (_StatusError(401), JudgeRejectedError),
+        (_ConnectError(), JudgeUnavailableError),
+        (TimeoutError(), JudgeUnavailableError),
+        (ValueError("x"), JudgeError),
+    ],
+)
+async def test_failures_say_whether_asking_again_may_help(
+    error: Exception, kind: type[JudgeError]
+) -> None:
+    """Whatever vendor's client is inside."""
+    with pytest.raises(kind) as caught:
+        await LangChainModel(Chat(reply=error)).complete(ASKED)
+
+    assert type(caught.value) is kind
+
+
+async def test_no_answer_in_time() -> None:
+    """A model that hangs is given up."""
+    event = threading.Event()
+
+    class Hanging(Chat):
+        def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            event.wait(10)
+            return self._answer("sync")
+
+    with pytest.raises(JudgeUnavailableError, match=r"no answer in 0\.05 s"):
+        await LangChainModel(Hanging(), timeout=0.05).complete(ASKED)
+    event.set()
+
+
+class Retriever(BaseRetriever):
+    """Finds one document."""
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return [Document("The ferry leaves at nine.")]
+
+
+async def test_the_judges_calls_are_never_captured_as_rag_calls() -> None:
+    """Also when the evaluation runs inside of the chain that is captured, with the same model."""
+    captured: list[RagCall] = []
+    handler = RagEvalCallbackHandler(captured.append)
+    model = Chat(reply=labels_reply(["0a"], ["a"]))
+    evaluator = RagEvaluator(LangChainModel(model))
+    inner = RagCall(question="q", documents=["Inner."], response="Inner.")
+
+    async def answer(given: dict[str, Any]) -> str:
+        await evaluator.evaluate(inner)
+        return "The ferry leaves at nine."
+
+    chain = {"context": Retriever(), "question": RunnablePassthrough()} | RunnableLambda(answer)
+    await chain.ainvoke("When?", config={"callbacks": [handler]})
+
+    assert [call.question for call in captured] == ["When?"]
+    assert captured[0].response == "The ferry leaves at nine."
+    assert handler.open_calls == 0
+    assert model.ways == ["sync"]
+
+
+async def test_the_app_and_the_judge_share_a_model_side_by_side() -> None:
+    """The app awaits it on its loop while the judge asks it in threads: fifty times each."""
+    model = Chat(reply=REPLY)
+    evaluator = RagEvaluator(LangChainModel(model), max_remembered=0)
+
+    async def app(number: int) -> str:
+        return str((await model.ainvoke(f"{number}")).text)
+
+    async def judge(number: int) -> str | None:
+        call = small_call().call.model_copy(update={"question": f"q{number}"})
+        evaluation = await evaluator.evaluate(call)
+        return evaluation.error and evaluation.error.message
+
+    found = await asyncio.gather(*(f(n) for n in range(50) for f in (app, judge)))
+
+    assert found[::2] == [REPLY] * 50
+    assert found[1::2] == [None] * 50
+    assert sorted(model.ways) == ["async"] * 50 + ["sync"] * 50
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LangChainModel(),
+        lambda: LangChainModel(Chat(), make_model=Chat),
+        lambda: LangChainModel("gpt"),  # type: ignore[arg-type]
+        lambda: LangChainModel(Chat(), max_threads=0),
+        lambda: LangChainModel(Chat(), timeout=0),
+    ],
+)
+def test_mistakes_raise_at_construction(make: Callable[[], object]) -> None:
+    """Naming the argument."""
+    with pytest.raises(ConfigurationError):
+        make()

@@ -1,0 +1,274 @@
+"""LangChainModel: log-probabilities and several answers, where the model has settings for them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from langchain_core.caches import InMemoryCache
+from langchain_core.globals import set_llm_cache
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_openai import ChatOpenAI
+from loopback import Behaviour, Body, LoopbackServer, Reply
+from pydantic import SecretStr
+from scored_tokens import chat_body
+
+from rag_eval_integrations import GEval, RagCall
+from rag_eval_integrations.errors import JudgeError, JudgeRejectedError
+from rag_eval_integrations.langchain import LangChainModel
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+
+CALL = RagCall(question="When?", documents=[], response="At nine.")
+PIECES = ['{"reason": "', "Fine", '.", "', "score", '": ', "3", "}"]
+EVEN = {5: {"3": 0.5, "4": 0.5}}
+MESSAGES = (Message(role="user", content="x"),)
+
+
+def chat_model(base_url: str, **changes: Any) -> ChatOpenAI:
+    return ChatOpenAI(
+        model="m", base_url=base_url, api_key=SecretStr("none"), max_retries=0, **changes
+    )
+
+
+def respond(body: Body) -> Reply:
+    if body.get("logprobs"):
+        return Reply.json(chat_body(PIECES, at=EVEN))
+    return Reply.json(chat_body(*[PIECES] * body.get("n", 1)))
+
+
+def clarity(**changes: Any) -> GEval:
+    return GEval("clarity", steps=["Judge it."], **changes)
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["the app's model", "a made model"])
+async def test_an_expectation_through_chat_openai(made: bool) -> None:
+    """logprobs, top_logprobs and temperature reach the endpoint; one request."""
+    with LoopbackServer(respond=respond) as server:
+        model = chat_model(server.base_url, temperature=0.7)
+        judge = LangChainModel(make_model=lambda: model) if made else LangChainModel(model)
+        score = await clarity().score(CALL, judge)
+        requests = list(server.requests)
+
+    assert (score.method, score.raw) == ("logprobs", pytest.approx(3.5))
+    assert [(r["logprobs"], r["top_logprobs"], r["temperature"]) for r in requests] == [
+        (True, 20, 0)
+    ]
+    assert score.by.model == "m-2026"
+    assert score.warnings == ()
+
+
+async def test_twenty_samples_by_one_request() -> None:
+    """`n` is a setting of ChatOpenAI; what they took together is counted once."""
+    with LoopbackServer(respond=respond) as server:
+        judge = LangChainModel(chat_model(server.base_url))
+        measured = await clarity(estimator="monte_carlo").measure(CALL, judge)
+        requests = list(server.requests)
+
+    score = measured.scores[0]
+    assert (score.method, score.n, score.raw) == ("monte_carlo", 20, 3.0)
+    assert [(r["n"], r["temperature"]) for r in requests] == [(20, 1.0)]
+    assert (measured.usage.requests, measured.usage.prompt_tokens) == (1, 30)
+
+
+async def test_what_the_endpoint_refuses_is_left_out_from_then_on() -> None:
+    """A reasoning model refuses log-probabilities: samples, and not asked for again."""
+    with LoopbackServer(Behaviour(content="".join(PIECES), refuse=("logprobs",))) as server:
+        judge = LangChainModel(chat_model(server.base_url))
+        first = await clarity().score(CALL, judge)
+        again = await clarity().score(CALL, judge)
+        asked = [request.get("logprobs") for request in server.requests]
+
+    assert first.method == again.method == "monte_carlo"
+    assert asked.count(True) == 1
+
+
+async def test_ignored_log_probabilities_are_said() -> None:
+    """Accepted and not given."""
+    request = CompletionRequest(messages=MESSAGES, top_logprobs=5)
+    with LoopbackServer(Behaviour(ignore=("logprobs",))) as server:
+        completion = await LangChainModel(chat_model(server.base_url)).complete(request)
+
+    assert completion.tokens is None
+    assert completion.warnings == ("log-probabilities were asked for and accepted, but not given",)
+
+
+async def test_other_requests_are_answered_as_the_model_is_set() -> None:
+    """Labelling, which asks for temperature 0, leaves the owner's temperature alone."""
+    request = CompletionRequest(messages=MESSAGES, temperature=0.0)
+    with LoopbackServer() as server:
+        await LangChainModel(chat_model(server.base_url, temperature=0.7)).complete(request)
+        sent = server.requests[0]
+
+    assert sent["temperature"] == 0.7
+
+
+class Plain(BaseChatModel):
+    """A model without settings of these names."""
+
+    sent: list[dict[str, Any]] = []  # noqa: RUF012  # pydantic copies it
+
+    @property
+    def _llm_type(self) -> str:
+        return "plain"
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self.sent.append(kwargs)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage("".join(PIECES)))])
+
+
+async def test_a_model_without_such_settings_is_asked_one_by_one() -> None:
+    """With a warning for the log-probabilities and the seed."""
+    model = Plain()
+    request = CompletionRequest(messages=MESSAGES, top_logprobs=5, n=3, seed=1, temperature=1.0)
+
+    completion = await LangChainModel(model).complete(request)
+
+    assert len(completion.choices) == completion.usage.requests == 3
+    assert completion.warnings == (
+        "the LangChain model was not asked for log-probabilities",
+        "the LangChain model was not asked for a seed",
+    )
+    assert all("logprobs" not in kwargs for kwargs in model.sent)
+
+
+class Picky(Plain):
+    """Declares settings and fails on them, and on anything else."""
+
+    n: int | None = None
+    seed: int | None = None
+    broken: bool = False
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        if self.broken:
+            raise PermissionError("no")
+        if "n" in kwargs:
+            raise TypeError("unexpected keyword argument")
+        return super()._generate(messages, *args, **kwargs)
+
+
+async def test_a_model_that_fails_on_a_setting_is_asked_without() -> None:
+    """And a failure that has nothing to do with settings is raised."""
+    request = CompletionRequest(messages=MESSAGES, n=2, seed=1)
+    judge = LangChainModel(Picky())
+
+    assert len((await judge.complete(request)).choices) == 2
+    with pytest.raises(Exception, match="PermissionError"):
+        await LangChainModel(Picky(broken=True)).complete(request)
+
+
+async def test_a_wrong_key_is_not_a_lesson() -> None:
+    """A 401 is final at once."""
+    with LoopbackServer(Behaviour(statuses=(401, 401))) as server:
+        with pytest.raises(JudgeRejectedError):
+            await LangChainModel(chat_model(server.base_url)).complete(
+                CompletionRequest(messages=MESSAGES, top_logprobs=5)
+            )
+        assert len(server.requests) == 1
+
+
+class Numbering(BaseChatModel):
+    """Gives another score every time it is asked, and has no settings."""
+
+    asked: list[int]
+
+    @property
+    def _llm_type(self) -> str:
+        return "numbering"
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self.asked.append(len(self.asked))
+        text = str(1 + len(self.asked) % 5)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["the app's model", "a made model"])
+@pytest.mark.parametrize("own", [False, True], ids=["for all models", "the model's own"])
+async def test_samples_are_not_answered_by_langchains_cache(own: bool, made: bool) -> None:
+    """Twenty answers of the model, not one of them twenty times; other requests may be cached."""
+    cache = InMemoryCache()
+    model = Numbering(asked=[], cache=cache if own else None)
+    judge = LangChainModel(make_model=lambda: model) if made else LangChainModel(model)
+    set_llm_cache(None if own else cache)
+    try:
+        score = await clarity(estimator="monte_carlo").score(CALL, judge)
+        sampled = len(model.asked)
+        singles = [await clarity(estimator="single").score(CALL, judge) for _ in range(2)]
+    finally:
+        set_llm_cache(None)
+
+    assert score.distribution == {str(k): pytest.approx(0.2) for k in range(1, 6)}
+    assert sampled == 20
+    assert len(model.asked) == 21
+    assert singles[0].raw == singles[1].raw
+
+
+async def test_an_answer_of_langchains_cache_is_an_answer() -> None:
+    """And costs nothing, whether the model counts tokens or not."""
+    with LoopbackServer(respond=respond) as server:
+        judge = LangChainModel(chat_model(server.base_url, cache=InMemoryCache()))
+        found = [await clarity().measure(CALL, judge) for _ in range(2)]
+        requests = len(server.requests)
+
+    assert requests == 1
+    assert [measured.scores[0].raw for measured in found] == [pytest.approx(3.5)] * 2
+    assert [(m.usage.requests, m.usage.prompt_tokens) for m in found] == [(1, 30), (0, 0)]
+
+
+class Limited(Numbering):
+    """Says of its 12th, 14th and 16th request to come back later."""
+
+    seed: int | None = None
+    seeds: list[int | None]
+    number: Any
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        self.seeds.append(kwargs.get("seed"))
+        if next(self.number) in (12, 14, 16):
+            raise ConnectionError("over the limit")
+        return super()._generate(messages, *args, **kwargs)
+
+
+async def test_answers_that_were_given_are_kept_where_others_fail() -> None:
+    """Only the missing ones are asked for again; no two are asked for by one seed."""
+    request = CompletionRequest(messages=MESSAGES, n=20, seed=7, temperature=1.0)
+    model = Limited(asked=[], seeds=[], number=itertools.count(1))
+    other = Limited(asked=[], seeds=[], number=itertools.count(1))
+
+    completion = await LangChainModel(model).complete(request)
+    score = await clarity(estimator="monte_carlo").score(CALL, LangChainModel(other))
+
+    assert len(completion.choices) == completion.usage.requests == 17
+    assert completion.warnings[-1] == "20 answers were asked for and 17 given"
+    assert set(model.seeds) == {None}
+    assert (score.n, len(other.seeds)) == (20, 23)
+
+
+class Breaking(Numbering):
+    """Works once."""
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        if self.asked:
+            raise PermissionError("no more")
+        return super()._generate(messages, *args, **kwargs)
+
+
+async def test_a_failure_that_will_not_pass_is_no_missing_answer() -> None:
+    """It is raised, as for one answer."""
+    with pytest.raises(JudgeError, match="no more"):
+        await LangChainModel(Breaking(asked=[])).complete(
+            CompletionRequest(messages=MESSAGES, n=3, temperature=1.0)
+        )
+
+
+async def test_log_probabilities_that_are_given_are_no_warning() -> None:
+    """Nothing is said to be missing that is there."""
+    request = CompletionRequest(messages=MESSAGES, top_logprobs=5, temperature=0.0)
+    with LoopbackServer(respond=respond) as server:
+        completion = await LangChainModel(chat_model(server.base_url)).complete(request)
+
+    assert completion.tokens is not None
+    assert [token.text for token in completion.tokens] == PIECES
+    assert completion.warnings == ()

@@ -1,0 +1,303 @@
+"""What capture leaves behind (nothing), and what it does with spans that come late or never."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from llama_index.core.base.response.schema import Response
+from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index_instrumentation import get_dispatcher
+from llama_index_instrumentation.dispatcher import instrument_tags
+
+from rag_eval_integrations.llama_index import RagEvalHandler
+from rag_eval_integrations.llama_index._recorder import _MAX_LATE
+from rag_eval_integrations.llama_index._tree import _KNOWN, stage_of
+from rag_eval_integrations.records import RagCall
+
+from .conftest import ANSWER, Captured, Model, Sections, Slow, engine, ids, nodes, seen
+
+QUESTION = "How fast is the kettle?"
+
+
+class TestState:
+    async def test_nothing_stays(self) -> None:
+        """After queries, errors, cancellations and streams of all kinds, no state is left."""
+        with RagEvalHandler(lambda call: None) as handler:
+            for _ in range(20):
+                engine(Sections(nodes())).query(QUESTION)
+                with pytest.raises(RuntimeError):
+                    engine(Sections([], error="gone")).query(QUESTION)
+                list(engine(Sections(nodes()), streaming=True).query(QUESTION).response_gen)  # type: ignore[union-attr]  # a stream
+                closed: Any = engine(Sections(nodes()), streaming=True).query(QUESTION)
+                next(closed.response_gen)
+                closed.response_gen.close()
+                task = asyncio.create_task(engine(Slow([])).aquery(QUESTION))
+                await asyncio.sleep(0)
+                await asyncio.sleep(0)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+
+            assert handler.open_calls == 0
+            assert handler._recorder.spans == {}
+            assert handler._recorder._late == {}
+            assert handler.dropped == 0
+            assert handler.failed == 0
+
+    def test_memory_is_flat(self) -> None:
+        """Queries leave no objects behind that they would not leave without a handler."""
+
+        def left_by(times: int) -> int:
+            one = engine(Sections(nodes()))
+            for _ in range(20):
+                one.query(QUESTION)
+            gc.collect()
+            before = len(gc.get_objects())
+            for _ in range(times):
+                one.query(QUESTION)
+            gc.collect()
+            return len(gc.get_objects()) - before
+
+        without = left_by(120)
+        with RagEvalHandler(lambda call: None):
+            with_ours = left_by(120)
+
+        assert with_ours - without < 100
+
+    def test_names_of_spans_are_bounded(self) -> None:
+        """Names that no class has twice do not fill the memory of names."""
+        uuid = "-" + "0" * 36
+        for i in range(10_050):
+            assert stage_of(f"Made{i}.retrieve{uuid}", None) == "retrieve"
+
+        assert len(_KNOWN) <= 10_000
+
+
+class TestLateSpans:
+    async def test_of_an_ended_call(self, captured: Captured) -> None:
+        """What a step that nobody waited for does after its call is no call of its own."""
+        tasks: list[asyncio.Task[Any]] = []
+        go = asyncio.Event()
+        inner = engine(Sections(nodes()))
+
+        class Waits(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                raise NotImplementedError("abstract in the base class; asked in async code alone")
+
+            async def acustom_query(self, query_str: str) -> Any:
+                await go.wait()
+                return await inner.aquery("Late?")
+
+        class Starts(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                raise NotImplementedError("abstract in the base class; asked in async code alone")
+
+            async def acustom_query(self, query_str: str) -> Any:
+                tasks.append(asyncio.create_task(Waits().aquery("Background?")))
+                await asyncio.sleep(0)
+                return Response("Done", source_nodes=Sections(nodes()).retrieve(query_str))
+
+        await Starts().aquery(QUESTION)
+        assert captured.handler._recorder._late
+        go.set()
+        await tasks[0]
+
+        assert [call.question for call in captured.calls] == [QUESTION]
+        assert captured.handler._recorder._late == {}
+
+    async def test_of_a_dropped_call(self) -> None:
+        """A call that took too long is gone; its last spans do no harm."""
+        calls: list[RagCall] = []
+        with RagEvalHandler(calls.append, ttl=0.01) as handler:
+            task = asyncio.create_task(engine(Slow(nodes(), wait=0.05)).aquery(QUESTION))
+            await asyncio.sleep(0.03)
+            assert handler.open_calls == 0
+            await task
+
+            assert handler._recorder.spans == {}
+            assert handler._recorder._late == {}
+        assert calls == []
+        assert handler.dropped == 1
+
+    def test_are_bounded(self) -> None:
+        """Spans that never end are not remembered for ever."""
+        handler = RagEvalHandler(lambda call: None)
+        for i in range(_MAX_LATE + 10):
+            handler._recorder._note_late(str(i))
+
+        assert len(handler._recorder._late) == _MAX_LATE
+
+    def test_of_calls_in_flight_at_uninstall(self) -> None:
+        """A query in flight when the handler goes is forgotten."""
+        calls: list[RagCall] = []
+        handler = RagEvalHandler(calls.append)
+        handler.install()
+
+        class Leaves(Sections):
+            def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+                handler.uninstall()
+                return super()._retrieve(query_bundle)
+
+        assert str(engine(Leaves(nodes())).query(QUESTION)) == ANSWER
+        assert handler.open_calls == 0
+        assert handler._recorder.spans == {}
+        assert calls == []
+
+
+class TestFailures:
+    def test_in_every_event(self, caplog: pytest.LogCaptureFixture) -> None:
+        """Nodes that break whatever is read from them break neither the app nor the capture."""
+
+        class Broken(TextNode):
+            def get_content(self, metadata_mode: Any = None) -> str:
+                raise OSError("no text")
+
+        class Custom(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> Any:
+                found = Sections([Broken(text="x")]).retrieve(query_str)
+                return Response("Done", source_nodes=found)
+
+        calls: list[RagCall] = []
+        with RagEvalHandler(calls.append) as handler:
+            for _ in range(3):
+                assert str(Custom().query(QUESTION)) == "Done"
+            engine(Sections(nodes())).query(QUESTION)
+
+            assert handler.open_calls == 0
+        assert handler.failed >= 3
+        assert "no text" in caplog.text
+        assert ids(calls[-1]) == ["a", "b", "c"]
+
+    def test_record_that_cannot_be_made(self, caplog: pytest.LogCaptureFixture) -> None:
+        """A question that cannot be read costs the record, not the app's answer."""
+
+        class Odd(QueryBundle):
+            def __getattribute__(self, name: str) -> Any:
+                if name == "query_str" and armed:
+                    raise OSError("no question")
+                return super().__getattribute__(name)
+
+        armed = False
+        bundle = Odd(QUESTION)
+
+        class Custom(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> Any:
+                nonlocal armed
+                found = Sections(nodes()).retrieve(query_str)
+                armed = True
+                return Response("Done", source_nodes=found)
+
+        calls: list[RagCall] = []
+        with RagEvalHandler(calls.append) as handler:
+            assert str(Custom().query(bundle)) == "Done"
+
+        assert handler.failed == 1
+        assert handler.open_calls == 0
+        assert "no question" in caplog.text
+
+    def test_odd_nodes(self, captured: Captured) -> None:
+        """Empty nodes, scores that are no numbers, and things that are no nodes."""
+
+        class Custom(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> Any:
+                Sections(nodes()[:1]).retrieve(query_str)
+                sources: Any = [
+                    NodeWithScore(node=TextNode(id_="e", text=""), score=float("nan")),
+                    NodeWithScore(node=nodes()[1], score=None),
+                    "no node",
+                ]
+                return Response("Done", source_nodes=sources)
+
+        Custom().query(QUESTION)
+
+        assert ids(captured.only) == ["e", "b"]
+        assert [document.score for document in captured.only.documents] == [None, None]
+
+
+class TestTags:
+    def test_of_queries(self, captured: Captured) -> None:
+        """Tags are the user's metadata; a list named `tags` is the call's tags as well."""
+        with instrument_tags({"tags": ["beta", "eu"], "user": {"id": 7}}):
+            engine(Sections(nodes())).query(QUESTION)
+        engine(Sections(nodes())).query(QUESTION)
+
+        assert seen(captured.calls[0]).tags == ("beta", "eu")
+        assert seen(captured.calls[0]).metadata == {"tags": ["beta", "eu"], "user": {"id": 7}}
+        assert seen(captured.calls[1]).tags == ()
+        assert seen(captured.calls[1]).metadata == {}
+
+
+class TestPrompts:
+    def test_are_bounded(self, captured: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Only so much prompt text is held for a call; the latest is kept."""
+        monkeypatch.setattr("rag_eval_integrations.llama_index._call._MAX_PROMPT_CHARS", 100)
+
+        class Talks(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                found = Sections(nodes()).retrieve(query_str)
+                Model().complete(found[0].node.get_content() + "x" * 90)
+                return str(Model().complete(found[1].node.get_content()))
+
+        Talks().query(QUESTION)
+
+        assert ids(captured.only) == ["b"]
+
+
+class TestConcurrency:
+    def test_threads_that_share_a_query(self, captured: Captured) -> None:
+        """A query whose parts run in threads that know of it is one call."""
+        import contextvars
+
+        class Pooled(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                def part(i: int) -> int:
+                    return len(Sections(nodes()[i : i + 1]).retrieve(f"{query_str} {i}"))
+
+                with ThreadPoolExecutor(3) as pool:
+                    parts = [pool.submit(contextvars.copy_context().run, part, i) for i in range(3)]
+                    return str(sum(one.result() for one in parts))
+
+        Pooled().query(QUESTION)
+
+        assert captured.only.response == "3"
+        assert sorted(ids(captured.only)) == ["a", "b", "c"]  # type: ignore[type-var]  # no None
+        assert len(seen(captured.only).retrievers) == 3
+
+    def test_fifty_threads_of_streams(self, captured: Captured) -> None:
+        """Fifty streams read in fifty threads keep their questions, nodes and answers apart."""
+        ready = threading.Barrier(10)
+
+        def one(i: int) -> str:
+            node = TextNode(id_=f"n{i}", text=f"Section number {i:02} of the manual.")
+            response: Any = engine(Sections([node]), streaming=True).query(f"Q{i}?")
+            if i < 10:
+                ready.wait(10)
+            return "".join(response.response_gen)
+
+        with ThreadPoolExecutor(10) as pool:
+            assert list(pool.map(one, range(50))) == [ANSWER] * 50
+
+        assert {call.question: ids(call) for call in captured.calls} == {
+            f"Q{i}?": [f"n{i}"] for i in range(50)
+        }
+        assert all(seen(call).documents_from == "prompt" for call in captured.calls)
+
+
+def test_dispatcher_keeps_other_handlers(captured: Captured) -> None:
+    """Installing and uninstalling leave the handlers of others where they are."""
+    root = get_dispatcher()
+    others = [one for one in root.span_handlers if one is not captured.handler._span_handler]
+    with RagEvalHandler(lambda call: None):
+        pass
+
+    assert [
+        one for one in root.span_handlers if one is not captured.handler._span_handler
+    ] == others
+    assert captured.handler._span_handler.class_name() == "RagEvalSpanHandler"
+    assert captured.handler._event_handler.class_name() == "RagEvalEventHandler"

@@ -1,0 +1,864 @@
+"""Evaluator objects on real LlamaIndex responses, `BatchEvalRunner` and retry engines."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core import MockEmbedding, Settings
+from llama_index.core.agent.workflow import AgentOutput, ToolCallResult
+from llama_index.core.base.response.schema import (
+    AsyncStreamingResponse,
+    PydanticResponse,
+    Response,
+    StreamingResponse,
+)
+from llama_index.core.chat_engine import ContextChatEngine
+from llama_index.core.chat_engine.types import AgentChatResponse, StreamingAgentChatResponse
+from llama_index.core.evaluation import BatchEvalRunner, EvaluationResult
+from llama_index.core.evaluation.base import BaseEvaluator
+from llama_index.core.llms import ChatMessage, ChatResponse, MockLLM
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.prompts import PromptTemplate
+from llama_index.core.query_engine import (
+    RetryGuidelineQueryEngine,
+    RetryQueryEngine,
+    RetrySourceQueryEngine,
+)
+from llama_index.core.schema import MetadataMode, NodeWithScore
+from llama_index.core.tools import ToolOutput
+from pydantic import BaseModel
+
+from rag_eval_integrations import _loop
+from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.llama_index import (
+    GEvalEvaluator,
+    PromptyEvaluator,
+    RagEvalHandler,
+    RagEvaluationResult,
+    ScoreEvaluator,
+    TraceEvaluator,
+    as_evaluators,
+    results_table,
+)
+from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Trace
+from rag_eval_integrations.metrics.geval import GEval
+from rag_eval_integrations.models.completion import CompletionRequest
+from rag_eval_integrations.records import By, RagCall, Score, UnscoredCode, Usage
+from rag_eval_integrations.testing import ScriptedModel, labels_reply
+
+from .conftest import ANSWER, TOKENS, Model, Sections, engine, nodes
+
+QUESTION = "How fast is the kettle?"
+CONTEXT = "The kettle boils in four minutes."
+FIVE = TRACE_SCORES[:5]
+
+pytestmark = pytest.mark.filterwarnings(
+    # LlamaIndex's own BatchEvalRunner calls what LlamaIndex deprecates.
+    "ignore:asyncio_module:DeprecationWarning"
+)
+
+
+def judge(*, supported: bool = True, latency: float = 0.0) -> ScriptedModel:
+    """Finds the first document sentence relevant and used, and all of the answer (un)supported."""
+    reply = labels_reply(["0a"], ["a"], supported=supported)
+    return ScriptedModel(lambda request: reply, latency=latency)
+
+
+def five(asked: Any) -> dict[str, BaseEvaluator]:
+    return {name: TraceEvaluator(asked, metric=name) for name in FIVE}
+
+
+def scored_nodes() -> list[NodeWithScore]:
+    return [NodeWithScore(node=node, score=0.5) for node in nodes()]
+
+
+class Exact:
+    """A metric that asks the model whether the answer is the reference."""
+
+    names = ("geval:exact",)
+    needs = "completion"
+    judge = None
+
+    def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
+        return (Score(name=self.names[0], status="unscored", unscored=code, reason=reason, by=by),)
+
+    async def measure(self, call: RagCall, judge: Any) -> Measured:
+        if call.reference is None:
+            return Measured(self.unscored("missing_param", "the call has no reference", By()))
+        await judge.complete(CompletionRequest(messages=()))
+        value = float(call.reference == call.response)
+        score = Score(name=self.names[0], status="scored", value=value, threshold=0.5)
+        return Measured((score,), Usage(requests=1))
+
+
+PROMPTY = """---
+name: Brief
+description: Whether the answer is brief.
+model:
+  api: chat
+inputs:
+  output:
+    type: string
+---
+system:
+Give a score from 0 to 100 for how brief the answer is.
+
+user:
+<OUTPUT>
+{{output}}
+</OUTPUT>
+"""
+
+
+class TestResult:
+    def test_holds_score_verdict_and_reason(self) -> None:
+        """A supported answer passes adherence; the result repeats what was evaluated."""
+        result = TraceEvaluator(judge()).evaluate(QUESTION, ANSWER, [CONTEXT])
+
+        assert isinstance(result, EvaluationResult)
+        assert (result.score, result.passing, result.invalid_result) == (1.0, True, False)
+        assert (result.query, result.response, result.contexts) == (QUESTION, ANSWER, [CONTEXT])
+        assert result.feedback
+        assert result.invalid_reason is None
+
+    def test_fails_below_the_threshold(self) -> None:
+        """One unsupported sentence fails adherence, and the feedback names it."""
+        result = TraceEvaluator(judge(supported=False)).evaluate(QUESTION, ANSWER, [CONTEXT])
+
+        assert (result.score, result.passing) == (0.0, False)
+        assert "a" in (result.feedback or "")
+
+    def test_of_other_metrics_has_a_verdict_only_with_a_threshold(self) -> None:
+        """Nothing passes or fails by a limit that nobody set."""
+        asked = judge()
+        limits = {None: None, 0.5: True, 1.0: True}
+
+        for threshold, passing in limits.items():
+            evaluator = TraceEvaluator(asked, metric="completeness", threshold=threshold)
+            assert evaluator.evaluate(QUESTION, ANSWER, [CONTEXT]).passing is passing
+
+    def test_carries_what_it_rests_on(self) -> None:
+        """Labels and evidence are there, and not in a dump that others read."""
+        result = TraceEvaluator(judge()).evaluate(QUESTION, ANSWER, [CONTEXT])
+
+        assert isinstance(result, RagEvaluationResult)
+        assert result.evaluation is not None
+        assert result.evaluation.labels is not None
+        assert "evaluation" not in result.model_dump()
+
+    def test_of_no_labels_is_invalid_with_the_code(self) -> None:
+        """No context, no response, no question: no score, no verdict, the reason."""
+        evaluator = TraceEvaluator(judge())
+        for query, response, contexts, code in [
+            (QUESTION, ANSWER, None, "no_context"),
+            (QUESTION, ANSWER, [], "no_context"),
+            (QUESTION, None, [CONTEXT], "empty_response"),
+            (QUESTION, "", [CONTEXT], "empty_response"),
+            (None, ANSWER, [CONTEXT], "no_question"),
+        ]:
+            result = evaluator.evaluate(query, response, contexts)
+            assert result.invalid_result
+            assert (result.score, result.passing) == (None, None)
+            assert (result.invalid_reason or "").startswith(f"{code}: ")
+
+    def test_of_a_judge_that_is_down_is_invalid(self) -> None:
+        """An error of the judge is a reason, not an exception."""
+        down = ScriptedModel(lambda request: JudgeUnavailableError("nobody is home"))
+        evaluator = TraceEvaluator(RagEvaluator(_Unretried(down)))
+
+        result = evaluator.evaluate(QUESTION, ANSWER, [CONTEXT])
+
+        assert result.invalid_result
+        assert "nobody is home" in (result.invalid_reason or "")
+        assert result.score is None
+
+    @pytest.mark.parametrize(
+        ("response", "contexts", "words"),
+        [
+            (ANSWER, CONTEXT, "contexts should be a list of strings, not str"),
+            (ANSWER, [CONTEXT, 7], "documents"),
+            (Response(ANSWER), [CONTEXT], "response"),
+        ],
+    )
+    async def test_of_wrong_arguments_is_invalid(
+        self, response: Any, contexts: Any, words: str
+    ) -> None:
+        """A user's mistake in one item does not end a batch."""
+        evaluator = TraceEvaluator(judge())
+
+        for result in (
+            evaluator.evaluate(QUESTION, response, contexts),
+            await evaluator.aevaluate(QUESTION, response, contexts),
+        ):
+            assert result.invalid_result
+            assert words in (result.invalid_reason or "")
+
+    async def test_is_the_same_inside_a_running_loop(self) -> None:
+        """The sync forms do not need a loop of their own."""
+        evaluator = TraceEvaluator(judge())
+        response = Response(ANSWER, scored_nodes())
+
+        assert evaluator.evaluate(QUESTION, ANSWER, [CONTEXT]).score == 1.0
+        assert evaluator.evaluate_response(QUESTION, response).score == 1.0
+        assert (await evaluator.aevaluate(QUESTION, ANSWER, [CONTEXT])).score == 1.0
+        assert (await evaluator.aevaluate_response(QUESTION, response)).score == 1.0
+
+    async def test_on_the_librarys_own_loop_says_to_await(self) -> None:
+        """Where a sync form would wait for itself, the result says what to do."""
+
+        async def inside() -> list[EvaluationResult]:
+            evaluator = TraceEvaluator(judge())
+            return [
+                evaluator.evaluate(QUESTION, ANSWER, [CONTEXT]),
+                evaluator.evaluate_response(QUESTION, Response(ANSWER, scored_nodes())),
+            ]
+
+        for result in await asyncio.to_thread(_loop.run, inside()):
+            assert result.invalid_result
+            assert "await" in (result.invalid_reason or "")
+
+    def test_of_contexts_without_a_response_is_the_retrievals(self) -> None:
+        """As LlamaIndex's own ContextRelevancyEvaluator, which is given no response."""
+        asked = judge()
+        results = {n: e.evaluate(QUESTION, None, [CONTEXT]) for n, e in five(asked).items()}
+
+        assert results["context_relevance"].score is not None
+        assert [name for name, result in results.items() if result.invalid_result] == list(FIVE[1:])
+        assert len(asked.requests) == 1
+
+    async def test_waits_first_when_told_to(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """`sleep_time_in_seconds`, as of LlamaIndex's evaluators."""
+        waited: list[float] = []
+
+        async def sleep(seconds: float) -> None:
+            waited.append(seconds)
+
+        monkeypatch.setattr(
+            "rag_eval_integrations.llama_index.score_evaluator.asyncio.sleep", sleep
+        )
+        evaluator = TraceEvaluator("embedded")
+        response = Response(ANSWER, scored_nodes())
+
+        await evaluator.aevaluate(QUESTION, ANSWER, [CONTEXT], sleep_time_in_seconds=2)
+        await evaluator.aevaluate_response(QUESTION, response, sleep_time_in_seconds=3)
+
+        assert waited == [2, 3]
+
+
+class _Unretried:
+    """A labeller, so that its failure is not retried first."""
+
+    name = "down"
+
+    def __init__(self, model: ScriptedModel) -> None:
+        self._model = model
+
+    async def label(self, call: Any) -> Any:
+        await self._model.complete(CompletionRequest(messages=()))
+
+
+class TestResponse:
+    def test_keeps_ids_metadata_and_scores_of_its_sources(self) -> None:
+        """What is judged is a call with the source nodes' own ids and scores."""
+        result = TraceEvaluator(judge()).evaluate_response(QUESTION, engine().query(QUESTION))
+
+        assert isinstance(result, RagEvaluationResult)
+        assert result.evaluation is not None
+        assert set(result.evaluation.document_ids) == {"a", "b", "c"}
+
+    @pytest.mark.parametrize(
+        ("mode", "text"),
+        [
+            (MetadataMode.LLM, "page: 3\n\nThe kettle boils in four minutes."),
+            (MetadataMode.NONE, "The kettle boils in four minutes."),
+        ],
+    )
+    def test_is_shown_to_the_judge_as_the_model_saw_it(self, mode: Any, text: str) -> None:
+        """With the metadata that models are shown, unless told otherwise; also given as nodes."""
+        asked = judge()
+        evaluator = TraceEvaluator(asked, metadata_mode=mode)
+        scored = scored_nodes()[:1]
+
+        result = evaluator.evaluate_response(QUESTION, Response(ANSWER, scored))
+        from_nodes = evaluator.evaluate(QUESTION, ANSWER, [scored[0], scored[0].node])  # type: ignore[list-item]  # nodes
+
+        assert result.contexts == [text]
+        assert from_nodes.contexts == [text, text]
+
+    def test_may_be_structured(self) -> None:
+        """A structured answer is judged as its JSON."""
+
+        class Fact(BaseModel):
+            minutes: int
+
+        response = PydanticResponse(Fact(minutes=4), scored_nodes())
+
+        result = TraceEvaluator(judge()).evaluate_response(QUESTION, response)
+
+        assert result.response == '{"minutes":4}'
+        assert result.score == 1.0
+
+    def test_may_be_a_chat_engines(self) -> None:
+        """An `AgentChatResponse` has its sources in its tools' outputs."""
+        output = ToolOutput(
+            content=ANSWER, tool_name="t", raw_input={}, raw_output=Response(ANSWER, scored_nodes())
+        )
+
+        result = TraceEvaluator(judge()).evaluate_response(
+            QUESTION, AgentChatResponse(response=ANSWER, sources=[output])
+        )
+
+        assert (result.response, len(result.contexts or ()), result.score) == (ANSWER, 3, 1.0)
+
+    def test_may_be_an_agents(self) -> None:
+        """An `AgentOutput` has them in its tool calls."""
+        output = ToolOutput(
+            content=ANSWER, tool_name="t", raw_input={}, raw_output=Response(ANSWER, scored_nodes())
+        )
+        call = ToolCallResult(
+            tool_name="t", tool_kwargs={}, tool_id="1", tool_output=output, return_direct=False
+        )
+        response = AgentOutput(
+            response=ChatMessage(role="assistant", content=ANSWER),
+            tool_calls=[],
+            current_agent_name="agent",
+        )
+        response.tool_calls.append(call)  # type: ignore[arg-type]  # as agents do
+
+        result = TraceEvaluator(judge()).evaluate_response(QUESTION, response)
+
+        assert (result.response, len(result.contexts or ()), result.score) == (ANSWER, 3, 1.0)
+
+    def test_without_text_or_sources_is_invalid(self) -> None:
+        """Nothing is made up, and the response is a string that retry engines can use."""
+        evaluator = TraceEvaluator(judge())
+
+        for response, code in [
+            (Response(None, scored_nodes()), "empty_response"),
+            (Response(ANSWER), "no_context"),
+            (None, "empty_response"),
+        ]:
+            result = evaluator.evaluate_response(QUESTION, response)
+            assert (result.invalid_reason or "").startswith(code)
+            assert isinstance(result.response, str)
+
+
+def consumed(how: Callable[[StreamingResponse], object]) -> StreamingResponse:
+    response = engine(streaming=True).query(QUESTION)
+    assert isinstance(response, StreamingResponse)
+    how(response)
+    return response
+
+
+async def drain(response: Any, into: list[str]) -> None:
+    """Read a stream of either kind, keeping what comes before an error."""
+    if hasattr(response.response_gen, "__anext__"):
+        async for token in response.response_gen:
+            into.append(token)  # noqa: PERF401 -- keeps what comes before an error
+    else:
+        into.extend(response.response_gen)
+
+
+class TestStream:
+    def test_is_read_and_put_back(self) -> None:
+        """An unread stream is evaluated, and the app still gets every token, in five ways."""
+        evaluator = TraceEvaluator(judge())
+        for read in (
+            lambda r: list(r.response_gen),
+            lambda r: [str(r)],
+            lambda r: [r.get_response().response],
+        ):
+            response: Any = engine(streaming=True).query(QUESTION)
+
+            results = [evaluator.evaluate_response(QUESTION, response) for _ in range(2)]
+
+            assert [(one.response, one.score) for one in results] == [(ANSWER, 1.0)] * 2
+            assert "".join(read(response)) == ANSWER
+
+    async def test_is_the_same_tokens_after_an_async_evaluation(self) -> None:
+        """Sync and async streams; token by token, not in one piece."""
+        evaluator = TraceEvaluator(judge())
+        sync: Any = engine(streaming=True).query(QUESTION)
+        response: Any = await engine(streaming=True).aquery(QUESTION)
+
+        assert (await evaluator.aevaluate_response(QUESTION, sync)).score == 1.0
+        assert (await evaluator.aevaluate_response(QUESTION, response)).score == 1.0
+
+        assert list(sync.response_gen) == TOKENS
+        assert [token async for token in response.async_response_gen()] == TOKENS
+        again = await evaluator.aevaluate_response(QUESTION, response)
+        assert (again.response, again.score) == (ANSWER, 1.0)
+
+    def test_may_be_async_where_nothing_is(self) -> None:
+        """A sync evaluation reads an async stream as `str()` would."""
+        response: Any = asyncio.run(engine(streaming=True).aquery(QUESTION))
+
+        result = TraceEvaluator(judge()).evaluate_response(QUESTION, response)
+
+        assert (result.response, result.score) == (ANSWER, 1.0)
+        assert str(response) == ANSWER
+
+    async def test_may_be_async_where_a_loop_runs(self) -> None:
+        """The same inside of a loop, on a loop of its own."""
+        response: Any = await engine(streaming=True).aquery(QUESTION)
+
+        result = TraceEvaluator(judge()).evaluate_response(QUESTION, response)
+
+        assert (result.response, result.score) == (ANSWER, 1.0)
+
+    @pytest.mark.parametrize("read", [str, StreamingResponse.get_response])
+    def test_that_was_read_has_its_text(self, read: Callable[[Any], object]) -> None:
+        """What the response keeps is enough."""
+        result = TraceEvaluator(judge()).evaluate_response(QUESTION, consumed(read))
+
+        assert (result.response, result.score) == (ANSWER, 1.0)
+
+    def test_whose_text_was_not_kept_is_invalid(self) -> None:
+        """Iterating over `response_gen` leaves no text: the reason says what to evaluate."""
+        result = TraceEvaluator(judge()).evaluate_response(
+            QUESTION, consumed(lambda response: list(response.response_gen))
+        )
+
+        assert "the app has read the stream" in (result.invalid_reason or "")
+        assert "response=text" in (result.invalid_reason or "")
+
+    def test_that_is_being_read_is_left_alone(self) -> None:
+        """Half an answer is not evaluated, and the other half stays the app's."""
+        response = consumed(lambda response: next(response.response_gen))
+
+        result = TraceEvaluator(judge()).evaluate_response(QUESTION, response)
+
+        assert "has begun to read" in (result.invalid_reason or "")
+        assert list(response.response_gen) == TOKENS[1:]
+
+    async def test_async_that_is_being_read_is_left_alone(self) -> None:
+        """The same, whichever of its two ways the app reads in."""
+        evaluator = TraceEvaluator(judge())
+        for raw in (False, True):
+            response: Any = await engine(streaming=True).aquery(QUESTION)
+            tokens = response.response_gen if raw else response.async_response_gen()
+            await anext(tokens)
+
+            result = await evaluator.aevaluate_response(QUESTION, response)
+
+            assert "has begun to read" in (result.invalid_reason or "")
+            assert [token async for token in tokens] == TOKENS[1:]
+
+    @pytest.mark.parametrize("streaming", [False, True])
+    async def test_that_fails_is_invalid_and_fails_the_app_as_well(self, streaming: bool) -> None:
+        """The app gets the tokens before the error, and the error."""
+        response: Any
+        if streaming:
+            response = await engine(streaming=True, llm=Model(fail_after=2)).aquery(QUESTION)
+        else:
+            response = engine(streaming=True, llm=Model(fail_after=2)).query(QUESTION)
+
+        result = await TraceEvaluator(judge()).aevaluate_response(QUESTION, response)
+
+        assert "connection lost" in (result.invalid_reason or "")
+        got: list[str] = []
+        with pytest.raises(RuntimeError, match="connection lost"):
+            await drain(response, got)
+        assert got == TOKENS[:2]
+
+    async def test_whose_reading_is_cancelled_says_so(self) -> None:
+        """The app is told that its stream was cut, not given a shorter answer."""
+
+        async def tokens() -> AsyncGenerator[str, None]:
+            yield "one "
+            await asyncio.sleep(3600)
+            yield "two"
+
+        response = AsyncStreamingResponse(tokens(), scored_nodes())
+        evaluating = asyncio.create_task(
+            TraceEvaluator(judge()).aevaluate_response(QUESTION, response)
+        )
+        await asyncio.sleep(0.01)
+        evaluating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await evaluating
+
+        got: list[str] = []
+        with pytest.raises(RuntimeError, match="interrupted"):
+            await drain(response, got)
+        assert got == ["one "]
+
+    def test_that_is_no_generator_is_read_too(self) -> None:
+        """Any iterator will do."""
+        response = StreamingResponse(iter(TOKENS), scored_nodes())  # type: ignore[arg-type]  # no generator
+
+        result = TraceEvaluator(judge()).evaluate_response(QUESTION, response)
+
+        assert (result.response, str(response)) == (ANSWER, ANSWER)
+
+    def test_without_a_generator_has_no_text(self) -> None:
+        """A response that was stored without its stream."""
+        response = StreamingResponse(None, scored_nodes())  # type: ignore[arg-type]  # the claim
+
+        result = TraceEvaluator(judge()).evaluate_response(QUESTION, response)
+
+        assert "has read the stream" in (result.invalid_reason or "")
+
+
+def chat(**settings: Any) -> Any:
+    memory = ChatMemoryBuffer.from_defaults(token_limit=1000, tokenizer_fn=str.split)
+    return ContextChatEngine.from_defaults(Sections(nodes()), llm=Model(**settings), memory=memory)
+
+
+class TestChatStream:
+    def test_is_evaluated_and_stays_the_apps(self) -> None:
+        """Before and after the app reads; its thread fills the response whoever reads."""
+        evaluator = TraceEvaluator(judge())
+        response = chat().stream_chat(QUESTION)
+
+        before = evaluator.evaluate_response(QUESTION, response)
+        read = "".join(response.response_gen)
+        after = evaluator.evaluate_response(QUESTION, response)
+
+        assert read == ANSWER
+        for result in (before, after):
+            assert (result.response, len(result.contexts or ()), result.score) == (ANSWER, 3, 1.0)
+
+    async def test_is_evaluated_in_async_code(self) -> None:
+        """Both kinds: one filled by a thread, one by a task."""
+        evaluator = TraceEvaluator(judge())
+        by_thread = chat().stream_chat(QUESTION)
+        by_task = await chat().astream_chat(QUESTION)
+
+        for response in (by_thread, by_task):
+            result = await evaluator.aevaluate_response(QUESTION, response)
+            assert (result.response, result.score) == (ANSWER, 1.0)
+
+        assert "".join(by_thread.response_gen) == ANSWER
+        assert "".join([token async for token in by_task.async_response_gen()]) == ANSWER
+
+    async def test_that_this_thread_would_have_to_write_says_to_await(self) -> None:
+        """A sync evaluation cannot wait for a task of its own loop."""
+        response = await chat().astream_chat(QUESTION)
+
+        result = TraceEvaluator(judge()).evaluate_response(QUESTION, response)
+
+        if response.is_writing_to_memory:  # else its reader writes it: LlamaIndex 0.14.8
+            assert "await" in (result.invalid_reason or "")
+        assert "".join([token async for token in response.async_response_gen()]) == ANSWER
+
+    async def test_that_fails_is_invalid(self) -> None:
+        """With the model's own error."""
+        response = await chat(fail_after=2).astream_chat(QUESTION)
+
+        result = await TraceEvaluator(judge()).aevaluate_response(QUESTION, response)
+
+        assert "connection lost" in (result.invalid_reason or "")
+        with pytest.raises(RuntimeError, match="connection lost"):
+            async for _ in response.async_response_gen():
+                pass
+
+    def test_that_never_ends_is_invalid(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Waiting is bounded."""
+        monkeypatch.setattr("rag_eval_integrations.llama_index._answers._POLLS", 5)
+        response = StreamingAgentChatResponse(chat_stream=iter(()), source_nodes=scored_nodes())  # type: ignore[arg-type]  # nobody reads it
+
+        result = TraceEvaluator(judge()).evaluate_response(QUESTION, response)
+
+        assert "did not end its stream within 0.05 s" in (result.invalid_reason or "")
+
+    async def test_that_is_written_as_it_is_read_is_put_back(self) -> None:
+        """Where the engine leaves its stream to the reader (LlamaIndex 0.14.8)."""
+        evaluator = TraceEvaluator(judge())
+        pieces = [ChatResponse(message=ChatMessage(content=""), delta=token) for token in TOKENS]
+        by_reader = StreamingAgentChatResponse(
+            chat_stream=(piece for piece in pieces),
+            source_nodes=scored_nodes(),
+            is_writing_to_memory=False,
+        )
+        response = StreamingAgentChatResponse(
+            achat_stream=_later(pieces), source_nodes=scored_nodes(), is_writing_to_memory=False
+        )
+
+        results = [
+            evaluator.evaluate_response(QUESTION, by_reader),
+            await evaluator.aevaluate_response(QUESTION, by_reader),
+            await evaluator.aevaluate_response(QUESTION, response),
+        ]
+        assert list(by_reader.response_gen) == TOKENS
+        assert [token async for token in response.async_response_gen()] == TOKENS
+        results += [
+            evaluator.evaluate_response(QUESTION, by_reader),
+            await evaluator.aevaluate_response(QUESTION, response),
+        ]
+
+        assert [(one.response, one.score) for one in results] == [(ANSWER, 1.0)] * 5
+
+
+async def _later(items: list[Any]) -> AsyncGenerator[Any, None]:
+    for item in items:
+        yield item
+
+
+class TestBatch:
+    async def test_makes_one_request_an_item(self) -> None:
+        """Five evaluators, three items, `aevaluate_queries`: three requests."""
+        asked = judge(latency=0.01)
+        runner = BatchEvalRunner(five(asked), workers=8)
+
+        results = await runner.aevaluate_queries(engine(), queries=["How fast?", "Why?", "Who?"])
+
+        assert len(asked.requests) == 3
+        assert set(results) == set(FIVE)
+        for items in results.values():
+            assert [item.query for item in items] == ["How fast?", "Why?", "Who?"]
+            assert all(item.score is not None for item in items)
+
+    async def test_of_a_streaming_engine_reads_each_stream_once(self) -> None:
+        """Five evaluators wait for the same response; all get its text."""
+        asked = judge(latency=0.01)
+        runner = BatchEvalRunner(five(asked), workers=8)
+
+        results = await runner.aevaluate_queries(
+            engine(streaming=True), queries=["How fast?", "Why?"]
+        )
+
+        assert len(asked.requests) == 2
+        for items in results.values():
+            assert [(i.response, i.invalid_reason) for i in items] == [(ANSWER, None)] * 2
+
+    def test_of_strings_and_responses_is_the_same(self) -> None:
+        """The sync forms, over texts and over responses; the second batch is remembered."""
+        asked = judge()
+        evaluator = RagEvaluator(asked)
+        # Enough workers: LlamaIndex's semaphore cannot wait on a second loop.
+        runner = BatchEvalRunner(as_evaluators(evaluator), workers=8)
+        texts = [node.get_content(metadata_mode=MetadataMode.LLM) for node in nodes()]
+
+        strings = runner.evaluate_response_strs([QUESTION], [ANSWER], [texts])
+        responses = runner.evaluate_responses([QUESTION], [Response(ANSWER, scored_nodes())])
+
+        assert len(asked.requests) == 1
+        for name in TRACE_SCORES:
+            assert strings[name][0].score == responses[name][0].score
+
+    async def test_passes_references(self) -> None:
+        """`reference=[…]` reaches the metrics that compare with one, and splits no request."""
+        asked = judge()
+        evaluators = as_evaluators(RagEvaluator(asked, [Trace(), Exact()]))  # type: ignore[list-item]  # a protocol
+        runner = BatchEvalRunner(evaluators, workers=4)
+
+        results = await runner.aevaluate_response_strs(
+            ["How fast?", "Why?"], [ANSWER, ANSWER], [[CONTEXT], [CONTEXT]],
+            reference=[ANSWER, "Something else."],
+        )  # fmt: skip
+
+        assert [item.score for item in results["geval:exact"]] == [1.0, 0.0]
+        assert [item.passing for item in results["geval:exact"]] == [True, False]
+        assert len(asked.requests) == 2 * 2  # labels and the metric's own, for each item
+
+    async def test_goes_on_where_an_item_fails(self) -> None:
+        """LlamaIndex would wait 4-10 s, three times, and then end the whole batch."""
+        asked = judge()
+        results = await BatchEvalRunner(five(asked)).aevaluate_responses(
+            ["How fast?", "Why?"], [object(), Response(ANSWER, scored_nodes())]
+        )  # type: ignore[list-item]  # the claim
+
+        for items in results.values():
+            assert [item.invalid_result for item in items] == [True, False]
+
+    async def test_table_keeps_unscored_apart_from_zero(self) -> None:
+        """Means are over what is scored; what is not is counted with its reason."""
+        asked = judge(supported=False)
+        results = await BatchEvalRunner(five(asked)).aevaluate_response_strs(
+            ["How fast?", "Why?", "Who?"], [ANSWER, "", ANSWER], [[CONTEXT], [CONTEXT], []]
+        )
+
+        row = next(row for row in results_table(results) if row.metric == "adherence")
+
+        assert (row.n, row.scored, row.mean, row.passed) == (3, 1, 0.0, 0)
+        assert row.unscored == {"empty_response": 1, "no_context": 1}
+
+    def test_table_of_other_evaluators_and_of_nothing(self) -> None:
+        """It takes any evaluator's results."""
+        rows = results_table(
+            {"theirs": [EvaluationResult(score=4.0), EvaluationResult()], "none": []}
+        )
+
+        assert [(row.n, row.scored, row.mean, row.passed) for row in rows] == [
+            (2, 1, 4.0, None),
+            (0, 0, None, None),
+        ]
+        assert rows[0].unscored == {"no score": 1}
+
+
+class TestRetry:
+    @pytest.fixture(autouse=True)
+    def _settings(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Retry engines take the model for their own steps from the settings."""
+        monkeypatch.setattr(Settings, "_llm", MockLLM())
+        monkeypatch.setattr(Settings, "_embed_model", MockEmbedding(embed_dim=8))
+
+    def test_engine_returns_what_passes(self) -> None:
+        """A supported answer is returned after one evaluation."""
+        asked = judge()
+        retrying = RetryQueryEngine(engine(), TraceEvaluator(asked))
+
+        assert str(retrying.query(QUESTION)) == ANSWER
+        assert len(asked.requests) == 1
+
+    @pytest.mark.parametrize("streaming", [False, True])
+    def test_engine_asks_again_with_our_reason(self, streaming: bool) -> None:
+        """An unsupported answer is asked for again; the reason is in the new question."""
+        asked = judge(supported=False)
+        retrying = RetryQueryEngine(
+            engine(streaming=streaming), TraceEvaluator(asked), max_retries=2
+        )
+
+        assert str(retrying.query(QUESTION)) == ANSWER
+        assert len(asked.requests) == 2
+        assert "Here is some feedback" in asked.prompts[1]
+
+    async def test_engine_retries_an_unscored_answer_too(self) -> None:
+        """No verdict is no pass; inside of a running loop, where LlamaIndex calls the sync form."""
+        retrying = RetryQueryEngine(engine(Sections([])), TraceEvaluator(judge()), max_retries=1)
+
+        assert str(await retrying.aquery(QUESTION)) == "Empty Response"
+
+    def test_engine_is_one_call_to_a_handler(self) -> None:
+        """What the evaluator asks its model is no call of the app, nor part of one."""
+        calls: list[RagCall] = []
+        retrying = RetryQueryEngine(engine(), TraceEvaluator(Model()), max_retries=1)
+
+        with RagEvalHandler(calls.append):
+            retrying.query(QUESTION)
+
+        (call,) = calls
+        assert (call.question, call.response, len(call.documents)) == (QUESTION, ANSWER, 3)
+
+    def test_guideline_engine(self) -> None:
+        """The evaluator stands where LlamaIndex expects a guideline's."""
+        asked = judge(supported=False)
+        retrying = RetryGuidelineQueryEngine(engine(), TraceEvaluator(asked), max_retries=1)  # type: ignore[arg-type]  # any evaluator will do
+
+        assert str(retrying.query(QUESTION)) == ANSWER
+        assert len(asked.requests) == 1
+
+    def test_source_engine(self) -> None:
+        """The response, then each source by itself."""
+        asked = judge(supported=False)
+        retrying = RetrySourceQueryEngine(
+            engine(), TraceEvaluator(asked), llm=Model(), max_retries=1
+        )
+
+        assert str(retrying.query(QUESTION))
+        assert len(asked.requests) == 1 + 3
+
+    def test_engine_shows_no_prompts_of_ours(self) -> None:
+        """Prompts are listed and updated through a retry engine; ours are fixed."""
+        retrying = RetryQueryEngine(engine(), TraceEvaluator(judge()))
+
+        assert not [name for name in retrying.get_prompts() if name.startswith("evaluator")]
+        retrying.update_prompts({})
+        with pytest.raises(ConfigurationError, match="prompts_dict"):
+            retrying.update_prompts({"evaluator:labels": PromptTemplate("Say yes.")})
+
+
+class TestViews:
+    def test_on_one_judge_share_its_labels(self) -> None:
+        """Made one by one, by judge or by name, they are views on the same evaluator."""
+        asked = judge()
+        first, second = TraceEvaluator(asked), TraceEvaluator(asked, metric="completeness")
+
+        assert first.rag_evaluator is second.rag_evaluator
+        assert first.rag_evaluator is not TraceEvaluator(judge()).rag_evaluator
+        assert TraceEvaluator().rag_evaluator is not first.rag_evaluator
+
+    def test_leave_nothing_behind(self) -> None:
+        """The evaluator of a judge is gone with its last view."""
+        asked = judge()
+        evaluator = TraceEvaluator(asked)
+        shared = weakref.ref(evaluator.rag_evaluator)
+        assert TraceEvaluator(asked).rag_evaluator is shared()
+
+        del evaluator
+        gc.collect()
+
+        assert shared() is None
+
+    def test_on_an_evaluator_use_its_settings(self) -> None:
+        """Formulas and all."""
+        evaluator = RagEvaluator(judge(), [Trace("ragbench")])
+        views = as_evaluators(evaluator, thresholds={"completeness": 0.3})
+
+        assert list(views) == list(TRACE_SCORES)
+        result = views["completeness"].evaluate(QUESTION, ANSWER, [CONTEXT])
+        assert isinstance(result, RagEvaluationResult)
+        assert result.evaluation is not None
+        assert result.evaluation.scores["completeness"].by.formulas == "ragbench"
+        assert result.passing is True
+        assert list(result.evaluation.scores) == list(TRACE_SCORES)
+
+    def test_ask_a_llama_index_model(self) -> None:
+        """An LLM is a judge, here one that says what no judge should."""
+        result = TraceEvaluator(Model()).evaluate(QUESTION, ANSWER, [CONTEXT])
+
+        assert result.invalid_result
+        assert "judge_output_invalid" in (result.invalid_reason or "")
+
+    async def test_of_a_metric_that_asks(self) -> None:
+        """A metric of the `CompletionMetric` protocol, with its own threshold or ours."""
+        asked = judge()
+        evaluator = GEvalEvaluator(Exact(), asked)  # type: ignore[arg-type]  # a protocol
+
+        scored = await evaluator.aevaluate(QUESTION, ANSWER, [CONTEXT], reference="No.")
+        strict = GEvalEvaluator(Exact(), asked, threshold=0.0)  # type: ignore[arg-type]  # the same
+        unscored = await evaluator.aevaluate(QUESTION, ANSWER, [CONTEXT])
+
+        assert (scored.score, scored.passing, scored.feedback) == (0.0, False, "geval:exact is 0")
+        assert strict.evaluate(QUESTION, ANSWER, [CONTEXT], reference="No.").passing is True
+        assert (unscored.invalid_reason or "").startswith("missing_param: ")
+        assert len(asked.requests) == 2
+
+    def test_of_g_eval(self) -> None:
+        """The metric's own steps, scale and threshold."""
+        asked = ScriptedModel(lambda request: '{"score": 4, "reason": "Nearly."}')
+        metric = GEval("tone", steps=["Look at the tone."], scale=(1, 5), estimator="single")
+
+        result = GEvalEvaluator(metric, asked).evaluate(QUESTION, ANSWER)
+
+        assert (result.score, result.passing, result.invalid_reason) == (0.75, True, None)
+
+    def test_of_a_metric_in_words(self, tmp_path: Path) -> None:
+        """A prompty file; its variables are the call's parts."""
+        path = tmp_path / "brief.metric.prompty"
+        path.write_text(PROMPTY)
+        asked = ScriptedModel(lambda request: '{"explanation": "Short.", "score": 85}')
+
+        result = PromptyEvaluator(path, asked, threshold=0.8).evaluate(QUESTION, ANSWER)
+
+        assert (result.score, result.passing, result.invalid_reason) == (0.85, True, None)
+        assert ANSWER in asked.prompts[0]
+
+    @pytest.mark.parametrize(
+        ("make", "field"),
+        [
+            (lambda: TraceEvaluator(metric="accuracy"), "metric"),
+            (lambda: TraceEvaluator(threshold=2), "threshold"),
+            (lambda: TraceEvaluator("nobody"), "judge"),
+            (lambda: ScoreEvaluator(RagEvaluator(), "accuracy"), "metric"),
+            (lambda: TraceEvaluator(RagEvaluator(judge(), [Exact()])), "metric"),  # type: ignore[list-item]  # a protocol
+            (lambda: as_evaluators(RagEvaluator(), thresholds={"accuracy": 1}), "thresholds"),
+            (lambda: GEvalEvaluator(Exact()), "metrics"),  # type: ignore[arg-type]  # the same
+            (lambda: GEvalEvaluator(Trace()), "metric"),  # type: ignore[arg-type]  # the claim
+            (lambda: as_evaluators("embedded"), "rag_evaluator"),  # type: ignore[arg-type]  # the claim
+        ],
+    )
+    def test_refuse_what_cannot_work(self, make: Callable[[], object], field: str) -> None:
+        """At construction, naming the argument."""
+        with pytest.raises(ConfigurationError) as raised:
+            make()
+
+        assert raised.value.field == field

@@ -1,0 +1,139 @@
+"""LlamaIndexModel: any LlamaIndex LLM, off the app's loop and never captured."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    CompletionResponse,
+    CompletionResponseGen,
+    LLMMetadata,
+    MessageRole,
+)
+from llama_index.core.llms import CustomLLM
+
+from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.llama_index import LlamaIndexModel, RagEvalHandler
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.testing import ModelContract, labels_reply, small_call
+
+ASKED = CompletionRequest(
+    messages=(Message(role="system", content="s"), Message(role="user", content="x"))
+)
+REPLY = labels_reply(["0a", "0b", "1a"], ["a", "b"])
+
+
+class Written(CustomLLM):
+    """Answers what it is told, and remembers how it was called."""
+
+    reply: str = REPLY
+    raw: Any = None
+    fail: bool = False
+    ways: list[str] = []  # noqa: RUF012  # pydantic copies it
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(model_name="small-1")
+
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        return CompletionResponse(text=self.reply)
+
+    def stream_complete(
+        self, prompt: str, formatted: bool = False, **kwargs: Any
+    ) -> CompletionResponseGen:
+        yield CompletionResponse(text=self.reply, delta=self.reply)
+
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        self.ways.append(threading.current_thread().name)
+        if self.fail:
+            raise ConnectionError("no route")
+        message = ChatMessage(role=MessageRole.ASSISTANT, content=self.reply)
+        return ChatResponse(message=message, raw=self.raw)
+
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        self.ways.append("async")
+        message = ChatMessage(role=MessageRole.ASSISTANT, content=self.reply)
+        return ChatResponse(message=message, raw=self.raw)
+
+
+class TestContract(ModelContract):
+    """The contract that every model keeps."""
+
+    def model(self, reply: str) -> Model:
+        return LlamaIndexModel(Written(reply=reply))
+
+
+class TestContractOfMadeModels(ModelContract):
+    """The same where a model is made on each loop."""
+
+    def model(self, reply: str) -> Model:
+        return LlamaIndexModel(make_llm=lambda: Written(reply=reply))
+
+
+async def test_a_model_labels_a_call() -> None:
+    """One request, scores by the model's name."""
+    model = Written()
+
+    evaluation = await RagEvaluator(LlamaIndexModel(model)).evaluate(small_call().call)
+
+    assert evaluation.scores["adherence"].value == 1.0
+    assert evaluation.judge.name == "llama_index:custom_llm:small-1"
+    assert evaluation.judge.model == "small-1"
+    assert len(model.ways) == 1
+    assert model.ways[0].startswith("rag-eval-judge")
+
+
+async def test_usage_and_finish_reason_are_read_from_the_raw_reply() -> None:
+    """Where integrations keep what their vendor said."""
+    raw = {
+        "choices": [{"finish_reason": "length"}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3},
+    }
+
+    completion = await LlamaIndexModel(Written(reply="<think>x</think>{}", raw=raw)).complete(ASKED)
+
+    assert completion.text == "{}"
+    assert completion.finish_reason == "length"
+    assert (completion.usage.prompt_tokens, completion.usage.completion_tokens) == (7, 3)
+
+
+async def test_a_failure_that_may_pass() -> None:
+    """Is one that is retried."""
+    with pytest.raises(JudgeUnavailableError, match="no route"):
+        await LlamaIndexModel(Written(fail=True)).complete(ASKED)
+
+
+async def test_the_judges_calls_are_never_captured() -> None:
+    """The handler is on the root dispatcher, which sees every call of the process."""
+    captured: list[RagCall] = []
+
+    with RagEvalHandler(captured.append) as handler:
+        await RagEvaluator(LlamaIndexModel(Written())).evaluate(small_call().call)
+        await RagEvaluator(LlamaIndexModel(make_llm=Written)).evaluate(small_call().call)
+
+        assert handler.open_calls == 0
+
+    assert captured == []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LlamaIndexModel(),
+        lambda: LlamaIndexModel(Written(), make_llm=Written),
+        lambda: LlamaIndexModel("gpt"),  # type: ignore[arg-type]
+        lambda: LlamaIndexModel(Written(), timeout=-1),
+    ],
+)
+def test_mistakes_raise_at_construction(make: Callable[[], object]) -> None:
+    """Naming the argument."""
+    with pytest.raises(ConfigurationError):
+        make()

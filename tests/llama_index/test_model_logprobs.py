@@ -1,0 +1,166 @@
+"""LlamaIndexModel: log-probabilities, where the model has settings for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    CompletionResponse,
+    CompletionResponseGen,
+    LLMMetadata,
+    LogProb,
+    MessageRole,
+)
+from llama_index.core.llms import CustomLLM
+from scored_tokens import chat_body, tokens
+
+from rag_eval_integrations import GEval, RagCall
+from rag_eval_integrations.llama_index import LlamaIndexModel
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+
+CALL = RagCall(question="When?", documents=[], response="At nine.")
+PIECES = ['{"reason": "', "Fine", '.", "', "score", '": ', "3", "}"]
+EVEN = {5: {"3": 0.6, "4": 0.4}}
+ASKED = CompletionRequest(
+    messages=(Message(role="user", content="x"),), top_logprobs=5, n=2, seed=3, temperature=0.0
+)
+
+
+class Plain(CustomLLM):
+    """A model without settings of these names."""
+
+    raw: Any = None
+    listed: Any = None
+    refuse: tuple[str, ...] = ()
+    sent: list[dict[str, Any]] = []  # noqa: RUF012  # pydantic copies it
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata(model_name="small-1")
+
+    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
+        return CompletionResponse(text="".join(PIECES))
+
+    def stream_complete(
+        self, prompt: str, formatted: bool = False, **kwargs: Any
+    ) -> CompletionResponseGen:
+        yield CompletionResponse(text="".join(PIECES))
+
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        for name in self.refuse:
+            if name in kwargs:
+                raise _RefusedError(name)
+        self.sent.append(kwargs)
+        message = ChatMessage(role=MessageRole.ASSISTANT, content="".join(PIECES))
+        return ChatResponse(message=message, raw=self.raw, logprobs=self.listed)
+
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return self.chat(messages, **kwargs)
+
+
+class OpenAILike(Plain):
+    """Declares what LlamaIndex's OpenAI declares."""
+
+    temperature: float = 0.1
+    logprobs: bool | None = None
+    top_logprobs: int = 0
+    n: int = 1
+
+
+class _RefusedError(Exception):
+    status_code = 400
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"Unsupported parameter: {name}")
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["the app's model", "a made model"])
+async def test_an_expectation_from_the_raw_reply(made: bool) -> None:
+    """`raw` holds what OpenAI sent; the settings are those of the request."""
+    model = OpenAILike(raw=chat_body(PIECES, at=EVEN))
+    judge = LlamaIndexModel(make_llm=lambda: model) if made else LlamaIndexModel(model)
+
+    score = await GEval("clarity", steps=["Judge it."]).score(CALL, judge)
+
+    assert (score.method, score.raw) == ("logprobs", pytest.approx(3.4))
+    assert model.sent == [{"logprobs": True, "top_logprobs": 20, "temperature": 0.0}]
+    assert score.warnings == ()
+
+
+async def test_an_expectation_from_llama_indexs_own_list() -> None:
+    """Where an integration fills in `logprobs` and keeps no raw reply."""
+    listed = [
+        [LogProb(token=text, logprob=logprob) for text, logprob in token.top]
+        for token in tokens(PIECES, EVEN)
+    ]
+
+    score = await GEval("clarity", steps=["Judge it."]).score(
+        CALL, LlamaIndexModel(OpenAILike(listed=listed))
+    )
+
+    assert (score.method, score.raw) == ("logprobs", pytest.approx(3.4))
+
+
+@pytest.mark.parametrize("listed", [None, [], [[]]])
+async def test_log_probabilities_that_do_not_come_are_said(listed: Any) -> None:
+    """Asked for, accepted, not given."""
+    completion = await LlamaIndexModel(OpenAILike(listed=listed)).complete(ASKED)
+
+    assert completion.tokens is None
+    assert len(completion.choices) == 2
+    assert "log-probabilities were asked for and accepted, but not given" in completion.warnings
+
+
+async def test_what_the_model_refuses_is_left_out_from_then_on() -> None:
+    """By its name in the refusal."""
+    model = OpenAILike(refuse=("top_logprobs",))
+    judge = LlamaIndexModel(model)
+
+    first = await judge.complete(ASKED)
+    await judge.complete(ASKED)
+
+    assert model.sent == [{"temperature": 0.0}] * 4
+    assert "the LlamaIndex model was not asked for log-probabilities" in first.warnings
+
+
+async def test_a_model_without_such_settings() -> None:
+    """Is asked as it is, with warnings."""
+    model = Plain()
+
+    completion = await LlamaIndexModel(model).complete(ASKED)
+
+    assert model.sent == [{}, {}]
+    assert completion.warnings == (
+        "the LlamaIndex model was not asked for log-probabilities",
+        "the LlamaIndex model was not asked for a seed",
+    )
+
+
+class Limited(Plain):
+    """Fails at its second request, for a while."""
+
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        self.sent.append(kwargs)
+        if len(self.sent) == 2:
+            raise ConnectionError("over the limit")
+        message = ChatMessage(role=MessageRole.ASSISTANT, content="".join(PIECES))
+        return ChatResponse(message=message)
+
+
+async def test_answers_that_were_given_are_kept_where_others_fail() -> None:
+    """The one that is missing is asked for again, not all of them."""
+    model = Limited()
+
+    completion = await LlamaIndexModel(model).complete(ASKED.model_copy(update={"n": 5}))
+
+    assert len(completion.choices) == completion.usage.requests == 4
+    assert completion.warnings[-1] == "5 answers were asked for and 4 given"
+    again = Limited()
+    score = await GEval("x", steps=["s"], estimator="monte_carlo").score(
+        CALL, LlamaIndexModel(again)
+    )
+    assert (score.n, len(again.sent)) == (20, 21)

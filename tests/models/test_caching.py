@@ -1,0 +1,517 @@
+"""CachedModel: asked once, stored when answered, charged once; files that are not ours stay whole."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
+from rag_eval_integrations.models.caching import CachedModel
+from rag_eval_integrations.models.completion import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    FinishReason,
+    Message,
+    Model,
+    Token,
+)
+from rag_eval_integrations.records import Usage
+
+
+def request(text: str = "?", **fields: object) -> CompletionRequest:
+    return CompletionRequest(messages=(Message(role="user", content=text),), **fields)  # type: ignore[arg-type]
+
+
+def answer(text: str = "yes", finish_reason: FinishReason = "stop") -> Completion:
+    return Completion(
+        choices=(
+            Choice(
+                text=text,
+                finish_reason=finish_reason,
+                tokens=(Token(text="yes", logprob=-0.1, top=(("no", -2.0),)),),
+            ),
+        ),
+        usage=Usage(requests=1, prompt_tokens=100, completion_tokens=10, cost_usd=0.5),
+        model="m-2",
+        warnings=("`seed` was left out",),
+    )
+
+
+UNCHARGED = {"usage": Usage()}
+
+
+class Scripted:
+    """Answers each request by its own text, unless told what; counts."""
+
+    def __init__(
+        self,
+        *answers: Completion | Exception,
+        name: str = "scripted",
+        model: str | None = None,
+        version: str | None = None,
+        base_url: str | None = None,
+    ) -> None:
+        self.name, self.model, self.version, self.base_url = name, model, version, base_url
+        self._answers = list(answers)
+        self.asked = 0
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        self.asked += 1
+        await asyncio.sleep(0)
+        given = self._answers.pop(0) if self._answers else answer(request.messages[0].content)
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "cache.sqlite"
+
+
+# --- What is remembered ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["?", "lone \ud83d surrogate", "\u2028\0"])
+async def test_a_second_run_asks_nothing(path: Path, text: str) -> None:
+    """The answer is as it was, with tokens, model and warnings; only the usage is nothing."""
+    with CachedModel(Scripted(), path) as judge:
+        first = await judge.complete(request(text))
+    later = Scripted()
+
+    with CachedModel(later, path) as judge:
+        second = await judge.complete(request(text))
+
+    assert first.usage.requests == 1
+    assert second == first.model_copy(update=UNCHARGED)
+    assert later.asked == 0
+
+
+async def test_ten_askers_are_one_request_and_one_charge(path: Path) -> None:
+    """What they get together costs what one answer costs."""
+    completer = Scripted()
+    with CachedModel(completer, path) as judge:
+        answers = await asyncio.gather(*(judge.complete(request()) for _ in range(10)))
+
+    assert completer.asked == 1
+    assert sorted(completion.usage.requests for completion in answers) == [0] * 9 + [1]
+    assert {completion.text for completion in answers} == {"?"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        request("!"),
+        request(json_schema={"type": "object"}),
+        request(schema_name="labels"),
+        request(temperature=0.5),
+        request(n=2),
+        request(top_logprobs=5),
+        request(max_tokens=5),
+        request(seed=1),
+        request(prompt_version="2"),
+        CompletionRequest(messages=(Message(role="system", content="?"),)),
+    ],
+)
+async def test_all_of_a_request_is_in_the_key(path: Path, other: CompletionRequest) -> None:
+    """Any field that differs is another question."""
+    completer = Scripted()
+    with CachedModel(completer, path) as judge:
+        await judge.complete(request())
+        await judge.complete(other)
+
+    assert completer.asked == 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Scripted(name="other"),
+        Scripted(model="m"),
+        Scripted(version="2"),
+        Scripted(base_url="http://127.0.0.1:1/v1"),
+    ],
+)
+async def test_the_judge_is_in_the_key(path: Path, other: Scripted) -> None:
+    """Name, model, version and endpoint: an answer of another judge is no answer of this one."""
+    with CachedModel(Scripted(), path) as judge:
+        await judge.complete(request())
+    asked = other.asked
+    with CachedModel(other, path) as judge:
+        await judge.complete(request())
+
+    assert other.asked == asked + 1
+
+
+def test_the_key_is_the_same_in_every_version(path: Path) -> None:
+    """Fixed: a change of the key makes all caches of all users worthless, and must be meant."""
+    completer = Scripted(name="openai:m", model="m", version="1", base_url="http://h/v1?key=secret")
+    with CachedModel(completer, path) as judge:
+        key = judge.key(request("wie heißt \ud83d?", json_schema={"b": 1, "a": [True]}))
+
+    assert key == "f34e14a35d9a661d3239e2ac750dfccfa58749aba9c7c45a5ed1935c05223ce7"
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [
+        answer(finish_reason="length"),
+        answer(finish_reason="refusal"),
+        answer(finish_reason="content_filter"),
+        answer(finish_reason="unknown"),
+        answer(text=""),
+        JudgeUnavailableError("503", status=503),
+    ],
+)
+async def test_only_complete_answers_are_kept(path: Path, unfit: Completion | Exception) -> None:
+    """What the next attempt may cure is asked again."""
+    completer = Scripted(unfit)
+    with CachedModel(completer, path) as judge:
+        if isinstance(unfit, Exception):
+            with pytest.raises(JudgeUnavailableError):
+                await judge.complete(request())
+        else:
+            assert await judge.complete(request()) == unfit
+        again = await judge.complete(request())
+
+    assert again.usage.requests == 1
+    assert completer.asked == 2
+
+
+async def test_a_value_that_does_not_validate_is_asked_again(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A warning says so, and the new answer takes its place."""
+    with CachedModel(Scripted(), path) as judge:
+        await judge.complete(request())
+    for broken in ("{", '{"schema": 1, "choices": []}', '{"schema": 9, "choices": []}', None):
+        with sqlite3.connect(path) as database:
+            database.execute("UPDATE completions SET value = coalesce(?, x'00')", (broken,))
+        database.close()
+        completer = Scripted()
+
+        with CachedModel(completer, path) as judge:
+            await judge.complete(request())
+            await judge.complete(request())
+
+        assert completer.asked == 1
+    assert caplog.text.count("is asked again") == 3
+
+
+async def test_rows_carry_their_schema(path: Path) -> None:
+    """As every line of every file does."""
+    with CachedModel(Scripted(), path) as judge:
+        await judge.complete(request())
+
+    assert rows(path)[0][1].startswith('{"schema":1,"choices":[{"text":"?"')
+
+
+def test_the_oldest_go_when_the_file_is_full(path: Path) -> None:
+    """The file stays near `max_mb`, and the latest answers are in it."""
+    completer = Scripted()
+
+    async def main(judge: CachedModel) -> None:
+        for number in range(600):
+            await judge.complete(request(f"{number} " + "x" * 4000))
+        await judge.complete(request("599 " + "x" * 4000))
+
+    with CachedModel(completer, path, max_mb=1) as judge:
+        asyncio.run(main(judge))
+
+    assert completer.asked == 600
+    assert len(rows(path)) < 600
+    assert path.stat().st_size < 4 * 2**20
+
+
+# --- Processes ---------------------------------------------------------------------------------
+
+WRITER = """
+import asyncio, sys
+from rag_eval_integrations.models import CachedModel
+from rag_eval_integrations.models.completion import *
+
+class Judge:
+    name = "scripted"
+    async def complete(self, request):
+        await asyncio.sleep(0.001)
+        return Completion(choices=(Choice(text=request.messages[0].content, finish_reason="stop"),))
+
+async def one(judge, number):
+    text = f"{sys.argv[2]}-{number}"
+    await judge.complete(CompletionRequest(messages=(Message(role="user", content=text),)))
+    print(text, flush=True)
+
+async def main():
+    with CachedModel(Judge(), sys.argv[1]) as judge:
+        for start in range(0, int(sys.argv[3]), 4):
+            await asyncio.gather(*(one(judge, number) for number in range(start, start + 4)))
+
+asyncio.run(main())
+"""
+
+
+def writer(path: Path, name: str, count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITER, str(path), name, str(count)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def rows(path: Path) -> list[tuple[str, str]]:
+    database = sqlite3.connect(path)
+    try:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return database.execute("SELECT key, value FROM completions ORDER BY rowid").fetchall()
+    finally:
+        database.close()
+
+
+async def test_kill_9_loses_nothing_that_was_answered(path: Path) -> None:
+    """Two processes write one file, one is killed in mid-writing: each answer returned is there."""
+    killed, spared = writer(path, "killed", 100_000), writer(path, "spared", 400)
+    assert killed.stdout is not None
+    said = [killed.stdout.readline() for _ in range(200)]
+    killed.send_signal(signal.SIGKILL)
+    said += killed.stdout.read().splitlines()
+    killed.wait()
+    killed.stdout.close()
+    out, _ = spared.communicate()
+
+    answered = [line.strip() for line in said] + out.split()
+    completer = Scripted()
+    with CachedModel(completer, path) as judge:
+        for text in answered:
+            assert (await judge.complete(request(text))).text == text
+
+    assert spared.returncode == 0
+    assert len(out.split()) == 400
+    assert completer.asked == 0
+    assert len(answered) <= len(rows(path)) <= len(answered) + 4
+
+
+def test_several_processes_may_create_one_file(path: Path) -> None:
+    """All at once, and each finds it whole."""
+    writers = [writer(path, str(number), 4) for number in range(3)]
+    for process in writers:
+        process.communicate()
+
+    assert [process.returncode for process in writers] == [0] * 3
+    assert len(rows(path)) == 12
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_the_child_of_a_fork_opens_its_own_connection(path: Path) -> None:
+    """Parent and child go on with the same judge; what was in flight in the parent is asked anew."""
+    judge = CachedModel(Scripted(), path)
+    asyncio.run(judge.complete(request("before")))
+
+    def child() -> None:
+        completion = asyncio.run(judge.complete(request("before")))
+        assert completion.usage.requests == 0
+        asyncio.run(judge.complete(request("in the child")))
+
+    process = multiprocessing.get_context("fork").Process(target=child)
+    process.start()
+    asyncio.run(judge.complete(request("in the parent")))
+    process.join(30)
+    remembered = asyncio.run(judge.complete(request("in the child")))
+    judge.close()
+
+    assert process.exitcode == 0
+    assert remembered.usage.requests == 0
+    assert len(rows(path)) == 3
+
+
+def test_writing_does_not_block_the_loop(path: Path) -> None:
+    """While another process holds the file, the loop goes on with its other work."""
+    judge = CachedModel(Scripted(), path)
+    holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    holder.execute("BEGIN IMMEDIATE")
+    release = threading.Timer(0.5, holder.execute, ["COMMIT"])
+
+    async def main() -> float:
+        longest = 0.0
+        task = asyncio.ensure_future(judge.complete(request()))
+        release.start()
+        while not task.done():
+            start = time.perf_counter()
+            await asyncio.sleep(0.001)
+            longest = max(longest, time.perf_counter() - start)
+        await task
+        return longest
+
+    longest = asyncio.run(main())
+    release.join()
+    holder.close()
+    judge.close()
+
+    assert len(rows(path)) == 1
+    assert longest < 0.4  # a blocked loop would show the whole half second
+
+
+# --- Files -------------------------------------------------------------------------------------
+
+
+def refused(path: Path) -> str:
+    before = path.read_bytes()
+    with pytest.raises(ConfigurationError) as raised:
+        CachedModel(Scripted(), path)
+    assert path.read_bytes() == before
+    assert [other.name for other in path.parent.iterdir()] == [path.name]
+    assert raised.value.field == "path"
+    return str(raised.value)
+
+
+def test_an_empty_file_is_used(path: Path) -> None:
+    """As one that is absent; what is made is marked as ours."""
+    path.touch()
+    CachedModel(Scripted(), path).close()
+
+    assert int.from_bytes(path.read_bytes()[68:72], "big") == 0x52455643
+
+
+def test_a_file_that_is_no_database_stays_as_it_is(path: Path) -> None:
+    """A cache is not written over someone's data."""
+    path.write_text('{"id": "1", "question": "?"}\n' * 10)
+    assert "no SQLite file" in refused(path)
+    path.write_bytes(b"SQLite format 3\x00")
+    assert "no SQLite file" in refused(path)
+
+
+@pytest.mark.parametrize("wal", [False, True])
+def test_the_database_of_another_application_stays_as_it_is(path: Path, wal: bool) -> None:
+    """Whatever its journal mode."""
+    database = sqlite3.connect(path)
+    if wal:
+        database.execute("PRAGMA journal_mode = WAL")
+    database.execute("CREATE TABLE completions (key TEXT PRIMARY KEY, value TEXT, stored REAL)")
+    database.close()
+
+    assert "another application's" in refused(path)
+
+
+def test_a_newer_schema_is_refused(path: Path) -> None:
+    """With both versions in the message."""
+    CachedModel(Scripted(), path).close()
+    database = sqlite3.connect(path)
+    database.execute("PRAGMA user_version = 2")
+    database.close()
+
+    assert "schema 2, this version reads 1" in refused(path)
+
+
+def test_a_damaged_file_is_refused_and_not_changed(path: Path) -> None:
+    """Truncated or overwritten in the middle: named, and left for its owner to look at."""
+
+    async def main(judge: CachedModel) -> None:
+        for number in range(200):
+            await judge.complete(request(f"{number} " + "x" * 300))
+
+    with CachedModel(Scripted(), path) as judge:
+        asyncio.run(main(judge))
+    whole = path.read_bytes()
+
+    path.write_bytes(whole[: len(whole) // 2])
+    assert "is damaged" in refused(path)
+    path.write_bytes(whole[:8192] + os.urandom(16384) + whole[24576:])
+    assert "is damaged" in refused(path)
+    path.write_bytes(whole[:100] + b"\xff" * 3996 + whole[4096:])
+    assert "is damaged" in refused(path)
+
+
+async def test_a_file_damaged_later_does_not_stop_the_run(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Answers that were paid for are returned; a warning says that they are not kept."""
+    completer = Scripted()
+    with CachedModel(completer, path) as judge:
+        judge._file._execute("DROP TABLE completions")
+        for number in range(3):
+            assert (await judge.complete(request(str(number)))).text == str(number)
+
+    assert completer.asked == 3
+    assert caplog.text.count("fails, the run goes on without it: no such table") == 1
+
+
+def test_a_path_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+    """A folder, or a file in a folder that is not there."""
+    for path in (tmp_path, tmp_path / "absent" / "cache.sqlite"):
+        with pytest.raises(ConfigurationError, match="cannot be opened"):
+            CachedModel(Scripted(), path)
+
+
+async def test_a_closed_cache_says_so(path: Path) -> None:
+    """Closing twice is fine; asking is not."""
+    judge = CachedModel(Scripted(), path)
+    judge.close()
+    judge.close()
+
+    with pytest.raises(RuntimeError, match="is closed"):
+        await judge.complete(request())
+
+
+async def test_an_answer_that_comes_after_closing_is_still_returned(path: Path) -> None:
+    """It was paid for; the file is not opened again for it."""
+    judge = CachedModel(Scripted(), path)
+    task = asyncio.ensure_future(judge.complete(request()))
+    await asyncio.sleep(0)
+    judge.close()
+
+    assert (await task).text == "?"
+    assert judge._file._connection is None
+
+
+def test_it_is_a_completer_with_the_same_identity(path: Path) -> None:
+    """Scores name the judge that answered, not the file."""
+    completer = Scripted(name="openai:m", model="m", version="1", base_url="u")
+    with CachedModel(completer, path) as judge:
+        assert isinstance(judge, Model)
+        assert (judge.name, judge.model, judge.version, judge.base_url) == (
+            "openai:m",
+            "m",
+            "1",
+            "u",
+        )
+
+
+def test_arguments_out_of_range_are_refused(path: Path) -> None:
+    """At construction, before a file is made."""
+    for value in (0, -1, float("nan")):
+        with pytest.raises(ConfigurationError, match="`max_mb`"):
+            CachedModel(Scripted(), path, max_mb=value)
+    assert not path.exists()
+
+
+def test_it_retries_where_what_it_wraps_does(tmp_path: Path) -> None:
+    """Else it is put into a throttle of its own, as any other model is."""
+    from rag_eval_integrations.models import ThrottledModel
+
+    plain, throttled = Scripted(), ThrottledModel(Scripted())
+
+    with (
+        CachedModel(plain, tmp_path / "one") as one,
+        CachedModel(throttled, tmp_path / "two") as two,
+    ):
+        assert (one.retries, two.retries) == (False, True)
+
+
+def test_the_file_is_in_the_mode_that_writers_share(tmp_path: Path) -> None:
+    """A write-ahead log: what four processes were measured to write without loss."""
+    path = tmp_path / "cache"
+    with CachedModel(Scripted(), path) as judge:
+        asyncio.run(judge.complete(request()))
+
+    connection = sqlite3.connect(path)
+    try:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    finally:
+        connection.close()

@@ -1,0 +1,74 @@
+"""CallableModel: any async function from messages to text."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.models import CallableModel, Model
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.testing import ModelContract, labels_reply, small_call
+
+
+class TestContract(ModelContract):
+    """The contract that every model keeps."""
+
+    def model(self, reply: str) -> Model:
+        async def answer(messages: list[dict[str, str]]) -> str:
+            return reply
+
+        return CallableModel(answer)
+
+
+async def test_the_function_gets_role_and_content() -> None:
+    """As every chat API takes them."""
+    seen: list[dict[str, str]] = []
+
+    async def answer(messages: list[dict[str, str]]) -> str:
+        seen.extend(messages)
+        return labels_reply(["0a", "0b", "1a"], ["a", "b"])
+
+    evaluation = await RagEvaluator(CallableModel(answer, name="mine")).evaluate(small_call().call)
+
+    assert [message["role"] for message in seen] == ["system", "user"]
+    assert "0a: The ferry leaves at nine." in seen[1]["content"]
+    assert evaluation.scores["adherence"].by.judge == "mine"
+
+
+async def test_several_answers_and_what_is_left_out() -> None:
+    """Asked n times; log-probabilities are said to be missing."""
+    count = 0
+
+    async def answer(messages: list[dict[str, str]]) -> str:
+        nonlocal count
+        count += 1
+        return str(count)
+
+    request = CompletionRequest(messages=(Message(role="user", content="x"),), n=3, top_logprobs=5)
+
+    completion = await CallableModel(answer).complete(request)
+
+    assert [choice.text for choice in completion.choices] == ["1", "2", "3"]
+    assert completion.usage.requests == 3
+    assert "log-probabilities" in completion.warnings[0]
+
+
+async def test_something_else_than_text_is_refused() -> None:
+    """With what it was."""
+
+    async def answer(messages: list[dict[str, str]]) -> str:
+        return {"a": 1}  # type: ignore[return-value]
+
+    with pytest.raises(JudgeOutputError, match="returned dict"):
+        await CallableModel(answer).complete(
+            CompletionRequest(messages=(Message(role="user", content="x"),))
+        )
+
+
+def test_mistakes_raise_at_construction() -> None:
+    """Naming the argument."""
+    with pytest.raises(ConfigurationError, match="`function` = 'x'"):
+        CallableModel("x")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="`name` = ''"):
+        CallableModel(lambda messages: None, name="")  # type: ignore[arg-type,return-value]

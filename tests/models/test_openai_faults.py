@@ -1,0 +1,379 @@
+"""What goes wrong on the way becomes one of our exceptions, or an answer that says so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+from loopback import Behaviour, LoopbackServer, Reply
+
+from rag_eval_integrations.errors import JudgeRejectedError, JudgeUnavailableError
+from rag_eval_integrations.models.completion import Completion, CompletionRequest, Message, Model
+from rag_eval_integrations.models.openai import OpenAIModel
+
+USER = (Message(role="user", content="Is it so?"),)
+SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+
+
+async def ask(
+    behaviour: Behaviour | None = None, respond: Any = None, seconds: float = 60.0, **changes: Any
+) -> Completion:
+    with LoopbackServer(behaviour, respond) as server:
+        judge = OpenAIModel("m", base_url=server.base_url, timeout=seconds)
+        try:
+            return await judge.complete(CompletionRequest(messages=USER, **changes))
+        finally:
+            assert len(server.requests) == 1  # nothing is retried here
+            await judge.aclose()
+
+
+def message(content: object, **fields: Any) -> Any:
+    """A server that replies with this message."""
+    choice = {"index": 0, "finish_reason": "stop", "message": {"content": content, **fields}}
+    return lambda _: Reply.json({"choices": [choice]})
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+async def test_what_may_pass_is_unavailable(status: int) -> None:
+    """With the status, for the layer that retries."""
+    with pytest.raises(JudgeUnavailableError, match=f"m at 127.0.0.1:[0-9]+ replied {status}") as e:
+        await ask(Behaviour(statuses=(status,)))
+
+    assert e.value.status == status
+    assert e.value.retry_after is None
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422])
+async def test_what_stays_is_rejected(status: int) -> None:
+    """With the endpoint's own words."""
+    with pytest.raises(JudgeRejectedError, match=f"scripted {status}") as caught:
+        await ask(Behaviour(statuses=(status,)))
+
+    assert caught.value.status == status
+
+
+async def test_an_empty_purse_is_rejected() -> None:
+    """OpenAI says it with a 429, but no waiting helps."""
+    error = {"message": "You exceeded your current quota", "code": "insufficient_quota"}
+
+    with pytest.raises(JudgeRejectedError, match="quota"):
+        await ask(respond=lambda _: Reply.json({"error": error}, 429))
+
+
+@pytest.mark.parametrize(
+    ("headers", "least", "most"),
+    [
+        ({"retry-after": "7"}, 7, 7),
+        ({"retry-after": "0.5"}, 0.5, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "9"}, 0.25, 0.25),
+        ({"retry-after": "{date+20}"}, 17, 20),
+        ({"retry-after": "{date-20}"}, 0, 0),
+    ],
+)
+async def test_the_wait_that_is_asked_for_is_passed_on(
+    headers: dict[str, str], least: float, most: float
+) -> None:
+    """Seconds, milliseconds, dates; a date that has passed is no wait."""
+    with pytest.raises(JudgeUnavailableError) as caught:
+        await ask(Behaviour(statuses=(429,), headers=headers))
+
+    assert caught.value.retry_after is not None
+    assert least <= caught.value.retry_after <= most
+
+
+async def test_a_wait_that_cannot_be_read_is_none() -> None:
+    """Neither a guess nor a failure."""
+    with pytest.raises(JudgeUnavailableError) as caught:
+        await ask(Behaviour(statuses=(429,), headers={"retry-after": "soon"}))
+
+    assert caught.value.retry_after is None
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>busy</html>", b"[]", b"null", b'{"choices": []}', b'{"choices": [1]}', b"{}", b"\xff\xfe\x00", b"[" * 100_000]
+)  # fmt: skip
+async def test_a_200_without_an_answer_is_unavailable(body: bytes) -> None:
+    """Never a JSONDecodeError, never an empty answer."""
+    with pytest.raises(JudgeUnavailableError, match="replied 200"):
+        await ask(respond=lambda _: Reply(body=body))
+
+
+@pytest.mark.parametrize("fault", ["truncate", "cut"])
+async def test_a_body_that_ends_early_is_unavailable(fault: str) -> None:
+    """Whether the connection says so or not."""
+    with pytest.raises(JudgeUnavailableError):
+        await ask(Behaviour(faults={fault: 1.0}))
+
+
+async def test_an_error_inside_of_a_200_is_named() -> None:
+    """OpenRouter passes its upstream's errors on like this."""
+    error = {"error": {"message": "upstream is\nbusy", "code": 429}}
+
+    with pytest.raises(JudgeUnavailableError, match="upstream is busy") as caught:
+        await ask(respond=lambda _: Reply.json(error))
+
+    assert caught.value.status == 429
+
+
+@pytest.mark.parametrize("reply", [Reply(delay=30), Reply(body=b"{" + b" " * 999, drip=0.05)])
+async def test_no_answer_in_time_is_unavailable(reply: Reply) -> None:
+    """The limit holds for the whole answer: a byte now and then does not prolong it."""
+    start = time.monotonic()
+
+    with pytest.raises(JudgeUnavailableError, match=r"within 0\.5 s|no reply"):
+        await ask(respond=lambda _: reply, seconds=0.5)
+
+    assert time.monotonic() - start < 20  # 30 s and 50 s without the limit
+
+
+async def test_no_connection_is_unavailable() -> None:
+    """And says which address, and why."""
+    with LoopbackServer() as server:
+        judge = OpenAIModel("m", base_url=server.base_url)
+
+    with pytest.raises(JudgeUnavailableError, match=r"no reply from m at 127\.0\.0\.1:.*Connect"):
+        await judge.complete(CompletionRequest(messages=USER))
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("content_filter", "content_filter"),
+        ("tool_calls", "stop"),
+        ("model_length", "length"),
+        ("whatever", "unknown"),
+    ],
+)
+async def test_why_an_answer_ended(given: str, expected: str) -> None:
+    """In our words; what is not known is unknown."""
+    completion = await ask(Behaviour(finish_reason=given))
+
+    assert completion.finish_reason == expected
+
+
+async def test_a_refusal_is_an_answer() -> None:
+    """Its words are kept apart from the text, which is empty."""
+    completion = await ask(Behaviour(refusal="I cannot help with that."), json_schema=SCHEMA)
+
+    assert completion.finish_reason == "refusal"
+    assert completion.text == ""
+    assert completion.choices[0].refusal == "I cannot help with that."
+    assert completion.warnings == ()
+
+
+async def test_a_prompt_that_a_filter_stopped_is_an_answer() -> None:
+    """Azure says it with a 400, which must neither fail nor teach."""
+    completion = await ask(Behaviour(blocked=True), temperature=1.0)
+
+    assert completion.finish_reason == "content_filter"
+    assert completion.text == ""
+    assert completion.usage.requests == 1
+
+
+async def test_azure_says_it_inside_too() -> None:
+    """The outer code may be `invalid_request_error`."""
+    inner = {"code": "ResponsibleAIPolicyViolation"}
+    error = {"message": "filtered", "code": "invalid", "innererror": inner}
+
+    completion = await ask(respond=lambda _: Reply.json({"error": error}, 400))
+
+    assert completion.finish_reason == "content_filter"
+
+
+async def test_reasoning_is_cut_off_with_its_tokens() -> None:
+    """Neither a draft verdict nor its log-probabilities reach a metric."""
+    behaviour = Behaviour(reasoning='<think>Maybe {"ok": false} ?</think> ', content='{"ok": true}')
+
+    completion = await ask(behaviour, top_logprobs=1)
+
+    assert completion.text == '{"ok": true}'
+    assert completion.tokens is not None
+    assert [token.text for token in completion.tokens][-1] == " true}"
+    assert "false" not in "".join(token.text for token in completion.tokens)
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+async def test_reasoning_fields_are_not_read(field: str) -> None:
+    """An answer that is missing is not looked for in the reasoning."""
+    completion = await ask(respond=message(None, **{field: '{"ok": true}'}))
+
+    assert completion.text == ""
+
+
+async def test_reasoning_without_end_is_no_answer() -> None:
+    """The text is empty and a warning says why."""
+    completion = await ask(respond=message('<think>{"ok": true}'))
+
+    assert completion.text == ""
+    assert completion.warnings == ("the answer is nothing but reasoning that does not end",)
+
+
+async def test_content_in_parts() -> None:
+    """Magistral's thinking parts are reasoning."""
+    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": "yes"}, 5]
+
+    completion = await ask(respond=message(parts))
+
+    assert completion.text == "yes"
+
+
+async def test_tool_arguments_in_any_shape() -> None:
+    """A string by the book, an object from some gateways; else the content is the answer."""
+
+    def respond(call: object) -> Any:
+        def answer(body: dict[str, Any]) -> Reply:
+            if "response_format" in body:
+                return Reply.json({"error": {"message": "response_format", "param": None}}, 400)
+            return message("plain", tool_calls=call)(body)  # type: ignore[no-any-return]
+
+        return answer
+
+    async def text(call: object) -> str:
+        with LoopbackServer(respond=respond(call)) as server:
+            judge = OpenAIModel("m", base_url=server.base_url)
+            return (await judge.complete(CompletionRequest(messages=USER, json_schema=SCHEMA))).text
+
+    assert await text([{"function": {"arguments": '{"ok": 1}'}}]) == '{"ok": 1}'
+    assert await text([{"function": {"arguments": {"ok": 1}}}]) == '{"ok": 1}'
+    for call in ([{"function": {"arguments": 5}}], [{"function": None}], [None], [], None):
+        assert await text(call) == "plain"
+
+
+def logprobs(*tokens: object, text: str = "ab") -> Any:
+    choice = {"message": {"content": text}, "logprobs": {"content": list(tokens)}}
+    return lambda _: Reply.json({"choices": [choice]})
+
+
+async def test_tokens_of_both_the_reasoning_and_the_end_are_lined_up() -> None:
+    """Ends of a text that were cut off leave their tokens at the end, which is harmless."""
+    tokens = [{"token": t, "logprob": -1} for t in ("a", "b", "<eos>")]
+
+    completion = await ask(respond=logprobs(*tokens), top_logprobs=5)
+
+    assert completion.tokens is not None
+    assert [token.text for token in completion.tokens] == ["a", "b", "<eos>"]
+    assert completion.warnings == ()
+
+
+async def test_alternatives_of_another_shape_are_left_out() -> None:
+    """The others stay."""
+    top = [5, {"token": "b", "logprob": -2}, {"token": "c"}]
+
+    completion = await ask(
+        respond=logprobs({"token": "ab", "logprob": -1, "top_logprobs": top}), top_logprobs=5
+    )
+
+    assert completion.tokens is not None
+    assert completion.tokens[0].top == (("b", -2.0),)
+
+
+async def test_placeholder_logprobs_are_passed_on() -> None:
+    """-9999 and equal values are the metric's to judge; minus infinity is written as -9999."""
+    respond = logprobs({"token": "a", "logprob": -9999.0}, {"token": "b", "logprob": float("-inf")})
+
+    completion = await ask(respond=respond, top_logprobs=5)
+
+    assert completion.tokens is not None
+    assert [token.logprob for token in completion.tokens] == [-9999.0, -9999.0]
+    assert completion.warnings == ()
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        5,
+        {"token": "a"},
+        {"token": None, "logprob": -1},
+        {"token": "a", "logprob": None},
+        {"token": "a", "logprob": float("nan")},
+        {"token": "a", "logprob": True},
+    ],
+)
+async def test_logprobs_of_another_shape_are_none(token: object) -> None:
+    """DashScope's, for example: said, and not guessed at."""
+    completion = await ask(respond=logprobs(token), top_logprobs=5)
+
+    assert completion.tokens is None
+    assert "not of the shape" in completion.warnings[0]
+
+
+async def test_an_empty_list_of_logprobs_is_none() -> None:
+    """Not an empty tuple: there are none."""
+    completion = await ask(Behaviour(logprob=None), top_logprobs=5)
+
+    assert completion.tokens is None
+    assert "not given" in completion.warnings[0]
+
+
+async def test_tokens_of_reasoning_that_the_server_cut_off_are_left_out() -> None:
+    """SGLang's list spells the reasoning too."""
+    respond = logprobs(
+        *[{"token": t, "logprob": -1} for t in ("<think>", "hm", "</think>", "a", "b")]
+    )
+
+    completion = await ask(respond=respond, top_logprobs=5)
+
+    assert completion.tokens is not None
+    assert [token.text for token in completion.tokens] == ["a", "b"]
+
+
+async def test_tokens_that_spell_something_else_are_said() -> None:
+    """They are passed on, since a token may be half a character."""
+    completion = await ask(respond=logprobs({"token": "x", "logprob": -1}), top_logprobs=5)
+
+    assert completion.tokens is not None
+    assert completion.warnings == ("the tokens with log-probabilities do not spell the answer",)
+
+
+async def test_half_characters_are_replaced() -> None:
+    """JSON can escape half a surrogate pair; a record cannot hold it."""
+    completion = await ask(respond=message("a\ud800b"))
+
+    assert completion.text == "a?b"
+
+
+async def test_answers_stand_in_the_order_of_their_index() -> None:
+    """Servers may send them as they finish."""
+    choices = [{"index": i, "message": {"content": str(i)}} for i in (2, 0, 1)]
+
+    completion = await ask(respond=lambda _: Reply.json({"choices": choices}), n=3)
+
+    assert [choice.text for choice in completion.choices] == ["0", "1", "2"]
+
+
+async def test_missing_usage_is_no_failure() -> None:
+    """The request is counted all the same."""
+    completion = await ask(Behaviour(usage=False))
+
+    assert completion.usage.requests == 1
+    assert completion.usage.prompt_tokens == 0
+
+
+async def test_cancelling_closes_the_request() -> None:
+    """A cancelled question stays cancelled and leaves the judge usable."""
+    with LoopbackServer(Behaviour(latency=0.5)) as server:
+        judge = OpenAIModel("m", base_url=server.base_url)
+        task = asyncio.ensure_future(judge.complete(CompletionRequest(messages=USER)))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        server.behave(latency=0.0)
+
+        completion = await judge.complete(CompletionRequest(messages=USER))
+
+        assert json.loads(completion.text) == {"ok": True}
+
+
+def test_it_is_a_completer() -> None:
+    """By the protocol's own check."""
+    judge = OpenAIModel("m", base_url="http://127.0.0.1:1/v1")
+
+    assert isinstance(judge, Model)
+    assert judge.name == "openai:m"
+    assert judge.model == "m"

@@ -1,0 +1,281 @@
+"""Construction, the key, and one client per loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import subprocess
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Behaviour, LoopbackServer, Reply
+
+from rag_eval_integrations.errors import ConfigurationError, JudgeError
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.models.openai import OpenAIModel
+
+QUESTION = CompletionRequest(messages=(Message(role="user", content="Is it so?"),))
+KEY = "sk-very-secret-0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+def test_a_missing_key_raises_at_construction() -> None:
+    """It names the argument and the variable."""
+    with pytest.raises(ConfigurationError, match=r"`api_key` = None.*OPENAI_API_KEY"):
+        OpenAIModel("gpt-4o-mini")
+
+
+def test_the_key_comes_from_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read once, at construction; then OpenAI's own address is used."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    assert OpenAIModel("gpt-4o-mini").base_url == "https://api.openai.com/v1"
+
+
+async def test_an_endpoint_of_ones_own_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client insists on one, so a dummy is sent; the variable's is used where it is set."""
+    with LoopbackServer() as server:
+        await OpenAIModel("m", base_url=server.base_url + "/").complete(QUESTION)
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        await OpenAIModel("m", base_url=server.base_url).complete(QUESTION)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        await OpenAIModel("m", api_key=" other\n").complete(QUESTION)
+
+        sent = [headers["authorization"] for headers in server.headers]
+        assert sent == ["Bearer EMPTY", f"Bearer {KEY}", "Bearer other"]
+        assert len(set(server.paths)) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("model", {"model": ""}),
+        ("model", {"model": None}),
+        ("timeout", {"timeout": 0}),
+        ("timeout", {"timeout": float("nan")}),
+        ("timeout", {"timeout": True}),
+        ("temperature", {"temperature": -1}),
+        ("max_tokens", {"max_tokens": 0}),
+        ("base_url", {"base_url": "localhost:8000"}),
+        ("base_url", {"base_url": "ftp://x/v1"}),
+    ],
+)
+def test_mistakes_raise_at_construction(field: str, changes: dict[str, Any]) -> None:
+    """Each names its argument."""
+    arguments = {"model": "m", "base_url": "http://127.0.0.1:1/v1", **changes}
+
+    with pytest.raises(ConfigurationError, match=f"`{field}` = "):
+        OpenAIModel(arguments.pop("model"), **arguments)
+
+
+def test_a_password_in_the_url_is_refused_and_not_shown() -> None:
+    """It would stand in every message that names the endpoint."""
+    with pytest.raises(ConfigurationError, match="api_key") as caught:
+        OpenAIModel("m", base_url=f"https://user:{KEY}@host/v1")
+
+    assert KEY not in str(caught.value)
+    assert KEY not in repr(vars(caught.value))
+
+
+def test_a_key_that_no_header_can_hold_is_refused_and_not_shown() -> None:
+    """A line pasted with its neighbour, for example."""
+    with pytest.raises(ConfigurationError, match="characters") as caught:
+        OpenAIModel("m", api_key=f"{KEY}\nOTHER=1")
+
+    assert KEY not in str(caught.value)
+
+
+async def test_the_key_appears_nowhere(caplog: pytest.LogCaptureFixture) -> None:
+    """Not in repr, attributes, logs, errors, their chains, warnings or the learned record."""
+    caplog.set_level(logging.DEBUG)
+    echo = {"message": f"temperature: key {KEY} may not", "param": "temperature"}
+    replies = iter([Reply.json({"error": echo}, 400), Reply.json({"error": echo}, 401)])
+    with LoopbackServer(respond=lambda _: next(replies)) as server:
+        judge = OpenAIModel("m", base_url=f"{server.base_url}?key={KEY}", api_key=KEY)
+        shown = [repr(judge), str(judge), judge.version, judge.name]
+        judge = OpenAIModel("m", base_url=server.base_url, api_key=KEY)
+
+        with pytest.raises(JudgeError) as caught:
+            await judge.complete(QUESTION.model_copy(update={"temperature": 1.0}))
+
+    error = caught.value
+    shown += [repr(judge), repr(vars(judge)), repr(judge.capabilities), str(error), caplog.text]
+    shown += ["".join(traceback.format_exception(error)), repr(vars(error))]
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert "key *** may not" in str(error)
+    assert not [text for text in shown if KEY in text]
+
+
+def test_the_version_says_what_an_answer_depends_on() -> None:
+    """Two judges that may answer differently must not share a version."""
+
+    def version(**settings: Any) -> str:
+        return OpenAIModel("m", base_url="http://127.0.0.1:1/v1", **settings).version
+
+    assert version() == "1"
+    assert version(temperature=0.0, seed=3) == "1;temperature=0.0;seed=3"
+    assert version(extra_body={"a": 1}).startswith("1;extra=")
+    assert version(extra_body={"a": 1}) != version(extra_body={"a": 2})
+
+
+async def test_defaults_are_sent_where_the_request_says_nothing() -> None:
+    """The request's own values win; extra fields go along."""
+    with LoopbackServer() as server:
+        judge = OpenAIModel(
+            "m",
+            base_url=server.base_url,
+            temperature=0.0,
+            seed=3,
+            max_tokens=50,
+            extra_body={"reasoning_effort": "low"},
+        )
+
+        await judge.complete(QUESTION)
+        await judge.complete(QUESTION.model_copy(update={"temperature": 1.0, "max_tokens": 5}))
+
+        first, second = server.requests
+        assert {name: first[name] for name in ("temperature", "seed", "max_tokens")} == {
+            "temperature": 0.0,
+            "seed": 3,
+            "max_tokens": 50,
+        }
+        assert first["reasoning_effort"] == "low"
+        assert (second["temperature"], second["max_tokens"]) == (1.0, 5)
+
+
+def test_one_judge_on_one_loop_after_the_other() -> None:
+    """Each `asyncio.run` gets connections of its own and leaves none open."""
+    with LoopbackServer() as server:
+        judge = OpenAIModel("m", base_url=server.base_url)
+
+        for _ in range(3):
+            completion = asyncio.run(judge.complete(QUESTION))
+            assert completion.text == '{"ok": true}'
+
+        assert server.connected == 3
+        _settled(server)
+
+
+def test_one_judge_on_two_loops_at_once() -> None:
+    """The app's loop and the library's own."""
+    with LoopbackServer(Behaviour(latency=0.02)) as server:
+        judge = OpenAIModel("m", base_url=server.base_url)
+        answers: list[str] = []
+
+        async def many() -> None:
+            for _ in range(5):
+                batch = await asyncio.gather(*[judge.complete(QUESTION) for _ in range(4)])
+                answers.extend(completion.text for completion in batch)
+
+        threads = [threading.Thread(target=lambda: asyncio.run(many())) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert answers == ['{"ok": true}'] * 60
+        _settled(server)
+
+
+async def test_connections_are_used_again() -> None:
+    """Ten questions one after the other take one connection."""
+    with LoopbackServer() as server:
+        judge = OpenAIModel("m", base_url=server.base_url)
+
+        for _ in range(10):
+            await judge.complete(QUESTION)
+
+        assert server.connected == 1
+        await judge.aclose()
+        await judge.aclose()
+        await judge.complete(QUESTION)
+        assert server.connected == 2
+
+
+async def test_a_dropped_judge_closes_its_connections() -> None:
+    """While its loop runs on, and also from inside of a reference cycle."""
+    with LoopbackServer() as server:
+        judge: Any = OpenAIModel("m", base_url=server.base_url)
+        await judge.complete(QUESTION)
+        cycle = [judge]
+        cycle.append(cycle)
+
+        del judge, cycle
+        gc.collect()
+        await asyncio.sleep(0.1)
+
+        assert server.open_connections == 0
+
+
+def test_a_loop_that_was_closed_carelessly_does_no_harm(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its client is given up without touching the next loop: nothing fails, nothing is logged."""
+    with LoopbackServer() as server:
+        judge = OpenAIModel("m", base_url=server.base_url)
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(judge.complete(QUESTION))
+        loop.close()
+
+        def again() -> None:
+            asyncio.run(judge.complete(QUESTION))
+            gc.collect()
+
+        with pytest.warns(ResourceWarning):
+            again()
+
+        assert caplog.text == ""
+        _settled(server)
+
+
+def test_a_process_ends_without_warnings(root: Path) -> None:
+    """Also when the judge lives on the library's own loop, a daemon thread that nobody stops."""
+    code = f"""
+import asyncio, sys
+sys.path[:0] = [{str(root)!r}, {str(root / "tests" / "support")!r}]
+from loopback import LoopbackServer
+from rag_eval_integrations import _loop
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.models.openai import OpenAIModel
+server = LoopbackServer().__enter__()
+request = CompletionRequest(messages=(Message(role="user", content="?"),))
+first, second = (OpenAIModel("m", base_url=server.base_url) for _ in range(2))
+print(asyncio.run(first.complete(request)).text)
+print(_loop.run(second.complete(request)).text)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60
+    )
+
+    assert done.stdout.split("\n") == ['{"ok": true}', '{"ok": true}', ""]
+    assert done.stderr == ""
+
+
+def test_the_client_is_imported_with_the_first_judge(root: Path) -> None:
+    """Not with the module, and httpx is none of our imports."""
+    code = """
+import sys
+from rag_eval_integrations.models.openai import OpenAIModel
+assert not {"openai", "httpx", "httpx2"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=root, timeout=60)
+
+
+def _settled(server: LoopbackServer) -> None:
+    """All connections are closed, or will be in a moment."""
+    for _ in range(50):
+        if server.open_connections == 0:
+            return
+        threading.Event().wait(0.02)
+    assert server.open_connections == 0

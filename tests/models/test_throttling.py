@@ -1,0 +1,838 @@
+"""ThrottledModel: limits are kept and not undercut, failures end stated, nothing leaks.
+
+Time is the loop's own and jumps from timer to timer: no test waits, none measures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+import selectors
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TypeVar
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeOutputError,
+    JudgeRejectedError,
+    JudgeUnavailableError,
+)
+from rag_eval_integrations.models.completion import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    Message,
+    Model,
+)
+from rag_eval_integrations.models.throttling import ThrottledModel, Waiting
+from rag_eval_integrations.records import Usage
+
+T = TypeVar("T")
+
+REQUEST = CompletionRequest(messages=(Message(role="user", content="x" * 400),), max_tokens=100)
+ANSWER = Completion(
+    choices=(Choice(text="yes", finish_reason="stop"),),
+    usage=Usage(requests=1, prompt_tokens=100, completion_tokens=10),
+)
+
+
+# --- Time that jumps ---------------------------------------------------------------------------
+
+
+class Jumping(selectors.DefaultSelector):
+    """Sleeps no time: the clock jumps to the next timer, late by what `lateness` gives."""
+
+    def __init__(self, lateness: Callable[[], float]) -> None:
+        super().__init__()
+        self.now = 1000.0
+        self.lateness = lateness
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if not ready and timeout is None:
+            raise RuntimeError("everyone waits for ever")
+        if not ready and timeout:
+            self.now += timeout + self.lateness()
+        return ready
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    def __init__(self, lateness: Callable[[], float] = lambda: 0.0) -> None:
+        self._jumping = Jumping(lateness)
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.now
+
+
+def run(
+    main: Callable[[JumpingLoop], Coroutine[None, None, T]],
+    lateness: Callable[[], float] = lambda: 0.0,
+) -> T:
+    loop = JumpingLoop(lateness)
+    try:
+        return loop.run_until_complete(main(loop))
+    finally:
+        loop.close()
+
+
+class Scripted:
+    """Answers by a function of the attempt's number, from 0; records when attempts started."""
+
+    name = "scripted"
+    model = "m"
+    version = "7"
+    base_url = "http://127.0.0.1/v1"
+
+    def __init__(self, loop: JumpingLoop, answer: Callable[[int], Awaitable[Completion]]) -> None:
+        self._loop, self._answer = loop, answer
+        self.starts: list[float] = []
+        self.requests: list[CompletionRequest] = []
+        self.running = 0
+        self.most = 0
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        self.starts.append(self._loop.time() - 1000.0)
+        self.requests.append(request)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            return await self._answer(len(self.starts) - 1)
+        finally:
+            self.running -= 1
+
+
+def after(
+    seconds: float, failures: dict[int, Exception] | None = None, every: Exception | None = None
+) -> Callable[[int], Awaitable[Completion]]:
+    """Answer after some seconds, but fail the attempts named, or every one."""
+
+    async def answer(number: int) -> Completion:
+        await asyncio.sleep(seconds)
+        if (error := (failures or {}).get(number, every)) is not None:
+            raise error
+        return ANSWER
+
+    return answer
+
+
+def unavailable(
+    status: int | None = 500, retry_after: float | None = None
+) -> JudgeUnavailableError:
+    return JudgeUnavailableError(f"replied {status}", status=status, retry_after=retry_after)
+
+
+# --- Rates -------------------------------------------------------------------------------------
+
+
+def most_in_a_minute(starts: list[float]) -> int:
+    # Starts are differences of the clock, and rounded: the 1e-9 s are none that a judge could see.
+    return max(sum(s <= other < s + 60 - 1e-9 for other in starts) for s in starts)
+
+
+def test_fifty_requests_at_thirty_a_minute_take_98_seconds() -> None:
+    """Every two seconds one starts, no minute sees more than thirty, and nobody waits longer."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        completer = Scripted(loop, after(0.5))
+        judge = ThrottledModel(completer, rpm=30, clock=loop.time)
+        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(50)))
+        return completer.starts
+
+    starts = run(main)
+
+    assert starts == pytest.approx([2.0 * n for n in range(50)])
+    assert most_in_a_minute(starts) == 30
+
+
+@settings(max_examples=40, deadline=None)
+@example(rpm=7, count=130, seed=0, lateness=0.0)  # 8 by 2e-13 s of rounding
+@given(
+    rpm=st.sampled_from([1, 7, 30, 59.5, 600, 6000]),
+    count=st.integers(1, 130),
+    seed=st.integers(0, 10**6),
+    lateness=st.sampled_from([0.0, 0.002, 0.5]),
+)
+def test_no_minute_sees_more_than_the_limit_and_no_time_is_lost(
+    rpm: float, count: int, seed: int, lateness: float
+) -> None:
+    """Also when the loop wakes late: lateness does not add up, and no window is overrun."""
+    chance = random.Random(seed)
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        completer = Scripted(loop, after(0.01))
+        judge = ThrottledModel(completer, rpm=rpm, clock=loop.time, max_concurrency=64)
+        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(count)))
+        return completer.starts
+
+    starts = run(main, lambda: chance.uniform(0, lateness))
+
+    assert most_in_a_minute(starts) <= -(-rpm // 1)
+    # Only the start a minute earlier holds one back, so what is lost is one lateness a minute.
+    minutes = 1 + starts[-1] // 60
+    assert starts[-1] <= (count - 1) * 60 / rpm + (1 + 2 * minutes) * lateness + 1e-3
+
+
+def test_after_a_pause_there_is_no_burst() -> None:
+    """An idle limit saves nothing up: two requests after a quiet hour are spaced like any two."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        completer = Scripted(loop, after(0.1))
+        judge = ThrottledModel(completer, rpm=30, clock=loop.time)
+        await judge.complete(REQUEST)
+        await asyncio.sleep(3600)
+        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(3)))
+        return completer.starts
+
+    assert run(main)[1:] == pytest.approx([3600.1, 3602.1, 3604.1])
+
+
+def test_tokens_are_corrected_by_the_usage_that_comes_back() -> None:
+    """Estimated 201 tokens (400 characters, cap 100), used 110: the pace follows what was used.
+
+    Only the newest request stands in the window with its estimate, as endpoints count it.
+    """
+
+    async def main(loop: JumpingLoop) -> tuple[float, int]:
+        completer = Scripted(loop, after(0.5))
+        judge = ThrottledModel(completer, tpm=1100, clock=loop.time)
+        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(41)))
+        return completer.starts[-1], most_in_a_minute(completer.starts)
+
+    last, most = run(main)
+
+    assert 40 * 6.0 <= last < 1.15 * 40 * 6.0  # 110 tokens of 1,100 a minute: 6 s each; not 11 s
+    assert most <= 10
+
+
+def test_a_request_above_the_whole_token_limit_goes_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """It waits for an empty minute instead of for ever, is warned about, and is paid for after."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        completer = Scripted(loop, after(0.5, every=None))
+        judge = ThrottledModel(completer, tpm=150, clock=loop.time)
+        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(3)))
+        return completer.starts
+
+    starts = run(main)
+
+    assert starts[0] == 0
+    assert starts[1] >= 60
+    assert starts[2] - starts[1] >= 60
+    assert [r.levelname for r in caplog.records] == ["WARNING"]
+    assert "above the limit of 150 tokens a minute" in caplog.text
+
+
+# --- Retries -----------------------------------------------------------------------------------
+
+
+def test_what_may_succeed_is_tried_again() -> None:
+    """429, 5xx, timeouts and lost connections are retried until an answer comes."""
+
+    async def main(loop: JumpingLoop) -> tuple[Completion, int]:
+        failing = {
+            0: unavailable(429),
+            1: unavailable(503),
+            2: unavailable(500),
+            3: unavailable(None),
+        }
+        completer = Scripted(loop, after(0.1, failing))
+        judge = ThrottledModel(completer, clock=loop.time)
+        return await judge.complete(REQUEST), len(completer.starts)
+
+    assert run(main) == (ANSWER, 5)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        JudgeRejectedError("401", status=401),
+        JudgeOutputError("no text", ""),
+        ValueError("a bug"),
+        TimeoutError("theirs"),
+    ],
+)
+def test_all_else_is_final(error: Exception) -> None:
+    """A rejection, nonsense or a bug is raised as it is, after one attempt, and leaves no place taken."""
+
+    async def main(loop: JumpingLoop) -> int:
+        completer = Scripted(loop, after(0.1, {0: error}))
+        judge = ThrottledModel(completer, max_concurrency=1, clock=loop.time)
+        with pytest.raises(type(error)) as raised:
+            await judge.complete(REQUEST)
+        assert raised.value is error
+        await judge.complete(REQUEST)
+        return len(completer.starts)
+
+    assert run(main) == 2
+
+
+def test_the_last_error_says_attempts_seconds_and_cause() -> None:
+    """After the last attempt the error is of the same kind, with status and cause."""
+
+    async def main(loop: JumpingLoop) -> JudgeUnavailableError:
+        completer = Scripted(loop, after(1.0, every=unavailable(502, retry_after=2.0)))
+        judge = ThrottledModel(completer, max_attempts=3, clock=loop.time)
+        with pytest.raises(JudgeUnavailableError) as raised:
+            await judge.complete(REQUEST)
+        assert len(completer.starts) == 3
+        return raised.value
+
+    error = run(main)
+
+    assert str(error) == (
+        "scripted did not answer: 3 attempts in 7.0 s, as many as are made; the last failure: "
+        "replied 502"
+    )
+    assert error.status == 502
+    assert isinstance(error.__cause__, JudgeUnavailableError)
+
+
+def test_retry_after_is_waited_for_and_not_a_moment_less() -> None:
+    """The next attempt starts when the judge allows it."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        completer = Scripted(loop, after(0.0, {0: unavailable(429, retry_after=45.0)}))
+        await ThrottledModel(completer, clock=loop.time).complete(REQUEST)
+        return completer.starts
+
+    assert run(main) == pytest.approx([0, 45.0])
+
+
+def test_retry_after_beyond_the_deadline_fails_at_once() -> None:
+    """Nobody sleeps only to fail then."""
+
+    async def main(loop: JumpingLoop) -> tuple[str, float]:
+        completer = Scripted(loop, after(0.0, every=unavailable(429, retry_after=600.0)))
+        with pytest.raises(JudgeUnavailableError) as raised:
+            await ThrottledModel(completer, clock=loop.time).complete(REQUEST)
+        assert raised.value.retry_after == 600.0
+        return str(raised.value), loop.time() - 1000.0
+
+    message, seconds = run(main)
+
+    assert "asks to wait 600 s, beyond the deadline of 300 s" in message
+    assert seconds < 1
+
+
+def test_a_judge_that_hangs_is_cut_off_at_the_deadline() -> None:
+    """The deadline counts from the first attempt's start, whatever the attempt does."""
+
+    async def main(loop: JumpingLoop) -> tuple[str, float]:
+        completer = Scripted(loop, after(10_000.0))
+        with pytest.raises(JudgeUnavailableError) as raised:
+            await ThrottledModel(completer, deadline=20, clock=loop.time).complete(REQUEST)
+        return str(raised.value), loop.time() - 1000.0
+
+    message, seconds = run(main)
+
+    assert message == (
+        "scripted did not answer: 1 attempt in 20.0 s, the deadline of 20 s passed without an answer"
+    )
+    assert seconds == pytest.approx(20.0)
+
+
+def test_a_retry_that_finds_no_place_ends_at_the_deadline() -> None:
+    """What holds it is said: the places are taken by requests that hang."""
+
+    async def main(loop: JumpingLoop) -> str:
+        async def answer(number: int) -> Completion:
+            if number == 0:
+                raise unavailable(500, retry_after=1.0)
+            await asyncio.sleep(50)
+            return ANSWER
+
+        judge = ThrottledModel(
+            Scripted(loop, answer), deadline=20, max_concurrency=1, clock=loop.time
+        )
+        first = asyncio.ensure_future(judge.complete(REQUEST))
+        second = asyncio.ensure_future(judge.complete(REQUEST))
+        results = await asyncio.gather(first, second, return_exceptions=True)
+        assert all(isinstance(result, JudgeUnavailableError) for result in results)
+        return str(results[0])
+
+    assert "waiting (concurrency); the last failure: replied 500" in run(main)
+
+
+# --- Concurrency -------------------------------------------------------------------------------
+
+
+def test_older_requests_go_first() -> None:
+    """In the order of asking, and one that is tried again before all that came after it."""
+
+    async def main(loop: JumpingLoop) -> list[str]:
+        completer = Scripted(loop, after(1.0, {0: unavailable(500)}))
+        judge = ThrottledModel(completer, max_concurrency=1, clock=loop.time)
+        judge._random = random.Random(1)  # the first wait is 0.13 s, within the second's attempt
+        requests = [
+            CompletionRequest(messages=(Message(role="user", content=str(n)),)) for n in range(6)
+        ]
+        await asyncio.gather(*(judge.complete(request) for request in requests))
+        return [request.messages[0].content for request in completer.requests]
+
+    assert run(main) == ["0", "1", "0", "2", "3", "4", "5"]
+
+
+def test_concurrency_is_bounded_and_full() -> None:
+    """Never more than `max_concurrency`, and no place is idle while anyone waits."""
+
+    async def main(loop: JumpingLoop) -> tuple[int, float]:
+        completer = Scripted(loop, after(0.5))
+        judge = ThrottledModel(completer, clock=loop.time)
+        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(320)))
+        return completer.most, loop.time() - 1000.0
+
+    assert run(main) == (32, pytest.approx(5.0))
+
+
+def test_a_judge_with_ten_places_is_found_out() -> None:
+    """64 at once against 10 places: all are answered, refusals stay few, the places well used."""
+
+    async def main(loop: JumpingLoop) -> tuple[int, float]:
+        refused = 0
+
+        async def answer(number: int) -> Completion:
+            nonlocal refused
+            await asyncio.sleep(0.005)
+            if completer.running > 10:
+                refused += 1
+                raise unavailable(429)
+            await asyncio.sleep(0.2)
+            return ANSWER
+
+        completer = Scripted(loop, answer)
+        judge = ThrottledModel(completer, max_concurrency=64, clock=loop.time)
+        judge._random = random.Random(2)
+        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(2000)))
+        return refused, loop.time() - 1000.0
+
+    refused, seconds = run(main)
+
+    assert refused < 200
+    assert 2000 * 0.205 / 10 / seconds > 0.65
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.2])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_refusals_at_random_do_not_starve_the_run(share: float, seed: int) -> None:
+    """A constant share of 429s that has nothing to do with load costs its attempts, little more."""
+
+    async def main(loop: JumpingLoop) -> float:
+        chance = random.Random(seed)
+
+        async def answer(number: int) -> Completion:
+            refused = chance.random() < share
+            await asyncio.sleep(0.01 if refused else 0.5)
+            if refused:
+                raise unavailable(429, retry_after=1.0)
+            return ANSWER
+
+        judge = ThrottledModel(Scripted(loop, answer), clock=loop.time)
+        judge._random = random.Random(seed)
+        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(2000)))
+        return loop.time() - 1000.0
+
+    assert run(main) < 2.0 * 2000 * 0.5 / 32
+
+
+def test_a_spent_quota_is_not_asked_again_and_again() -> None:
+    """100 a minute and 429 for the rest of it: the line pauses instead of being refused one by one."""
+
+    async def main(loop: JumpingLoop) -> tuple[int, float]:
+        refused = 0
+        minute, used = -1.0, 0
+
+        async def answer(number: int) -> Completion:
+            nonlocal refused, minute, used
+            await asyncio.sleep(0.01)
+            now = loop.time() // 60
+            if now != minute:
+                minute, used = now, 0
+            used += 1
+            if used > 100:
+                refused += 1
+                raise unavailable(429, retry_after=(now + 1) * 60 - loop.time())
+            await asyncio.sleep(0.2)
+            return ANSWER
+
+        judge = ThrottledModel(Scripted(loop, answer), clock=loop.time)
+        judge._random = random.Random(1)
+        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(500)))
+        return refused, loop.time() - 1000.0
+
+    refused, seconds = run(main)
+
+    assert refused < 5 * 32
+    assert seconds < 6 * 60
+
+
+# --- Circuit -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [None, 500, 503])
+def test_a_dead_judge_becomes_quick_stated_errors(status: int | None) -> None:
+    """10,000 requests to a judge that is not there end in a minute or so, each with its error."""
+
+    async def main(loop: JumpingLoop) -> tuple[list[object], int, float]:
+        completer = Scripted(loop, after(0.01, every=unavailable(status)))
+        judge = ThrottledModel(completer, clock=loop.time)
+        judge._random = random.Random(1)
+        results = await asyncio.gather(
+            *(judge.complete(REQUEST) for _ in range(10_000)), return_exceptions=True
+        )
+        return list(results), len(completer.starts), loop.time() - 1000.0
+
+    results, attempts, seconds = run(main)
+
+    assert all(isinstance(result, JudgeUnavailableError) for result in results)
+    assert re.match(
+        r"scripted was not asked: \d requests in a row failed, it is tried again in",
+        str(results[-1]),
+    )
+    assert attempts < 2000
+    assert seconds < 90
+
+
+def test_after_the_cool_down_one_probe_decides() -> None:
+    """A single request goes; others fail at once until it is answered, then all go again."""
+
+    async def main(loop: JumpingLoop) -> None:
+        alive = False
+
+        async def answer(number: int) -> Completion:
+            await asyncio.sleep(1.0)
+            if not alive:
+                raise unavailable(500)
+            return ANSWER
+
+        completer = Scripted(loop, answer)
+        judge = ThrottledModel(completer, max_attempts=1, max_failures=2, clock=loop.time)
+        for _ in range(2):
+            with pytest.raises(JudgeUnavailableError, match="1 attempt"):
+                await judge.complete(REQUEST)
+        with pytest.raises(
+            JudgeUnavailableError, match="tried again in 30 s; the last: replied 500"
+        ):
+            await judge.complete(REQUEST)
+        await asyncio.sleep(30)
+        with pytest.raises(JudgeUnavailableError, match="1 attempt"):
+            await judge.complete(REQUEST)  # the probe fails: open again
+        with pytest.raises(JudgeUnavailableError, match="was not asked"):
+            await judge.complete(REQUEST)
+        await asyncio.sleep(30)
+        alive = True
+        probe = asyncio.ensure_future(judge.complete(REQUEST))
+        await asyncio.sleep(0.5)
+        with pytest.raises(JudgeUnavailableError, match="is being tried again now"):
+            await judge.complete(REQUEST)
+        assert await probe == ANSWER
+        assert await asyncio.gather(*(judge.complete(REQUEST) for _ in range(3))) == [ANSWER] * 3
+        assert len(completer.starts) == 7
+
+    run(main)
+
+
+def test_a_cancelled_probe_lets_another_go() -> None:
+    """The circuit does not wait for ever for a probe that is gone."""
+
+    async def main(loop: JumpingLoop) -> None:
+        completer = Scripted(loop, after(1.0, {0: unavailable(500)}))
+        judge = ThrottledModel(completer, max_attempts=1, max_failures=1, clock=loop.time)
+        with pytest.raises(JudgeUnavailableError):
+            await judge.complete(REQUEST)
+        await asyncio.sleep(30)
+        probe = asyncio.ensure_future(judge.complete(REQUEST))
+        await asyncio.sleep(0.5)
+        probe.cancel()
+        await asyncio.sleep(0)
+        assert await judge.complete(REQUEST) == ANSWER
+
+    run(main)
+
+
+def test_a_request_between_attempts_learns_at_once_that_the_circuit_opened() -> None:
+    """It does not sleep on: the error names its own attempts and why there is none more."""
+
+    async def main(loop: JumpingLoop) -> tuple[str, float]:
+        completer = Scripted(
+            loop, after(0.0, {0: unavailable(503, retry_after=200.0)}, every=unavailable(500))
+        )
+        judge = ThrottledModel(completer, max_attempts=2, max_failures=1, clock=loop.time)
+        resting = asyncio.ensure_future(judge.complete(REQUEST))
+        await asyncio.sleep(0.1)
+        with pytest.raises(JudgeUnavailableError):
+            await judge.complete(REQUEST)
+        with pytest.raises(JudgeUnavailableError) as raised:
+            await resting
+        return str(raised.value), loop.time() - 1000.0
+
+    message, seconds = run(main)
+
+    assert message.startswith("scripted did not answer: 1 attempt in")
+    assert "none goes for 30 s; the last failure: replied 503" in message
+    assert seconds < 10
+
+
+# --- What is waited for ------------------------------------------------------------------------
+
+
+def test_waiting_says_what_for() -> None:
+    """Each reason with its seconds and how many wait; None when nobody does."""
+
+    async def main(loop: JumpingLoop) -> None:
+        told: list[Waiting] = []
+        judge = ThrottledModel(
+            Scripted(loop, after(1.0)), rpm=6, clock=loop.time, on_wait=told.append
+        )
+        assert judge.waiting() is None
+        tasks = [asyncio.ensure_future(judge.complete(REQUEST)) for _ in range(4)]
+        await asyncio.sleep(4)
+        assert judge.waiting() == Waiting("rate limit", 6.0, 3)
+        assert str(judge.waiting()) == "3 waiting for 6.0 s: rate limit"
+        await asyncio.gather(*tasks)
+        assert [waiting.reason for waiting in told] == ["rate limit"] * 3
+
+        judge = ThrottledModel(Scripted(loop, after(1.0)), max_concurrency=1, clock=loop.time)
+        tasks = [asyncio.ensure_future(judge.complete(REQUEST)) for _ in range(3)]
+        await asyncio.sleep(0.5)
+        assert judge.waiting() == Waiting("concurrency", None, 2)
+        await asyncio.gather(*tasks)
+
+        told.clear()
+        failing = {0: unavailable(429, retry_after=9.0)}
+        judge = ThrottledModel(
+            Scripted(loop, after(0.0, failing)), clock=loop.time, on_wait=told.append
+        )
+        task = asyncio.ensure_future(judge.complete(REQUEST))
+        await asyncio.sleep(1)
+        assert judge.waiting() == Waiting("Retry-After", pytest.approx(8.0), 1)  # type: ignore[arg-type]
+        await task
+        assert told == [Waiting("Retry-After", 9.0, 1)]
+
+        judge = ThrottledModel(
+            Scripted(loop, after(0.0, every=unavailable())),
+            max_attempts=1, max_failures=1, clock=loop.time,
+        )  # fmt: skip
+        with pytest.raises(JudgeUnavailableError):
+            await judge.complete(REQUEST)
+        assert judge.waiting() == Waiting("circuit open", 30.0, 0)
+
+    run(main)
+
+
+def test_a_progress_line_that_fails_does_not_fail_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged once and left alone."""
+    calls = 0
+
+    def broken(waiting: Waiting) -> None:
+        nonlocal calls
+        calls += 1
+        raise ValueError("no terminal")
+
+    async def main(loop: JumpingLoop) -> None:
+        judge = ThrottledModel(Scripted(loop, after(0.1)), rpm=60, clock=loop.time, on_wait=broken)
+        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(5)))
+
+    run(main)
+
+    assert calls == 1
+    assert "on_wait failed" in caplog.text
+
+
+# --- Cancellation, loops, threads --------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**9))
+def test_no_cancellation_leaks_a_place(seed: int) -> None:
+    """Cancelled at random moments, among failures: afterwards all places are free.
+
+    Everyone who was not cancelled has an answer or a stated error.
+    """
+    chance = random.Random(seed)
+
+    async def main(loop: JumpingLoop) -> None:
+        async def answer(number: int) -> Completion:
+            await asyncio.sleep(chance.choice([0.0, 0.1, 1.0]))
+            kind = chance.random()
+            if kind < 0.2:
+                raise unavailable(chance.choice([429, 500, None]), chance.choice([None, 0.0, 3.0]))
+            if kind < 0.25:
+                raise JudgeRejectedError("no", status=400)
+            return ANSWER
+
+        completer = Scripted(loop, answer)
+        judge = ThrottledModel(
+            completer, rpm=chance.choice([None, 600]), tpm=chance.choice([None, 100_000]),
+            max_concurrency=chance.choice([1, 2, 5]), max_failures=3, cool_down=2, clock=loop.time,
+        )  # fmt: skip
+        judge._random = chance
+        tasks = [asyncio.ensure_future(judge.complete(REQUEST)) for _ in range(40)]
+        for _ in range(25):
+            await asyncio.sleep(chance.choice([0.0, 0.0, 0.05, 0.7]))
+            chance.choice(tasks).cancel()
+        results = await asyncio.gather(*tasks, return_exceptions=True)
+
+        kinds = (Completion, JudgeUnavailableError, JudgeRejectedError, asyncio.CancelledError)
+        assert all(isinstance(result, kinds) for result in results)
+        line = judge._line
+        assert completer.running == 0
+        assert completer.most <= judge._max_concurrency
+        assert (line._concurrency.in_flight, line._standing, line._resting) == (0, 0, set())
+        assert line._first() is None
+
+    run(main)
+
+
+def test_a_judge_outlives_its_loops() -> None:
+    """One loop after another, the first abandoned with requests in the air and in the line."""
+    # Shares the clock of real loops, as it does in use.
+    alive = True
+
+    class Hanging:
+        name = "hanging"
+
+        async def complete(self, request: CompletionRequest) -> Completion:
+            if not alive:
+                await asyncio.Event().wait()
+            return ANSWER
+
+    judge = ThrottledModel(Hanging(), max_concurrency=2)
+    assert asyncio.run(judge.complete(REQUEST)) == ANSWER
+
+    async def abandon() -> None:
+        tasks = [asyncio.ensure_future(judge.complete(REQUEST)) for _ in range(5)]
+        await asyncio.sleep(0)
+        assert judge.waiting() == Waiting("concurrency", None, 3)
+        del tasks
+
+    alive = False
+    asyncio.run(abandon())
+    alive = True
+
+    assert asyncio.run(judge.complete(REQUEST)) == ANSWER
+    assert judge.waiting() is None
+
+
+def test_a_loop_that_was_closed_under_its_requests_holds_nobody_up() -> None:
+    """Closed without cancelling, its tasks still referred to: others pass those in the line."""
+
+    async def main(loop: JumpingLoop) -> None:
+        judge = ThrottledModel(Scripted(loop, after(1.0)), max_concurrency=1, clock=loop.time)
+        running = asyncio.ensure_future(judge.complete(REQUEST))
+        await asyncio.sleep(0)
+        abandoned = asyncio.new_event_loop()
+        stuck = judge.complete(REQUEST)
+        stuck_task = asyncio.Task(stuck, loop=abandoned)
+        thread = threading.Thread(target=abandoned.run_until_complete, args=[asyncio.sleep(0)])
+        thread.start()
+        thread.join()
+        abandoned.close()
+
+        late = asyncio.ensure_future(judge.complete(REQUEST))
+
+        assert await asyncio.gather(running, late) == [ANSWER, ANSWER]
+        assert judge.waiting() is None
+        stuck_task._log_destroy_pending = False  # type: ignore[attr-defined]
+        stuck.close()
+
+    run(main)
+
+
+def test_after_a_fork_nobody_waits_for_the_parents_requests() -> None:
+    """The child begins with all places free (here the process number is made to differ)."""
+
+    async def main(loop: JumpingLoop) -> None:
+        judge = ThrottledModel(Scripted(loop, after(100.0)), max_concurrency=1, clock=loop.time)
+        parents = asyncio.ensure_future(judge.complete(REQUEST))
+        await asyncio.sleep(1)
+        judge._process = -1
+
+        childs = asyncio.ensure_future(judge.complete(REQUEST))
+        await asyncio.sleep(1)
+
+        assert judge.waiting() is None
+        await asyncio.gather(parents, childs)
+
+    run(main)
+
+
+def test_two_threads_share_the_places() -> None:
+    """The app's loop and the library's own: a place freed on one wakes who waits on the other."""
+    most = running = 0
+    lock = threading.Lock()
+
+    class Counting:
+        name = "counting"
+
+        async def complete(self, request: CompletionRequest) -> Completion:
+            nonlocal most, running
+            with lock:
+                running += 1
+                most = max(most, running)
+            await asyncio.sleep(0.001)
+            with lock:
+                running -= 1
+            return ANSWER
+
+    judge = ThrottledModel(Counting(), max_concurrency=3)
+    answers: list[Completion] = []
+
+    async def ask() -> None:
+        answers.extend(await asyncio.gather(*(judge.complete(REQUEST) for _ in range(50))))
+
+    threads = [threading.Thread(target=lambda: asyncio.run(ask())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+
+    assert len(answers) == 150
+    assert most <= 3
+
+
+# --- The object --------------------------------------------------------------------------------
+
+
+def test_it_is_a_completer_with_the_same_identity() -> None:
+    """Throttling changes nothing that a score or a cache key is made of."""
+
+    async def main(loop: JumpingLoop) -> None:
+        judge = ThrottledModel(Scripted(loop, after(0)))
+        assert isinstance(judge, Model)
+        assert (judge.name, judge.model, judge.version) == ("scripted", "m", "7")
+        assert judge.base_url == "http://127.0.0.1/v1"
+
+    run(main)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("rpm", 0), ("rpm", float("nan")), ("tpm", -1), ("deadline", 0), ("deadline", float("inf")),
+     ("max_concurrency", 0), ("max_attempts", 0), ("max_failures", 0), ("cool_down", -1)],
+)  # fmt: skip
+def test_arguments_out_of_range_are_refused(field: str, value: float) -> None:
+    """At construction, with the field's name."""
+
+    async def main(loop: JumpingLoop) -> None:
+        with pytest.raises(ConfigurationError, match=f"`{field}`"):
+            ThrottledModel(Scripted(loop, after(0)), **{field: value})  # type: ignore[arg-type]
+
+    run(main)
+
+
+def test_a_failed_attempt_counts_with_what_was_estimated() -> None:
+    """Nothing is said of what it took; 201 of 402 tokens a minute keep the next for 30 s."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        completer = Scripted(loop, after(0.5, {0: unavailable(500)}))
+        await ThrottledModel(completer, tpm=402, clock=loop.time).complete(REQUEST)
+        return completer.starts
+
+    assert run(main) == pytest.approx([0.0, 30.0])

@@ -1,0 +1,71 @@
+"""A scripted generator for a small prompt, and results by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+from rag_eval_integrations.models.completion import CompletionRequest
+from rag_eval_integrations.prompt_tests import PromptTest, Result
+from rag_eval_integrations.prompt_tests.records import Judged
+from rag_eval_integrations.testing import Reply, ScriptedModel
+
+PROMPT = "---\nname: Shout\n---\nsystem:\nRepeat the text in capitals.\nuser:\n{{text}}\n"
+
+
+def stage_of(request: CompletionRequest) -> str:
+    """The stage that asks, by the version of its prompt."""
+    return (request.prompt_version or "").rpartition("-")[0]
+
+
+def generator(**replies: Reply | Callable[[CompletionRequest], Reply]) -> ScriptedModel:
+    """Answers each stage with what is given for it (`input_spec` for the stage `input-spec`)."""
+    usual: dict[str, Reply | Callable[[CompletionRequest], Reply]] = {
+        "intent": "Repeats text in capitals.",
+        "input_spec": '{"rules": ["The input is any text."]}',
+        "rules": '{"rules": ["The output is in capitals.", "The output repeats the input."]}',
+        "inverse_rules": json.dumps(
+            {
+                "inverse": [
+                    {"number": 1, "text": "The output is in small letters."},
+                    {"number": 2, "text": "The output is something new."},
+                ]
+            }
+        ),
+        "tests": reply_with_tests,
+        "baseline": "one\n===\ntwo\n===\nthree\n===\nfour",
+    }
+
+    def reply(request: CompletionRequest) -> Reply:
+        given = {**usual, **replies}[stage_of(request).replace("-", "_")]
+        return given(request) if callable(given) else given
+
+    return ScriptedModel(reply, name="generator")
+
+
+def reply_with_tests(request: CompletionRequest) -> str:
+    """One test for every rule that is asked about."""
+    section = request.messages[1].content.split("<<<rules ")[1].split(">>>")[0]
+    numbers = [int(number) for number in re.findall(r"^(\d+)\. ", section, re.MULTILINE)]
+    return json.dumps(
+        {
+            "tests": [
+                {"rule": n, "inputs": {"text": f"text {n}"}, "expected": f"TEXT {n}",
+                 "reasoning": "plain"}
+                for n in numbers
+            ]
+        }
+    )  # fmt: skip
+
+
+def make_result(
+    outcome: str | None = "ok", *, model: str = "m", uid: str = "t", error: str | None = None,
+    **test: object,
+) -> Result:  # fmt: skip
+    """A result with a verdict."""
+    made = PromptTest.model_validate({"uid": uid, "inputs": {"text": "x"}, "rule_id": 1, **test})
+    judged = None if outcome is None else Judged.model_validate({"outcome": outcome, "judge": "j"})
+    return Result(
+        test=made, model=model, output="" if error else "out", error=error, compliance=judged
+    )
