@@ -296,7 +296,7 @@ class BackgroundEvaluator:
     def _refuse(self, call: object) -> Fate | None:
         if not isinstance(call, RagCall):
             kind = type(call).__name__
-            self._failures.say(("no call", kind), f"a {kind} was submitted, which is not a RagCall")
+            self._failures.say(("no call", kind), f"an object of type {kind} is not a RagCall")
             return "failed"
         incomplete = call.capture is not None and call.capture.status != "ok"
         return "skipped" if incomplete and not self._judge_incomplete else None
