@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import itemgetter
 
-from rag_eval_integrations.capture._calls import Context, Seen, distinct
-from rag_eval_integrations.capture._prompts import Place, in_order, reached
-from rag_eval_integrations.langchain._tree import Asked, Call, Sighting
+from rag_eval_integrations.capture._calls import Context, Snapshot, distinct
+from rag_eval_integrations.capture._prompts import PromptPlace, in_order, reached
+from rag_eval_integrations.langchain._tree import Call, ModelRequest, Sighting
 from rag_eval_integrations.records import DocumentsFrom
 
 _MIN_TELLING = 16  # characters from which a generated text does not occur elsewhere by chance
 
 
-def writers_of(response: str | None, asked: Sequence[Asked]) -> tuple[Sequence[Asked], bool]:
+def writers_of(
+    response: str | None, asked: Sequence[ModelRequest]
+) -> tuple[Sequence[ModelRequest], bool]:
     """Find the models that wrote the answer.
 
     An app may ask models after the answer as well (for a title, a check, follow-up questions). So
@@ -56,7 +58,11 @@ def writers_of(response: str | None, asked: Sequence[Asked]) -> tuple[Sequence[A
 
 
 def context_of(
-    call: Call, asked: Sequence[Asked], writers: Sequence[Asked], known: bool, question: str
+    call: Call,
+    asked: Sequence[ModelRequest],
+    writers: Sequence[ModelRequest],
+    known: bool,
+    question: str,
 ) -> Context:
     """Determine the documents that the writers of the answer saw.
 
@@ -91,7 +97,7 @@ def context_of(
 
 
 def context_given(
-    call: Call, asked: Sequence[Asked], documents: Sequence[Seen], question: str
+    call: Call, asked: Sequence[ModelRequest], documents: Sequence[Snapshot], question: str
 ) -> Context:
     """Return the context of documents that the user's own hook returned."""
     verified = _in_prompt(call, distinct(documents), asked, question)
@@ -105,8 +111,8 @@ def context_given(
 
 
 def _not_in(
-    used: set[str], sightings: Sequence[Sighting], candidates: Sequence[Seen]
-) -> list[Seen]:
+    used: set[str], sightings: Sequence[Sighting], candidates: Sequence[Snapshot]
+) -> list[Snapshot]:
     retrieved = distinct(s for one in sightings if one.retrieved for s in one.documents)
     if not retrieved:
         # Documents that a graph's state holds from an earlier turn were not retrieved in this one.
@@ -119,12 +125,12 @@ def _not_in(
 def _seen(
     call: Call,
     sightings: Sequence[Sighting],
-    candidates: Sequence[Seen],
-    asked: Sequence[Asked],
-    writers: Sequence[Asked],
+    candidates: Sequence[Snapshot],
+    asked: Sequence[ModelRequest],
+    writers: Sequence[ModelRequest],
     known: bool,
     question: str,
-) -> tuple[Sequence[Seen], DocumentsFrom]:
+) -> tuple[Sequence[Snapshot], DocumentsFrom]:
     if writers:
         end = max(one.sightings for one in writers)
         before = [one for one in call.sightings[:end] if not call.any_failed or one.run.counts()]
@@ -143,8 +149,8 @@ def _seen(
 
 
 def _in_prompt(
-    call: Call, candidates: Sequence[Seen], asked: Sequence[Asked], question: str
-) -> list[tuple[Seen, Place]]:
+    call: Call, candidates: Sequence[Snapshot], asked: Sequence[ModelRequest], question: str
+) -> list[tuple[Snapshot, PromptPlace]]:
     """Return the candidates that are in the models' prompts, in the order of the prompt."""
     if not candidates or not asked:
         return []
@@ -169,19 +175,19 @@ def _without(prompt: Sequence[str], earlier: Sequence[str]) -> Sequence[str]:
     return left
 
 
-def _whole(verified: Sequence[tuple[Seen, Place]]) -> bool:
+def _whole(verified: Sequence[tuple[Snapshot, PromptPlace]]) -> bool:
     return all(place.whole for _, place in verified)
 
 
 def _through_others(
     call: Call,
-    candidates: Sequence[Seen],
-    asked: Sequence[Asked],
-    writers: Sequence[Asked],
-    verified: list[tuple[Seen, Place]],
+    candidates: Sequence[Snapshot],
+    asked: Sequence[ModelRequest],
+    writers: Sequence[ModelRequest],
+    verified: list[tuple[Snapshot, PromptPlace]],
     before: Sequence[Sighting],
     question: str,
-) -> list[tuple[Seen, Place]]:
+) -> list[tuple[Snapshot, PromptPlace]]:
     """Add the documents that reached the writers through texts of other models.
 
     Map-reduce: the prompt holds summaries, and the prompt of each summary holds a document.
@@ -202,10 +208,10 @@ def _through_others(
     return found if len(found) > len(verified) else verified
 
 
-def _feeding(asked: Sequence[Asked], writers: Sequence[Asked]) -> list[Asked]:
+def _feeding(asked: Sequence[ModelRequest], writers: Sequence[ModelRequest]) -> list[ModelRequest]:
     """Return the models whose texts are in the writers' prompts, or in prompts of such models."""
     prompts = [text for one in writers for text in one.prompt]
-    feeding: list[Asked] = []
+    feeding: list[ModelRequest] = []
     for one in reversed(asked):
         text = one.written()
         if one in writers or not text or len(text) < _MIN_TELLING:
@@ -217,9 +223,9 @@ def _feeding(asked: Sequence[Asked], writers: Sequence[Asked]) -> list[Asked]:
 
 
 def _flow(
-    sightings: Sequence[Sighting], given: tuple[Seen, ...]
-) -> tuple[list[Seen], DocumentsFrom]:
-    """Return the documents that were passed on last, for a prompt that does not tell.
+    sightings: Sequence[Sighting], given: tuple[Snapshot, ...]
+) -> tuple[list[Snapshot], DocumentsFrom]:
+    """Return the documents that were passed on last, if the prompt does not show them.
 
     A list replaces the earlier lists of which it is a part, or which are a part of it: so the
     output of a reranker replaces its input, and the lists of two parallel retrievers both stay.

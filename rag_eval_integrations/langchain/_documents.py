@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from rag_eval_integrations.capture._calls import Seen, finite, json_object
+from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
 from rag_eval_integrations.langchain._values import LISTS, plain
 
 _SCORE_KEYS = ("relevance_score", "score")  # metadata in which rerankers and stores put scores
@@ -76,7 +76,7 @@ def single_documents(value: object) -> Sequence[object]:
     return [part for part in parts(value) if type(part) is not str and is_document(part)]
 
 
-def snapshot(document: object, score: object) -> Seen:
+def snapshot(document: object, score: object) -> Snapshot:
     """Copy a LangChain document as it is now, with the score beside it, if there is one."""
     return copied(document, *text_and_metadata(document), score)
 
@@ -88,7 +88,7 @@ def text_and_metadata(document: Any) -> tuple[str, Any]:
     return document.page_content, getattr(document, "metadata", None)
 
 
-def copied(document: object, text: str, raw: Any, score: object) -> Seen:
+def copied(document: object, text: str, raw: Any, score: object) -> Snapshot:
     """Make the snapshot of a document with this text and metadata."""
     metadata = json_object(raw) if raw else {}
     value = None if score is None else finite(score)
@@ -97,7 +97,7 @@ def copied(document: object, text: str, raw: Any, score: object) -> Seen:
             if value is None and key in metadata:
                 value = finite(metadata[key])
     name = _field(document, "id") if type(document) is dict else getattr(document, "id", None)
-    return Seen(
+    return Snapshot(
         text if type(text) is str else plain(text),
         name if name is None or type(name) is str else str(name),
         metadata,

@@ -50,7 +50,7 @@ class CallRuns(BaseCallbackHandler):
         # Reentrant: a garbage collection inside a locked region can finalise a stream, whose events
         # then arrive in the same thread.
         self._lock = threading.RLock()
-        self._told_of_pauses = False
+        self._registered_for_interrupts = False
 
     @property
     def open_calls(self) -> int:
@@ -126,8 +126,8 @@ class CallRuns(BaseCallbackHandler):
     def _open_call(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
         if kind == "llm":
             return  # nothing runs under a model, and alone it is not a RAG call
-        if not self._told_of_pauses:
-            self._told_of_pauses = tell_of_pauses(self)
+        if not self._registered_for_interrupts:
+            self._registered_for_interrupts = register_for_interrupts(self)
         name = about.get("name")
         call = Call(run_id, name, inputs, about.get("tags"), about.get("metadata"), self._hooks)
         key = run_id.int
@@ -186,7 +186,7 @@ class CallRuns(BaseCallbackHandler):
 # --- LangGraph's interrupt events, which it sends only to subclasses of its own handler
 
 
-def tell_of_pauses(handler: BaseCallbackHandler) -> bool:
+def register_for_interrupts(handler: BaseCallbackHandler) -> bool:
     """Register a handler for LangGraph's interrupt events.
 
     Returns:
@@ -326,7 +326,7 @@ class CallEvents(CallRuns):
         self._close(run_id, kwargs.get("response"), None, error)
 
     def on_interrupt(self, event: Any) -> None:
-        """Note that a graph waits at a breakpoint; LangGraph calls this, see `tell_of_pauses`."""
+        """Note that a graph waits at a breakpoint; LangGraph calls this, see `_open_call`."""
         run_id = getattr(event, "run_id", None)
         run = None if run_id is None else self._runs.get(run_id.int)
         if run is not None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rag_eval_integrations.capture._calls import json_object, to_call
 from rag_eval_integrations.langchain._context import context_given, context_of, writers_of
 from rag_eval_integrations.langchain._hooks import FAILED
-from rag_eval_integrations.langchain._tree import Asked, Call, Run
+from rag_eval_integrations.langchain._tree import Call, ModelRequest, Run
 from rag_eval_integrations.langchain._values import (
     LISTS,
     answer_of,
@@ -62,7 +62,7 @@ def finish(
     if error is not None or call.streaming or call.interrupted:
         status = _status(call, outputs, error, asked)
     response: str | None
-    writers: Sequence[Asked]
+    writers: Sequence[ModelRequest]
     if status == "ok" and asked and isinstance(outputs, str) and outputs == asked[-1].text:
         response, writers, known = asked[-1].text, asked[-1:], True  # the usual case
     else:
@@ -119,7 +119,7 @@ def _history_in_state(messages: object, question: str) -> tuple[Turn, ...]:
 
 
 def _status(
-    call: Call, outputs: object, error: BaseException | None, asked: Sequence[Asked]
+    call: Call, outputs: object, error: BaseException | None, asked: Sequence[ModelRequest]
 ) -> CaptureStatus:
     if error is not None and not any(
         kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__
@@ -135,8 +135,8 @@ def _status(
 
 
 def _response(
-    status: CaptureStatus, outputs: object, asked: Sequence[Asked], queries: set[str]
-) -> tuple[str | None, Sequence[Asked], bool]:
+    status: CaptureStatus, outputs: object, asked: Sequence[ModelRequest], queries: set[str]
+) -> tuple[str | None, Sequence[ModelRequest], bool]:
     """Return the answer, the models that wrote it, and whether these are known for certain."""
     if status == "error":
         return None, asked[-1:], False
@@ -161,13 +161,13 @@ def _response(
     return answer, *writers_of(answer, asked)
 
 
-def _last_written(asked: Sequence[Asked]) -> str | None:
+def _last_written(asked: Sequence[ModelRequest]) -> str | None:
     return next((text for one in reversed(asked) if (text := one.written())), None)
 
 
 def _written_side_by_side(
-    outputs: object, asked: Sequence[Asked], queries: set[str]
-) -> tuple[set[str], list[Asked]]:
+    outputs: object, asked: Sequence[ModelRequest], queries: set[str]
+) -> tuple[set[str], list[ModelRequest]]:
     """Return the values that models wrote, of outputs that do not say which one is the answer.
 
     A query that a model wrote for a retriever is not among them. The second item lists the models.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.capture._calls import Seen
+from rag_eval_integrations.capture._calls import Snapshot
 from rag_eval_integrations.capture._delivery import TargetDelivery, check_hooks
 from rag_eval_integrations.langchain._documents import snapshot
 from rag_eval_integrations.langchain._values import plain
@@ -66,12 +66,12 @@ class HooksOfCall:
         hook = self._hooks.question
         return None if hook is None else self._run("question", lambda: _text(hook(inputs)), "")
 
-    def documents(self, inputs: object, outputs: object) -> list[Seen] | None:
+    def documents(self, inputs: object, outputs: object) -> list[Snapshot] | None:
         """Run the documents hook; None without one or if it returned None, empty if it fails."""
         hook = self._hooks.documents
         if hook is None:
             return None
-        nothing: list[Seen] | None = []
+        nothing: list[Snapshot] | None = []
         return self._run("documents", lambda: _documents(hook(inputs, outputs)), nothing)
 
     def response(self, outputs: object) -> tuple[str | None] | None:
@@ -102,7 +102,7 @@ def _text_or_none(value: object) -> str | None:
     return None if value is None else _text(value)
 
 
-def _documents(value: object) -> list[Seen] | None:
+def _documents(value: object) -> list[Snapshot] | None:
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -110,12 +110,12 @@ def _documents(value: object) -> list[Seen] | None:
     return [_document(item) for item in value]
 
 
-def _document(item: object) -> Seen:
+def _document(item: object) -> Snapshot:
     """Read a string, a `Document` of either kind, or a `(document, score)` pair."""
     if isinstance(item, str):
-        return Seen(plain(item), None, {}, None)
+        return Snapshot(plain(item), None, {}, None)
     if isinstance(item, Document):
-        return Seen(item.text, item.id, item.metadata, item.score)
+        return Snapshot(item.text, item.id, item.metadata, item.score)
     document, score = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
     text = document.get("page_content") if isinstance(document, dict) else None
     if not isinstance(text or getattr(document, "page_content", None), str):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from rag_eval_integrations.capture._calls import Seen
+from rag_eval_integrations.capture._calls import Snapshot
 from rag_eval_integrations.langchain._documents import (
     copied,
     documents_of,
@@ -46,7 +46,7 @@ class Run:
         self.parent = parent
         self.kind = kind
         self.failed = False
-        self.asked: Asked | None = None
+        self.asked: ModelRequest | None = None
         """The request of a model's run."""
         self.in_retriever = inside = parent is not None and parent.hides
         self.hides: bool = inside or kind == "retriever"
@@ -70,7 +70,7 @@ class Sighting(NamedTuple):
     """Documents in the inputs or outputs of a run."""
 
     run: Run
-    documents: tuple[Seen, ...]
+    documents: tuple[Snapshot, ...]
     retrieved: bool
     """Whether they are the output of an outermost retriever."""
     carried: bool = False
@@ -87,7 +87,7 @@ class Retrieval(NamedTuple):
     query: str
 
 
-class Asked:
+class ModelRequest:
     """A request to a model, and the text that the model wrote."""
 
     __slots__ = ("arguments", "is_open", "prompt", "run", "sightings", "text", "tokens")
@@ -143,12 +143,12 @@ class Call:
         self.hooks = None if hooks is None else HooksOfCall(hooks)
         self.sightings: list[Sighting] = []
         self.retrievals: list[Retrieval] = []
-        self.asked: list[Asked] = []
-        self.candidates: dict[str, Seen] = {}
+        self.asked: list[ModelRequest] = []
+        self.candidates: dict[str, Snapshot] = {}
         """All documents seen, by text, in the order of their first appearance."""
-        self._snapshots: dict[int, tuple[object, str, int, Seen]] = {}
+        self._snapshots: dict[int, tuple[object, str, int, Snapshot]] = {}
         self.question = ""
-        self.given: tuple[Seen, ...] = ()
+        self.given: tuple[Snapshot, ...] = ()
         """Documents in the root's inputs."""
         self.history: tuple[Turn, ...] = ()
         self.inputs: object = None
@@ -188,7 +188,7 @@ class Call:
             return
         kind = run.kind
         if kind == "llm":
-            run.asked = Asked(run, prompt_texts(inputs), len(self.sightings))
+            run.asked = ModelRequest(run, prompt_texts(inputs), len(self.sightings))
             self.asked.append(run.asked)
         elif kind == "retriever":
             self.retrievals.append(Retrieval(run, str(name or "retriever"), str(inputs)))
@@ -240,7 +240,7 @@ class Call:
             if run.kind == "tool":
                 self.passed(run, getattr(outputs, "artifact", None))
 
-    def _take(self, documents: Sequence[object]) -> tuple[Seen, ...]:
+    def _take(self, documents: Sequence[object]) -> tuple[Snapshot, ...]:
         # The same objects pass through many runs. The first snapshot stands until the app changes
         # the object; holding the object keeps its id() from being given away.
         snapshots, taken = self._snapshots, []
@@ -262,11 +262,11 @@ class Call:
             taken.append(known[3])
         return tuple(taken)
 
-    def _seen_again(self, seen: Seen) -> None:
+    def _seen_again(self, seen: Snapshot) -> None:
         first = self.candidates[seen.text]
         if first.score is None and seen.score is not None:
             # A copy made by a reranker, which may lack the store's id.
-            self.candidates[seen.text] = Seen(
+            self.candidates[seen.text] = Snapshot(
                 seen.text, seen.id or first.id, seen.metadata or first.metadata, seen.score
             )
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.capture._calls import Seen, json_object, to_call
+from rag_eval_integrations.capture._calls import Snapshot, json_object, to_call
 from rag_eval_integrations.llama_index._chat import Writing, earlier_messages
-from rag_eval_integrations.llama_index._context import Found, context
+from rag_eval_integrations.llama_index._context import FoundNodes, context
 from rag_eval_integrations.llama_index._hooks import Hooks
 from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage
 from rag_eval_integrations.llama_index._values import (
@@ -67,8 +67,8 @@ class Call:
     _messages: Sequence[Any] = ()
     """The messages of the last chat model."""
     _asked_retriever: object = None
-    _sources: tuple[Seen, ...] = ()
-    _given: list[Seen] | None = None
+    _sources: tuple[Snapshot, ...] = ()
+    _given: list[Snapshot] | None = None
     _prompt_chars = 0
 
     def __init__(
@@ -93,9 +93,9 @@ class Call:
         self._arguments = arguments
         self._earlier = earlier_messages(arguments, instance) if method in CHATS else []
         self._tags = _user_tags(arguments, tags)
-        self._snapshots: dict[int, tuple[object, object, Seen]] = {}
+        self._snapshots: dict[int, tuple[object, object, Snapshot]] = {}
         self._bodies: dict[str, str] = {}
-        self._found: list[Found] = []
+        self._found: list[FoundNodes] = []
         self._retrievers: list[str] = []
         self._prompts: list[tuple[Span, str]] = []
 
@@ -114,7 +114,7 @@ class Call:
             nodes = arguments.get("nodes")
             if self._prompts:  # those of models that wrote the query or chose the nodes
                 self._prompts = [told for told in self._prompts if not _prepares(told[0], span)]
-            self._found.append(Found(span, list(nodes) if isinstance(nodes, list) else ()))
+            self._found.append(FoundNodes(span, list(nodes) if isinstance(nodes, list) else ()))
         elif stage == "write":
             span.writing = Writing(instance)
             self.writings = (*self.writings, span.writing)
@@ -123,15 +123,15 @@ class Call:
         """Record a span's result: retrieved nodes, and the sources of a nested answer or a tool."""
         stage = span.stage
         if stage in ("retrieve", "postprocess"):
-            self._found.append(Found(span, self._take(result)))
+            self._found.append(FoundNodes(span, self._take(result)))
         elif stage == "model":
             if span.arguments is not None:  # a model that sends no events
                 self.asked(span, prompt_in(*model_arguments(span.arguments)))
         elif stage == "answer":
             result = unwrapped(result)
-            self._found.append(Found(span, self._take(result), answer_of(result)))
+            self._found.append(FoundNodes(span, self._take(result), answer_of(result)))
         elif stage == "tool":
-            self._found.append(Found(span, self._take(getattr(result, "raw_output", None))))
+            self._found.append(FoundNodes(span, self._take(getattr(result, "raw_output", None))))
         elif stage == "begin":
             messages = getattr(result, "input", None)
             if span.scope is self.root and isinstance(messages, list):
@@ -174,7 +174,7 @@ class Call:
         """Return the writing of a chat engine's response; None when there is none yet."""
         return next((one for one in self.writings if one.response is response), None)
 
-    def _take(self, value: object) -> tuple[Seen, ...]:
+    def _take(self, value: object) -> tuple[Snapshot, ...]:
         taken = []
         snapshots = self._snapshots
         for node, score in nodes_of(value):
@@ -185,7 +185,7 @@ class Call:
             if known is not None and known[1] is raw:
                 seen = known[2]
                 if seen.score != score:
-                    seen = Seen(seen.text, seen.id, seen.metadata, score)
+                    seen = Snapshot(seen.text, seen.id, seen.metadata, score)
             else:
                 seen = snapshot(node, score)
                 snapshots[id(node)] = (node, raw, seen)
@@ -265,7 +265,7 @@ class Call:
         """Return whether a span contributed to the answer; in a failed call every span counts."""
         return self.root.failed or span.alive()
 
-    def _settled(self) -> list[Found]:
+    def _settled(self) -> list[FoundNodes]:
         """Return the nodes that were found in spans that count, as snapshots."""
         found = self._found
         if self.part_failed:
@@ -273,7 +273,8 @@ class Call:
         if self._sources:  # the response names its sources: the synthesis's nodes are not needed
             return [one for one in found if one.span.stage != "synthesize"]
         return [
-            one if _is_settled(one) else Found(one.span, self._take(one.nodes)) for one in found
+            one if _is_settled(one) else FoundNodes(one.span, self._take(one.nodes))
+            for one in found
         ]
 
     def _asked_for_the_answer(self) -> tuple[str, str | None]:
@@ -294,8 +295,8 @@ def _prepares(model: Span, synthesis: Span) -> bool:
     return model.scope is synthesis.scope and not model.is_in_synthesis()
 
 
-def _is_settled(found: Found) -> bool:
-    return found.span.stage != "synthesize" or not found.nodes or type(found.nodes[0]) is Seen
+def _is_settled(found: FoundNodes) -> bool:
+    return found.span.stage != "synthesize" or not found.nodes or type(found.nodes[0]) is Snapshot
 
 
 def _user_tags(

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rag_eval_integrations.capture._calls import Context, Seen, distinct
+from rag_eval_integrations.capture._calls import Context, Snapshot, distinct
 from rag_eval_integrations.capture._prompts import reached
 from rag_eval_integrations.llama_index._tree import Span, Stage
 from rag_eval_integrations.llama_index._values import same_text
@@ -30,7 +30,7 @@ _MAY_EMPTY = frozenset({"postprocess", "synthesize"})
 _NODE_MAKERS = frozenset({"retrieve", "postprocess"})
 
 
-class Found(NamedTuple):
+class FoundNodes(NamedTuple):
     """Nodes and the span in which they were found."""
 
     span: Span
@@ -41,12 +41,12 @@ class Found(NamedTuple):
 
 
 def context(
-    sources: Sequence[Seen],
-    found: Sequence[Found],
+    sources: Sequence[Snapshot],
+    found: Sequence[FoundNodes],
     prompts: str,
     question: str,
     bodies: Mapping[str, str],
-    given: Sequence[Seen] | None = None,
+    given: Sequence[Snapshot] | None = None,
     *,
     last: str | None = None,
 ) -> Context:
@@ -67,7 +67,7 @@ def context(
     )
     if given is not None:
         return Context(given, "dataflow", unused(retrieved, given, bodies))
-    candidates: Sequence[Seen]
+    candidates: Sequence[Snapshot]
     if sources:
         candidates = distinct(_without_answers(sources, found, retrieved))
     else:
@@ -90,8 +90,8 @@ def context(
 
 
 def _in_prompts(
-    candidates: Sequence[Seen], prompts: str, question: str, bodies: Mapping[str, str]
-) -> list[Seen]:
+    candidates: Sequence[Snapshot], prompts: str, question: str, bodies: Mapping[str, str]
+) -> list[Snapshot]:
     """Return the candidates in the prompts, in that order; empty if one of them is cut there.
 
     LlamaIndex puts a node's metadata in front of its text. Apps that write their prompts themselves
@@ -107,7 +107,9 @@ def _in_prompts(
     return [] if cut else there
 
 
-def _shown_again(documents: Sequence[Seen], prompts: str, last: str, question: str) -> list[Seen]:
+def _shown_again(
+    documents: Sequence[Snapshot], prompts: str, last: str, question: str
+) -> list[Snapshot]:
     """Return the documents in the last prompt if all of them were shown before, else none.
 
     An app may ask a model about each document first, in order to choose: then the answer rests on
@@ -118,7 +120,9 @@ def _shown_again(documents: Sequence[Seen], prompts: str, last: str, question: s
     return there if all(seen.text in earlier for seen in there) else []
 
 
-def _find(nodes: Sequence[Seen], prompts: str, question: str) -> tuple[list[Seen], set[str]]:
+def _find(
+    nodes: Sequence[Snapshot], prompts: str, question: str
+) -> tuple[list[Snapshot], set[str]]:
     """Return the nodes that are in the prompts, in that order, and the texts that are cut there."""
     there = []
     cut = set()
@@ -132,17 +136,17 @@ def _find(nodes: Sequence[Seen], prompts: str, question: str) -> tuple[list[Seen
     return [seen for _, seen in there], cut
 
 
-def _without_metadata(seen: Seen, bodies: Mapping[str, str]) -> Seen:
+def _without_metadata(seen: Snapshot, bodies: Mapping[str, str]) -> Snapshot:
     return seen._replace(text=bodies.get(seen.text, seen.text))
 
 
-def _retrieved(found: Sequence[Found]) -> bool:
+def _retrieved(found: Sequence[FoundNodes]) -> bool:
     return any(one.span.stage == "retrieve" for one in found)
 
 
 def _without_answers(
-    nodes: Sequence[Seen], found: Sequence[Found], retrieved: Sequence[Seen]
-) -> Sequence[Seen]:
+    nodes: Sequence[Snapshot], found: Sequence[FoundNodes], retrieved: Sequence[Snapshot]
+) -> Sequence[Snapshot]:
     """Drop nodes that hold the answer to a part of the question, which are not documents.
 
     A sub-question engine wraps answers into nodes. Nodes from a retriever or a postprocessor stay
@@ -161,9 +165,9 @@ def _without_answers(
     ]
 
 
-def _flow(found: Sequence[Found]) -> tuple[int, list[Seen]]:
+def _flow(found: Sequence[FoundNodes]) -> tuple[int, list[Snapshot]]:
     """Return the highest rank, and the nodes passed on last in each query, chat or tool."""
-    best: dict[Span, tuple[int, list[Seen]]] = {}
+    best: dict[Span, tuple[int, list[Snapshot]]] = {}
     for one in found:
         rank = _RANKS[one.span.stage]
         before, nodes = best.get(one.span.scope, (0, []))
@@ -178,7 +182,7 @@ def _flow(found: Sequence[Found]) -> tuple[int, list[Seen]]:
     )
 
 
-def _covered(scope: Span, best: dict[Span, tuple[int, list[Seen]]]) -> bool:
+def _covered(scope: Span, best: dict[Span, tuple[int, list[Snapshot]]]) -> bool:
     """Return whether an answer or a tool further out holds the final nodes."""
     outer = scope.parent
     while outer is not None:
@@ -189,8 +193,8 @@ def _covered(scope: Span, best: dict[Span, tuple[int, list[Seen]]]) -> bool:
 
 
 def unused(
-    retrieved: Sequence[Seen], documents: Sequence[Seen], bodies: Mapping[str, str]
-) -> list[Seen]:
+    retrieved: Sequence[Snapshot], documents: Sequence[Snapshot], bodies: Mapping[str, str]
+) -> list[Snapshot]:
     """Return the retrieved nodes of which no part is among the documents."""
     texts = {seen.text for seen in documents}
     absent = [seen for seen in retrieved if seen.text not in texts]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.capture._calls import Seen
+from rag_eval_integrations.capture._calls import Snapshot
 from rag_eval_integrations.capture._delivery import check_hooks
 from rag_eval_integrations.llama_index._values import fields_of, given_documents
 
@@ -60,13 +60,13 @@ class Hooks:
             arguments = fields_of(arguments["start_event"])
         return self._asked("question", lambda: _string(hook(arguments)))
 
-    def documents(self, result: object) -> list[Seen] | None:
+    def documents(self, result: object) -> list[Snapshot] | None:
         """Run the documents hook on an entry method's result; None without a result."""
         hook = self._documents
         if hook is None:
             return None
 
-        def ask() -> list[Seen] | None:
+        def ask() -> list[Snapshot] | None:
             given = hook(result)
             return None if given is None else given_documents(given)
 

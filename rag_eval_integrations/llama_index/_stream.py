@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _READING: ContextVar[tuple[Call, ...]] = ContextVar("rag_eval_integrations_reading", default=())
 _STREAMS = ("response_gen", "chat_stream", "achat_stream")
 
-Done = Callable[["Call", CaptureStatus, "str | None"], None]
+OnStreamEnd = Callable[["Call", CaptureStatus, "str | None"], None]
 
 reading = _READING.get
 """Returns the calls whose streams are being read in this context; one call per handler."""
@@ -35,7 +35,7 @@ def holds_stream(response: object) -> bool:
     return "response_gen" in own or "chat_stream" in own
 
 
-def read_along(response: object, call: Call, done: Done) -> bool:
+def read_along(response: object, call: Call, done: OnStreamEnd) -> bool:
     """Replace the response's generator by one that keeps a copy; the app gets the same object.
 
     Args:
@@ -73,7 +73,7 @@ def _making_a_token(call: Call) -> Iterator[None]:
 class _Copy:
     """The text that has been read from a stream, and the report of its end."""
 
-    def __init__(self, call: Call, done: Done) -> None:
+    def __init__(self, call: Call, done: OnStreamEnd) -> None:
         self._call = call
         self._done = done
         self._tokens: list[str] = []

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from rag_eval_integrations.capture._calls import Seen, finite, json_object
+from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
 from rag_eval_integrations.records import Document, Turn
 
 _LISTS = (list, tuple)
@@ -204,13 +204,13 @@ def nodes_of(value: object) -> list[tuple[Any, float | None]]:
     return scored
 
 
-def snapshot(node: Any, score: float | None) -> Seen:
+def snapshot(node: Any, score: float | None) -> Snapshot:
     """Copy a node as it is now, with the text that models are shown: metadata first."""
     content = getattr(node, "get_content", None)
     text = content(metadata_mode=_LLM_MODE) if callable(content) else ""
     name = getattr(node, "node_id", None)
     metadata = getattr(node, "metadata", None)
-    return Seen(
+    return Snapshot(
         text if isinstance(text, str) else "",
         None if name is None else str(name),
         json_object(metadata) if metadata else {},
@@ -218,7 +218,7 @@ def snapshot(node: Any, score: float | None) -> Seen:
     )
 
 
-def given_documents(value: Iterable[object]) -> list[Seen]:
+def given_documents(value: Iterable[object]) -> list[Snapshot]:
     """Read the documents that a user's hook returned: nodes, scored or not, records or strings.
 
     Raises:
@@ -227,9 +227,9 @@ def given_documents(value: Iterable[object]) -> list[Seen]:
     seen = []
     for item in value:
         if isinstance(item, str):
-            seen.append(Seen(item, None, {}, None))
+            seen.append(Snapshot(item, None, {}, None))
         elif isinstance(item, Document):
-            seen.append(Seen(item.text, item.id, dict(item.metadata), item.score))
+            seen.append(Snapshot(item.text, item.id, dict(item.metadata), item.score))
         elif scored := nodes_of([item]):
             seen.append(snapshot(*scored[0]))
         elif callable(getattr(item, "get_content", None)):
@@ -239,7 +239,7 @@ def given_documents(value: Iterable[object]) -> list[Seen]:
     return seen
 
 
-def same_text(node: Seen, retrieved: Sequence[Seen]) -> bool:
+def same_text(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:
     """Return whether a node is a part of a retrieved node, or composed of retrieved nodes."""
     longest = max(node.text.split("\n"), key=len).strip()
     return any(longest in one.text or (one.text and one.text in node.text) for one in retrieved)

@@ -23,7 +23,7 @@ from llama_index_instrumentation.dispatcher import (
     active_instrument_tags,
 )
 
-from rag_eval_integrations.capture._calls import Seen, distinct, json_object
+from rag_eval_integrations.capture._calls import Snapshot, distinct, json_object
 from rag_eval_integrations.capture._outlet import Captures, Outlet
 from rag_eval_integrations.capture._retrieval import Retrieval, added_to_block, retrieving
 from rag_eval_integrations.errors import ConfigurationError
@@ -247,7 +247,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
         return retrieving(question, self._outlet.delivery, self._call_of)
 
     def _call_of(self, retrieval: Retrieval) -> RagCall | None:
-        def seen() -> list[Seen]:
+        def seen() -> list[Snapshot]:
             return [snapshot(node, score) for node, score in nodes_of(retrieval.documents)]
 
         if added_to_block(lambda: [_document(one) for one in distinct(seen())], _text_of):
@@ -265,7 +265,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
         )
 
 
-def _document(one: Seen) -> tuple[str, Document]:
+def _document(one: Snapshot) -> tuple[str, Document]:
     return one.text, Document(text=one.text, id=one.id, metadata=one.metadata, score=one.score)
 
 

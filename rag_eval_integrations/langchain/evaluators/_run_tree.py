@@ -33,7 +33,7 @@ def captured_in(run: Any) -> RagCall | None:
         # A handler does not deliver a bare retriever, but whoever evaluates its run wants a call.
         run = SimpleNamespace(**_about(run), child_runs=[run], outputs=None)
     # In an empty context: the replay is part of neither the reader's call nor a judge's.
-    Context().run(_tell, handler, run, None)
+    Context().run(_replay, handler, run, None)
     if not calls:
         return None
     call = calls[-1]
@@ -57,7 +57,7 @@ def _about(run: Any) -> dict[str, Any]:
     return {name: getattr(run, name, None) for name in names}
 
 
-def _tell(handler: RagEvalCallbackHandler, run: Any, parent: UUID | None) -> None:
+def _replay(handler: RagEvalCallbackHandler, run: Any, parent: UUID | None) -> None:
     """Replay a run: its start, its children in the order of their starts, its end."""
     run_id = uuid4()
     extra = _fields(run, "extra")
@@ -83,7 +83,7 @@ def _tell(handler: RagEvalCallbackHandler, run: Any, parent: UUID | None) -> Non
         handler.on_chain_start({}, _only(inputs, "input"), **about)
 
     for child in sorted(getattr(run, "child_runs", None) or (), key=_order):
-        _tell(handler, child, run_id)
+        _replay(handler, child, run_id)
 
     if kind == "retriever":
         found = outputs.get("documents", [])
