@@ -91,7 +91,7 @@ def finite(value: object) -> float | None:
     return None
 
 
-class Seen(NamedTuple):
+class Snapshot(NamedTuple):
     """A snapshot of a framework's document, which the app may change afterwards."""
 
     text: str
@@ -103,9 +103,9 @@ class Seen(NamedTuple):
 class Context(NamedTuple):
     """The documents that the model saw, and how they are known."""
 
-    documents: Sequence[Seen]
+    documents: Sequence[Snapshot]
     source: DocumentsFrom
-    unused: Sequence[Seen]
+    unused: Sequence[Snapshot]
     """Retrieved, but never in the prompt."""
 
 
@@ -146,7 +146,7 @@ _new = object.__new__
 _set = object.__setattr__
 
 
-def _documents(snapshots: Sequence[Seen]) -> tuple[Document, ...]:
+def _documents(snapshots: Sequence[Snapshot]) -> tuple[Document, ...]:
     made = []
     for text, name, metadata, score in snapshots:
         fields = {"text": text, "id": name, "metadata": metadata, "score": score}
@@ -173,9 +173,9 @@ def _trusted(kind: type[R], content: dict[str, Any], fields: set[str]) -> R:
     return record
 
 
-def distinct(documents: Iterable[Seen]) -> list[Seen]:
+def distinct(documents: Iterable[Snapshot]) -> list[Snapshot]:
     """Return the documents without those that repeat an earlier document's text."""
-    first: dict[str, Seen] = {}
+    first: dict[str, Snapshot] = {}
     for document in documents:
         first.setdefault(document.text, document)
     return list(first.values())
