@@ -1,28 +1,62 @@
-"""Where things are that tests need: the checkout, the development data."""
+"""Where things are that tests need, how many examples they try, which of them the matrix runs."""
 
 from __future__ import annotations
 
+import gc
 import gzip
+import os
 from pathlib import Path
 
 import pytest
+from compat import is_compat
 from hypothesis import settings
 
-ROOT = Path(__file__).resolve().parent.parent
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
 DATA = ROOT.parent / "shared" / "data"
 
-# No test asserts on time: a busy machine is no bug.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# No test asks over TLS, but every client reads all certificates of the machine as it is made, 20 ms
+# each; a folder without any is read in none.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(TESTS)
+
+# No test asserts on time: a busy machine is not a bug.
+settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("thorough", deadline=None, max_examples=100)  # .ci/run asks for this one
+settings.load_profile("quick")
 
 
-@pytest.fixture
+def _in_matrix(path: Path) -> bool:
+    return path.is_relative_to(TESTS) and is_compat(path.relative_to(TESTS).as_posix())
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import, under `-m compat`, the files that hold no such test."""
+    if config.option.markexpr == "compat" and collection_path.suffix == ".py":
+        return not _in_matrix(collection_path) or None
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark `compat` by file."""
+    for item in items:
+        if _in_matrix(item.path):
+            item.add_marker("compat")
+
+
+def pytest_collection_finish() -> None:
+    """Take what the frameworks left in memory out of every later garbage collection."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session")
 def root() -> Path:
     """The checkout."""
     return ROOT
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def data() -> Path:
     """Development data, which is not part of the project."""
     if not DATA.is_dir():
@@ -30,7 +64,7 @@ def data() -> Path:
     return DATA
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def ragbench(data: Path) -> list[Path]:
     """All RAGBench files of the development data."""
     return sorted((data / "ragbench").glob("*.jsonl.gz"))

@@ -49,6 +49,7 @@ def resident_mb() -> float:
     return int(STATM.read_text().split()[1]) * resource.getpagesize() / 1e6
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not STATM.exists(), reason="resident memory is read from /proc")
 def test_a_short_soak() -> None:
     """Thousands of calls, some skipped, sampled out, failed or dropped: the sums are exact."""

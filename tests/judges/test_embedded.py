@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.judges import Judge
@@ -311,14 +311,15 @@ def test_thousands_of_documents_finish() -> None:
 
 
 def test_one_endless_word_is_no_trouble() -> None:
-    """Two million characters without a space, of letters, digits, marks: no long search."""
+    """Half a million characters without a space, of letters, digits, marks: no long search."""
     start = time.process_time()
     for unit in ("a", "1", "1,", "not ", "( ", "é'"):
-        labels_of(call_of([[unit * 300_000]], ["It is not " + unit * 100_000]))
+        labels_of(call_of([[unit * 100_000]], ["It is not " + unit * 30_000]))
 
     assert time.process_time() - start < 20
 
 
+@pytest.mark.slow
 def test_expected_relevance_is_near_the_gold(ragbench: list[Path]) -> None:
     """On 100 rows of each data set the sums of probabilities beat the usual constant (.21)."""
     errors = []
@@ -338,7 +339,6 @@ def test_expected_relevance_is_near_the_gold(ragbench: list[Path]) -> None:
 ANY_TEXT = st.text(max_size=60) | st.text(alphabet="aé1,.'’ \u0000ß漢ﬁİ\u200b", max_size=60)
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.lists(ANY_TEXT, max_size=4), max_size=3),
     st.lists(ANY_TEXT, max_size=4),

@@ -81,6 +81,7 @@ def test_a_retrieval_alone_is_judged_by_the_question() -> None:
     assert labels.estimates.keys() == {"context_relevance"}
 
 
+@pytest.mark.slow
 def test_gold_keeps_to_the_errors(ragbench: list[Path]) -> None:
     """On 60 rows of each file 85 to 99 % of gold lie within 1.96 errors; of retrieval alone, too.
 

@@ -101,6 +101,7 @@ def test_the_two_ways_are_mixed_by_the_second_gate() -> None:
     assert relevance(model, [], None) == []
 
 
+@pytest.mark.slow
 def test_own_documents_come_before_foreign_ones(ragbench: list[Path]) -> None:
     """Of 25 rows a file, the next file's documents score lower, alone and with the response."""
     rows = []

@@ -131,6 +131,7 @@ def test_plain_text_is_not_flagged(text: str) -> None:
     assert not speaks_to_a_judge([text])
 
 
+@pytest.mark.slow
 def test_no_row_of_ragbench_is_flagged(ragbench: list[Path]) -> None:
     """False alarms would teach people to look away."""
     for path in ragbench:

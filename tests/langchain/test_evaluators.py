@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document as LangChainDocument
 from langchain_core.messages import AIMessage, HumanMessage
@@ -205,7 +205,6 @@ class TestForms:
         assert raised.value.field.startswith(named)
         assert asked.asked == []
 
-    @settings(max_examples=100, deadline=None)
     @given(values=st.dictionaries(st.sampled_from(sorted(Values.__annotations__)), JSON))
     def test_whatever_is_given(self, values: Any) -> None:
         """Is a call that can be written down, or a mistake that is named."""

@@ -64,9 +64,9 @@ class TestState:
             gc.collect()
             return len(gc.get_objects()) - before
 
-        without = left_by(200)
+        without = left_by(120)
         with RagEvalHandler(lambda call: None):
-            with_ours = left_by(200)
+            with_ours = left_by(120)
 
         assert with_ours - without < 100
 

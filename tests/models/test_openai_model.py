@@ -239,8 +239,7 @@ def test_a_loop_that_was_closed_carelessly_does_no_harm(
         _settled(server)
 
 
-@pytest.mark.parametrize("how", ["asyncio.run(ask)", "_loop.run(ask)"])
-def test_a_process_ends_without_warnings(root: Path, how: str) -> None:
+def test_a_process_ends_without_warnings(root: Path) -> None:
     """Also when the judge lives on the library's own loop, a daemon thread that nobody stops."""
     code = f"""
 import asyncio, sys
@@ -250,15 +249,16 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.models.openai import OpenAIModel
 server = LoopbackServer().__enter__()
-judge = OpenAIModel("m", base_url=server.base_url)
-ask = judge.complete(CompletionRequest(messages=(Message(role="user", content="?"),)))
-print({how}.text)
+request = CompletionRequest(messages=(Message(role="user", content="?"),))
+first, second = (OpenAIModel("m", base_url=server.base_url) for _ in range(2))
+print(asyncio.run(first.complete(request)).text)
+print(_loop.run(second.complete(request)).text)
 """
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60
     )
 
-    assert done.stdout.strip() == '{"ok": true}'
+    assert done.stdout.split("\n") == ['{"ok": true}', '{"ok": true}', ""]
     assert done.stderr == ""
 
 

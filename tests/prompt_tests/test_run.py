@@ -301,7 +301,7 @@ _KILLED = """
         def reply(request):
             print("asked", flush=True)
             return request.messages[-1].content
-        model = ScriptedModel(reply, name="m", latency=0.1)
+        model = ScriptedModel(reply, name="m", latency=float(sys.argv[2]))
         results = await run_tests(
             put, tests, [model], journal=Journal(sys.argv[1]), max_concurrency=4
         )
@@ -318,7 +318,7 @@ def test_kill_9_loses_what_is_in_flight_and_nothing_else(tmp_path: Path) -> None
     path = tmp_path / "replies.jsonl"
     command = [sys.executable, str(script), str(path)]
     asked = 0
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen([*command, "0.1"], stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
         for line in running.stdout:
             asked += line == "asked\n"
@@ -329,7 +329,7 @@ def test_kill_9_loses_what_is_in_flight_and_nothing_else(tmp_path: Path) -> None
     recorded = len(Journal(path))
     assert asked - 4 <= recorded <= asked < 60
 
-    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    again = subprocess.run([*command, "0"], capture_output=True, text=True, check=True)
 
     assert again.stdout.endswith("done 60\n")
     assert again.stdout.count("asked") == 60 - recorded

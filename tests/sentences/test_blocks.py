@@ -185,14 +185,14 @@ def test_every_character_lies_in_exactly_one_block(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "\n" * 100_000,
+        "\n" * 50_000,
         "> " * 10_000 + "x",
-        ">\n" * 50_000,
-        "```\n~~~\n" * 25_000,
-        "-" * 1_000_000,
-        "|-" * 500_000 + "x",
-        "**a" * 300_000,
-        "word word\n" * 50_000,
+        ">\n" * 20_000,
+        "```\n~~~\n" * 10_000,
+        "-" * 500_000,
+        "|-" * 200_000 + "x",
+        "**a" * 150_000,
+        "word word\n" * 20_000,
     ],
     ids=["newlines", "nested", "quotes", "fences", "dashes", "bars", "stars", "lines"],
 )

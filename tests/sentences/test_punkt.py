@@ -160,16 +160,16 @@ def test_many_threads_get_the_same_sentences() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "? " * 50_000,
-        "." * 500_000,
-        ". " * 100_000,
-        "a.\tb!\t" * 30_000,
-        "word " * 400_000,
-        "x" * 2_000_000,
-        "a. ) " * 50_000,
-        "。」" * 100_000,
-        "a.[" + "1" * 500_000,
-        "Hello there you. " * 120_000,
+        "? " * 25_000,
+        "." * 200_000,
+        ". " * 30_000,
+        "a.\tb!\t" * 10_000,
+        "word " * 100_000,
+        "x" * 500_000,
+        "a. ) " * 20_000,
+        "。」" * 40_000,
+        "a.[" + "1" * 200_000,
+        "Hello there you. " * 30_000,
     ],
     ids=[
         "marks",
@@ -185,7 +185,7 @@ def test_many_threads_get_the_same_sentences() -> None:
     ],
 )
 def test_hostile_texts_come_to_an_end(text: str) -> None:
-    """Each takes a second or two; with anything quadratic the suite would stand still."""
+    """Each takes a fraction of a second; with anything quadratic the suite would stand still."""
     spans = SPLITTER.spans(text)
 
     assert spans[0][0] == len(text) - len(text.lstrip())

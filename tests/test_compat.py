@@ -1,0 +1,19 @@
+"""The version matrix loses no test file when one is moved or renamed."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+from compat import COMPAT
+
+TESTS = Path(__file__).resolve().parent
+
+
+@pytest.mark.parametrize("pattern", COMPAT)
+def test_every_pattern_names_a_file(pattern: str) -> None:
+    """One that names none would take its dependency out of the matrix without a word."""
+    files = (path.relative_to(TESTS).as_posix() for path in TESTS.rglob("test_*.py"))
+
+    assert any(fnmatch(file, pattern) for file in files)
