@@ -210,7 +210,7 @@ async def test_reasoning_without_end_is_no_answer() -> None:
     completion = await ask(respond=message('<think>{"ok": true}'))
 
     assert completion.text == ""
-    assert completion.warnings == ("the answer is nothing but reasoning that does not end",)
+    assert completion.warnings == ("the reply is only reasoning that does not end",)
 
 
 async def test_content_in_parts() -> None:
