@@ -52,7 +52,8 @@ def parse_object(text: str) -> dict[str, Any]:
     """Read the JSON object in a reply, despite fences, prose around it and small mistakes.
 
     An object that is cut off is refused instead of completed: keys missing from a list would
-    otherwise count as "not relevant".
+    otherwise count as "not relevant". The messages of the errors are part of prompts (G-Eval's
+    repair request): a changed word there changes what models are asked.
 
     Raises:
         JudgeOutputError: when there is no complete object.
@@ -64,7 +65,7 @@ def parse_object(text: str) -> dict[str, Any]:
             raise JudgeOutputError("the judge's JSON was cut off", text)
         found = _repaired(body, text)
     if not isinstance(found, dict):
-        raise JudgeOutputError("the judge's reply does not contain a JSON object", text)
+        raise JudgeOutputError("the judge's reply holds no JSON object", text)
     return found
 
 
@@ -121,8 +122,8 @@ def _repaired(body: str, text: str) -> Any:
     from json_repair import loads  # noqa: PLC0415  # only when a reply needs it
 
     if len(body) > _MOST_REPAIRED or sum(map(body.count, "\"'{}[]")) > _MOST_MARKS:
-        raise JudgeOutputError("the judge's JSON is broken and too long to repair", text)
+        raise JudgeOutputError("the judge's JSON is broken, and too long to be repaired", text)
     try:
         return loads(body)
     except (ValueError, RecursionError) as error:
-        raise JudgeOutputError("the judge's reply does not contain readable JSON", text) from error
+        raise JudgeOutputError("the judge's reply holds no readable JSON", text) from error

@@ -99,7 +99,7 @@ def test_any_text_is_an_object_or_refused(text: str) -> None:
 )  # fmt: skip
 def test_a_hopeless_reply_is_not_repaired_for_seconds(inside: str) -> None:
     """Repair takes quadratic time; beyond its bounds the reply is refused, with the reason."""
-    with pytest.raises(JudgeOutputError, match="too long to repair"):
+    with pytest.raises(JudgeOutputError, match="too long to be repaired"):
         parse_object('{"a": \'x\', "b": ' + inside + ', "c": "}"}')
 
 

@@ -35,7 +35,7 @@ queue would otherwise be sent there, request by request, to fail."""
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What requests are waiting for at one moment; its text fits a progress line."""
+    """A snapshot of what requests wait for; `str()` of it fits a progress line."""
 
     reason: Reason
     """`rate limit` and `token limit` are the user's own; `Retry-After` is the endpoint's request,
