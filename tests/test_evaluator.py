@@ -344,7 +344,7 @@ async def test_a_metric_that_fails_leaves_the_others_alone() -> None:
 
 
 def test_a_metric_that_asks_a_model_needs_one() -> None:
-    """With a judge that is no model it is refused at construction, naming what to use."""
+    """With a judge that has no model it is refused at construction; the error names an alternative."""
     with pytest.raises(ConfigurationError, match=r"length.*openai:"):
         RagEvaluator("embedded", [Lengths()])
 
@@ -408,7 +408,7 @@ async def test_a_metric_of_labels_that_fails_is_an_error_of_its_stage() -> None:
 
 
 async def test_a_judge_that_gives_no_labels_leaves_its_reason() -> None:
-    """A labelling without labels is no failure: its own code, reason and cost stand."""
+    """A labelling without labels is not a failure: it keeps its code, reason and cost."""
 
     class Refusing(ScriptedJudge):
         async def label(self, call: SentencizedCall) -> Labelling:

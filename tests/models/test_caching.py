@@ -99,7 +99,7 @@ async def test_a_second_run_asks_nothing(path: Path, text: str) -> None:
 
 
 async def test_ten_askers_are_one_request_and_one_charge(path: Path) -> None:
-    """What they get together costs what one answer costs."""
+    """Together they cost as much as one answer."""
     model = Scripted()
     with CachedModel(model, path) as cached:
         answers = await asyncio.gather(*(cached.complete(request()) for _ in range(10)))
@@ -143,7 +143,7 @@ async def test_all_of_a_request_is_in_the_key(path: Path, other: CompletionReque
         Scripted(base_url="http://127.0.0.1:1/v1"),
     ],
 )
-async def test_the_judge_is_in_the_key(path: Path, other: Scripted) -> None:
+async def test_the_model_is_in_the_key(path: Path, other: Scripted) -> None:
     """Name, model, version and endpoint: an answer of another model is not an answer of this one."""
     with CachedModel(Scripted(), path) as cached:
         await cached.complete(request())
@@ -175,7 +175,7 @@ def test_the_key_is_the_same_in_every_version(path: Path) -> None:
     ],
 )
 async def test_only_complete_answers_are_kept(path: Path, unfit: Completion | Exception) -> None:
-    """What the next attempt may cure is asked again."""
+    """Answers that the next attempt may improve are asked for again."""
     model = Scripted(unfit)
     with CachedModel(model, path) as cached:
         if isinstance(unfit, Exception):
@@ -470,7 +470,7 @@ async def test_an_answer_that_comes_after_closing_is_still_returned(path: Path) 
     assert cached._file._connection is None
 
 
-def test_it_is_a_completer_with_the_same_identity(path: Path) -> None:
+def test_it_is_a_model_with_the_same_identity(path: Path) -> None:
     """Scores name the model that answered, not the file."""
     model = Scripted(name="openai:m", model="m", version="1", base_url="u")
     with CachedModel(model, path) as cached:

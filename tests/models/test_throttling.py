@@ -174,7 +174,7 @@ def test_no_minute_sees_more_than_the_limit_and_no_time_is_lost(
     starts = run(main, lambda: chance.uniform(0, lateness))
 
     assert most_in_a_minute(starts) <= -(-rpm // 1)
-    # Only the start a minute earlier holds one back, so what is lost is one lateness a minute.
+    # Only the start a minute earlier holds one back, so one lateness is lost per minute.
     minutes = 1 + starts[-1] // 60
     assert starts[-1] <= (count - 1) * 60 / rpm + (1 + 2 * minutes) * lateness + 1e-3
 
@@ -207,7 +207,7 @@ def test_tokens_are_corrected_by_the_usage_that_comes_back() -> None:
 
     last, most = run(main)
 
-    assert 40 * 6.0 <= last < 1.15 * 40 * 6.0  # 110 tokens of 1,100 a minute: 6 s each; not 11 s
+    assert 40 * 6.0 <= last < 1.15 * 40 * 6.0  # 110 tokens of 1,100 per minute: 6 s each; not 11 s
     assert most <= 10
 
 
@@ -339,7 +339,7 @@ def test_a_model_that_hangs_is_cut_off_at_the_deadline() -> None:
 
 
 def test_a_retry_that_finds_no_place_ends_at_the_deadline() -> None:
-    """What holds it is said: the places are taken by requests that hang."""
+    """The error names the reason: all slots are taken by requests that hang."""
 
     async def main(loop: JumpingLoop) -> str:
         async def answer(number: int) -> Completion:
@@ -444,7 +444,7 @@ def test_refusals_at_random_do_not_starve_the_run(share: float, seed: int) -> No
 
 
 def test_a_spent_quota_is_not_asked_again_and_again() -> None:
-    """100 a minute and 429 for the rest of it: the line pauses instead of being refused one by one."""
+    """100 per minute, then 429: the queue pauses instead of being refused one by one."""
 
     async def main(loop: JumpingLoop) -> tuple[int, float]:
         refused = 0
@@ -806,7 +806,7 @@ def test_two_threads_share_the_places() -> None:
 # --- The object --------------------------------------------------------------------------------
 
 
-def test_it_is_a_completer_with_the_same_identity() -> None:
+def test_it_is_a_model_with_the_same_identity() -> None:
     """Throttling changes nothing that a score or a cache key is made of."""
 
     async def main(loop: JumpingLoop) -> None:
@@ -834,7 +834,7 @@ def test_arguments_out_of_range_are_refused(field: str, value: float) -> None:
 
 
 def test_a_failed_attempt_counts_with_what_was_estimated() -> None:
-    """Nothing is said of what it took; 201 of 402 tokens a minute keep the next for 30 s."""
+    """Its usage is unknown; 201 of 402 tokens per minute delay the next for 30 s."""
 
     async def main(loop: JumpingLoop) -> list[float]:
         model = Scripted(loop, after(0.5, {0: unavailable(500)}))

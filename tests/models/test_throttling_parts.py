@@ -129,7 +129,7 @@ def test_pauses_double_up_to_thirty_seconds(attempt: int, seconds: float) -> Non
 
 
 def test_others_wait_as_long_when_the_endpoint_means_all() -> None:
-    """A 429 or a Retry-After; else a second at most."""
+    """A 429 or a Retry-After; else at most one second."""
     assert pause_for_others(JudgeUnavailableError("x", status=429), 20.0) == 20.0
     assert pause_for_others(JudgeUnavailableError("x", status=500, retry_after=9.0), 20.0) == 20.0
     assert pause_for_others(JudgeUnavailableError("x", status=500), 20.0) == 1.0
@@ -167,7 +167,7 @@ def test_the_error_of_what_is_given_up_says_what_was_tried() -> None:
 
 
 def test_starts_are_spread_evenly() -> None:
-    """One in two seconds at thirty a minute, from when the last was due."""
+    """One per two seconds at thirty per minute, counted from when the last was due."""
     limit = PerMinute(30)
 
     assert limit.at(100.0, 1) <= 100.0
@@ -221,7 +221,7 @@ def test_what_is_heavier_than_the_limit_goes_alone() -> None:
 
 
 def test_an_estimate_is_corrected_while_it_counts() -> None:
-    """Less was used: others go sooner. What is a minute old cannot be corrected any more."""
+    """Less was used: others go sooner. A start that is a minute old cannot be corrected."""
     limit = PerMinute(100)
     taken = limit.take(0.0, 100, since=0.0)
     assert limit.at(1.0, 50) == 60.0
@@ -238,7 +238,7 @@ def test_an_estimate_is_corrected_while_it_counts() -> None:
 
 
 def test_tokens_are_guessed_from_characters_and_caps() -> None:
-    """Four a token, and 500 for every answer without a cap."""
+    """Four per token, and 500 for every answer without a cap."""
     messages = (Message(role="system", content="x" * 10), Message(role="user", content="x" * 31))
 
     assert estimated_tokens(CompletionRequest(messages=messages)) == 10 + 1 + 500
