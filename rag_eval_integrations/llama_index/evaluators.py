@@ -14,8 +14,9 @@ from llama_index.core.evaluation.base import BaseEvaluator
 from llama_index.core.llms import LLM
 from llama_index.core.schema import MetadataMode
 
+from rag_eval_integrations._shared_evaluator import shared_evaluator
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluator import RagEvaluator, shared_evaluator
+from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import Judge
 from rag_eval_integrations.llama_index.model import LlamaIndexModel
 from rag_eval_integrations.llama_index.score_evaluator import ScoreEvaluator

@@ -1,8 +1,8 @@
-"""Models: what answers messages. A judge or a metric asks one.
+"""Models: objects that answer messages. Judges and metrics ask them.
 
 `OpenAIModel` (any OpenAI-compatible endpoint), `CallableModel` (any async function) and the
 frameworks' own models (`langchain.LangChainModel`, `llama_index.LlamaIndexModel`) are `Model`s.
-`ThrottledModel` (limits, retries) and `CachedModel` (a file of answers) wrap one.
+`ThrottledModel` (limits, retries) and `CachedModel` (a file of answers) wrap a model.
 """
 
 from __future__ import annotations

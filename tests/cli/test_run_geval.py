@@ -105,7 +105,7 @@ def test_ready_made_and_own_metrics_beside_trace(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--metrics", "geval:coherence"], "asks a model, which the judge embedded"),
+        (["--metrics", "geval:coherence"], "asks a model, and the judge embedded"),
         (["--metrics", "geval:beauty"], "no such metric; there are coherence"),
         (["--metrics", "rouge"], "no such metric; use trace, geval:NAME"),
         (["--metrics", "none.geval.yaml"], "none.geval.yaml"),

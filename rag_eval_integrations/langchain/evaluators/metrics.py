@@ -7,8 +7,9 @@ from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 
+from rag_eval_integrations._shared_evaluator import shared_evaluator
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluator import RagEvaluator, shared_evaluator
+from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import Judge
 from rag_eval_integrations.langchain.evaluators.base import MetricEvaluator
 from rag_eval_integrations.langchain.model import LangChainModel
