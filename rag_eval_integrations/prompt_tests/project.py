@@ -238,7 +238,7 @@ class Project:
         found = find_metrics(self.prompt, named, more=[self.workspace.folder])
         for name in variables or {}:
             if not any(name in one.prompt.variables for one in found):
-                raise ConfigurationError("metric-var", name, "no metric file inserts it")
+                raise ConfigurationError("variables", name, "no metric file has this variable")
         return [PromptyMetric(one.prompt, variables=variables) for one in found]
 
     def report(self, *, unknown_as: UnknownAs = None) -> Report:

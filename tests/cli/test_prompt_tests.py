@@ -109,7 +109,7 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
     first = rag_eval(*words)
 
     assert first.code == 0, first.err
-    assert "2 rules, 2 inverse rules, 4 tests of rules, 4 baseline tests" in first.out
+    assert "2 rules, 2 inverse rules, 4 rule tests and 4 baseline tests" in first.out
     assert "openai:eager: 4 ok, 0 err, 0 unknown, 0 errors; compliant 100% [51%, 100%]" in first.out
     assert "openai:lazy: 0 ok, 4 err" in first.out
     assert "speaks of <INPUT> and never inserts {{input}}" in first.err
@@ -131,14 +131,14 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
 def test_stages_one_by_one(
     rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
 ) -> None:
-    """Flags beat the preset; reports in three forms; a threshold; two runs compared."""
+    """Options override the preset; reports in three formats; a threshold; two runs compared."""
     out = tmp_path / "out"
     done = rag_eval(
         "prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", "--effort", "min",
         "--tests-per-rule", 2, "--max-rules", 1, "--split", *at(server),
     )  # fmt: skip
     assert done.code == 0, done.err
-    assert "2 tests of rules, 0 baseline tests" in done.out
+    assert "2 rule tests and 0 baseline tests" in done.out
     tests = [
         body
         for body in server.requests
@@ -159,7 +159,7 @@ def test_stages_one_by_one(
         1,
         *at(server),
     )
-    assert (done.code, done.out) == (0, f"2 outputs of 1 models in {out}\n")
+    assert (done.code, done.out) == (0, f"2 outputs from 1 models in {out}\n")
     done = rag_eval(
         "prompt-tests", "evaluate", out, "--judge", "openai:judge", "--basis", "prompt",
         "--no-see-input", "--metric", "loud", *at(server),
@@ -173,7 +173,7 @@ def test_stages_one_by_one(
     assert "# Prompt tests of shout" in rag_eval(*report, "--format", "md").out
     failed = rag_eval(*report, "--fail-under", 0.5, "--unknown-as-err")
     assert failed.code == 1
-    assert "FAILED openai:lazy: 0.0000 of the outputs comply, less than 0.5" in failed.err
+    assert "FAILED openai:lazy: the share of compliant outputs is 0.0000, below 0.5\n" in failed.err
     assert rag_eval(*report, "--fail-under", 0).code == 0
 
     better = tmp_path / "better"
@@ -239,21 +239,23 @@ def test_a_failing_model_is_told_and_stops_nobody(
     done = rag_eval("prompt-tests", "run", out, *muts)
 
     assert done.code == 0
-    assert "fails: 4 outputs failed, the first by JudgeError: ZeroDivisionError: mine" in done.err
-    assert "app: 4 outputs failed, the first by OSError: gone" in done.err
+    assert (
+        "fails: 4 outputs failed; the first error: JudgeError: ZeroDivisionError: mine\n"
+    ) in done.err
+    assert "app: 4 outputs failed; the first error: OSError: gone\n" in done.err
     rag_eval("prompt-tests", "evaluate", out, "--judge", "openai:judge", *at(server))
     done = rag_eval("prompt-tests", "report", out, "--fail-under", 0.9)
     assert done.code == 1
     assert "FAILED fails: no output has a verdict" in done.err
     for name, why in (
-        ("my_models:nothing", "cannot be loaded"),
-        ("plain", "MODULE:OBJECT"),
-        ("no_such:x", "cannot be loaded"),
+        ("my_models:nothing", "`--mut` = 'my_models:nothing': cannot be imported: module"),
+        ("plain", "`--mut` = 'plain': use openai:NAME or MODULE:OBJECT"),
+        ("no_such:x", "`--mut` = 'no_such:x': cannot be imported: No module"),
     ):
         wrong = rag_eval("prompt-tests", "run", out, "--mut", name)
         assert (wrong.code, why in wrong.err) == (2, True)
     wrong = rag_eval("prompt-tests", "evaluate", out, "--judge", "my_models:app")
-    assert (wrong.code, "is an app" in wrong.err) == (2, True)
+    assert (wrong.code, "`--judge` = 'my_models:app': is an app" in wrong.err) == (2, True)
 
 
 def test_a_prompt_without_rules_exits_1_and_says_how_to_go_on(
@@ -282,7 +284,7 @@ def test_a_prompt_without_rules_exits_1_and_says_how_to_go_on(
     (out / "rules.txt").write_text("\n".join(RULES))  # as the message says
     with LoopbackServer(Behaviour(), respond) as server:
         again = rag_eval(*words[:-1], server.base_url)
-    assert (again.code, "2 rules, 2 inverse rules, 4 tests" in again.out) == (0, True)
+    assert (again.code, "2 rules, 2 inverse rules, 4 rule tests" in again.out) == (0, True)
 
 
 def test_two_metrics_of_one_name_are_told_by_the_list(rag_eval: Command, put: Path) -> None:
@@ -291,7 +293,7 @@ def test_two_metrics_of_one_name_are_told_by_the_list(rag_eval: Command, put: Pa
 
     done = rag_eval("prompt-tests", "metrics", put)
 
-    assert (done.code, done.out.count("another has this name")) == (0, 2)
+    assert (done.code, done.out.count("another metric file has this name")) == (0, 2)
 
 
 def test_judges_that_do_not_answer_are_told(
@@ -313,7 +315,7 @@ def test_judges_that_do_not_answer_are_told(
         *at(server),
     )  # fmt: skip
 
-    failed = "down: 8 questions failed, the first by JudgeError: ConnectionResetError: gone"
+    failed = "down: 8 judgements failed; the first error: JudgeError: ConnectionResetError: gone\n"
     assert (none.code, failed in none.err) == (1, True)
     assert (both.code, failed in both.err) == (0, True)
     report = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
@@ -358,7 +360,7 @@ def test_a_threshold_says_what_it_leaves_out(
     nothing = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
 
     assert some.code == 0
-    assert "x: 1 of 4 outputs have no verdict (0 unknown, 1 errors)" in some.err
+    assert "x: 1 of 4 outputs have no verdict (0 unknown, 1 errors) and are left out" in some.err
     assert (nothing.code, "there are no results" in nothing.err) == (1, True)
 
 
@@ -379,8 +381,8 @@ def test_long_stages_say_how_far_they_are(
     server: LoopbackServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A line on stderr every ten seconds: replies, outputs, questions of how many."""
-    monkeypatch.setattr("rag_eval_integrations.cli.prompt_tests._printing.SECONDS_A_LINE", 0.0)
+    """A line on stderr every ten seconds: replies, outputs, judgements and their number."""
+    monkeypatch.setattr("rag_eval_integrations.cli.prompt_tests._printing.SECONDS_PER_LINE", 0.0)
     out = tmp_path / "out"
 
     done = rag_eval(
@@ -389,9 +391,9 @@ def test_long_stages_say_how_far_they_are(
     )  # fmt: skip
 
     assert done.code == 0
-    assert "replies of openai:gen" in done.err
+    assert "replies from openai:gen" in done.err
     assert "4 outputs" in done.err
-    assert "8 of 8 questions to judges" in done.err
+    assert "8 of 8 judgements" in done.err
 
 
 def test_metric_variables_that_nobody_inserts_are_refused(
@@ -404,9 +406,9 @@ def test_metric_variables_that_nobody_inserts_are_refused(
     (tmp_path / "bom").write_bytes(b"\xef\xbb\xbfcalm")
 
     for given, why in (
-        ("tnoe=x", "no metric file inserts it"),
-        ("output=x", "each call holds itself"),
-        (f"tone=@{tmp_path / 'binary'}", "not UTF-8"),
+        ("tnoe=x", "= 'tnoe': no metric file has this variable"),
+        ("output=x", "`--metric-var` = 'output=x': the value of `output` comes from each call"),
+        (f"tone=@{tmp_path / 'binary'}", "binary': is not UTF-8"),
     ):
         wrong = rag_eval(
             "prompt-tests", "evaluate", generated, "--judge", "openai:j", "--metric-var", given
@@ -491,9 +493,9 @@ def test_mistakes_within_a_folder_exit_2(
         (["report", out], "run the tests first"),
         ([*judge, "--metric", "quiet"], "no such metric file"),
         ([*judge, "--basis", "both"], "use rules or prompt"),
-        ([*judge, "--metric-var", "rules"], "write NAME=VALUE"),
+        ([*judge, "--metric-var", "rules"], "`--metric-var` = 'rules': use NAME=VALUE"),
         (judge, "run the tests first"),
-        (["report", out, "--format", "pdf"], "use md, csv, json"),
+        (["report", out, "--format", "pdf"], "`--format` = 'pdf': use md, csv, json"),
     ):
         done = rag_eval("prompt-tests", *words)
         assert (done.code, why in done.err) == (2, True), done.err
@@ -583,10 +585,10 @@ def test_a_metric_file_scores_plain_rag_calls(
     words = ["run", calls, "-o", out, "--judge", "openai:judge", "--metrics", metric, *at(server)]
 
     missing = rag_eval(*words)
-    assert (missing.code, "inserts rules, which" in missing.err, out.exists()) == (2, True, False)
-    assert "line 1 does not give" in missing.err
+    assert (missing.code, out.exists()) == (2, False)
+    assert f"needs rules, which line 1 of {calls} does not provide" in missing.err
     wrong = rag_eval(*words, "--metric-var", "nothing=1")
-    assert (wrong.code, "no metric file inserts it" in wrong.err) == (2, True)
+    assert (wrong.code, "no metric file has this variable" in wrong.err) == (2, True)
     assert server.requests == []
 
     done = rag_eval(
