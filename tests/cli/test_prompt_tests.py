@@ -204,7 +204,7 @@ def test_groundtruth_and_scenarios(
     assert done.code == 0, done.err
     assert "4 of 4 tests have a usable expected output" in done.out
     wrong = rag_eval(*words, "--scenario", "night", *at(server))
-    assert (wrong.code, "the prompt has none" in wrong.err) == (2, True)
+    assert (wrong.code, "the prompt's scenarios are: none" in wrong.err) == (2, True)
 
 
 def test_a_failing_model_is_told_and_stops_nobody(
@@ -240,7 +240,8 @@ def test_a_failing_model_is_told_and_stops_nobody(
 
     assert done.code == 0
     assert (
-        "fails: 4 outputs failed; the first error: JudgeError: ZeroDivisionError: mine\n"
+        "fails: 4 outputs failed; the first error: JudgeError: model 'fails' raised "
+        "ZeroDivisionError: mine\n"
     ) in done.err
     assert "app: 4 outputs failed; the first error: OSError: gone\n" in done.err
     rag_eval("prompt-tests", "evaluate", out, "--judge", "openai:judge", *at(server))
@@ -279,7 +280,7 @@ def test_a_prompt_without_rules_exits_1_and_says_how_to_go_on(
     run = rag_eval(
         "prompt-tests", "run", out, "--mut", "openai:x", "--base-url", "http://127.0.0.1:9/v1"
     )
-    assert (run.code, "holds no tests.json" in run.err) == (2, True)
+    assert (run.code, "has no tests.json; generate tests first" in run.err) == (2, True)
 
     (out / "rules.txt").write_text("\n".join(RULES))  # as the message says
     with LoopbackServer(Behaviour(), respond) as server:
@@ -315,7 +316,10 @@ def test_judges_that_do_not_answer_are_told(
         *at(server),
     )  # fmt: skip
 
-    failed = "down: 8 judgements failed; the first error: JudgeError: ConnectionResetError: gone\n"
+    failed = (
+        "down: 8 judgements failed; the first error: JudgeError: model 'down' raised "
+        "ConnectionResetError: gone\n"
+    )
     assert (none.code, failed in none.err) == (1, True)
     assert (both.code, failed in both.err) == (0, True)
     report = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
@@ -455,16 +459,19 @@ def test_metric_files_are_listed_with_what_is_odd(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["run", "DIR", "--mut", "openai:x"], "holds no prompt tests"),
-        (["report", "DIR"], "holds no prompt tests"),
+        (["run", "DIR", "--mut", "openai:x"], "has no prompt tests; generate them first"),
+        (["report", "DIR"], "has no prompt tests; generate them first"),
         (["generate", "nowhere.prompty", "-o", "DIR", "--model", "openai:x"], "nowhere.prompty"),
-        (["generate", "PUT", "-o", "DIR", "--model", "embedded"], "use openai:NAME"),
+        (
+            ["generate", "PUT", "-o", "DIR", "--model", "embedded"],
+            "`--model` = 'embedded': use openai:NAME or MODULE:OBJECT",
+        ),
         (["generate", "PUT", "-o", "DIR", "--model", "openai:x", "--effort", "max"], "effort"),
         (
             ["generate", "PUT", "-o", "DIR", "--model", "openai:x", "--tests-per-rule", "0"],
             "tests_per_rule",
         ),
-        (["import", "PUT", "-o", "DIR"], "import"),
+        (["import", "PUT", "-o", "DIR"], "should be an object, or a list of objects"),
     ],
 )
 def test_mistakes_exit_2_and_are_named(
@@ -480,6 +487,20 @@ def test_mistakes_exit_2_and_are_named(
     places = {"DIR": str(tmp_path / "dir"), "PUT": str(put)}
     done = rag_eval("prompt-tests", *[places.get(word, word) for word in words])
     assert (done.code, why in done.err) == (2, True), done.err
+
+
+def test_a_missing_prompt_is_named_before_a_missing_key(
+    rag_eval: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is the mistake that the user can see."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+    words = ["generate", tmp_path / "none.prompty", "-o", tmp_path / "out", "--model", "openai:m"]
+    done = rag_eval("prompt-tests", *words)
+
+    assert (done.code, "none.prompty" in done.err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_mistakes_within_a_folder_exit_2(
@@ -504,10 +525,10 @@ def test_mistakes_within_a_folder_exit_2(
     done = rag_eval(
         "prompt-tests", "generate", other, "-o", out, "--model", "openai:gen", *at(server)
     )
-    assert (done.code, "holds the tests of shout.prompty" in done.err) == (2, True)
+    assert (done.code, "contains the tests of shout.prompty" in done.err) == (2, True)
     (out / "tests.json").unlink()
     done = rag_eval("prompt-tests", "run", out, "--mut", "openai:eager", *at(server))
-    assert (done.code, "holds no tests.json" in done.err) == (2, True)
+    assert (done.code, "has no tests.json; generate tests first" in done.err) == (2, True)
 
 
 def test_the_copy_of_a_prompt_is_used_when_the_prompt_is_gone(
@@ -523,7 +544,7 @@ def test_the_copy_of_a_prompt_is_used_when_the_prompt_is_gone(
     )
 
     assert done.code == 0
-    assert "is gone; the copy" in done.err
+    assert f"{put} does not exist; using the copy in {out}\n" in done.err
 
 
 def test_recorded_runs_of_promptpex_are_taken_over(
@@ -560,7 +581,7 @@ def test_recorded_runs_of_promptpex_are_taken_over(
     assert done.code == 0, done.err
     assert "7 rules, 1 tests and 0 results" in done.out
     assert (tmp_path / "second" / "tag.prompty").exists()
-    assert "test 2: no input" in done.err
+    assert "test 2: has no input" in done.err
 
 
 CALL = {"question": "q", "documents": ["d"], "response": "LOUD", "reference": "r"}
@@ -616,4 +637,4 @@ def test_results_of_other_models_are_set_aside(
     assert aside == ["test_results.1.json", "test_results.2.json"]
     rows = json.loads((generated / "test_results.1.json").read_text())
     assert {row["model"] for row in rows} == {"openai:first"}
-    assert "openai:second: results from before are in" in done.err
+    assert "openai:second: earlier results moved to " in done.err

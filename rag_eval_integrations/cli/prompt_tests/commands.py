@@ -72,7 +72,7 @@ def generate(
         project.prompt, out, generator, options, scenarios=scenarios,
         max_concurrency=requests.max_concurrency, tell=print_stderr,
     )  # fmt: skip
-    generation.model.replied = ProgressCounter(f"replies from {generation.model.name}")
+    generation.model.on_reply = ProgressCounter(f"replies from {generation.model.name}")
     tests = generation.run()
     if strong is not None:
         tests = _loop.run(generation.groundtruth(strong, [strong]))
