@@ -132,6 +132,9 @@ def _band(point: CascadePoint) -> str:
     return f"({max(0.0, 0.5 - point.band):.3f}, {min(1.0, 0.5 + point.band):.3f})"
 
 
+# --- The output of `rag-eval agreement`
+
+
 _STATISTICS = {"auroc": "AUROC", "kappa": "κ", "rmse": "RMSE", "f1": "F1"}
 _SCORES = (
     ("A AUROC", "adherence", "auroc"),

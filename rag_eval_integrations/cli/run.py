@@ -69,6 +69,9 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
     )
 
 
+# --- The command
+
+
 @dataclass(frozen=True)
 class Settings:
     """The options of `rag-eval run`, which `rag-eval run --help` describes."""

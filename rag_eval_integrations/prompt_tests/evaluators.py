@@ -10,7 +10,7 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.metrics.prompty.reply import read_verdict
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import CompletionRequest, Message
-from rag_eval_integrations.prompt_tests._asking import MARKS, sections
+from rag_eval_integrations.prompt_tests._requests import MARKS, sections
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Rule, Spec
 

@@ -25,6 +25,9 @@ def framework_of(value: object) -> str | None:
     return None
 
 
+# --- Models and apps under test
+
+
 @runtime_checkable
 class App(Protocol):
     """A whole app under test: it contains the prompt, retrieves and answers by itself."""

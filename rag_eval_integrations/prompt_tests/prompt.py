@@ -138,6 +138,9 @@ def _rows(suffix: str, text: str) -> Any:
     raise ValueError("use a .csv, .json or .yaml file")
 
 
+# --- The prompt under test, whatever it was made from
+
+
 _Renderer = Callable[[Mapping[str, object]], tuple[Message, ...]]
 _DEFAULT_INPUT = "input_text"
 _INSTRUCTIONS = ("intent", "inputSpec", "outputRules", "inverseOutputRules", "testExpansion")

@@ -12,7 +12,7 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.models.completion import CompletionRequest
-from rag_eval_integrations.prompt_tests._asking import RecordedModel, run_jobs
+from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests.journal import Journal
 from rag_eval_integrations.prompt_tests.models import App, ModelUnderTest, models_of
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest

@@ -30,7 +30,7 @@ from rag_eval_integrations.prompt_tests import (
     run_tests,
     run_tests_sync,
 )
-from rag_eval_integrations.prompt_tests._asking import run_jobs
+from rag_eval_integrations.prompt_tests._requests import run_jobs
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.testing import ScriptedModel
 

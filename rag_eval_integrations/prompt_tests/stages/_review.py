@@ -11,12 +11,15 @@ from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import CompletionRequest
-from rag_eval_integrations.prompt_tests._asking import MARKS, ask, dialogue, sections
 from rag_eval_integrations.prompt_tests._cleaning import json_in
+from rag_eval_integrations.prompt_tests._requests import MARKS, ask, dialogue, sections
 from rag_eval_integrations.prompt_tests._variables import metric_values
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
 from rag_eval_integrations.records import JsonObject
+
+# --- Review: the tests that together test the prompt best
+
 
 _RATING_VERSION = "rating-1"
 

@@ -8,20 +8,20 @@ from collections.abc import Sequence
 
 from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests._asking import (
-    MARKS,
-    ask,
-    dialogue,
-    sections,
-    strings_schema,
-    with_author,
-)
 from rag_eval_integrations.prompt_tests._cleaning import (
     NUMBER,
     json_in,
     one_line,
     statements_in,
     unfenced,
+)
+from rag_eval_integrations.prompt_tests._requests import (
+    MARKS,
+    ask,
+    dialogue,
+    sections,
+    strings_schema,
+    with_author,
 )
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.records import JsonObject

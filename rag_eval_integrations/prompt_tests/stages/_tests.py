@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import CompletionRequest, Message
-from rag_eval_integrations.prompt_tests._asking import (
+from rag_eval_integrations.prompt_tests._cleaning import json_in, unfenced
+from rag_eval_integrations.prompt_tests._requests import (
     MARKS,
     ask,
     dialogue,
@@ -18,7 +19,6 @@ from rag_eval_integrations.prompt_tests._asking import (
     sections,
     with_author,
 )
-from rag_eval_integrations.prompt_tests._cleaning import json_in, unfenced
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec, make_uid
 from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests

@@ -97,7 +97,7 @@ def read_upstream(
     )
     rows = _rows(content, "tests") or _rows(content, "promptPexTests")
     tests = from_test_rows(rows, put, spec, lost)
-    # Expected outputs stand among the results, but their model is not under test.
+    # Expected outputs are listed with the results, but their model is not under test.
     outputs = [row for row in _rows(content, "testOutputs") if not row.get("isGroundtruth")]
     results = results_from_rows(outputs, put, spec, tests, lost)
     checks = checks_from_rows(_rows(content, "testEvals"), put, spec, tests)

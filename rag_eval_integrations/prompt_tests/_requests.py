@@ -52,6 +52,9 @@ def sections(parts: Mapping[str, str]) -> str:
     return "\n".join(f"<<<{name} {mark}\n{text}\n{name} {mark}>>>" for name, text in parts.items())
 
 
+# --- Recorded replies, and jobs that run concurrently
+
+
 J = TypeVar("J")
 R = TypeVar("R")
 
