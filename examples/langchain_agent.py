@@ -1,6 +1,6 @@
-"""Wrap an agent that searches with a retriever tool; the documents it read are scored.
+"""Wrap an agent that searches with a retriever tool, and score the documents that it read.
 
-Runs offline: the retriever is a keyword search, and the model's turns are written down.
+Runs offline: the retriever is a keyword search, and the model follows a script.
 """
 
 from langchain.agents import create_agent
@@ -43,7 +43,7 @@ model = Scripted(
     ]
 )
 search = create_retriever_tool(Manual(), "manual", "Searches the manual of the weather station.")
-agent = evaluated(create_agent(model, [search]), RagEvaluator())  # behaves as the agent itself
+agent = evaluated(create_agent(model, [search]), RagEvaluator())  # behaves as the agent does
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Attach an evaluator to an LCEL chain; every call is scored in the background.
+"""Attach an evaluator to an LCEL chain; it scores every call in the background.
 
 Runs offline: the retriever and the model are stand-ins for yours.
 """

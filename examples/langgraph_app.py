@@ -1,7 +1,7 @@
-"""Run a LangGraph graph over a few questions and evaluate each; nothing leaves the machine.
+"""Run a LangGraph graph on a few questions and evaluate each call; nothing leaves the machine.
 
-Its node searches a vector store by a plain call, which no retriever's event tells of. Runs offline:
-the embedding counts words, and the model repeats the best page.
+Its node searches a vector store directly, so that no retriever event reports the documents. Runs
+offline: the embedding counts words, and the model repeats the best page.
 """
 
 from typing import TypedDict
@@ -42,7 +42,7 @@ model = RunnableLambda(lambda prompt: prompt.splitlines()[0])  # your chat model
 
 
 class State(TypedDict, total=False):
-    """What the nodes hand on."""
+    """State that the nodes pass on."""
 
     question: str
     context: list[Document]

@@ -29,13 +29,13 @@ SCRIPT = [
 
 
 class ScriptedLLM(CustomLLM):
-    """In the place of your model."""
+    """Stands in for your model."""
 
     said: int = 0
 
     @property
     def metadata(self) -> LLMMetadata:
-        """Name it."""
+        """Name the model."""
         return LLMMetadata(model_name="scripted")
 
     def complete(self, prompt, formatted=False, **kwargs):
@@ -61,7 +61,7 @@ async def main() -> None:
     with RagEvalHandler(RagEvaluator()) as handler:
         print(await agent.run("How do I reset the station?", memory=memory))
 
-    await asyncio.to_thread(handler.flush)  # the evaluations run behind the app's back
+    await asyncio.to_thread(handler.flush)  # the evaluations run in the background
     for evaluation in handler.evaluations:
         print(evaluation.question, evaluation.document_ids)
         for name, score in evaluation.scores.items():

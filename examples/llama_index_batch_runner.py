@@ -25,11 +25,11 @@ engine = RetrieverQueryEngine.from_args(index.as_retriever(), llm=MockLLM())
 
 
 async def main() -> None:
-    evaluators = as_evaluators(RagEvaluator())  # a judge of your own: RagEvaluator(judge)
+    evaluators = as_evaluators(RagEvaluator())  # with your own judge: RagEvaluator(judge)
     runner = BatchEvalRunner(evaluators, workers=8)
     results = await runner.aevaluate_queries(engine, queries=QUESTIONS)
 
-    for row in results_table(results):  # an unscored item is no zero
+    for row in results_table(results):  # an unscored item does not count as 0
         mean = "–" if row.mean is None else f"{row.mean:.2f}"
         print(f"{row.metric}: {mean} ({row.scored} of {row.n} scored)", *row.unscored.items())
     for result in results["adherence"]:

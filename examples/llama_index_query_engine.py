@@ -1,4 +1,4 @@
-"""Observe a query engine; every query comes back as a record to evaluate.
+"""Observe a query engine: every query becomes a `RagCall` to evaluate.
 
 Runs offline: LlamaIndex's mock model repeats its prompt, and the retriever is a stand-in.
 """

@@ -1,4 +1,4 @@
-"""Attach an evaluator to a streaming chat engine; every turn is scored once it is streamed.
+"""Attach an evaluator to a streaming chat engine; it scores every turn after its stream.
 
 Runs offline: the model follows a script, and the embeddings are LlamaIndex's mock.
 """
@@ -20,11 +20,11 @@ ANSWER = "Hold the blue button for eight seconds. Professor Marwick patented thi
 
 
 class ScriptedLLM(CustomLLM):
-    """In the place of your model."""
+    """Stands in for your model."""
 
     @property
     def metadata(self) -> LLMMetadata:
-        """Name it."""
+        """Name the model."""
         return LLMMetadata(model_name="scripted")
 
     def complete(self, prompt, formatted=False, **kwargs):
@@ -50,7 +50,7 @@ chat = ContextChatEngine.from_defaults(
 def main() -> None:
     with RagEvalHandler(RagEvaluator()) as handler:
         for token in chat.stream_chat("How do I reset the station?").response_gen:
-            print(token, end="", flush=True)  # as it comes: nothing is held back
+            print(token, end="", flush=True)  # as it comes: no token is held back
         print()
 
         handler.flush()

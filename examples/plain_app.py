@@ -1,4 +1,4 @@
-"""Capture an app without a framework, as a block or by decorating a function; evaluate its calls.
+"""Capture an app without a framework, by a block or a decorator, and evaluate its calls.
 
 Runs offline: keyword search stands in for your retriever, and the best hit for your model.
 """
@@ -12,7 +12,7 @@ MANUAL = {
     "power": "The station runs on two AA batteries. They last for eighteen months.",
     "mount": "Mount the sensor two metres above grass. Keep it away from walls.",
 }
-calls: list[RagCall] = []  # your queue; the target is called with each record
+calls: list[RagCall] = []  # stands in for your queue; the target is called with each record
 
 
 def search(question: str, k: int = 2) -> list[dict[str, str]]:
@@ -21,7 +21,7 @@ def search(question: str, k: int = 2) -> list[dict[str, str]]:
     return [{"id": id, "text": MANUAL[id]} for id in ranked[:k]]
 
 
-@capture_call(calls.append)  # the question is the first argument, the response what is returned
+@capture_call(calls.append)  # question: the first argument; response: the returned value
 def answer(question: str) -> str:
     documents = current_call().documents = search(question)
     return documents[0]["text"]

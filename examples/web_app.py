@@ -1,6 +1,6 @@
 """A FastAPI app that logs the scores of every query; the reply never waits for them.
 
-In front of real traffic run it with `uvicorn web_app:app`. As a script it asks itself one question,
+For real traffic, run it with `uvicorn web_app:app`. As a script it asks itself one question,
 offline: the retriever and the model are stand-ins for yours.
 """
 
@@ -36,7 +36,7 @@ def show(evaluation: Evaluation) -> None:  # your metrics system
 
 @asynccontextmanager
 async def lifespan(app: FastAPI):
-    # One line a query to the log as well; at the end of the app what waits is evaluated first.
+    # Also logs one line per query. When the app ends, pending calls are evaluated first.
     async with BackgroundEvaluator(RagEvaluator(), [LoggingSink(), CallbackSink(show)]) as scores:
         app.state.scores = scores
         app.state.handler = RagEvalCallbackHandler(scores)
@@ -59,7 +59,7 @@ def scores() -> dict[str, float | None]:
 
 
 def main() -> None:
-    from fastapi.testclient import TestClient  # noqa: PLC0415  # no part of the app
+    from fastapi.testclient import TestClient  # noqa: PLC0415  # not part of the app
 
     with TestClient(app) as client:
         print(client.get("/ask", params={"question": "How do I reset it?"}).json()["answer"])

@@ -3,8 +3,10 @@
     capture ─▶ RagCall ─▶ sentences ─▶ SentencizedCall ─▶ judge ─▶ Labels ─▶ metrics ─▶ Score
     ─▶ Evaluation ─▶ sinks / report
 
-`RagEvaluator().evaluate_sync(call)` runs the flow for one call, `evaluate_calls` for many. Host
-objects are in `rag_eval_integrations.langchain` and `rag_eval_integrations.llama_index`.
+`RagEvaluator().evaluate_sync(call)` runs the flow for one call, `evaluate_calls` for many. A judge
+labels the sentences of a call; a model answers messages, and is asked for labels where it is passed
+as judge. Handlers, wrappers and evaluator objects for the two frameworks are in
+`rag_eval_integrations.langchain` and `rag_eval_integrations.llama_index`.
 
 Importing this package loads none of its parts: names are resolved when they are first used.
 """

@@ -1,7 +1,7 @@
-"""One private event loop on a daemon thread: what every sync facade runs on.
+"""A private event loop on a daemon thread, on which every sync facade runs.
 
-Not `asyncio.run` a call (a client reused across loops fails with "Event loop is closed"), not
-`run_until_complete` (fails in Jupyter), not a patched interpreter (`nest_asyncio`).
+The alternatives fail: `asyncio.run` per call (a client reused across loops raises "Event loop is
+closed"), `run_until_complete` (raises in Jupyter), `nest_asyncio` (patches the interpreter).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _thread: threading.Thread | None = None
 
 
 def running_loop() -> asyncio.AbstractEventLoop:
-    """Return the private loop, started on first use (and again in a forked child)."""
+    """Return the private loop; it is started on first use, and again in a forked child."""
     global _loop, _thread
     import asyncio  # noqa: PLC0415  # 40 ms that a light import does not pay
 
@@ -40,11 +40,11 @@ def running_loop() -> asyncio.AbstractEventLoop:
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on the private loop and wait for its result.
 
-    Works with and without a running loop in the caller's thread (which it blocks). An interrupt
-    of the wait (Ctrl-C) cancels the coroutine.
+    Blocks the caller's thread, whether or not a loop is running there. If the wait is interrupted
+    (Ctrl-C), the coroutine is cancelled.
 
     Raises:
-        ReentryError: when called on the private loop itself, which would wait for ever.
+        ReentryError: the caller is on the private loop itself, where the wait would never end.
     """
     from asyncio import run_coroutine_threadsafe  # noqa: PLC0415
 

@@ -1,8 +1,8 @@
-"""Keeps a judge's own model calls from being captured as RAG calls.
+"""Mark the model calls of an evaluation, so that they are not captured as RAG calls.
 
-Host judges run the user's framework inside an evaluation; the capture handlers of both hosts ask
-`suppressed()` first. A context variable, so it holds across threads started with a copied context
-and never leaks into the app's own calls.
+A judge may run LangChain or LlamaIndex inside an evaluation; the capture handlers of both
+frameworks check `suppressed()` first. The mark is a context variable: it holds in threads that are
+started with a copied context and never leaks into the app's own calls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SUPPRESSED: ContextVar[bool] = ContextVar("rag_eval_integrations_suppressed", de
 
 
 def suppressed() -> bool:
-    """Whether calls of this context belong to an evaluation, not to the app."""
+    """Return whether calls in this context belong to an evaluation and not to the app."""
     return SUPPRESSED.get()
 
 

@@ -1,13 +1,13 @@
-"""Every exception that the library raises on purpose.
+"""The exceptions that the library raises on purpose.
 
     RagEvalError
-    ├── ConfigurationError      (also ValueError)    a user's mistake, raised at construction
+    ├── ConfigurationError      (also ValueError)    an argument cannot be used
     ├── MissingDependencyError  (also ImportError)   an extra is not installed
-    ├── InputError              (also ValueError)    a line of a file cannot be read as a record
-    ├── JudgeError                                   a judge could not be asked or understood
-    │   ├── JudgeOutputError                         it answered, but not with what was asked for
-    │   ├── JudgeRejectedError                       it will not answer; asking again is no use
-    │   └── JudgeUnavailableError                    it did not answer; asking again may help
+    ├── InputError              (also ValueError)    a line of a file is not a valid record
+    ├── JudgeError                                   a judge or model gave no usable answer
+    │   ├── JudgeOutputError                         it answered, but not in the requested form
+    │   ├── JudgeRejectedError                       it refused the request; a retry cannot help
+    │   └── JudgeUnavailableError                    it did not answer; a retry may help
     └── ReentryError            (also RuntimeError)  a sync facade was called on the library's loop
 
 Failures of an evaluation are not exceptions: they are data (`Score.status`, `Evaluation.error`).
@@ -17,22 +17,33 @@ from __future__ import annotations
 
 
 class RagEvalError(Exception):
-    """Base of every exception below: catch it to catch them all."""
+    """Base class of the library's exceptions: catch it to catch them all."""
 
 
 class ConfigurationError(RagEvalError, ValueError):
-    """A user's mistake in an argument, raised where the object is made."""
+    """An argument that cannot be used; raised when the object is constructed.
+
+    Args:
+        field: name of the argument.
+        value: the value that was given.
+        why: the reason it cannot be used, and what to pass instead.
+    """
 
     def __init__(self, field: str, value: object, why: str) -> None:
         super().__init__(f"`{field}` = {value!r}: {why}")
         self.field = field
         """Name of the argument."""
         self.value = value
-        """What was given."""
+        """The value that was given."""
 
 
 class MissingDependencyError(RagEvalError, ImportError):
-    """A module needs an extra that is not installed; the message names the command."""
+    """A required extra that is not installed; the message gives the command to install it.
+
+    Args:
+        package: name of the missing package.
+        extra: name of the extra that installs it.
+    """
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(
@@ -43,13 +54,19 @@ class MissingDependencyError(RagEvalError, ImportError):
 
 
 class InputError(RagEvalError, ValueError):
-    """A line that is not a record: says where, which field and why."""
+    """A line that is not a valid record; the message gives the line, the field and the reason.
+
+    Args:
+        why: the reason, without the place.
+        field: path of the field; None when the line is not a JSON object.
+        line: line number from 1; None outside of a file.
+    """
 
     def __init__(self, why: str, *, field: str | None = None, line: int | None = None) -> None:
         self.why = why
-        """What is wrong, without the place."""
+        """The reason, without the place."""
         self.field = field
-        """Path of the field, such as `documents[2].text`; None when the line is no object."""
+        """Path of the field, such as `documents[2].text`; None when the line is not an object."""
         self.line = line
         """Line number from 1; None outside of a file."""
         super().__init__(why)
@@ -61,29 +78,45 @@ class InputError(RagEvalError, ValueError):
 
 
 class JudgeError(RagEvalError):
-    """A judge could not be asked, or its answer could not be used."""
+    """A judge or model that could not be asked, or whose answer could not be used."""
 
 
 class JudgeOutputError(JudgeError):
-    """A judge answered with something that is not what was asked for; the answer is attached."""
+    """An answer that does not have the requested form; the answer is attached.
+
+    Args:
+        why: the reason it cannot be used.
+        raw: the answer's text.
+    """
 
     def __init__(self, why: str, raw: str) -> None:
         super().__init__(why)
         self.raw = raw
-        """The judge's own text, unchanged."""
+        """The answer's text, unchanged."""
 
 
 class JudgeRejectedError(JudgeError):
-    """A judge refuses the request itself (wrong key, unknown model, bad request): final."""
+    """A refusal of the request itself (wrong key, unknown model, bad request); not retried.
+
+    Args:
+        why: the reason, as far as it is known.
+        status: HTTP status; None when there was none.
+    """
 
     def __init__(self, why: str, *, status: int | None = None) -> None:
         super().__init__(why)
         self.status = status
-        """HTTP status, where there is one."""
+        """HTTP status; None when there was none."""
 
 
 class JudgeUnavailableError(JudgeError):
-    """A judge did not answer (429, 5xx, timeout, no connection, a broken reply): may be retried."""
+    """A missing answer (429, 5xx, timeout, no connection, a broken reply); may be retried.
+
+    Args:
+        why: the reason, as far as it is known.
+        status: HTTP status; None when there was no reply.
+        retry_after: seconds to wait before a retry, as the server asked; None when it did not.
+    """
 
     def __init__(
         self, why: str, *, status: int | None = None, retry_after: float | None = None
@@ -92,8 +125,8 @@ class JudgeUnavailableError(JudgeError):
         self.status = status
         """HTTP status; None when there was no reply."""
         self.retry_after = retry_after
-        """Seconds that the judge asked to wait; None when it did not say."""
+        """Seconds to wait before a retry, as the server asked; None when it did not."""
 
 
 class ReentryError(RagEvalError, RuntimeError):
-    """A sync facade was called on the loop thread that would have to serve it."""
+    """A sync facade called on the loop thread that would have to serve it."""

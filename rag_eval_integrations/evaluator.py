@@ -14,6 +14,7 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import Judge, judge_from, reconcile, speaks_to_a_judge
+from rag_eval_integrations.judges.judge import JudgeBase, judge_base
 from rag_eval_integrations.metrics import (
     CompletionMetric,
     LabelMetric,
@@ -21,7 +22,7 @@ from rag_eval_integrations.metrics import (
     Metric,
     Trace,
 )
-from rag_eval_integrations.models import Model, with_retries
+from rag_eval_integrations.models import Model, ModelBase, with_retries
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import (
     By,
@@ -87,13 +88,16 @@ class RagEvaluator:
     ) -> None:
         found = judge_from(judge)
         self.judge: Judge
-        self._model: Model | None
+        self._judge: JudgeBase
+        self._model: ModelBase | None
         if isinstance(found, Judge):
             # A labeller that asks a model lends it to the metrics that ask one.
-            self.judge, self._model = found, getattr(found, "completer", None)
+            self.judge = found
+            self._judge = judge_base(found)
+            self._model = self._judge.model
         else:
             self._model = with_retries(found)
-            self.judge = _asked_to_label(self._model)
+            self.judge = self._judge = _asked_to_label(self._model)
         self.metrics: tuple[Metric, ...] = (Trace(),) if metrics is None else tuple(metrics)
         self.splitter: Splitter = _default_splitter() if splitter is None else splitter
         if not self.metrics:
@@ -120,8 +124,8 @@ class RagEvaluator:
     @cached_property
     def fingerprint(self) -> str:
         """Digest of judge, metrics and splitter: what decides the scores besides the call."""
-        asked: list[Judge | Model] = [self.judge, *self._models.values()]
-        judges = [part for one in asked for part in (one.name, str(getattr(one, "version", "")))]
+        asked: list[JudgeBase | ModelBase] = [self._judge, *self._models.values()]
+        judges = [part for one in asked for part in (one.name, one.version or "")]
         text = "\n".join([*judges[:2], self.splitter.name, *judges[2:], *map(repr, self.metrics)])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -203,17 +207,17 @@ class RagEvaluator:
             labelling = await self.judge.label(call)
         if labelling.labels is None:
             return labelling
-        if call.splitter != RECORDED and getattr(self.judge, "keeps_keys", False):
+        if call.splitter != RECORDED and self._judge.keeps_keys:
             return labelling  # reconciling such labels changes nothing, and takes 0.2 ms
         return labelling.model_copy(update={"labels": reconcile(labelling.labels, call)})
 
     def _unasked(self, code: UnscoredCode | None, reason: str) -> Labelling:
-        info = JudgeInfo(name=self.judge.name, version=getattr(self.judge, "version", None))
+        info = JudgeInfo(name=self.judge.name, version=self._judge.version)
         return Labelling(labels=None, judge=info, usage=Usage(), unscored=code, reason=reason)
 
     # --- scores that a model is asked for ---------------------------------------------------------
 
-    def _model_for(self, metric: CompletionMetric) -> Model:
+    def _model_for(self, metric: CompletionMetric) -> ModelBase:
         if metric.judge is not None:
             return with_retries(metric.judge)
         if self._model is None:
@@ -247,14 +251,14 @@ class RagEvaluator:
         metrics: Sequence[Metric],
         stage: Stage,
         error: Exception,
-        judge: Model | Judge | None = None,
+        model: ModelBase | None = None,
     ) -> _Part:
         logger.debug("call %s: %s failed", call.call.id, stage, exc_info=error)
-        asked = judge or self.judge
+        asked = model or self._judge
         kind, message = type(error).__name__, str(error) or repr(error)
         by = By(
             judge=asked.name,
-            judge_version=getattr(asked, "version", None),
+            judge_version=asked.version,
             splitter=call.splitter,
             windows=1,
         )
@@ -302,7 +306,7 @@ def shared_evaluator(judge: object, make: Callable[[], RagEvaluator]) -> SharedE
         return found
 
 
-def _asked_to_label(model: Model) -> Judge:
+def _asked_to_label(model: ModelBase) -> JudgeBase:
     from rag_eval_integrations.judges import LLMJudge  # noqa: PLC0415  # only for a model
 
     return LLMJudge(model)

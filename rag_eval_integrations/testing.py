@@ -1,8 +1,8 @@
-"""What tests of RAG evaluation need: a scripted model, and contracts to inherit.
+"""Tools for tests of RAG evaluation: a scripted model, and contracts to inherit.
 
-`ScriptedModel` answers from a script and records what it was asked. `ModelContract` and
-`JudgeContract` are test classes: inherit one, give it your judge, and pytest runs what every
-judge of the library has to keep.
+`ScriptedModel` answers from a script and records its requests. `ModelContract` and `JudgeContract`
+are test classes: inherit one, override its one factory method, and pytest checks your model or
+judge against the rules that every model or judge of the library follows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from collections.abc import Callable, Iterable, Iterator
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
 from rag_eval_integrations.judges import Judge
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
+from rag_eval_integrations.models.completion import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    Message,
+    ModelBase,
+)
 from rag_eval_integrations.records import (
     Labelling,
     RagCall,
@@ -25,17 +31,20 @@ from rag_eval_integrations.records import (
 )
 
 Reply = str | Completion | Exception
-"""A text, a whole completion, or what is raised."""
+"""A text, a whole completion, or an exception to raise."""
 
 
-class ScriptedModel:
-    """A model that answers from a script and records its prompts.
+class ScriptedModel(ModelBase):
+    """A model that answers from a script and records its requests.
 
     Args:
-        replies: answers in order (each used once; asking beyond the last raises), or a function
-            from request to answer.
-        name: stands on every score.
-        latency: seconds that every answer takes.
+        replies: the answers in order, each used once (a request beyond the last one raises), or a
+            function from request to answer.
+        name: name of the model, recorded on every score.
+        latency: seconds per answer, at least 0.
+
+    Raises:
+        ConfigurationError: `replies` is a single string.
     """
 
     def __init__(
@@ -46,7 +55,7 @@ class ScriptedModel:
         latency: float = 0.0,
     ) -> None:
         if isinstance(replies, str):
-            raise ConfigurationError("replies", replies, "give a list of replies")
+            raise ConfigurationError("replies", replies, "use a list of replies")
         self.name = name
         self.version = "1"
         self.requests: list[CompletionRequest] = []
@@ -57,14 +66,18 @@ class ScriptedModel:
 
     @property
     def prompts(self) -> list[str]:
-        """Every request's messages as one text each."""
+        """The messages of every request, joined to one text per request."""
         return ["\n".join(m.content for m in request.messages) for request in self.requests]
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Answer from the script.
+        """Answer with the next reply of the script.
+
+        Args:
+            request: the request; it is appended to `requests`.
 
         Raises:
-            JudgeUnavailableError: when the script has ended.
+            JudgeUnavailableError: the script has ended.
+            Exception: the reply is an exception.
         """
         self.requests.append(request)
         await asyncio.sleep(self._latency)
@@ -89,12 +102,12 @@ class ScriptedModel:
 def labels_reply(
     documents: Iterable[str], response: Iterable[str], *, supported: bool = True
 ) -> str:
-    """Write the reply of a judge that finds every sentence relevant, used and (un)supported.
+    """Return the JSON reply of a judge that finds every document sentence relevant and used.
 
     Args:
         documents: keys of the document sentences.
         response: keys of the response sentences.
-        supported: the verdict on each of them.
+        supported: whether every response sentence is supported by the documents.
     """
     keys = list(documents)
     return json.dumps(
@@ -118,7 +131,7 @@ def labels_reply(
 
 
 def small_call() -> SentencizedCall:
-    """Make a call of three document and two response sentences."""
+    """Return a call with three document sentences and two response sentences."""
     documents = (
         "The ferry leaves at nine. It carries forty passengers.",
         "Tickets cost two coins.",
@@ -143,31 +156,35 @@ def small_call() -> SentencizedCall:
 
 
 class ModelContract:
-    """What every `Model` keeps. Inherit it in a test class and override `completer`."""
+    """The rules of every `Model`: inherit it in a test class and override `model`."""
 
-    def completer(self, reply: str) -> Model:
-        """Make the completer under test, over a model that answers `reply` to everything."""
+    def model(self, reply: str) -> Model:
+        """Return the model under test, which answers every request with `reply`.
+
+        Args:
+            reply: the text of every answer.
+        """
         raise NotImplementedError  # abstract
 
-    def test_it_is_a_completer_with_a_name(self) -> None:
-        """Name and method are there."""
-        completer = self.completer("hello")
+    def test_it_is_a_model_with_a_name(self) -> None:
+        """It is a `Model`, and its name is not empty."""
+        model = self.model("hello")
 
-        assert isinstance(completer, Model)
-        assert completer.name
+        assert isinstance(model, Model)
+        assert model.name
 
     async def test_the_answer_is_the_models_text(self) -> None:
-        """Unchanged, ended by itself, and counted."""
+        """The text is unchanged, not cut off, and the request is counted."""
         request = CompletionRequest(messages=(Message(role="user", content="Say hello."),))
 
-        completion = await self.completer("hello").complete(request)
+        completion = await self.model("hello").complete(request)
 
         assert completion.text == "hello"
         assert completion.finish_reason in ("stop", "unknown")
         assert completion.usage.requests >= 1
 
     async def test_a_schema_still_gives_the_text(self) -> None:
-        """A model asked for JSON gives JSON; one that cannot be told so is not broken by it."""
+        """A request with a JSON schema is answered, also by a model without a JSON mode."""
         request = CompletionRequest(
             messages=(
                 Message(role="system", content="Reply with JSON."),
@@ -184,49 +201,49 @@ class ModelContract:
             seed=7,
         )
 
-        completion = await self.completer('{"a": 1}').complete(request)
+        completion = await self.model('{"a": 1}').complete(request)
 
         assert completion.parsed == {"a": 1}
 
     async def test_it_may_be_asked_concurrently(self) -> None:
-        """Twenty requests at once, twenty answers."""
-        completer = self.completer("hello")
+        """Twenty concurrent requests give twenty answers."""
+        model = self.model("hello")
         request = CompletionRequest(messages=(Message(role="user", content="Say hello."),))
 
-        completions = await asyncio.gather(*(completer.complete(request) for _ in range(20)))
+        completions = await asyncio.gather(*(model.complete(request) for _ in range(20)))
 
         assert [completion.text for completion in completions] == ["hello"] * 20
 
     def test_it_may_be_asked_on_one_loop_after_another(self) -> None:
-        """No client is bound to a loop that has ended."""
-        completer = self.completer("hello")
+        """No client stays bound to a loop that has ended."""
+        model = self.model("hello")
         request = CompletionRequest(messages=(Message(role="user", content="Say hello."),))
 
         async def ask() -> str:
-            return (await completer.complete(request)).text
+            return (await model.complete(request)).text
 
         assert [asyncio.run(ask()) for _ in range(3)] == ["hello"] * 3
 
 
 class JudgeContract:
-    """What every `Judge` keeps. Inherit it in a test class and override `labeller`."""
+    """The rules of every `Judge`: inherit it in a test class and override `judge`."""
 
-    def labeller(self) -> Judge:
-        """Make the labeller under test; it has to be able to label `small_call()`."""
+    def judge(self) -> Judge:
+        """Return the judge under test; it must be able to label `small_call()`."""
         raise NotImplementedError  # abstract
 
-    def test_it_is_a_labeller_with_a_name(self) -> None:
-        """Name and method are there."""
-        labeller = self.labeller()
+    def test_it_is_a_judge_with_a_name(self) -> None:
+        """It is a `Judge`, and its name is not empty."""
+        judge = self.judge()
 
-        assert isinstance(labeller, Judge)
-        assert labeller.name
+        assert isinstance(judge, Judge)
+        assert judge.name
 
     async def test_labels_name_only_sentences_that_exist(self) -> None:
-        """And every response sentence is labelled."""
+        """Labels hold existing keys only, and every response sentence is labelled."""
         call = small_call()
 
-        labelling = await self.labeller().label(call)
+        labelling = await self.judge().label(call)
 
         labels = labelling.labels
         assert labels is not None
@@ -239,20 +256,20 @@ class JudgeContract:
             assert set(entry.supporting_sentence_keys) <= documents
 
     async def test_the_judge_says_who_it_is(self) -> None:
-        """Name, and a version of what decides its labels."""
-        labeller = self.labeller()
+        """The labelling carries the judge's name and a version."""
+        judge = self.judge()
 
-        labelling = await labeller.label(small_call())
+        labelling = await judge.label(small_call())
 
-        assert labelling.judge.name == labeller.name
+        assert labelling.judge.name == judge.name
         assert labelling.judge.version
 
     async def test_it_may_be_asked_concurrently(self) -> None:
-        """The same call ten times at once gives the same labels."""
-        labeller = self.labeller()
+        """Ten concurrent requests for one call give the same labels."""
+        judge = self.judge()
 
         found: list[Labelling] = await asyncio.gather(
-            *(labeller.label(small_call()) for _ in range(10))
+            *(judge.label(small_call()) for _ in range(10))
         )
 
         assert all(labelling.labels == found[0].labels for labelling in found)

@@ -1,10 +1,10 @@
-"""Test the prompt inside of a RAG chain: the whole chain is the app under test.
+"""Test the prompt inside a RAG chain: the whole chain is the app under test.
 
     python examples/prompt_tests/rag_chain.py
 
-The tests' questions go into the chain, and what it retrieves for each comes back with the answer,
-so that a metric file may insert {{contexts}}. Runs offline: retriever, model and judge are
-stand-ins for yours.
+The tests' questions go into the chain, and each answer comes back with the retrieved documents, so
+that a metric file can insert {{contexts}}. Runs offline: retriever, model and judge are stand-ins
+for yours.
 """
 
 import json

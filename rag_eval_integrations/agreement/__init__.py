@@ -6,6 +6,7 @@
              → bootstrap → figures → compare
 """
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.agreement._bootstrap import RESAMPLES, SEED, Figure
 from rag_eval_integrations.agreement._curves import (
     CascadePoint,
@@ -45,3 +46,5 @@ __all__ = [
     "dataset_of",
     "match",
 ]
+
+publish(__name__, __all__)

@@ -1,12 +1,14 @@
-"""Off the request path: takes calls in microseconds, evaluates them behind the app's back.
+"""Background evaluation: accept calls in microseconds, evaluate them off the request path.
 
-`BackgroundEvaluator` is what the hosts' handlers call (`RagEvalCallbackHandler(background)`), or
-what an app calls itself (`background.submit(call)`). `Budget` bounds what it spends, `Counters`
-say what became of every call, `TrafficSummary` what the scores are over all traffic.
+`BackgroundEvaluator` is a target for the handlers of LangChain and LlamaIndex
+(`RagEvalCallbackHandler(background)`), or is called by the app itself
+(`background.submit(call)`). `Budget` limits what it spends, `Counters` count the outcome of every
+call, and `TrafficSummary` estimates the scores over all traffic.
 """
 
 from __future__ import annotations
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.background._worker import WhenFull
 from rag_eval_integrations.background.aggregate import TrafficSummary, WeightedMean
 from rag_eval_integrations.background.attachment import Attachment
@@ -24,3 +26,5 @@ __all__ = [
     "WeightedMean",
     "WhenFull",
 ]
+
+publish(__name__, __all__)

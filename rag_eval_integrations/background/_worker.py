@@ -1,4 +1,4 @@
-"""The queue between the app's threads and one loop thread that works it off."""
+"""The queue between the app's threads and the loop thread that processes its calls."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from rag_eval_integrations.background.counters import logger
 from rag_eval_integrations.records import RagCall
 
 WhenFull = Literal["drop_newest", "drop_oldest", "block"]
-_Queued = tuple[int, RagCall, float]  # number, call, probability; a tuple is made fastest
+_Queued = tuple[int, RagCall, float]  # number, call, probability; a tuple is the fastest to make
 
 _TICK = 0.02
-"""Seconds between looks at the queue while calls come in. Waking the loop's thread costs the app a
-system call, in which that thread takes the interpreter lock, for up to 5 ms (measured: 272 us at
-the 99th percentile of `submit`, at 200 calls a second). So it wakes by itself."""
+"""Seconds between checks of the queue while calls come in. If the app woke the loop's thread, it
+would pay for a system call, during which that thread takes the interpreter lock for up to 5 ms
+(measured: 272 µs at the 99th percentile of `submit`, at 200 calls per second)."""
 _QUIET = 1.0
-"""Seconds without a call after which it sleeps until it is woken; even then it only sets a timer,
-so that the app has the lock back before any sentence is split."""
+"""Seconds without a call after which the thread sleeps until it is woken. Even then the wake-up
+only sets a timer, so that the app has the lock back before the work begins."""
 _MAX_BLOCK = 30.0
-"""Seconds that `block` waits for room: a judge that hangs must not hang the app with it."""
+"""Seconds that `block` waits for room at most, so that a judge that hangs cannot hang the app."""
 
 _BREATH = 0.0003
-"""Seconds that the loop's thread sleeps after each piece of an evaluation, a millisecond of work,
-for the app's threads to get the interpreter. Letting go of it is not enough: this thread has it
-back before they are awake, and they wait for 5 ms (99th percentile of how late threads wake at 200
-calls a second on a busy machine: 16 to 29 ms without, 3 to 8 ms with). Left out while the app waits
-for evaluations (`flush`, `block`)."""
+"""Seconds that the loop's thread sleeps after each millisecond or so of work, so that the app's
+threads get the interpreter. Releasing the lock is not enough: this thread takes it back before they
+are awake, and they wait for 5 ms (99th percentile of the delay with which threads wake at 200 calls
+per second on a busy machine: 16 to 29 ms without the sleep, 3 to 8 ms with it). The thread does not
+sleep while the app waits for evaluations (`flush`, `block`)."""
 
 _inside: ContextVar[Worker | None] = ContextVar("rag_eval_integrations_background", default=None)
 
 
 class Worker:
-    """A bounded queue, and a thread with a loop of its own that starts with the first call.
+    """A bounded queue, and a thread with its own loop that starts with the first call.
 
-    Its own, not the loop of the sync facades: splitting and scoring take milliseconds of that
-    thread, which `evaluate_sync` callers would wait for, and it has to be stopped by `close`.
+    The loop of the sync facades is not used: splitting and scoring take milliseconds of the thread,
+    for which callers of `evaluate_sync` would wait, and `close` has to stop it.
 
     Args:
         run: handles a call, sampled with a probability in (0, 1], on the loop; should raise
             nothing but `CancelledError`.
-        max_pending: calls that wait, at most; those being handled are not among them.
-        max_concurrency: calls being handled at once.
-        when_full: what gives way.
+        max_pending: calls waiting at most, not counting those being handled.
+        max_concurrency: calls being handled concurrently at most.
+        when_full: which call is dropped, or whether `offer` waits, when the queue is full.
     """
 
     def __init__(
@@ -64,8 +64,8 @@ class Worker:
         self._max_pending = max_pending
         self._max_concurrency = max_concurrency
         self._when_full = when_full
-        # Reentrant: a garbage collection inside of a locked region can finalise a stream, whose
-        # call is then submitted in the same thread.
+        # Reentrant: a garbage collection inside a locked region can finalise a stream, whose call
+        # is then submitted in the same thread.
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._queue: deque[_Queued] = deque()
@@ -74,19 +74,23 @@ class Worker:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
-        self._latest = 0.0  # when the loop last found a call, by its clock
-        self._idle = False  # whether the loop has to be told of the next call
-        self._waited_for = 0  # threads that wait for evaluations to be done
+        self._latest = 0.0  # the time at which the loop last found a call, by its clock
+        self._idle = False  # whether the loop has to be woken for the next call
+        self._waited_for = 0  # threads that wait for evaluations
         self.stopping = False
 
     def offer(self, call: RagCall, probability: float) -> int:
-        """Queue a call; return how many were dropped for it (0 or 1: itself, or the oldest).
+        """Queue a call; return how many calls were dropped (0 or 1: this one or the oldest).
 
-        Takes microseconds, unless `when_full` is `block`: then it waits up to 30 s for room, but
-        not in an evaluation, which would wait for itself.
+        Takes microseconds, unless `when_full` is `block`: then it waits up to 30 s for room. Inside
+        an evaluation, which would wait for itself, it never waits.
+
+        Args:
+            call: the call.
+            probability: probability with which it was sampled, in (0, 1].
 
         Raises:
-            RuntimeError: when no thread can be started.
+            RuntimeError: a thread could not be started.
         """
         dropped = 0
         with self._lock:
@@ -109,16 +113,26 @@ class Worker:
         return dropped
 
     def drain(self, timeout: float) -> bool:
-        """Wait until everything offered before now was handled or dropped; False after `timeout` s.
+        """Wait until every call offered before now is handled or dropped.
 
-        What is offered meanwhile is not waited for, so it ends under steady traffic too.
+        Calls that are offered meanwhile are not waited for, so it ends under steady traffic too.
+
+        Args:
+            timeout: seconds to wait at most.
+
+        Returns:
+            Whether that was in time.
         """
         with self._changed:
             target = self._last
             return self._wait_for(lambda: self._lowest() > target, max(0.0, timeout))
 
     def stop(self, timeout: float) -> int:
-        """Cancel what runs and end the thread; return how many calls were still waiting."""
+        """Cancel running evaluations and end the thread; return the number of waiting calls.
+
+        Args:
+            timeout: seconds to wait for the thread at most.
+        """
         with self._changed:
             self.stopping = True
             left = len(self._queue)
@@ -131,7 +145,7 @@ class Worker:
         return left
 
     def is_own(self) -> bool:
-        """Whether this is asked from its loop, or from a thread that an evaluation waits for."""
+        """Return whether the caller is on the loop, or in a thread that an evaluation waits for."""
         return _inside.get() is self or threading.current_thread() is self._thread
 
     def _wait_for_room(self) -> bool:
@@ -158,7 +172,7 @@ class Worker:
     def _call_soon(self, function: Callable[[], object]) -> None:
         loop = self._loop
         if loop is not None:
-            with contextlib.suppress(RuntimeError):  # closed just now: `stop` counts what waits
+            with contextlib.suppress(RuntimeError):  # the loop was just closed: `stop` counts
                 loop.call_soon_threadsafe(function)
 
     # --- on the loop's thread -----------------------------------------------------------------
@@ -167,8 +181,8 @@ class Worker:
         try:
             with suppress_capture():
                 asyncio.run(self._work())
-        except BaseException:  # noqa: BLE001 -- the thread's end: nobody else would tell
-            logger.exception("something in an evaluation ended the background loop")
+        except BaseException:  # noqa: BLE001 -- the end of the thread: only this line reports it
+            logger.exception("an exception in an evaluation ended the background loop")
         with self._lock:
             self._loop = self._wake = self._thread = None
             self._idle = False
@@ -189,7 +203,7 @@ class Worker:
                 task = asyncio.create_task(self._handle(number, call, probability))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
-                await asyncio.sleep(0)  # the task works until it waits for the judge
+                await asyncio.sleep(0)  # the task runs until it waits for the judge
                 self._breathe()
             timer = None if self._idle else loop.call_later(_TICK, wake.set)
             await wake.wait()
@@ -204,7 +218,7 @@ class Worker:
                 self._running.update(number for number, _, _ in taken)
                 self._latest = now
                 self._changed.notify_all()
-            # Set where the queue is looked at, under one lock: no call falls between the two.
+            # Set under the same lock as the look at the queue, so that no call is missed.
             self._idle = now - self._latest > _QUIET
         return taken
 

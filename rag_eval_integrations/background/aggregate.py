@@ -1,4 +1,4 @@
-"""What the scores are over all traffic, from the part of it that was judged."""
+"""Estimate the mean scores over all traffic from the calls that were sampled and judged."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ _Z = 1.959963984540054  # 97.5 % point of the normal distribution
 
 @dataclass(frozen=True)
 class WeightedMean:
-    """The estimated mean of one score over all traffic, made in one way."""
+    """The estimated mean over all traffic of one score with one provenance and method."""
 
     name: str
+    """Name of the score."""
     by: By
-    """Who made it; `splitter` and `windows` left out, which do not change what a score is."""
+    """Provenance of the scores, without `splitter` and `windows`, which do not change the meaning
+    of a score."""
     method: str | None
     """The estimator: `labels`, `expected`, `calibrated` …"""
     mean: float
@@ -26,36 +28,44 @@ class WeightedMean:
     ci95: tuple[float, float] | None
     """95 % confidence interval of the mean, within [0, 1]; None for a single call.
 
-    Normal approximation with the linearised variance Σw²(x - mean)² / (Σw)² · n / (n - 1). Where
-    all values are 0 or 1 (`adherence`), Wilson's interval at the effective size (Σw)² / Σw², which
-    does not shrink to nothing when all agree. The traffic itself is taken as a sample: the
-    interval is of the app's true rate, and is not 0 wide when every call is judged. Calls that
-    share an id are sampled together; the interval takes them as independent.
+    Normal approximation with the linearised variance Σw²(x - mean)² / (Σw)² · n / (n - 1). If all
+    values are 0 or 1 (`adherence`), Wilson's interval at the effective size (Σw)² / Σw², which
+    keeps a width when all values agree. The traffic itself is taken as a sample: the interval is
+    for the app's true rate, and has a width even if every call is judged. Calls that share an id
+    are sampled together; the interval takes them as independent.
     """
     scored: int
-    """Calls that this mean is over."""
+    """Calls with a value, over which the mean is taken."""
     total: int
-    """Calls of which this score was asked for: scored, unscored, failed and over budget."""
+    """Calls for which this score was requested: scored, unscored, failed and over budget."""
 
 
 @dataclass(frozen=True)
 class TrafficSummary:
-    """Means over the traffic, by score and by who made it."""
+    """Mean scores over the traffic, by score, provenance and method."""
 
     means: tuple[WeightedMean, ...]
+    """The means; a score with several provenances or methods has one mean for each."""
     unscored: dict[str, dict[str, int]]
     """Score name → code (`error` for a failure) → calls."""
 
     def mean(self, name: str) -> WeightedMean | None:
-        """Look up one score's mean; None when none is scored.
+        """Look up the mean of one score.
+
+        Args:
+            name: name of the score.
+
+        Returns:
+            The mean; None when no call has a value for this score.
 
         Raises:
-            ValueError: when it was made in different ways; `means` has each of them.
+            ValueError: the score has several means; look them up in `means`.
         """
         found = [mean for mean in self.means if mean.name == name]
         if len(found) > 1:
             raise ValueError(
-                f"{name} was made by {len(found)} different judges, formulas or estimators"
+                f"{name} was made by {len(found)} different judges, formulas or estimators; "
+                "`means` has one mean for each"
             )
         return found[0] if found else None
 
@@ -103,7 +113,7 @@ def _wilson(mean: float, n: float) -> tuple[float, float]:
 
 @dataclass
 class Aggregate:
-    """Running sums, flat in memory; for any thread."""
+    """Running sums of scores, of constant size; for any thread."""
 
     _sums: dict[tuple[str, By, str | None], _Sums] = field(default_factory=dict)
     _totals: Counter[str] = field(default_factory=Counter)
@@ -111,8 +121,8 @@ class Aggregate:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, evaluation: Evaluation, probability: float) -> None:
-        """Count one evaluation of a call that was sampled with a probability in (0, 1]."""
-        shared: By | None = None  # the scores of one judge share one `By`; copies are dear
+        """Add one evaluation of a call that was sampled with a probability in (0, 1]."""
+        shared: By | None = None  # the scores of one judge share one `By`; copies are expensive
         by: By | None = None
         with self._lock:
             for name, score in evaluation.scores.items():
@@ -130,7 +140,7 @@ class Aggregate:
         self._sums.setdefault((name, by, score.method), _Sums()).add(score.value, weight)
 
     def summary(self) -> TrafficSummary:
-        """Compute the means so far."""
+        """Compute the means of the evaluations so far."""
         with self._lock:
             means = tuple(
                 WeightedMean(

@@ -1,4 +1,4 @@
-"""What a host's handler hands its calls to, whatever the user gave it as `target`."""
+"""Turn a handler's `target`, callable or evaluator, into one callable that takes its calls."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
 from rag_eval_integrations.sinks import CallbackSink
 
-Target = Callable[[RagCall], object] | RagEvaluator
+TargetOrEvaluator = Callable[[RagCall], object] | RagEvaluator
 
 _MOST_KEPT = 1_000
 
 
 class Attachment:
-    """Makes a plain target of a callable, a `BackgroundEvaluator` or a `RagEvaluator`.
+    """The plain target of a callable, a `BackgroundEvaluator` or a `RagEvaluator`.
 
-    A `RagEvaluator` is run by a `BackgroundEvaluator` of its own; the latest 1,000 evaluations are
-    kept, so that three lines attach an evaluator and show scores. With any other target, where
-    evaluations go is the target's business, and none are kept here.
+    A `RagEvaluator` is run by its own `BackgroundEvaluator`; the latest 1,000 evaluations are kept,
+    so that three lines of code attach an evaluator and show scores. Any other target handles its
+    evaluations itself, and none are kept here.
 
     Args:
-        target: what the user gave.
-        on_evaluation: called with every evaluation, from one thread of its own, in order; only
-            with a `RagEvaluator`.
+        target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, or a `RagEvaluator`.
+        on_evaluation: called with every evaluation, in order, from a thread of its own; only with
+            a `RagEvaluator` as target.
 
     Raises:
-        ConfigurationError: for `on_evaluation` with another target, or one that cannot be called.
+        ConfigurationError: `on_evaluation` is given with another target than a `RagEvaluator`, or
+            cannot be called.
     """
 
     def __init__(
-        self, target: Target, on_evaluation: Callable[[Evaluation], object] | None = None
+        self, target: TargetOrEvaluator, on_evaluation: Callable[[Evaluation], object] | None = None
     ) -> None:
         self._kept: deque[Evaluation] = deque(maxlen=_MOST_KEPT)
         self._background: BackgroundEvaluator | None = None
@@ -47,7 +48,7 @@ class Attachment:
             raise ConfigurationError(
                 "on_evaluation",
                 on_evaluation,
-                "needs a RagEvaluator as target; give a BackgroundEvaluator its sinks instead",
+                "needs a RagEvaluator as target; pass sinks to a BackgroundEvaluator instead",
             )
         if isinstance(target, BackgroundEvaluator):
             self._background = target
@@ -59,23 +60,22 @@ class Attachment:
         return tuple(self._kept.copy())
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Wait until the calls handed over so far are evaluated and delivered.
+        """Wait until the calls so far are evaluated and the evaluations delivered.
 
         Args:
             timeout: seconds to wait at most.
 
         Returns:
-            Whether it was all done in time; True at once where nothing is evaluated behind the
-            app's back.
+            Whether all of that was done in time; True at once for a plain callable.
 
         Raises:
-            ReentryError: in an evaluation or a sink, which would wait for itself.
+            ReentryError: called inside an evaluation or a sink, which would wait for itself.
         """
         return True if self._background is None else self._background.flush(timeout)
 
 
 class _Keeper:
-    """Keeps the latest evaluations, then tells the user's function: it finds them kept."""
+    """Keeps the latest evaluations, then calls the user's function, which can look them up."""
 
     def __init__(self, kept: deque[Evaluation], then: CallbackSink | None) -> None:
         self._kept = kept

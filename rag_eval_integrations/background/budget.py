@@ -1,4 +1,4 @@
-"""What background evaluation may spend: evaluations a minute, dollars a day."""
+"""Limits of background evaluation: evaluations per minute, dollars per day, share of calls."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _DAY = 86_400
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits; None is no limit.
+    """Limits on background evaluation in one process; None means no limit.
 
     Raises:
-        ConfigurationError: for a limit that is no finite number above 0.
+        ConfigurationError: a limit is not a finite number above 0.
     """
 
     per_minute: float | None = None
-    """Evaluations started in any 60 s. A fraction is kept over a longer time: 0.5 is one in 120 s,
-    2.5 is three in 72 s."""
+    """Evaluations started per 60 s, in any window. A fraction holds over a longer window: 0.5 is
+    one per 120 s, 2.5 is three per 72 s."""
     per_day_usd: float | None = None
-    """Dollars a day (UTC), by the `Usage.cost_usd` of what has come back: the evaluations in
-    flight when it is reached (at most `max_concurrency`) go beyond it. A price that is not known
-    is not 0: the limit cannot be kept then, which is logged once."""
+    """US dollars per day (UTC), by the `Usage.cost_usd` of finished evaluations: those in flight
+    when the limit is reached (at most `max_concurrency`) exceed it. An unknown price is not 0: the
+    limit cannot be enforced then, which is logged once."""
 
     def __post_init__(self) -> None:
         for name, value in (("per_minute", self.per_minute), ("per_day_usd", self.per_day_usd)):
@@ -43,12 +43,12 @@ class Budget:
 
 
 class Meter:
-    """Keeps a budget; used from one thread.
+    """Enforces a budget; used from one thread.
 
     Args:
         budget: the limits.
-        monotonic: seconds from any start, never going back.
-        clock: seconds since 1970, UTC.
+        monotonic: returns seconds from any start, never decreasing.
+        clock: returns seconds since 1970, UTC.
     """
 
     def __init__(
@@ -62,40 +62,40 @@ class Meter:
         self._monotonic = monotonic
         self._clock = clock
         per_minute = budget.per_minute
-        # Exact in every window, which a bucket that refills is not: it lets twice the limit
-        # through in its first minute.
+        # Exact in every window. A bucket that refills is not: it allows twice the limit in its
+        # first minute.
         self._most = 0 if per_minute is None else math.ceil(per_minute)
         self._window = 0.0 if per_minute is None else _MINUTE * self._most / per_minute
         self._starts: deque[float] = deque()
         self._day = self._today()
         self._spent = 0.0
         self.cost_unknown = False
-        """Whether an evaluation asked a judge at an unknown price under a limit in dollars."""
+        """Whether an evaluation had an unknown price while a limit in dollars was set."""
 
     def start(self) -> str | None:
-        """Count an evaluation as started; return why it may not start, or None."""
+        """Count an evaluation as started; return the reason if it must not start, else None."""
         limit = self._budget.per_day_usd
         if limit is not None:
             self._new_day()
             if self._spent >= limit:
-                return f"the day's budget of {limit:g} USD is spent"
+                return f"the budget of {limit:g} USD per day is spent"
         if self._most:
             now = self._monotonic()
             while self._starts and now - self._starts[0] >= self._window:
                 self._starts.popleft()
             if len(self._starts) >= self._most:
-                return f"{self._budget.per_minute:g} evaluations a minute are used up"
+                return f"the limit of {self._budget.per_minute:g} evaluations per minute is reached"
             self._starts.append(now)
         return None
 
     def spent(self, usage: Usage) -> None:
-        """Count what an evaluation cost."""
+        """Add the cost of a finished evaluation."""
         if self._budget.per_day_usd is None:
             return
         self._new_day()
         if usage.cost_usd is not None:
             self._spent += usage.cost_usd
-        elif usage.requests:  # no request costs nothing, whatever the price
+        elif usage.requests:  # without a request the cost is 0, whatever the price
             self.cost_unknown = True
 
     def _new_day(self) -> None:
@@ -107,7 +107,7 @@ class Meter:
         return int(self._clock() // _DAY)
 
 
-# --- Which calls are judged: decided by the call's id alone, so that it can be told again
+# --- The sample of calls that are judged: decided by the call's id alone, so it is reproducible
 
 
 SampleRate = float | Callable[[RagCall], float]
@@ -116,43 +116,48 @@ _RANGE = 2.0**64
 
 
 def chosen(call_id: str, probability: float) -> bool:
-    """Say whether a call is sampled at a probability in [0, 1]; the same id, the same answer.
+    """Return whether a call is sampled; the same id gives the same answer on every machine.
 
-    In every process and on every machine. A call sampled at one rate is sampled at all higher
-    ones. About 1 µs: a digest of the id, of at most a few dozen characters, never of the texts.
+    A call that is sampled at one rate is sampled at all higher rates. Takes about 1 µs: a digest
+    of the id, which has at most a few dozen characters, and not of the texts.
+
+    Args:
+        call_id: id of the call.
+        probability: sampling probability, in [0, 1].
     """
     if probability >= 1.0:
         return True
     digest = hashlib.blake2b(
         call_id.encode("utf-8", "surrogatepass"), digest_size=8, person=b"rag-eval-sample"
-    )  # `person`: no other sampler that hashes the same ids picks the same calls
+    )  # `person`: another sampler that hashes the same ids does not pick the same calls
     return int.from_bytes(digest.digest(), "big") / _RANGE < probability
 
 
 def checked(rate: SampleRate) -> SampleRate:
-    """Return a rate that can be used.
+    """Return the rate if it can be used.
 
     Raises:
-        ConfigurationError: for what is neither a number in [0, 1] nor a function.
+        ConfigurationError: it is neither a number in [0, 1] nor a function.
     """
     if not callable(rate) and not _is_probability(rate):
         raise ConfigurationError(
-            "sample_rate", rate, "use a number in [0, 1], or a function that gives one"
+            "sample_rate", rate, "use a number in [0, 1], or a function that returns one"
         )
     return rate
 
 
 def probability_of(call: RagCall, rate: SampleRate) -> float:
-    """Return the probability with which a call is sampled.
+    """Return the probability in [0, 1] with which a call is sampled.
 
     Raises:
-        ValueError: when the user's function gave something else.
+        ValueError: the user's function returned something else.
+        Exception: the user's function raised it.
     """
     if not callable(rate):
         return rate
     probability = rate(call)
     if not _is_probability(probability):
-        raise ValueError(f"`sample_rate` gave {probability!r}, which is not in [0, 1]")
+        raise ValueError(f"`sample_rate` returned {probability!r}, which is not in [0, 1]")
     return probability
 
 

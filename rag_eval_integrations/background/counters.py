@@ -1,4 +1,4 @@
-"""What became of every call: counts that add up."""
+"""Count the outcome of every call, and log the first failure of each kind."""
 
 from __future__ import annotations
 
@@ -10,87 +10,90 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class SinkCounters:
-    """What became of the evaluations for one sink."""
+    """Counts of the evaluations for one sink."""
 
     name: str
-    """The sink's class, with its number from 0 where several have one class."""
+    """Class of the sink, followed by its position from 0 if several sinks have this class."""
     written: int
+    """Evaluations that the sink wrote."""
     failed: int
-    """In batches that the sink raised on; not written again."""
+    """Evaluations in batches for which the sink raised; they are not written again."""
     dropped: int
-    """Not handed over: the sink was slower than the evaluations came, and its queue was full."""
+    """Evaluations that were not passed to the sink, because its queue was full or it was closed."""
     pending: int
+    """Evaluations that are waiting for the sink or being written."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """A snapshot of what became of the calls since the start (of this process, after a fork).
+    """A snapshot of the counts of calls since the start, or since the fork in a forked process.
 
-    `captured` is the sum of all the others: every call is in exactly one of them.
+    `captured` is the sum of all other counts of calls: each call is in exactly one of them.
     """
 
     captured: int = 0
-    """Calls handed in."""
+    """Calls that were submitted."""
     sampled_out: int = 0
+    """Calls that the sample left out."""
     skipped: int = 0
-    """Whose run did not end well (`Capture.status` is not `ok`)."""
+    """Calls whose run failed, was aborted or interrupted (`Capture.status` is not `ok`)."""
     dropped: int = 0
-    """The queue was full, or the evaluator closed."""
+    """Calls that were dropped, because the queue was full or the evaluator was closed."""
     over_budget: int = 0
-    """Delivered to the sinks unscored, with the code `over_budget`."""
+    """Calls beyond the budget: delivered to the sinks unscored, with the code `over_budget`."""
     failed: int = 0
-    """Evaluations with an error, and objects that are no calls."""
+    """Evaluations with an error, and submitted objects that are not calls."""
     scored: int = 0
     """Evaluations with at least one score that has a value."""
     unscored: int = 0
-    """Evaluations without an error and without a value."""
+    """Evaluations without an error in which no score has a value."""
     pending: int = 0
-    """Waiting or being evaluated."""
+    """Calls that are waiting or being evaluated."""
     sinks: tuple[SinkCounters, ...] = ()
-    """One a sink, in order."""
+    """The counts of each sink, in order."""
 
 
-# --- Counts what becomes of calls, from any thread, so that the counts always add up
+# --- Counting, from any thread; the counts add up at any time
 
 
 Fate = Literal["sampled_out", "skipped", "dropped", "over_budget", "failed", "scored", "unscored"]
 
 
 class Tally:
-    """Every call is captured once and meets one fate; what has met none is pending."""
+    """Counts calls: each is captured once and then meets one fate; until then it is pending."""
 
     def __init__(self) -> None:
-        # Reentrant: a garbage collection in here may finalise a stream, whose call is submitted.
+        # Reentrant: a garbage collection in here may finalise a stream and so submit its call.
         self._lock = threading.RLock()
         self._captured = 0
         self._fates: dict[Fate, int] = {}
 
     def captured(self, fate: Fate | None = None) -> None:
-        """Count a call that was handed in, with its fate where that is known at once."""
+        """Count a submitted call, with its fate if that is known at once."""
         with self._lock:
             self._captured += 1
             if fate is not None:
                 self._fates[fate] = self._fates.get(fate, 0) + 1
 
     def met(self, fate: Fate, calls: int = 1) -> None:
-        """Count calls, captured before, that met a fate."""
+        """Count the fate of calls that were captured before."""
         with self._lock:
             self._fates[fate] = self._fates.get(fate, 0) + calls
 
     @property
     def pending(self) -> int:
-        """Calls that have met no fate yet."""
+        """Number of calls that are waiting or being evaluated."""
         with self._lock:
             return self._captured - sum(self._fates.values())
 
     def counters(self, sinks: tuple[SinkCounters, ...]) -> Counters:
-        """Take a snapshot."""
+        """Return a snapshot of the counts, with those of the sinks."""
         with self._lock:
             pending = self._captured - sum(self._fates.values())
             return Counters(captured=self._captured, pending=pending, sinks=sinks, **self._fates)
 
 
-# --- Says each kind of failure once: a judge that is down must not fill the app's log
+# --- Logging, once per kind of failure: a judge that is down must not fill the app's log
 
 
 _MAX_KINDS = 100
@@ -100,7 +103,7 @@ logger = logging.getLogger("rag_eval_integrations.background")
 
 
 class FailureLog:
-    """Logs the first failure of each kind; the caller counts them all. For any thread."""
+    """Logs the first failure of each kind, from any thread; the caller counts all of them."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # a garbage collection in here may submit a call
@@ -109,23 +112,30 @@ class FailureLog:
     def say(self, kind: tuple[str, ...], text: str, error: BaseException | None = None) -> None:
         """Log a text, with the error's traceback, unless this kind was logged before.
 
-        At most 100 kinds are logged, so that kinds without end do not fill the memory.
+        At most 100 kinds are logged, so that an endless number of kinds cannot fill the memory.
+
+        Args:
+            kind: key of the kind of failure.
+            text: the log line, without an end mark.
+            error: the exception whose traceback is logged, if any.
         """
         with self._lock:
             if kind in self._seen or len(self._seen) >= _MAX_KINDS:
                 return
             self._seen.add(kind)
-        logger.warning("%s; further ones of this kind are only counted", text, exc_info=error)
+        logger.warning(
+            "%s; further cases of this kind are counted but not logged", text, exc_info=error
+        )
 
 
 def shown(message: str) -> str:
-    """Show a foreign message in a log line: at most 200 characters, line ends escaped."""
+    """Return a foreign message for a log line: at most 200 characters, line breaks escaped."""
     short = message if len(message) <= _MAX_MESSAGE else f"{message[: _MAX_MESSAGE - 1]}…"
     return short.encode("unicode_escape").decode("ascii")
 
 
 def log_undone(counters: Counters, when: str) -> None:
-    """Say in one line what was neither evaluated nor written, if anything was."""
+    """Log in one line how many calls were not evaluated and how many evaluations not written."""
     unwritten = sum(sink.pending for sink in counters.sinks)
     if counters.pending or unwritten:
         logger.warning(

@@ -1,4 +1,4 @@
-"""BackgroundEvaluator: what is submitted is sampled, queued, evaluated, counted and delivered."""
+"""`BackgroundEvaluator`: sample, queue, evaluate, count and deliver the submitted calls."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import Self, get_args
 
-from rag_eval_integrations.background import process
-from rag_eval_integrations.background._delivery import deliveries_to
+from rag_eval_integrations.background import _process
+from rag_eval_integrations.background._sink_delivery import deliveries_to
 from rag_eval_integrations.background._worker import WhenFull, Worker
 from rag_eval_integrations.background.aggregate import Aggregate, TrafficSummary
 from rag_eval_integrations.background.budget import (
@@ -30,6 +30,7 @@ from rag_eval_integrations.background.counters import (
 )
 from rag_eval_integrations.errors import ConfigurationError, ReentryError
 from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges.judge import judge_base
 from rag_eval_integrations.records import (
     By,
     Evaluation,
@@ -41,17 +42,17 @@ from rag_eval_integrations.records import (
 )
 from rag_eval_integrations.sinks import Sink
 
-# --- One evaluation within the budget and the time limit, and what becomes of it
+# --- One evaluation, within the budget and the time limit
 
 
 class BoundedEvaluator:
-    """Evaluates calls on the worker's loop, none of them for ever.
+    """Evaluates calls on the worker's loop, within a budget and a time limit.
 
     Args:
-        evaluator: what evaluates.
-        budget: what it may spend.
-        timeout: seconds that one evaluation may take, above 0.
-        failures: says each kind of failure once.
+        evaluator: evaluates the calls.
+        budget: limits on evaluations per minute and dollars per day.
+        timeout: seconds per evaluation at most, above 0.
+        failures: logs each kind of failure once.
     """
 
     def __init__(
@@ -63,17 +64,21 @@ class BoundedEvaluator:
         self._failures = failures
 
     async def evaluate(self, call: RagCall) -> tuple[Evaluation, Fate]:
-        """Evaluate a call, or say in an evaluation why that did not happen."""
+        """Evaluate a call; return the evaluation and the call's fate.
+
+        A call beyond the budget or the time limit gives an evaluation that says so.
+        """
         refusal = self._meter.start()
         if refusal is not None:
-            self._failures.say(("over budget",), f"calls are not judged: {refusal}")
+            self._failures.say(("over budget",), f"a call was not judged: {refusal}")
             return over_budget(call, self._evaluator, refusal), "over_budget"
         evaluation = await self._evaluated_in_time(call)
         self._meter.spent(evaluation.usage)
         if self._meter.cost_unknown:
             self._failures.say(
                 ("unknown cost",),
-                f"`per_day_usd` cannot be enforced: {evaluation.judge.name} does not say its price",
+                f"`per_day_usd` cannot be enforced: the price of {evaluation.judge.name} is not "
+                "known",
             )
         if evaluation.error is not None:
             failure = evaluation.error
@@ -95,11 +100,17 @@ class BoundedEvaluator:
             return timed_out(call, self._evaluator, self._timeout)
 
 
-# --- Evaluations of calls that no judge answered for: delivered to the sinks all the same
+# --- Evaluations of calls without a judge's answer, which are delivered to the sinks as well
 
 
 def over_budget(call: RagCall, evaluator: RagEvaluator, reason: str) -> Evaluation:
-    """Make the evaluation of a call whose judge was not asked: unscored, for a reason in words."""
+    """Make the unscored evaluation of a call that the budget did not allow to judge.
+
+    Args:
+        call: the call.
+        evaluator: the evaluator that was to judge it.
+        reason: the limit that was reached, in words.
+    """
     by = _by(evaluator)
     scores = {
         name: Score(name=name, status="unscored", unscored="over_budget", reason=reason, by=by)
@@ -109,7 +120,7 @@ def over_budget(call: RagCall, evaluator: RagEvaluator, reason: str) -> Evaluati
 
 
 def timed_out(call: RagCall, evaluator: RagEvaluator, seconds: float) -> Evaluation:
-    """Make the evaluation of a call whose judge did not answer within so many seconds: an error."""
+    """Make the failed evaluation of a call that took more than the given number of seconds."""
     message = f"no result within {seconds:g} s (`evaluation_timeout`)"
     by = _by(evaluator)
     scores = {
@@ -121,8 +132,8 @@ def timed_out(call: RagCall, evaluator: RagEvaluator, seconds: float) -> Evaluat
 
 
 def _judge(evaluator: RagEvaluator) -> JudgeInfo:
-    judge = evaluator.judge
-    return JudgeInfo(name=judge.name, version=getattr(judge, "version", None))
+    judge = judge_base(evaluator.judge)
+    return JudgeInfo(name=judge.name, version=judge.version)
 
 
 def _by(evaluator: RagEvaluator) -> By:
@@ -145,39 +156,45 @@ def _evaluation(
     )  # fmt: skip
 
 
-_LAST_BATCH = 1.0  # seconds that `close` gives threads to end once everything is settled
+# --- The evaluator that an app submits its calls to
+
+
+_LAST_BATCH = 1.0  # seconds that `close` gives the threads to end after everything else
 
 
 class BackgroundEvaluator:
-    """Evaluates calls behind the app's back: `submit` only queues, a thread does the rest.
+    """Evaluates calls in a background thread; `submit` only adds them to a queue.
 
-    It is a target for the hosts' handlers (`RagEvalCallbackHandler(background)`), and nothing that
-    goes wrong in it reaches the app: failures are logged once a kind and counted. Drain it with
-    `flush`, `close`, `with` or `async with` (in an async app: `await asyncio.to_thread(
-    background.flush)`); at a bare exit what is left is counted in one log line. In a forked child
-    (gunicorn prefork) it starts empty, with its own thread, counters and budget, and what the
-    parent had queued stays the parent's.
+    It is a target for the handlers of LangChain and LlamaIndex
+    (`RagEvalCallbackHandler(background)`). A failure never reaches the app: failures are counted,
+    and logged once per kind. Drain it with `flush`, `close`, `with` or `async with` (in an async
+    app: `await asyncio.to_thread(background.flush)`); if the process ends without that, one log
+    line counts the calls that are lost. In a forked child (gunicorn prefork) it starts empty, with
+    its own thread, counters and budget; the parent evaluates the calls that it had queued.
 
     Args:
-        evaluator: what evaluates.
-        sinks: where evaluations go; each is called from one thread of its own, in batches.
-        sample_rate: share of the calls to judge, in [0, 1], or a function that gives it for a call
-            (more of what looks risky). It runs on the app's thread. The decision is a digest of
-            `call.id`, the same everywhere; a call with the id of an earlier one shares its fate.
-        max_pending: calls that wait, at most, and evaluations that wait for each sink.
-        max_concurrency: calls evaluated at once.
-        budget: limits on evaluations a minute and dollars a day, for each process. Calls beyond
-            are delivered to the sinks unscored (`over_budget`) at once, instead of waiting.
-        when_full: which call gives way when `max_pending` wait: the one submitted, the oldest, or
-            none: `submit` then blocks the app for up to 30 s, and drops the call after that.
-        judge_incomplete: judge calls whose run failed, was aborted or interrupted, too.
-        evaluation_timeout: seconds after which an evaluation is given up, above 0, so that a judge
-            that never answers holds no place for ever. The call is delivered with an error, and
-            what it cost is not known. Waiting for a `ThrottledModel` counts, so leave room for
+        evaluator: evaluates the calls.
+        sinks: receive the evaluations, in batches; each sink is called from its own thread.
+        sample_rate: share of the calls to judge, in [0, 1], or a function from a call to that
+            share (to judge more of the risky calls), which runs on the app's thread. The decision
+            depends on `call.id` alone, on every machine: calls with the same id share it.
+        max_pending: calls waiting at most. The queue of each sink holds as many evaluations, but
+            at least 1,000.
+        max_concurrency: calls evaluated concurrently at most.
+        budget: limits on evaluations per minute and dollars per day, for each _process. Calls
+            beyond them do not wait: they are delivered to the sinks unscored (`over_budget`).
+        when_full: which call is dropped when `max_pending` calls wait: `drop_newest`,
+            `drop_oldest`, or `block`: then `submit` blocks the app for up to 30 s and drops the
+            call after that.
+        judge_incomplete: whether calls whose run failed, was aborted or was interrupted are judged
+            as well.
+        evaluation_timeout: seconds per evaluation at most, above 0, so that a judge that never
+            answers does not hold a place for ever. A call beyond it is delivered with an error,
+            at an unknown cost. Waiting for a `ThrottledModel` counts, so allow for
             `max_concurrency` requests at its `rpm`.
 
     Raises:
-        ConfigurationError: for an argument that cannot be used.
+        ConfigurationError: an argument cannot be used; the message names it.
     """
 
     def __init__(
@@ -196,7 +213,7 @@ class BackgroundEvaluator:
         counts: dict[str, object] = {"max_pending": max_pending, "max_concurrency": max_concurrency}
         for name, number in counts.items():
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise ConfigurationError(name, number, "use a whole number from 1")
+                raise ConfigurationError(name, number, "use a whole number of at least 1")
         if not _is_time(evaluation_timeout):
             raise ConfigurationError(
                 "evaluation_timeout", evaluation_timeout, "use a finite number of seconds above 0"
@@ -205,7 +222,7 @@ class BackgroundEvaluator:
             raise ConfigurationError("when_full", when_full, f"use one of {get_args(WhenFull)}")
         for sink in sinks:
             if not isinstance(sink, Sink):
-                raise ConfigurationError("sinks", sink, "a sink has a method `write(batch)`")
+                raise ConfigurationError("sinks", sink, "a sink needs a method `write(batch)`")
         self._evaluator = evaluator
         self._sinks = tuple(sinks)
         self._sample_rate = checked(sample_rate)
@@ -218,7 +235,7 @@ class BackgroundEvaluator:
         self._evaluation_timeout = evaluation_timeout
         self._of_parent: tuple[object, ...] = ()
         self._start_empty()
-        process.tell(self)
+        _process.tell(self)
 
     def _start_empty(self) -> None:
         self._failures = FailureLog()
@@ -238,16 +255,20 @@ class BackgroundEvaluator:
     # --- the app's threads ----------------------------------------------------------------------
 
     def __call__(self, call: RagCall) -> None:
-        """Submit a call: the form that handlers use."""
+        """Submit a call; handlers call the evaluator in this form."""
         self.submit(call)
 
     def submit(self, call: RagCall) -> None:
-        """Hand in a call; takes microseconds and raises nothing.
+        """Queue a call for evaluation; takes microseconds and never raises.
 
-        From any thread, also from a sink or inside an evaluation.
+        May be called from any thread, also from a sink or inside an evaluation. With
+        `when_full="block"` it waits up to 30 s for room.
+
+        Args:
+            call: the call; an object that is not a `RagCall` is counted as failed.
         """
         try:
-            # Few function calls: in an app that has just slept, each costs a microsecond or two.
+            # Few function calls: in an app that has just slept, each takes a microsecond or two.
             plain = type(call) is RagCall and call.capture is None
             fate = None if plain else self._refuse(call)
             probability = 1.0
@@ -260,23 +281,23 @@ class BackgroundEvaluator:
                 return
         except Exception as error:  # noqa: BLE001 -- the app's call goes on
             self._tally.captured("failed")
-            self._failures.say(("submit", type(error).__name__), "a call was not taken", error)
+            self._failures.say(("submit", type(error).__name__), "a call was not accepted", error)
             return
         try:
             dropped = self._worker.offer(call, probability)
-        except Exception as error:  # noqa: BLE001 -- the same
+        except Exception as error:  # noqa: BLE001 -- the app's call goes on
             self._tally.met("failed")
             self._failures.say(("queue", type(error).__name__), "a call was not queued", error)
             return
         if dropped:
             self._tally.met("dropped", dropped)
             why = "it is closed" if self._worker.stopping else "its queue is full"
-            self._failures.say(("dropped", why), f"background evaluation drops calls: {why}")
+            self._failures.say(("dropped", why), f"background evaluation dropped a call: {why}")
 
     def _refuse(self, call: object) -> Fate | None:
         if not isinstance(call, RagCall):
             kind = type(call).__name__
-            self._failures.say(("no call", kind), f"{kind} was submitted, which is no RagCall")
+            self._failures.say(("no call", kind), f"a {kind} was submitted, which is not a RagCall")
             return "failed"
         incomplete = call.capture is not None and call.capture.status != "ok"
         return "skipped" if incomplete and not self._judge_incomplete else None
@@ -293,7 +314,7 @@ class BackgroundEvaluator:
             if self._worker.stopping:
                 self._tally.met("dropped")
                 raise
-            self._failed(error)  # not of the worker's doing: something inside gave up
+            self._failed(error)  # the worker did not cancel it: something in the evaluation did
         except BaseException as error:  # noqa: BLE001 -- also SystemExit: the loop must go on
             self._failed(error)
         else:
@@ -304,28 +325,28 @@ class BackgroundEvaluator:
         kind = ("evaluate", type(error).__name__)
         self._failures.say(kind, "an evaluation ended without a result", error)
 
-    # --- what became of it ----------------------------------------------------------------------
+    # --- counts, means and the end ----------------------------------------------------------------
 
     @property
     def counters(self) -> Counters:
-        """A snapshot of what became of the calls; `dataclasses.asdict` makes it JSON."""
+        """A snapshot of the counts of calls; `dataclasses.asdict` makes it a dict for JSON."""
         return self._tally.counters(tuple(delivery.counters() for delivery in self._deliveries))
 
     def summary(self) -> TrafficSummary:
-        """Means over the traffic, weighted by inverse sampling probability, with intervals."""
+        """Compute mean scores over the traffic, weighted by inverse sampling probability."""
         return self._aggregate.summary()
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Wait until what was submitted before now is evaluated and written.
+        """Wait until every call submitted before now is evaluated and its evaluation written.
 
         Args:
             timeout: seconds to wait at most.
 
         Returns:
-            Whether it was all done in time.
+            Whether all of that was done in time.
 
         Raises:
-            ReentryError: in an evaluation or a sink, which would wait for itself.
+            ReentryError: called inside an evaluation or a sink, which would wait for itself.
         """
         self._refuse_reentry("flush")
         end = time.monotonic() + timeout
@@ -334,18 +355,19 @@ class BackgroundEvaluator:
         return all([delivery.wait(end - time.monotonic()) for delivery in self._deliveries])
 
     def close(self, timeout: float = 30.0) -> bool:
-        """Flush, then end the threads; what was not done in time is dropped, counted and logged.
+        """Flush, then end the threads; calls not evaluated in time are dropped, counted and logged.
 
-        Further calls are dropped. Closing again does nothing.
+        Calls submitted later are dropped. A second `close` does nothing.
 
         Args:
-            timeout: seconds to wait at most for what is left, and one more for threads to end.
+            timeout: seconds to wait at most for the queued calls, and one more second for the
+                threads to end.
 
         Returns:
-            Whether everything was done in time.
+            Whether all calls were evaluated and written in time.
 
         Raises:
-            ReentryError: in an evaluation or a sink.
+            ReentryError: called inside an evaluation or a sink, which would wait for itself.
         """
         self._refuse_reentry("close")
         if self._worker.stopping:
@@ -375,20 +397,20 @@ class BackgroundEvaluator:
     def _refuse_reentry(self, name: str) -> None:
         if self._worker.is_own() or any(d.is_own_thread() for d in self._deliveries):
             raise ReentryError(
-                f"`{name}` was called from inside an evaluation or a sink, which it would wait for"
+                f"`{name}` was called inside an evaluation or a sink, for which it would wait"
             )
 
     # --- the process ----------------------------------------------------------------------------
 
     def after_fork(self) -> None:
-        """Start empty in a child; the parent evaluates what it had queued."""
-        # Kept, never closed: its loop shares the parent's selector, and closing that would stop
-        # the parent's.
+        """Start empty in a child process; the parent evaluates the calls that it had queued."""
+        # The parent's worker is kept and never closed: its loop shares the parent's selector, and
+        # closing that would stop the parent's loop.
         self._of_parent = (self._worker, self._deliveries, self._of_parent)
         self._start_empty()
 
     def at_exit(self) -> None:
-        """Say what the end of the process leaves undone; nothing is waited for."""
+        """Log what the end of the process leaves undone, without waiting."""
         if not self._worker.stopping:
             log_undone(self.counters, "at exit; `flush()` or `close()` before it")
 

@@ -1,28 +1,33 @@
-"""Stage 1 without a framework: a block, a function or one line becomes a `RagCall`.
+"""Stage 1 without a framework: capture a block, a function or one line as a `RagCall`.
 
     with capture_call(target, question) as call:        # also `async with`
         call.documents = search(question)
         call.response = generate(question, call.documents)
 
-    @capture_call(target)                               # also on `async def` and on generators
+    @capture_call(target)                               # also `async def` and generators
     def answer(question: str) -> str:
         current_call().documents = documents = search(question)
         return generate(question, documents)
 
     record_call(target, question=question, documents=documents, response=response)
 
-The call is delivered once, when it has ended, in the thread of its end. The app's result, tokens
-and exceptions stay as they are; what goes wrong here or in the target is logged and counted.
+The call is delivered once, when it ends, in the thread in which it ends. The app's results, tokens
+and exceptions are passed on unchanged; a failure of the capture or the target is logged and
+counted, and never reaches the app.
 
-    functions ─▶ block | record_call ─▶ current (the call while it runs) ─▶ record ─▶ target
+    block (`capture_call`) ─▶ current (the call while it runs) ─▶ record (`RagCall`) ─▶ target
 
-What the hosts' own captures share is here as well: `outlet` (where calls go, and what became of
-them) and `retrieval` (a retriever that is captured where nothing else captures it).
+The private modules hold the code that the LangChain and LlamaIndex captures share: `_calls`
+(snapshots of documents), `_prompts` (documents found in a prompt), `_delivery` and `_outlet` (the
+way to the target), `_retrieval` (a retriever outside of any captured call).
 """
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.capture._delivery import capture_failures
 from rag_eval_integrations.capture.block import capture_call
 from rag_eval_integrations.capture.current import CallInProgress, current_call
 from rag_eval_integrations.capture.record import record_call
 
 __all__ = ["CallInProgress", "capture_call", "capture_failures", "current_call", "record_call"]
+
+publish(__name__, __all__)

@@ -1,4 +1,4 @@
-"""Snapshots of a host's documents, and the `RagCall` that is made of them."""
+"""Make `RagCall`s from a framework's values: JSON values, documents, and the calls in flight."""
 
 from __future__ import annotations
 
@@ -13,20 +13,25 @@ from pydantic import JsonValue
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Capture, Document, DocumentsFrom, RagCall, Record
 
-# --- What a host gives, as JSON values
+# --- JSON values of a framework's objects
 
 
-_MAX_DEPTH = 16  # the records refuse more than 64; real metadata is 2 or 3 deep
-_MAX_SHOWN = 200  # characters kept of an object that is no JSON value
-_MAX_PLAIN = 2**63  # the check against `numbers.Real` costs ten times as much as this one
+_MAX_DEPTH = 16  # the records refuse more than 64 levels; real metadata has 2 or 3
+_MAX_SHOWN = 200  # characters kept of an object that is not a JSON value
+_MAX_PLAIN = 2**63  # the check against `numbers.Real` takes ten times as long as this one
 _MAX_BITS = 8_192  # json.dumps refuses integers of more than 4,300 digits
 
 
 def json_value(value: object, depth: int = 0) -> JsonValue:
-    """Copy a value of the host as a JSON value; never fails, never keeps a reference.
+    """Copy a framework's value as a JSON value; never fails and never keeps a reference.
 
-    Datetimes become ISO strings, NaN and infinities their names, keys strings; what is no JSON
-    value becomes the first 200 characters of its `str()`, or its type's name where that fails.
+    Datetimes become ISO strings, NaN and infinities become their names, keys become strings. Any
+    other object becomes the first 200 characters of its `str()`, or its type's name where `str()`
+    fails.
+
+    Args:
+        value: any object.
+        depth: levels above this value; from 16 on, containers are copied as strings.
     """
     kind = type(value)
     if value is None or kind is str or kind is bool:
@@ -49,7 +54,7 @@ def json_value(value: object, depth: int = 0) -> JsonValue:
 
 
 def json_object(mapping: Mapping[Any, object], depth: int = 0) -> dict[str, JsonValue]:
-    """Copy a mapping as a JSON object; see `json_value`."""
+    """Copy a mapping as a JSON object, as `json_value` copies its values."""
     copied: dict[str, JsonValue] = {}
     for key, value in mapping.items():
         kind = type(value)
@@ -70,13 +75,13 @@ def _json_number(value: numbers.Real) -> JsonValue:
 def _shown(value: object, render: Callable[[], object] | None = None) -> str:
     try:
         return str(value if render is None else render())[:_MAX_SHOWN]
-    except Exception:  # noqa: BLE001 -- a host's object may do anything in its __str__
+    except Exception:  # noqa: BLE001 -- a framework's object may do anything in its __str__
         return f"<{type(value).__name__}>"
 
 
 def finite(value: object) -> float | None:
-    """Read a retriever's score; None for anything but a finite number."""
-    if value is None:  # nearly always; the check below is slow
+    """Return a retriever's score as a float; None for anything but a finite number."""
+    if value is None:  # the usual case; the check below is slow
         return None
     if type(value) is float:
         return value if isfinite(value) else None
@@ -87,7 +92,7 @@ def finite(value: object) -> float | None:
 
 
 class Seen(NamedTuple):
-    """A snapshot of a host's document: the host may change its own object afterwards."""
+    """A snapshot of a framework's document, which the app may change afterwards."""
 
     text: str
     id: str | None
@@ -96,7 +101,7 @@ class Seen(NamedTuple):
 
 
 class Context(NamedTuple):
-    """The documents that the model saw, and how that is known."""
+    """The documents that the model saw, and how they are known."""
 
     documents: Sequence[Seen]
     source: DocumentsFrom
@@ -105,7 +110,13 @@ class Context(NamedTuple):
 
 
 def to_call(context: Context, capture: dict[str, Any], **fields: Any) -> RagCall:
-    """Make the record of a call, with every field of `Capture` and `RagCall` as it is stored."""
+    """Make the record of a call from fields that are already valid.
+
+    Args:
+        context: the documents.
+        capture: the fields of `Capture`, except for `documents_from` and `not_in_prompt`.
+        **fields: fields of `RagCall`; those left out are empty.
+    """
     documents, source, unused = context
     capture["documents_from"] = source
     capture["not_in_prompt"] = _documents(unused) if unused else ()
@@ -113,7 +124,7 @@ def to_call(context: Context, capture: dict[str, Any], **fields: Any) -> RagCall
         "question": "",
         "documents": _documents(documents),
         "response": None,
-        "id": "",  # told when it is asked for
+        "id": "",  # computed when it is read
         "reference": None,
         "metadata": {},
         "capture": _trusted(Capture, capture, _CAPTURE_FIELDS),
@@ -126,7 +137,7 @@ def to_call(context: Context, capture: dict[str, Any], **fields: Any) -> RagCall
     return _trusted(RagCall, content, _CALL_FIELDS)
 
 
-# One set for all records of a kind: pydantic copies it before it changes it.
+# All records of a class share one set: pydantic copies it before a change.
 _CALL_FIELDS = set(RagCall.model_fields)
 _CAPTURE_FIELDS = set(Capture.model_fields)
 _DOCUMENT_FIELDS = set(Document.model_fields)
@@ -147,12 +158,12 @@ R = TypeVar("R", bound=Record)
 
 
 def _trusted(kind: type[R], content: dict[str, Any], fields: set[str]) -> R:
-    """Make a record of complete, valid fields without validating them.
+    """Make a record from complete, valid fields without validating them.
 
-    Everything that comes here was made JSON-safe and finite above. In a running app, where its
-    code is cold, validation was a third of what capture adds to a call (180 of 490 µs on a loaded
-    machine); pydantic's own `model_construct` saves little of it. A test holds the result equal
-    to the validated record.
+    The functions above have made every value JSON-safe and finite. In a running app, where the
+    code of the validation is cold, it was a third of the time that capture adds to a call (180 of
+    490 µs on a loaded machine); pydantic's own `model_construct` saves little of that. A test
+    checks that the result equals the validated record.
     """
     record = _new(kind)
     _set(record, "__dict__", content)
@@ -163,18 +174,18 @@ def _trusted(kind: type[R], content: dict[str, Any], fields: set[str]) -> R:
 
 
 def distinct(documents: Iterable[Seen]) -> list[Seen]:
-    """Drop documents whose text was there before; the first keeps its place."""
+    """Return the documents without those that repeat an earlier document's text."""
     first: dict[str, Seen] = {}
     for document in documents:
         first.setdefault(document.text, document)
     return list(first.values())
 
 
-# --- Open calls, within bounds
+# --- Calls in flight, limited in number and age
 
 
 class Timed(Protocol):
-    """A call that knows when it began (`time.monotonic`)."""
+    """A call with the time of its start, by `time.monotonic`."""
 
     began: float
 
@@ -183,20 +194,27 @@ C = TypeVar("C", bound=Timed)
 
 
 class OpenCalls(Generic[C]):
-    """Calls in flight by their root's key: at most `max_open`, none older than `ttl` seconds.
+    """The calls in flight, by their root's key.
 
-    What is too many or too old is dropped and counted: an app may keep a stream for ever
-    without reading it, and no event tells.
+    Calls beyond `max_open`, or older than `ttl`, are dropped and counted: an app may keep a stream
+    for ever without reading it, and no event reports that.
+
+    Args:
+        max_open: calls held at most, at least 1.
+        ttl: seconds after which a call is dropped, above 0.
+
+    Raises:
+        ConfigurationError: `max_open` or `ttl` is out of its range.
     """
 
     def __init__(self, max_open: int, ttl: float) -> None:
-        # Both come from users, whose type checker may be asleep: bool is an int, NaN a float.
+        # Both come from users, perhaps without a type checker: bool is an int, NaN is a float.
         if type(max_open) is not int or max_open < 1:
             raise ConfigurationError("max_open", max_open, "should be a whole number of at least 1")
         if type(ttl) not in (int, float) or not ttl > 0:
             raise ConfigurationError("ttl", ttl, "should be a number of seconds above 0")
         self.dropped = 0
-        """Calls that never ended, were too many, or too old."""
+        """Calls that were dropped because they were too many or too old."""
         self._max_open = max_open
         self._ttl = ttl
         self._calls: dict[object, C] = {}
@@ -205,29 +223,29 @@ class OpenCalls(Generic[C]):
         return len(self._calls)
 
     def add(self, key: object, call: C) -> list[C]:
-        """Open a call; returns the calls that had to be dropped for it."""
+        """Add a call; return the calls that were dropped because of it."""
         calls = self._calls
         calls[key] = call
-        # Nearly always the call is the only one, or among few young ones.
+        # Usually the call is the only one, or one of a few young ones.
         return self.expire(call.began) if len(calls) > 1 else []
 
     def holds(self, key: object, call: C) -> bool:
-        """Whether this very call is open."""
+        """Return whether this call object is open."""
         return self._calls.get(key) is call
 
     def close(self, key: object) -> C | None:
-        """Take a call out; None when it is not open (any more), so that each is taken once."""
+        """Remove a call and return it; None when it is not open, so that each is closed once."""
         return self._calls.pop(key, None)
 
     def expire(self, now: float | None = None) -> list[C]:
-        """Drop what is too many or too old, oldest first; returns what was dropped."""
+        """Drop calls that are too many or too old, oldest first; return those dropped."""
         oldest_allowed = (time.monotonic() if now is None else now) - self._ttl
         out: list[C] = []
         while self._calls:
             key, oldest = next(iter(self._calls.items()))
             if len(self._calls) <= self._max_open and oldest.began >= oldest_allowed:
                 break
-            # A garbage collection in between may have closed it from a stream's finaliser.
+            # A garbage collection may have run a stream's finaliser, which closed the call.
             if (call := self._calls.pop(key, None)) is not None:
                 out.append(call)
                 self.dropped += 1

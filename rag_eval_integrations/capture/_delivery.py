@@ -1,4 +1,4 @@
-"""From a finished call to the target, without ever disturbing the app."""
+"""Deliver finished calls to the target; failures are logged and counted, never raised."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall
 
-# --- What a user gives to be called inside of the app's call: plain functions, told apart here
+# --- Checks of the functions that a user passes, which have to be plain functions
 
 
 def is_async(function: object) -> bool:
-    """Whether what it returns would have to be awaited."""
+    """Return whether the function's result would have to be awaited."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 -- the method itself is asked for
+        getattr(function, "__call__", None)  # noqa: B004 -- the method itself is inspected
     )
 
 
 def check_hooks(**hooks: object) -> None:
-    """Refuse hooks that cannot be called as they are; None is no hook.
+    """Check that each hook is None or a plain function.
+
+    Args:
+        **hooks: the hooks, by name.
 
     Raises:
-        ConfigurationError: one cannot be called, or would have to be awaited; names it.
+        ConfigurationError: a hook cannot be called, or is async; the message names it.
     """
     for name, hook in hooks.items():
         if hook is None:
@@ -35,18 +38,25 @@ def check_hooks(**hooks: object) -> None:
             raise ConfigurationError(name, hook, "should be a plain function")
         if is_async(hook):
             raise ConfigurationError(
-                name, hook, "is async; should be a plain function, it runs inside of the app's call"
+                name, hook, "is async; use a plain function, because it runs inside the app's call"
             )
 
 
 Target = Callable[[RagCall], object]
 
 
-class Delivery:
-    """Hands calls to the target; whatever goes wrong stays here, logged and counted.
+class TargetDelivery:
+    """Delivers calls to a target; failures are logged and counted, and never reach the app.
 
-    The traceback is logged at the first failure of a kind (place and exception type), so that a
-    target that is down does not fill the app's log with a traceback a call.
+    Only the first failure of a kind (place and exception type) is logged, with its traceback: a
+    target that is down logs one traceback, not one per call. At most 100 kinds are logged.
+
+    Args:
+        target: a plain callable that takes a `RagCall`.
+        logger: the logger for failures.
+
+    Raises:
+        ConfigurationError: `target` cannot be called, or is async.
     """
 
     _MAX_KINDS = 100
@@ -59,15 +69,15 @@ class Delivery:
                 "target", target, "is async; pass a plain callable that schedules its own work"
             )
         self.failed = 0
-        """Failures of the target and of the capture itself."""
+        """Number of failures of the target and of the capture itself."""
         self._target = target
         self._logger = logger
         self._logged: set[tuple[str, type[BaseException]]] = set()
         self._lock = threading.Lock()
 
     def deliver(self, call: RagCall) -> None:
-        """Call the target; what it runs in either framework is not captured."""
-        token = SUPPRESSED.set(True)  # `suppress_capture` without a generator's cost
+        """Call the target with a call; RAG calls that the target makes are not captured."""
+        token = SUPPRESSED.set(True)  # `suppress_capture` without the cost of a generator
         try:
             self._target(call)
         except (Exception, CancelledError, SystemExit) as error:  # noqa: BLE001 -- the app goes on
@@ -76,7 +86,12 @@ class Delivery:
             SUPPRESSED.reset(token)
 
     def failure(self, where: str, error: BaseException) -> None:
-        """Count a failure, and log it with its traceback if it is the first of its kind."""
+        """Count a failure; log it with its traceback if it is the first of its kind.
+
+        Args:
+            where: the place of the failure, as the log line begins.
+            error: the exception.
+        """
         kind = (where, type(error))
         with self._lock:
             self.failed += 1
@@ -85,36 +100,37 @@ class Delivery:
                 self._logged.add(kind)
         if first:
             self._logger.error(
-                "%s failed with %s; the app's call is not affected, further failures of this "
-                "kind are only counted",
+                "%s failed with %s; the app's call is not affected, and further failures of this "
+                "kind are counted but not logged",
                 where,
                 type(error).__name__,
                 exc_info=error,
             )
 
 
-# --- What goes wrong while a plain app is captured: counted and logged, never raised
+# --- Failures while an app without a framework is captured, counted for the whole process
 
 
 _LOGGER = logging.getLogger("rag_eval_integrations.capture")
 
 
-_FAILURES = Delivery(lambda call: None, _LOGGER)
+_FAILURES = TargetDelivery(lambda call: None, _LOGGER)
 
 
 def capture_failures() -> int:
-    """How often a target, or this module itself, failed since the process began.
+    """Return how often a target, or the capture itself, has failed since the process began.
 
-    The first failure of a kind (place, target and exception type) is logged with its traceback.
+    Counts the failures of `capture_call` and `record_call`. The first failure of a kind (place,
+    target and exception type) is logged with its traceback.
     """
     return _FAILURES.failed
 
 
-class CountedDelivery(Delivery):
-    """Delivers for one `capture_call`; a target that is down logs no traceback a call."""
+class CountedDelivery(TargetDelivery):
+    """Delivers the calls of `capture_call` and `record_call`; counts failures for the process."""
 
     def failure(self, where: str, error: BaseException) -> None:
-        """Count a failure; log the first of its kind with its traceback."""
+        """Count a failure; log it with its traceback if it is the first of its kind."""
         if where == "the target":
             where = f"the target {getattr(self._target, '__qualname__', type(self._target))}"
         _FAILURES.failure(where, error)

@@ -1,4 +1,4 @@
-"""Which documents a prompt holds, and where."""
+"""Find documents in the text of a prompt: verbatim, cut, escaped or changed."""
 
 from __future__ import annotations
 
@@ -10,30 +10,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 from unicodedata import normalize
 
-# --- Which texts a prompt holds in pieces: tags or markup taken out, other case, shortened,
-# reworded
+# --- Texts of which a prompt holds pieces: without tags or markup, in other case, cut, reworded
 
 
-_PIECE = 24  # letters and digits
-_ENOUGH = 2  # pieces; of a text with fewer than 4, one
-_FEW = 4  # of a shorter text, nothing is to be told
+_PIECE = 24  # letters and digits per piece
+_ENOUGH = 2  # pieces that have to be found; one for a text with fewer than 4 pieces
+_FEW = 4  # letters; a shorter text is not looked for
 _GONE = "\0"
 _TAG = re.compile(r"<[^<>]{1,100}>")
 _NO_LETTERS = re.compile(r"[\W_]+")
-_MOST_PIECES = 2_000  # looked for at once; of more, every second, third … is: 5 ms at most
+_MOST_PIECES = 2_000  # looked for at once; of more, only every n-th: 5 ms at most
 _DROPPED = {code: None for code in range(128) if not chr(code).isalnum()}  # as `_NO_LETTERS`
-_BY_SEARCHING = 4_000_000  # characters gone through at most before pieces are looked up instead
+_BY_SEARCHING = 4_000_000  # characters searched at most before pieces are looked up in a set
 
 
 class Rest:
-    """What of a prompt is not yet accounted for."""
+    """The parts of a prompt that no text has claimed yet.
+
+    Args:
+        prompt: the prompt.
+        taken: spans `(start, end)` that are already claimed.
+    """
 
     def __init__(self, prompt: str, taken: Iterable[tuple[int, int]]) -> None:
-        """Leave out the spans that are `taken`."""
         self._offsets: list[int] = []
-        """Of every part in the prompt."""
+        """Offset of every part in the prompt."""
         self._starts: list[int] = []
-        """Of every part among the letters."""
+        """Offset of every part in `_letters`."""
         parts: list[str] = []
         at = length = 0
         for start, end in (*sorted(taken), (len(prompt), len(prompt))):
@@ -46,10 +49,17 @@ class Rest:
         self._letters = _GONE.join(parts)
 
     def traces(self, texts: Mapping[int, str], *, changed: bool) -> dict[int, int]:
-        """Where the texts begin of which pieces are there, by their numbers.
+        """Find the texts of which pieces are in the rest.
 
-        A piece counts for one text only: for the one of which most is there. Short texts, of which
-        a few letters may stand anywhere, count where texts are known to have been `changed`.
+        A piece counts for one text only: the one with the largest share of its pieces found.
+
+        Args:
+            texts: the texts, by number.
+            changed: whether the prompt is known to hold changed texts. Only then are texts of a
+                single piece looked for, since a few letters may occur anywhere.
+
+        Returns:
+            Number of the text → offset in the prompt where it begins.
         """
         letters = {number: _letters(text) for number, text in texts.items()}
         every = 1 + sum(map(len, letters.values())) // (_PIECE * _MOST_PIECES)
@@ -72,7 +82,7 @@ class Rest:
         return found
 
     def _lookup(self, all_pieces: Iterable[list[str]]) -> set[str]:
-        """The pieces that are there."""
+        """Return the pieces that are in the rest."""
         pieces = {piece for some in all_pieces for piece in some}
         letters = self._letters
         if len(pieces) * len(letters) > _BY_SEARCHING:
@@ -101,42 +111,53 @@ def _letters(text: str) -> str:
 
 
 def _pieces(letters: str, every: int) -> list[str]:
-    """Cut letters into pieces and take every so-manieth of them."""
+    """Cut letters into pieces and keep every n-th, for n = `every`."""
     if _FEW <= len(letters) < _PIECE:
         return [letters]
     starts = range(0, len(letters) - _PIECE + 1, _PIECE * every)
     return list(dict.fromkeys([letters[i : i + _PIECE] for i in starts]))
 
 
-_HEAD = 48  # characters that tell a cut document from one that was left out
-_WORDY = 16  # characters of a text that does not stand inside of a word by chance
+# --- Texts that a prompt holds as they are, cut, or escaped
+
+
+_HEAD = 48  # characters at the start that tell a cut document from one that was left out
+_WORDY = 16  # characters from which a text is not part of a longer word by chance
 _ESCAPABLE = re.compile(r"[^ -~]|[\"'\\&<>]")
 _SPACED = "\u2e80"  # from here on, scripts that put no space between words
 
 
 class Place(NamedTuple):
-    """Where a document stands in a prompt."""
+    """The place of a document in a prompt."""
 
     start: int
     whole: bool
-    """False when it was found cut, changed, or escaped, or could be the question as well."""
+    """False for a document that is cut, changed or escaped, or that might be the question."""
 
 
 def reached(
     texts: Sequence[str], prompt: str, question: str, earlier: Sequence[str] = ()
 ) -> list[Place | None]:
-    """Find each text in the prompt; None for one that is not there.
+    """Find each text in the prompt, whatever its whitespace.
 
-    Whitespace does not count. A place is given to one text only, longest first, so that a short
-    document inside of a longer one, inside of a word, inside of the question, or inside of one of
-    the `earlier` turns of the conversation, is not taken for present. A text that is the question
-    itself is there if the prompt holds the question twice. Empty texts are never found.
-    O(prompt · texts) in C, so 100 documents in 50 kB take ~1 ms.
+    A place is given to one text only, longest first: a short document is not found inside a longer
+    one, inside a word, inside the question, or inside an earlier turn of the conversation. A text
+    that equals the question is found if the prompt holds the question twice. Empty texts are never
+    found. Takes O(prompt · texts) in C: 100 documents in 50 kB take about 1 ms.
+
+    Args:
+        texts: the documents' texts.
+        prompt: the prompt.
+        question: the user's question.
+        earlier: texts of the earlier turns.
+
+    Returns:
+        One place per text, in order; None for a text that was not found.
     """
     others = (question, *earlier) if earlier else (question,)
     places = _in_order(texts, prompt, others) or _find(texts, prompt, others)
-    # Normalising costs ~10 µs per kB of prompt, so it is done only where the text as it stands
-    # is not found: prompts nearly always hold documents verbatim.
+    # Normalising takes about 10 µs per kB of prompt, so it is done only if a text is not found as
+    # it is: prompts nearly always hold documents verbatim.
     if all(place or not text for place, text in zip(places, texts, strict=True)):
         return places
     normal, shown = [_normal(text) for text in texts], _normal(prompt)
@@ -157,7 +178,7 @@ def reached(
 def _accounted_for(
     texts: Sequence[str], places: Sequence[Place | None], prompt: str, others: Sequence[str]
 ) -> list[tuple[int, int]]:
-    """The spans of a prompt that hold the texts found so far, the question and earlier turns."""
+    """Return the spans of a prompt that hold the found texts, the question and earlier turns."""
     spans = []
     for text, place in zip(texts, places, strict=True):
         if place:
@@ -168,7 +189,7 @@ def _accounted_for(
 
 
 def _same(text: str, prompt: str, start: int) -> int:
-    """How many characters of a text stand at a place of the prompt."""
+    """Return how many characters of a text are at a place of the prompt."""
     length = min(len(text), len(prompt) - start)
     low = 0
     while low < length:  # O(log n) comparisons in C
@@ -181,10 +202,13 @@ def _same(text: str, prompt: str, start: int) -> int:
 
 
 def in_order(texts: Iterable[str], prompt: str, question: str) -> bool:
-    """Whether all texts stand in the prompt one after the other, and none in the question."""
+    """Return whether all texts are in the prompt one after the other, and none in the question.
+
+    False as well for a text of fewer than 16 characters, for which `reached` has to decide.
+    """
     end = 0
     for text in texts:
-        # A short text might stand inside of a word: that is for `reached` to see.
+        # A short text might be part of a word: `reached` looks closer.
         start = prompt.find(text, end) if len(text) >= _WORDY and text not in question else -1
         if start < 0:
             return False
@@ -195,7 +219,10 @@ def in_order(texts: Iterable[str], prompt: str, question: str) -> bool:
 def _in_order(
     texts: Sequence[str], prompt: str, others: Sequence[str]
 ) -> list[Place | None] | None:
-    """The usual case, ten times as fast: all there, one after the other; None when not so."""
+    """Find the texts one after the other, the usual case; None when they are not in order.
+
+    Ten times as fast as `_find`.
+    """
     places: list[Place | None] = []
     end = 0
     for text in texts:
@@ -221,7 +248,7 @@ class _Taken:
         self.ends: list[int] = []
 
     def end_of_clash(self, start: int, end: int) -> int | None:
-        """End of a span that overlaps [start, end); None when it is free."""
+        """Return the end of a span that overlaps [start, end); None when it is free."""
         at = bisect_right(self.starts, start)
         if at and self.ends[at - 1] > start:
             return self.ends[at - 1]
@@ -248,7 +275,7 @@ def _free(text: str, prompt: str, taken: Sequence[_Taken]) -> int | None:
 
 
 def _inside_a_word(text: str, prompt: str, start: int, end: int) -> bool:
-    """Whether a short text's place is part of a word: "art" in "start"."""
+    """Return whether a short text's place is part of a word, as "art" in "start"."""
     return len(text) < _WORDY and (
         (start > 0 and _in_one_word(prompt[start - 1], text[0]))
         or (end < len(prompt) and _in_one_word(text[-1], prompt[end]))
@@ -260,7 +287,7 @@ def _in_one_word(one: str, other: str) -> bool:
 
 
 def _occurrences(texts: Iterable[str], prompt: str) -> _Taken:
-    """Where the texts stand in the prompt; overlaps are left to the longer text."""
+    """Find every place of the texts in the prompt; overlaps go to the longer text."""
     found = _Taken()
     for text in sorted(texts, key=len, reverse=True):
         start = prompt.find(text) if text else -1
@@ -280,13 +307,13 @@ def _find(
     longest_first = sorted((i for i in range(len(texts)) if texts[i]), key=lambda i: -len(texts[i]))
     for i in longest_first:
         text = texts[i]
-        # A text that is part of the question must stand in the prompt outside of the question.
+        # A text that is part of the question must be in the prompt outside of the question too.
         containing = [other for other in others if text in other]
         blocked = (taken, _occurrences(containing, prompt)) if containing else (taken,)
         start = _free(text, prompt, blocked)
         whole = start is not None
         if start is None and text == others[0]:
-            # An entry of a FAQ. Said twice, one of them is likely to be the document.
+            # An entry of a FAQ: if the prompt holds it twice, one is likely to be the document.
             start = _free(text, prompt, (taken,))
             if start is not None and _free(text, prompt[start + len(text) :], ()) is None:
                 start = None
@@ -304,9 +331,9 @@ def _find(
 
 
 def _escaped(text: str, prompt: str) -> int | None:
-    """Where a text stands as JSON, HTML or Python literals write it; None where it does not."""
+    """Find a text as JSON, HTML or Python literals write it; None when it is not there."""
     if _ESCAPABLE.search(text) is None:
-        return None  # they write it as it is
+        return None  # all of them write it as it is
     for shape in (
         json.dumps(text)[1:-1],
         json.dumps(text, ensure_ascii=False)[1:-1],

@@ -1,4 +1,4 @@
-"""A retrieval that is a call where nothing else captures it: what both hosts' retrievers do."""
+"""Capture of a single retrieval, for the `EvaluatedRetriever` of LangChain and LlamaIndex."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.capture._calls import Context, Seen, distinct, to_call
-from rag_eval_integrations.capture._delivery import Delivery
+from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture.current import open_call
 from rag_eval_integrations.records import CaptureStatus, RagCall
 
@@ -21,20 +21,20 @@ _ADDING = threading.Lock()  # retrievals of one call may run in many threads
 
 @dataclass
 class Retrieval:
-    """One retrieval while it runs."""
+    """One retrieval in progress."""
 
     question: str
     documents: Sequence[Any] = ()
-    """The host's own, as found."""
+    """The framework's own objects, as the retriever returned them."""
     status: CaptureStatus = "ok"
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     began: float = field(default_factory=time.monotonic)
 
     def record(self, name: str, seen: Iterable[Seen], **capture: Any) -> RagCall:
-        """Make a call of it: a question and its documents, for which no answer was asked.
+        """Make the record of the retrieval: a call with documents and without a response.
 
         Args:
-            name: the retriever's.
+            name: name of the retriever.
             seen: snapshots of the documents.
             **capture: the other fields of `Capture`: `framework`, `run_id`, `tags`, `metadata`.
         """
@@ -55,17 +55,19 @@ class Retrieval:
 
 @contextmanager
 def retrieving(
-    question: str, delivery: Delivery, made: Callable[[Retrieval], RagCall | None]
+    question: str, delivery: TargetDelivery, made: Callable[[Retrieval], RagCall | None]
 ) -> Iterator[Retrieval]:
-    """Deliver the retrieval made inside, unless it is a judge's; nothing that fails shows.
+    """Deliver the retrieval of a `with` block, unless a judge makes it.
+
+    Exceptions of the block are passed on; failures of the capture are counted by `delivery`.
 
     Args:
-        question: what is looked for.
-        delivery: takes the call.
-        made: makes the call when the retrieval has ended; None where it is part of another.
+        question: the retriever's query.
+        delivery: receives the call.
+        made: makes the call when the retrieval has ended; None when it is part of another call.
 
     Yields:
-        The retrieval, to be given the documents found.
+        The retrieval; the block sets its `documents`.
     """
     retrieval = Retrieval(question)
     try:
@@ -84,14 +86,14 @@ def retrieving(
 def added_to_block(
     read: Callable[[], Iterable[tuple[str, object]]], text_of: Callable[[Any], str | None]
 ) -> bool:
-    """Add documents to the block or function that captures around; False when there is none.
+    """Add documents to the surrounding `capture_call`; return False when there is none.
 
-    What is there with the same text is not added again; documents that the app has set as
-    anything but a list are its own affair.
+    A document whose text is already there is not added again. Documents that the app has set to
+    anything but a list or tuple are left as they are.
 
     Args:
-        read: gives the documents, each with its text.
-        text_of: tells the text of a document that is there, if it is one of the host's.
+        read: returns the documents, each after its text.
+        text_of: returns the text of a document that is already there; None for one of another kind.
     """
     block = open_call()
     if block is None:

@@ -1,4 +1,4 @@
-"""`capture_call`: a block, a function or a stream of the app becomes a call."""
+"""`capture_call`: capture a block, a function or a stream of the app as a RAG call."""
 
 from __future__ import annotations
 
@@ -26,19 +26,25 @@ from rag_eval_integrations.capture.record import as_text, made_record
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import CaptureStatus
 
-# --- From a function's arguments and return value to question, answer and documents
+_LOGGER = logging.getLogger("rag_eval_integrations.capture")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# --- Question, answer and documents, read from a function's arguments and return value
 
 
 def is_kind(kind: Callable[[object], bool], function: Any) -> bool:
-    """Whether a function, or an object that can be called, is of a kind of `inspect`."""
+    """Return whether a predicate of `inspect` holds for a function or a callable object."""
     return kind(function) or kind(getattr(function, "__call__", None))  # noqa: B004 -- the method
 
 
 def first_step(items: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
-    """Start an async generator unknown to the loop, which is told of the one around it.
+    """Start an async generator without registering it with the event loop.
 
-    A loop that shuts down closes all that it knows of at once; the second to close the inner one
-    fails with "already running", and the loop logs an error that the app does not have by itself.
+    The loop knows the generator around this one. On shutdown a loop closes all the generators that
+    it knows at the same time; the second attempt to close the inner one would fail with "already
+    running", and the loop would log an error that the app alone does not cause.
     """
     hooks = sys.get_asyncgen_hooks()
     sys.set_asyncgen_hooks(None, None)
@@ -51,7 +57,16 @@ def first_step(items: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
 def question_reader(
     question: object, function: Callable[..., object]
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any]:
-    """Find the argument that holds the question, once, when the function is decorated."""
+    """Return a function that reads the question from the arguments of a decorated function.
+
+    Args:
+        question: name of the parameter, a function of the same arguments, or None for the first
+            parameter after `self` or `cls`.
+        function: the decorated function.
+
+    Raises:
+        ConfigurationError: the parameter cannot be told.
+    """
     if callable(question):
         ask: Callable[..., object] = question
         return lambda args, kwargs: ask(*args, **kwargs)
@@ -70,7 +85,7 @@ def question_reader(
     at = names.index(question)
     default = parameters[at].default
     if default is inspect.Parameter.empty:
-        default = None  # the function itself will complain
+        default = None  # the call of the function itself will raise
 
     def read(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return args[at] if at < len(args) else kwargs.get(question, default)
@@ -79,7 +94,11 @@ def question_reader(
 
 
 def answer_in(result: object) -> object:
-    """Find the answer in what a RAG function returned; raises TypeError when it is not clear."""
+    """Find the answer in the return value of a RAG function.
+
+    Raises:
+        TypeError: the return value does not say which part is the answer.
+    """
     if result is None or isinstance(result, str):
         return result
     if isinstance(result, tuple) and len(result) == 2:
@@ -88,40 +107,37 @@ def answer_in(result: object) -> object:
         for key in ("answer", "response"):
             if key in result:
                 return result[key]
-    raise TypeError(f"no answer can be told from a {type(result).__name__}; pass `response`")
+    raise TypeError(f"cannot find the answer in a {type(result).__name__}; pass `response`")
 
 
 def documents_in(result: object) -> object:
-    """Find the documents in what a RAG function returned; None when it returned none."""
+    """Find the documents in the return value of a RAG function; None when it has none."""
     if isinstance(result, tuple) and len(result) == 2:
         return result[1]
     return result.get("documents") if isinstance(result, Mapping) else None
 
 
-_LOGGER = logging.getLogger("rag_eval_integrations.capture")
-
-P = ParamSpec("P")
-T = TypeVar("T")
+# --- The block, or the decorated function
 
 
 _Begin = Callable[[tuple[Any, ...], dict[str, Any]], CallInProgress]
 
 
-class capture_call:  # in lower case like contextlib's: it is read as a verb
+class capture_call:  # in lower case, as in contextlib: it is read as a verb
     """Captures a block (`with`, `async with`) or a function (as a decorator) as a RAG call.
 
     As a decorator it takes the question from the function's first argument (after `self`) and
-    the answer from what it returns: a string, a tuple `(answer, documents)`, or a dict with
+    the answer from the return value: a string, a tuple `(answer, documents)`, or a dict with
     `answer` (or `response`) and `documents`; for anything else pass `response` and `documents`.
-    What the function itself sets on `current_call()` goes before all of it. Of a generator
-    function, or a generator that is returned, every item is passed on as it is, and the texts
-    joined are the response.
+    Fields that the function sets on `current_call()` take precedence. If the function is a
+    generator, or returns one, every item is passed on unchanged, and the joined texts are the
+    response.
 
-    An exception gives status `error` without a response and goes on unchanged; a cancellation or a
-    stream closed early gives `aborted` with what was there so far. A call inside of a call is a
-    call of its own: both are delivered, the inner one first, and neither takes documents from
-    the other. Calls of a judge (`suppressed()`) are not captured. One object may be used any number
-    of times, also at once.
+    An exception gives the status `error` without a response, and is raised unchanged. A
+    cancellation, or a stream that is closed early, gives `aborted` with the text so far. A call
+    inside a call is a separate call: both are delivered, the inner one first, and neither takes
+    documents from the other. Calls that a judge makes are not captured. One object may be used any
+    number of times, and concurrently.
     """
 
     def __init__(
@@ -138,19 +154,20 @@ class capture_call:  # in lower case like contextlib's: it is read as a verb
         """Prepare the capture; nothing is recorded yet.
 
         Args:
-            target: Takes the `RagCall`; a plain callable that should only hand it on.
-            question: Of a block, the question. Of a function, the name of the parameter that holds
-                it, or a function of the same arguments that returns it.
-            response: Decorator: takes the text of the answer from the return value; of a
+            target: takes the `RagCall`; a plain callable that should only pass it on.
+            question: for a block, the question; for a function, the name of the parameter that
+                holds it, or a function of the same arguments that returns it.
+            response: for a function, reads the text of the answer from the return value; for a
                 stream, from each item (None for an item without text).
-            documents: Decorator: takes the documents from the return value; of a stream, from
-                each item, where the last that are not None are kept.
-            app: Name of the app.
-            metadata: Kept with every call.
-            tags: Kept with every call.
+            documents: for a function, reads the documents from the return value; for a stream, from
+                each item: the last documents that are not None are kept.
+            app: name of the app; by default the name of the function.
+            metadata: stored with every call as `capture.metadata`.
+            tags: stored with every call as `capture.tags`.
 
         Raises:
-            ConfigurationError: `target`, `response` or `documents` is nothing that can be called.
+            ConfigurationError: `target`, `response` or `documents` cannot be called, or `target`
+                is async.
         """
         self._delivery = CountedDelivery(target, _LOGGER)
         for name, extract in (("response", response), ("documents", documents)):
@@ -179,7 +196,7 @@ class capture_call:  # in lower case like contextlib's: it is read as a verb
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # The one that this context is in; else, when it was entered in another, the last one.
+        # The call of this context; the last one if the block was entered in another context.
         call = CURRENT.get()
         while call is not None and call not in self._blocks:
             call = call._outer
@@ -201,13 +218,18 @@ class capture_call:  # in lower case like contextlib's: it is read as a verb
     # --- as a decorator
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
-        """Wrap a function; the wrapper is of the same kind and signature.
+        """Wrap a function; the wrapper has the same kind and signature.
+
+        Args:
+            function: a function, coroutine function, generator function or async generator
+                function.
 
         Raises:
-            ConfigurationError: no function, or its question cannot be told from its parameters.
+            ConfigurationError: `function` is not a function, or none of its parameters can be the
+                question.
         """
         if isinstance(function, staticmethod | classmethod) or not callable(function):
-            why = "decorate a function, below @staticmethod: @capture_call(target)"
+            why = "decorate a function: put @capture_call(target) below @staticmethod"
             raise ConfigurationError("function", function, why)
         question = question_reader(self._question, function)
         app = self._app or getattr(function, "__name__", None)
@@ -220,7 +242,7 @@ class capture_call:  # in lower case like contextlib's: it is read as a verb
                 self._delivery.failure("capture (question)", error)
             return call
 
-        # What the wrapper is, web frameworks tell by inspection: each kind is wrapped as itself.
+        # Web frameworks inspect the kind of the function, so the wrapper has to be of the same.
         if is_kind(inspect.isgeneratorfunction, function):
             wrapper: Any = self._stream(cast(Any, function), begin)
         elif is_kind(inspect.isasyncgenfunction, function):
@@ -258,12 +280,12 @@ class capture_call:  # in lower case like contextlib's: it is read as a verb
         return captured
 
     def _returned(self, call: CallInProgress, result: Any) -> Any:
-        """Take what was returned; of a stream the call goes on, and a copy of it is returned."""
+        """End the call with the function's result; for a generator, when that has been read."""
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             call._leave()
             tee: Any = self._stream if inspect.isgenerator(result) else self._async_stream
             stream = tee(lambda: result, lambda args, kwargs: call)()
-            # A generator that is dropped before its first item runs no code of its own.
+            # A generator that is dropped before its first item never runs its own code.
             weakref.finalize(stream, self._end, call, GeneratorExit()).atexit = False
             return stream
         if not call._ended:
@@ -281,7 +303,7 @@ class capture_call:  # in lower case like contextlib's: it is read as a verb
         self._end(call, None)
         return result
 
-    # --- streams: the current call is set only while an item is made, never while it is read
+    # --- streams: the call is current only while an item is produced, not while the app has it
 
     def _stream(
         self, function: Callable[..., Generator[Any, Any, Any]], begin: _Begin
@@ -310,7 +332,7 @@ class capture_call:  # in lower case like contextlib's: it is read as a verb
             except BaseException as error:
                 self._end(call, error)
                 raise
-            # A generator may take a close as its normal end; its stream is cut short all the same.
+            # A generator may end normally when it is closed; its stream is cut short nevertheless.
             self._end(call, thrown if isinstance(thrown, GeneratorExit) else None)
             return result
 
@@ -362,7 +384,7 @@ class capture_call:  # in lower case like contextlib's: it is read as a verb
         except Exception as error:  # noqa: BLE001 -- the app's stream goes on
             self._delivery.failure("capture (stream)", error)
 
-    # --- both ends of every call
+    # --- start and end of every call
 
     def _begin(self, question: object, app: str | None) -> CallInProgress:
         call = CallInProgress(question, app, self._metadata, self._tags)
@@ -370,7 +392,7 @@ class capture_call:  # in lower case like contextlib's: it is read as a verb
         return call
 
     def _end(self, call: CallInProgress, error: BaseException | None) -> None:
-        """Deliver the call, once; nothing that fails here reaches the app."""
+        """Deliver the call, once; failures never reach the app."""
         call._leave()
         if call._ended:
             return

@@ -1,4 +1,4 @@
-"""The call while it runs: what the app sets on it, and how code inside finds it."""
+"""The captured call while it runs: its fields, and `current_call` to find it."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ _LOGGER = logging.getLogger("rag_eval_integrations.capture")
 
 
 class CallInProgress:
-    """What is known of a call so far: set what you have; it is read once, when the call ends.
+    """The fields of a call in progress: set those you know; they are read when the call ends.
 
-    Nothing is checked or copied before the end. What cannot be used then (a wrong type, a field
-    that does not exist) is logged and counted, and the call is delivered without it.
+    Nothing is checked or copied before the end. A field that cannot be used then (it has a wrong
+    type, or does not exist) is logged and counted, and the call is delivered without it.
     """
 
     question: str
     """The user's question; empty when it is not known."""
     documents: Iterable[object] | None
-    """What the model was shown, in order; None as long as it is not set. Strings, `Document`s,
-    dicts with `text`, `page_content` or `content`, LangChain documents, LlamaIndex nodes, or
-    `(document, score)` pairs. A list, not an iterator: reading one would take it from the app."""
+    """The documents that the model was shown, in order; None when they are not known. Strings,
+    `Document`s, dicts with `text`, `page_content` or `content`, LangChain documents, LlamaIndex
+    nodes, or `(document, score)` pairs. A list, not an iterator, which only the app may read."""
     response: str | None
     """The answer; dropped when the call ends with an exception."""
     id: str | int | None
-    """Your label; None for the first 16 hex digits of the call's `row_key`."""
+    """Your label of the call; None for the first 16 hex digits of its `row_key`."""
     reference: str | None
     """The expected answer, for metrics that compare with one."""
     history: Iterable[object]
     """Earlier turns: `Turn`s, dicts with `role` and `content`, or `(role, content)` pairs."""
     app: str | None
-    """Name of the app; of a decorated function its own, unless given."""
+    """Name of the app; by default the name of the decorated function."""
     metadata: Mapping[str, object]
-    """Kept as `capture.metadata`, as JSON values."""
+    """Stored as `capture.metadata`, as JSON values."""
     tags: Iterable[str]
+    """Stored as `capture.tags`."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class CallInProgress:
         self.metadata = dict(metadata) if isinstance(metadata, dict) else metadata or {}
         self.tags = tags
         self._items: list[str] | None = None  # the texts of a stream so far
-        # Also true of a call that is not to be delivered at all.
+        # True as well for a call that is never delivered.
         self._ended = False
         self._outer: CallInProgress | None = None
         self._started_at = datetime.now(UTC)
@@ -72,8 +73,8 @@ class CallInProgress:
         CURRENT.set(self)
 
     def _leave(self) -> None:
-        # Without a token: a block may end in another context than it began in (web frameworks run
-        # the two halves of a generator dependency in two threads), where resetting one raises.
+        # Not by a reset token: a block may end in another context than it began in (web frameworks
+        # run the two halves of a generator dependency in two threads), where a reset raises.
         if CURRENT.get() is self:
             CURRENT.set(self._outer)
 
@@ -84,26 +85,26 @@ FIELDS = frozenset(vars(CallInProgress()))
 
 def _innermost_open() -> CallInProgress | None:
     call = CURRENT.get()
-    while call is not None and call._ended:  # left behind by an end in another context
+    while call is not None and call._ended:  # it ended in another context
         call = call._outer
     return call
 
 
 def open_call() -> CallInProgress | None:
-    """The innermost call that is captured in this context; None where nothing is."""
+    """Return the innermost call that is captured in this context; None when there is none."""
     return None if suppressed() else _innermost_open()
 
 
 def current_call() -> CallInProgress:
-    """The innermost call that is captured in this context; in tasks started from it as well.
+    """Return the innermost call that is captured in this context, or in tasks started from it.
 
-    Outside of one (nothing is captured, or a thread pool that does not copy the context) it is a
-    call that is never delivered, so that code which sets fields runs either way. In a generator
+    Outside of a captured call, or in a thread pool that does not copy the context, it returns a
+    call that is never delivered, so that code which sets fields runs in both cases. In a generator
     that opens a block itself, use the block's own `call`: a generator shares its reader's context.
     """
     call = open_call()
     if call is None:
-        _LOGGER.debug("current_call() outside of a captured call: what is set is not kept")
+        _LOGGER.debug("current_call() outside of a captured call: its fields are not recorded")
         call = CallInProgress()
         call._ended = True
     return call

@@ -1,4 +1,4 @@
-"""From what an app set to a `RagCall`; one bad field costs only itself."""
+"""`record_call`, and the `RagCall` of an app's fields; a bad field is left out, not the call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rag_eval_integrations.capture._calls import (
     json_value,
     to_call,
 )
-from rag_eval_integrations.capture._delivery import CountedDelivery, Delivery, Target
+from rag_eval_integrations.capture._delivery import CountedDelivery, Target, TargetDelivery
 from rag_eval_integrations.capture.current import FIELDS, CallInProgress
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
@@ -50,16 +50,30 @@ def record_call(
     latency_s: float | None = None,
     started_at: datetime | None = None,
 ) -> RagCall:
-    """Deliver a call that is already over; the fields are those of `CallInProgress`.
+    """Deliver a call that is already over.
 
-    `latency_s` is its wall time in seconds, `started_at` when it began; documents are None when
-    they are not known, the response for a retrieval alone.
+    A field that cannot be used is logged and counted, and the call is delivered without it.
+
+    Args:
+        target: takes the `RagCall`; a plain callable that should only pass it on.
+        question: the user's question.
+        documents: the documents that the model was shown; None when they are not known. See
+            `CallInProgress.documents`.
+        response: the answer; None for a retrieval without an answer.
+        id: your label; None for the first 16 hex digits of the call's `row_key`.
+        reference: the expected answer.
+        history: earlier turns, see `CallInProgress.history`.
+        app: name of the app.
+        metadata: stored as `capture.metadata`.
+        tags: stored as `capture.tags`.
+        latency_s: wall time of the call in seconds, at least 0.
+        started_at: time at which the call began.
 
     Returns:
-        The record, whether or not the target took it (a judge's own calls are not delivered).
+        The record, also where it was not delivered: a failure of the target, or a judge's call.
 
     Raises:
-        ConfigurationError: `target` is nothing that can be called.
+        ConfigurationError: `target` cannot be called, or is async.
     """
     delivery = CountedDelivery(target, _LOGGER)
     call = CallInProgress(question, app, metadata, tags)
@@ -79,9 +93,17 @@ def made_record(
     status: CaptureStatus,
     latency_s: object,
     started_at: object,
-    delivery: Delivery,
+    delivery: TargetDelivery,
 ) -> RagCall:
-    """Read each field by itself, so that one that cannot be used costs no other."""
+    """Make the record of a call; a field that cannot be used is counted and left out.
+
+    Args:
+        call: the fields.
+        status: how the call ended.
+        latency_s: wall time in seconds.
+        started_at: time at which the call began.
+        delivery: counts the failures.
+    """
 
     def read(field: str, reader: Callable[[Any], T], given: object, default: D) -> T | D:
         if given is None or given is default:
@@ -120,7 +142,11 @@ def made_record(
 
 
 def as_text(given: object) -> str:
-    """Take a string; raises TypeError for anything else."""
+    """Return a string as a plain `str`.
+
+    Raises:
+        TypeError: it is not a string.
+    """
     if type(given) is str:
         return given
     if isinstance(given, str):
@@ -135,7 +161,7 @@ def _label(given: object) -> str:
 def _seconds(given: object) -> float:
     seconds = finite(given)
     if seconds is None or seconds < 0:
-        raise ValueError(f"should be a number of seconds from 0, not {given!r}")
+        raise ValueError(f"should be a number of seconds, at least 0, not {given!r}")
     return seconds
 
 
@@ -152,9 +178,9 @@ def _metadata(given: object) -> dict[str, Any]:
 
 
 def _several(given: object) -> Iterable[object]:
-    # A string, a dict and a pydantic object (LangChain's document) can be iterated over, too; an
-    # iterator could be read only once, and that is the app's to do.
-    if type(given) is list or type(given) is tuple:  # nearly always; the checks below are slow
+    # Strings, dicts and pydantic objects (LangChain's documents) are iterable as well; an iterator
+    # can be read only once, by the app.
+    if type(given) is list or type(given) is tuple:  # the usual case; the checks below are slow
         return given
     if isinstance(given, Iterable) and not isinstance(
         given, str | bytes | Mapping | BaseModel | Iterator
@@ -178,7 +204,7 @@ def _turn(item: Any) -> Turn:
     return Turn(role=role, content=content)
 
 
-def _documents(given: object, delivery: Delivery) -> list[Seen]:
+def _documents(given: object, delivery: TargetDelivery) -> list[Seen]:
     found = []
     for item in _several(given):
         try:
@@ -197,7 +223,7 @@ def _attribute(item: object, name: str) -> object:
 
 
 def _seen(item: object, score: object = None) -> Seen:
-    """Copy a document of any make, by what it has and not by its class."""
+    """Copy a document of any class, by its attributes or keys."""
     if isinstance(item, str):
         return Seen(as_text(item), None, {}, finite(score))
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Real | None):
@@ -206,11 +232,11 @@ def _seen(item: object, score: object = None) -> Seen:
     is_dict = type(item) is dict or isinstance(item, Mapping)  # the second takes 1 µs
     get: Callable[[str], Any] = cast(Any, item).get if is_dict else partial(_attribute, item)
     content = None if is_dict else get("get_content")
-    # LlamaIndex's method before `text`, which raises for a node that is no text.
+    # LlamaIndex's method before `text`, which raises for a node that is not a text.
     texts = (content(),) if callable(content) else map(get, _TEXTS)
     text = next((text for text in texts if isinstance(text, str)), None)
     if text is None:
-        raise TypeError(f"{type(item).__name__} is no document: it has no text")
+        raise TypeError(f"{type(item).__name__} is not a document: it has no text")
     name = next((name for name in map(get, _NAMES) if name is not None), None)
     metadata = get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):

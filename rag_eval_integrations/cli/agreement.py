@@ -37,7 +37,7 @@ from rag_eval_integrations.records import (
     Sentences,
     from_object,
 )
-from rag_eval_integrations.report.plots import write_plots
+from rag_eval_integrations.report._plots import write_plots
 from rag_eval_integrations.sentences import Punkt, sentencize
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations.cli._terminal import safe, stdout
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import JUDGES, judge_from
+from rag_eval_integrations.judges.judge import judge_base
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.report.console import plain_table
 
@@ -85,10 +86,9 @@ def _installed(name: str) -> str:
 
 
 def _judge_lines(evaluator: RagEvaluator) -> Iterator[str]:
-    judge = evaluator.judge
+    judge = judge_base(evaluator.judge)
     yield f"judges: {', '.join(JUDGES)}; default: embedded (no key, no network)"
-    yield f"judge {judge.name}: version {getattr(judge, 'version', 'not stated')}"
-    card = getattr(judge, "card", None)
-    if isinstance(card, str):
-        yield card
+    yield f"judge {judge.name}: version {judge.version or 'not stated'}"
+    if judge.card is not None:
+        yield judge.card
     yield f"splitter: {evaluator.splitter.name}"

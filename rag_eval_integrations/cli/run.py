@@ -24,7 +24,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator, nothing_to_judge
 from rag_eval_integrations.judges import LLMJudge, judge_from
 from rag_eval_integrations.records import RagCall, Usage
-from rag_eval_integrations.report.summary import Summary, summary_tables
+from rag_eval_integrations.report._summary import Summary, summary_tables
 from rag_eval_integrations.sentences import sentencize
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from rag_eval_integrations.cli.run import print_summary
 from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import to_line
-from rag_eval_integrations.report.summary import Summary
+from rag_eval_integrations.report._summary import Summary
 from rag_eval_integrations.sentences import Punkt
 
 

@@ -4,6 +4,7 @@
 `score_labelled` are what the command line puts around it.
 """
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.dataset.files import EvaluationFile, Line, read_calls, read_lines
 from rag_eval_integrations.dataset.rows import (
     Labelled,
@@ -29,3 +30,5 @@ __all__ = [
     "row_from",
     "score_labelled",
 ]
+
+publish(__name__, __all__)

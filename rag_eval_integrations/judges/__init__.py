@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rag_eval_integrations.judges._reconcile import SPECIAL_KEYS, reconcile
     from rag_eval_integrations.judges.cascade import CascadeJudge
     from rag_eval_integrations.judges.embedded import EmbeddedJudge
-    from rag_eval_integrations.judges.judge import JUDGES, Judge, judge_from
+    from rag_eval_integrations.judges.judge import JUDGES, Judge, JudgeBase, judge_from
     from rag_eval_integrations.judges.llm import LLMJudge
     from rag_eval_integrations.judges.suspicion import speaks_to_a_judge
 
@@ -26,6 +26,7 @@ __all__ = [
     "CascadeJudge",
     "EmbeddedJudge",
     "Judge",
+    "JudgeBase",
     "LLMJudge",
     "judge_from",
     "reconcile",
@@ -41,6 +42,7 @@ __getattr__, __dir__ = lazy(
         "EmbeddedJudge": "embedded",
         "LLMJudge": "llm",
         "Judge": "judge",
+        "JudgeBase": "judge",
         "judge_from": "judge",
         "reconcile": "_reconcile",
         "speaks_to_a_judge": "suspicion",

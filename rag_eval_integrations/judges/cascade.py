@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import FunctionType
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import Judge, judge_from
+from rag_eval_integrations.judges.judge import JudgeBase, judge_base
 from rag_eval_integrations.judges.llm import LLMJudge
 from rag_eval_integrations.models import Model, with_retries
 from rag_eval_integrations.records import Labelling, SentencizedCall
 
 AskWhen = tuple[float, float] | Callable[[SentencizedCall, Labelling], bool]
 
-_UNSURE = (0.3, 0.7)
-
 CASCADE_FLAGS = NOT_ASKED, ASKED = "cascade_first", "cascade_second"
 """Flags of an evaluation: which of the two judges gave the labels."""
 
 
-class CascadeJudge:
+class CascadeJudge(JudgeBase):
     """Labels with `first`, and asks `second` where `first` is unsure.
 
     Every score says by its `by.judge` which judge gave it, and every evaluation by its flags
@@ -47,39 +47,30 @@ class CascadeJudge:
         ask_when: AskWhen | None = None,
     ) -> None:
         cheap = judge_from(first)
-        if ask_when is None:
-            ask_when = getattr(cheap, "unsure", _UNSURE)
         if not isinstance(cheap, Judge):
             raise ConfigurationError("first", first, "is a model; give a judge that labels")
+        asked = judge_from(second)
+        self._first = judge_base(cheap)
+        self._second = (
+            judge_base(asked) if isinstance(asked, Judge) else LLMJudge(with_retries(asked))
+        )
+        if ask_when is None:
+            ask_when = self._first.unsure
         if not callable(ask_when) and not _is_band(ask_when):
             raise ConfigurationError(
                 "ask_when", ask_when, "give two probabilities (low, high), or a function"
             )
-        asked = judge_from(second)
         self.first: Judge = cheap
-        self.second: Judge = asked if isinstance(asked, Judge) else LLMJudge(with_retries(asked))
-        self.completer: Model | None = getattr(self.second, "completer", None)
-        """The model behind the second judge: what metrics that ask a model ask."""
+        self.second: Judge = asked if isinstance(asked, Judge) else self._second
+        self.model = self._second.model
         self._ask_when = ask_when
-
-    @property
-    def name(self) -> str:
-        """Both judges' names; what stands on a score is the name of the one that gave it."""
-        return f"cascade({self.first.name}, {self.second.name})"
-
-    @property
-    def version(self) -> str:
-        """Both judges' versions, and when the second is asked."""
-        when = self._ask_when
-        rule = (
-            getattr(when, "__qualname__", repr(when)) if callable(when) else f"{when[0]}-{when[1]}"
-        )
-        versions = [str(getattr(judge, "version", "")) for judge in (self.first, self.second)]
-        return "+".join([*versions, rule])
+        self.name = f"cascade({cheap.name}, {self._second.name})"
+        versions = (self._first.version or "", self._second.version or "")
+        self.version = "+".join([*versions, _rule(ask_when)])
 
     def __repr__(self) -> str:
         when = self._ask_when
-        rule = getattr(when, "__qualname__", repr(when)) if callable(when) else repr(tuple(when))
+        rule = _rule(when) if callable(when) else repr(tuple(when))
         return f"CascadeJudge({_shown(self.first)}, {_shown(self.second)}, ask_when={rule})"
 
     async def label(self, call: SentencizedCall) -> Labelling:
@@ -105,6 +96,12 @@ class CascadeJudge:
         probability = None if labelling.labels is None else labelling.labels.adherence_probability()
         low, high = self._ask_when
         return probability is None or low <= probability <= high
+
+
+def _rule(ask_when: AskWhen) -> str:
+    if not callable(ask_when):
+        return f"{ask_when[0]}-{ask_when[1]}"
+    return ask_when.__qualname__ if isinstance(ask_when, FunctionType) else repr(ask_when)
 
 
 def _shown(judge: Judge) -> str:

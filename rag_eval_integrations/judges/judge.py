@@ -1,16 +1,17 @@
-"""Who can be asked. A `Model` answers messages, a `Judge` labels a call."""
+"""`Judge`: turns keyed sentences into labels (stage 3); `judge_from` makes one from its name."""
 
 # A judge's module is imported when it is asked for: see `judges/__init__.py`.
 # ruff: noqa: PLC0415
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.models.completion import Model
+from rag_eval_integrations.models.completion import Model, ModelBase
 
 if TYPE_CHECKING:
     from rag_eval_integrations.models.throttling import Waiting
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Judge(Protocol):
-    """A judge that labels sentences: which are relevant, utilized, supported.
+    """Labels sentences: relevant, utilized, supported.
 
-    Implementations may be called concurrently. What they cannot judge is a `Labelling` with
-    `labels=None` and the reason; what they raise becomes an `Evaluation.error`.
+    Any object with a `name` and `async label(call)` is a judge; `JudgeBase` declares the optional
+    members. Implementations may be called concurrently. A call that they cannot judge gets a
+    `Labelling` with `labels=None` and the reason; an exception becomes an `Evaluation.error`.
     """
 
     @property
@@ -33,6 +35,51 @@ class Judge(Protocol):
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call."""
         ...
+
+
+class JudgeBase(ABC):
+    """A `Judge` with its optional members; inherit it to state them.
+
+    `name` and `version` are part of every evaluator's fingerprint: two judges that may label
+    differently must differ in one of them.
+    """
+
+    name: str
+    """Name stamped on every score."""
+    version: str | None = None
+    """Version stamped on every score; None where there is none."""
+    model: ModelBase | None = None
+    """The model behind the judge, lent to metrics that ask one; None where there is none."""
+    keeps_keys: bool = False
+    """Whether its labels name every sentence once, by the very key that it was given."""
+    unsure: tuple[float, float] = (0.3, 0.7)
+    """P(adherent) where a second judge is worth asking, its ends included."""
+    card: str | None = None
+    """The judge and its limits in a few sentences, shown by `rag-eval doctor`."""
+
+    @abstractmethod
+    async def label(self, call: SentencizedCall) -> Labelling:
+        """Label one call; see `Judge.label`."""
+
+
+class _Foreign(JudgeBase):
+    """A user's object that does not inherit `JudgeBase`; the members that it has are kept."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self.name = judge.name
+        for member in ("version", "keeps_keys", "unsure", "card"):
+            if hasattr(judge, member):
+                setattr(self, member, getattr(judge, member))
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        """Let the user's object label."""
+        return await self._judge.label(call)
+
+
+def judge_base(judge: Judge) -> JudgeBase:
+    """Return a judge with its optional members declared: itself where it inherits `JudgeBase`."""
+    return judge if isinstance(judge, JudgeBase) else _Foreign(judge)
 
 
 # --- From what a user passes as `judge=` to a judge

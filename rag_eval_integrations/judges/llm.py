@@ -10,11 +10,14 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.judges._parse import parse_labels, parse_support
 from rag_eval_integrations.judges._reconcile import reconcile
+from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.models.completion import (
     Completion,
     CompletionRequest,
     Message,
     Model,
+    ModelBase,
+    model_base,
 )
 from rag_eval_integrations.records import (
     JsonObject,
@@ -145,7 +148,7 @@ _DEEPEST = 4
 """How often a window whose answer is cut off may be halved."""
 
 
-class LLMJudge:
+class LLMJudge(JudgeBase):
     """Labels calls with a model; the one place that holds the labelling prompt.
 
     One request a call gives relevance, utilization, completeness and adherence. A call longer than
@@ -155,46 +158,38 @@ class LLMJudge:
     unscored, with its reason.
 
     Args:
-        completer: the model.
+        model: the model to ask.
         window_characters: most characters of sentences in one request.
         max_windows: a call that would take more requests is unscored (`over_budget`).
         temperature: 0 for answers that repeat; None leaves it to the model.
 
     Raises:
-        ConfigurationError: for sizes below 1 or an object that is no completer.
+        ConfigurationError: for sizes below 1 or an object that is not a model.
     """
 
     def __init__(
         self,
-        completer: Model,
+        model: Model,
         *,
         window_characters: int = 60_000,
         max_windows: int = 64,
         temperature: float | None = 0.0,
     ) -> None:
-        if not isinstance(completer, Model):
-            raise ConfigurationError("completer", completer, "needs `async complete(request)`")
+        if not isinstance(model, Model):
+            raise ConfigurationError("model", model, "needs a `name` and `async complete(request)`")
         for field, value in (
             ("window_characters", window_characters),
             ("max_windows", max_windows),
         ):
             if value < 1:
                 raise ConfigurationError(field, value, "use a number from 1")
-        self.completer = completer
+        self.model: ModelBase = model_base(model)
+        self.name = self.model.name
+        own = self.model.version
+        self.version = f"{prompt.PROMPT_VERSION}/{own}" if own else prompt.PROMPT_VERSION
         self._characters = window_characters
         self._max_windows = max_windows
         self._temperature = temperature
-
-    @property
-    def name(self) -> str:
-        """The model's name, which is what stands on the scores."""
-        return self.completer.name
-
-    @property
-    def version(self) -> str:
-        """Version of the labelling prompt, and of the model's own settings."""
-        own = getattr(self.completer, "version", None)
-        return f"{prompt.PROMPT_VERSION}/{own}" if own else prompt.PROMPT_VERSION
 
     def estimate(self, call: SentencizedCall) -> Usage:
         """Say what labelling a call will take, if no answer has to be asked for again.
@@ -219,7 +214,7 @@ class LLMJudge:
             JudgeError: when the model does not answer at all.
         """
         parts = windows(call.documents, call.response, self._characters)
-        asking = _Asking(self.completer, call.call.question, self._temperature)
+        asking = _Asking(self.model, call.call.question, self._temperature)
         if len(parts) > self._max_windows:
             reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
             return asking.labelling(None, unscored=("over_budget", reason), windows=1)
@@ -242,14 +237,13 @@ class _UnscoredError(Exception):
 class _Asking:
     """The requests of one call: what they cost and what was odd about them."""
 
-    def __init__(self, completer: Model, question: str, temperature: float | None) -> None:
-        self._completer = completer
+    def __init__(self, model: ModelBase, question: str, temperature: float | None) -> None:
+        self._model = model
         self._question = question
         self._temperature = temperature
         self._usage = Usage(requests=0)
         self._warnings: dict[str, None] = {}
-        self._model: str | None = getattr(completer, "model", None)
-        self._version: str | None = getattr(completer, "version", None)
+        self._answered_by = model.model
 
     def labelling(
         self,
@@ -267,7 +261,9 @@ class _Asking:
         code, reason = unscored or (None, None)
         return Labelling(
             labels=labels,
-            judge=JudgeInfo(name=self._completer.name, model=self._model, version=self._version),
+            judge=JudgeInfo(
+                name=self._model.name, model=self._answered_by, version=self._model.version
+            ),
             usage=self._usage,
             windows=windows,
             warnings=tuple(self._warnings),
@@ -331,7 +327,7 @@ class _Asking:
     async def _complete(
         self, asked: Sequence[Message], schema: JsonObject, room: int
     ) -> Completion:
-        completion = await self._completer.complete(
+        completion = await self._model.complete(
             CompletionRequest(
                 messages=tuple(asked),
                 json_schema=schema,
@@ -342,7 +338,7 @@ class _Asking:
             )
         )
         self._usage += completion.usage
-        self._model = completion.model or self._model
+        self._answered_by = completion.model or self._answered_by
         self._warnings |= dict.fromkeys(completion.warnings)
         choice = completion.choices[0]
         if choice.finish_reason == "refusal" or choice.refusal:

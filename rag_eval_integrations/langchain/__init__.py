@@ -16,7 +16,7 @@ from rag_eval_integrations.errors import MissingDependencyError
 if find_spec("langchain_core") is None:
     raise MissingDependencyError("langchain-core", "langchain")
 
-from rag_eval_integrations._lazy import lazy
+from rag_eval_integrations._lazy import lazy, publish
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
 
 if TYPE_CHECKING:
@@ -75,3 +75,5 @@ __getattr__, __dir__ = lazy(
         "evaluated": "wrappers",
     },
 )
+
+publish(__name__, __all__)

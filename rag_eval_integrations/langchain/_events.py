@@ -11,11 +11,11 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations.capture._calls import OpenCalls
-from rag_eval_integrations.capture._delivery import Delivery
+from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.langchain._documents import may_hold_documents
 from rag_eval_integrations.langchain._finish import finish
+from rag_eval_integrations.langchain._hooks import Hooks
 from rag_eval_integrations.langchain._tree import Call, Kind, Run
-from rag_eval_integrations.langchain.hooks import Hooks
 
 # --- Each is put into its call's tree, and taken out again
 
@@ -26,7 +26,9 @@ _MAX_LATE = 4_096
 class CallRuns(BaseCallbackHandler):
     """The runs in flight, and the calls that they make, delivered when their root ends."""
 
-    def __init__(self, delivery: Delivery, hooks: Hooks | None, max_open: int, ttl: float) -> None:
+    def __init__(
+        self, delivery: TargetDelivery, hooks: Hooks | None, max_open: int, ttl: float
+    ) -> None:
         self._delivery = delivery
         self._hooks = hooks
         self._calls: OpenCalls[Call] = OpenCalls(max_open, ttl)

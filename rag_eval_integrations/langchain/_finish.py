@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from rag_eval_integrations.capture._calls import json_object, to_call
 from rag_eval_integrations.langchain._context import context_given, context_of, writers_of
+from rag_eval_integrations.langchain._hooks import FAILED
 from rag_eval_integrations.langchain._tree import Asked, Call, Run
 from rag_eval_integrations.langchain._values import (
     LISTS,
@@ -19,7 +20,6 @@ from rag_eval_integrations.langchain._values import (
     structured_answer,
     values_of,
 )
-from rag_eval_integrations.langchain.hooks import FAILED
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
 

@@ -20,6 +20,7 @@ from rag_eval_integrations.langchain._documents import (
     single_documents,
     text_and_metadata,
 )
+from rag_eval_integrations.langchain._hooks import Hooks, HooksOfCall
 from rag_eval_integrations.langchain._values import (
     generated_text,
     history_of,
@@ -30,7 +31,6 @@ from rag_eval_integrations.langchain._values import (
     starts_stream,
     tool_arguments,
 )
-from rag_eval_integrations.langchain.hooks import Hooks, HooksOfCall
 from rag_eval_integrations.records import Turn
 
 Kind = Literal["chain", "retriever", "llm", "tool"]

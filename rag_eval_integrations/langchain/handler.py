@@ -12,7 +12,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 
 from rag_eval_integrations.capture._outlet import Captures, Outlet
 from rag_eval_integrations.langchain._events import CallEvents
-from rag_eval_integrations.langchain.hooks import (
+from rag_eval_integrations.langchain._hooks import (
     DocumentsHook,
     Hooks,
     QuestionHook,
@@ -20,7 +20,7 @@ from rag_eval_integrations.langchain.hooks import (
 )
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.background.attachment import Target
+    from rag_eval_integrations.background.attachment import TargetOrEvaluator
     from rag_eval_integrations.records import Evaluation
 
 
@@ -98,7 +98,7 @@ class RagEvalCallbackHandler(Captures, CallEvents):
 
     def __init__(
         self,
-        target: Target,
+        target: TargetOrEvaluator,
         *,
         question: QuestionHook | None = None,
         documents: DocumentsHook | None = None,

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from rag_eval_integrations.capture._calls import Seen, json_object, to_call
 from rag_eval_integrations.llama_index._chat import Writing, earlier_messages
 from rag_eval_integrations.llama_index._context import Found, context
+from rag_eval_integrations.llama_index._hooks import Hooks
 from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage
 from rag_eval_integrations.llama_index._values import (
     answer_of,
@@ -24,10 +25,19 @@ from rag_eval_integrations.llama_index._values import (
     turns_of,
     unwrapped,
 )
-from rag_eval_integrations.llama_index.hooks import Hooks
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
 _MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are forgotten
+
+
+class CallSpan(Span):
+    """A span, and the call that it belongs to."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, span_id: str, call: Call, parent: Span | None, stage: Stage) -> None:
+        super().__init__(span_id, parent, stage)
+        self.call = call
 
 
 class Call:
@@ -63,7 +73,7 @@ class Call:
         self.key = span_id
         self.began = time.monotonic()
         self.is_run = method == "run"
-        self.root = Span(span_id, self, None, stage)
+        self.root = CallSpan(span_id, self, None, stage)
         self.open: set[str] = {span_id}
         """Ids of the spans that have not ended; the root's as long as spans may join."""
         self._started_at = datetime.now(UTC)

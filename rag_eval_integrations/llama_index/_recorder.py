@@ -14,13 +14,13 @@ from typing import Any
 
 from rag_eval_integrations._suppress import suppress_capture, suppressed
 from rag_eval_integrations.capture._calls import OpenCalls
-from rag_eval_integrations.capture._delivery import Delivery
-from rag_eval_integrations.llama_index._call import Call
+from rag_eval_integrations.capture._delivery import TargetDelivery
+from rag_eval_integrations.llama_index._call import Call, CallSpan
 from rag_eval_integrations.llama_index._chat import Writing, fills_itself
+from rag_eval_integrations.llama_index._hooks import Hooks
 from rag_eval_integrations.llama_index._stream import holds_stream, read_along, reading
-from rag_eval_integrations.llama_index._tree import ROOTS, Span, stage_of
+from rag_eval_integrations.llama_index._tree import ROOTS, stage_of
 from rag_eval_integrations.llama_index._values import prompt_of, unwrapped
-from rag_eval_integrations.llama_index.hooks import Hooks
 from rag_eval_integrations.records import CaptureStatus
 
 # --- What they ask is no user's question
@@ -62,7 +62,7 @@ class Recorder:
     def __init__(
         self,
         target: object,
-        delivery: Delivery,
+        delivery: TargetDelivery,
         calls: OpenCalls[Call],
         hooks: Hooks | None,
         *,
@@ -82,7 +82,7 @@ class Recorder:
         self.target = target
         self.delivery = delivery
         self.calls = calls
-        self.spans: dict[str, Span] = {}
+        self.spans: dict[str, CallSpan] = {}
         """By id; a span that does not matter stands as its nearest ancestor that does."""
         self._hooks = hooks
         self._may_open = may_open
@@ -118,7 +118,7 @@ class Recorder:
                 if stage == "answer" and asked_by_evaluator():
                     stage = "judge"
                 call = parent.call
-                span = self.spans[id_] = Span(id_, call, parent, stage)
+                span = self.spans[id_] = CallSpan(id_, call, parent, stage)
                 call.open.add(id_)
                 call.entered(span, bound_args.arguments, instance)
         except Exception as error:  # noqa: BLE001 -- the boundary
@@ -203,7 +203,7 @@ class Recorder:
 
     # --- roots and their ends ---------------------------------------------------------------
 
-    def _reader(self, streams: tuple[Call, ...], parent: Span | None) -> Span | None:
+    def _reader(self, streams: tuple[Call, ...], parent: CallSpan | None) -> CallSpan | None:
         """What is done to make a stream's next token belongs to the stream's call."""
         for call in streams:
             if self.calls.holds(call.key, call):
@@ -302,7 +302,7 @@ class Recorder:
                     self.close(call)
             self._late.clear()
 
-    def _leave_unnoted(self, span_id: str, ancestor: Span | None) -> None:
+    def _leave_unnoted(self, span_id: str, ancestor: CallSpan | None) -> None:
         """A span ends that does not matter, or that belongs to no open call."""
         if ancestor is not None:
             ancestor.call.open.discard(span_id)

@@ -7,11 +7,9 @@ tree as their nearest ancestor that does, which costs one entry in a dict.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from rag_eval_integrations.llama_index._call import Call
-    from rag_eval_integrations.llama_index._chat import Writing
+from rag_eval_integrations.llama_index._chat import Writing
 
 Stage = Literal[
     "answer", "begin", "judge", "model", "postprocess", "retrieve", "synthesize", "tool", "write"
@@ -75,21 +73,10 @@ def stage_of(span_id: str, instance: object) -> Stage | None:
 class Span:
     """One span that matters."""
 
-    __slots__ = (
-        "arguments",
-        "call",
-        "closed",
-        "failed",
-        "id",
-        "parent",
-        "scope",
-        "stage",
-        "writing",
-    )
+    __slots__ = ("arguments", "closed", "failed", "id", "parent", "scope", "stage", "writing")
 
-    def __init__(self, span_id: str, call: Call, parent: Span | None, stage: Stage) -> None:
+    def __init__(self, span_id: str, parent: Span | None, stage: Stage) -> None:
         self.id = span_id
-        self.call = call
         self.parent = parent
         self.stage = stage
         self.closed = stage in _CLOSED

@@ -23,21 +23,21 @@ from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
 from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._outlet import Captures, Outlet
-from rag_eval_integrations.llama_index._recorder import WANTED, Recorder
-from rag_eval_integrations.llama_index._stream import reading
-from rag_eval_integrations.llama_index.hooks import (
+from rag_eval_integrations.llama_index._hooks import (
     DocumentsHook,
     Hooks,
     QuestionHook,
     ResponseHook,
 )
+from rag_eval_integrations.llama_index._recorder import WANTED, Recorder
+from rag_eval_integrations.llama_index._stream import reading
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.background.attachment import Target
+    from rag_eval_integrations.background.attachment import TargetOrEvaluator
     from rag_eval_integrations.capture._calls import OpenCalls
     from rag_eval_integrations.llama_index._call import Call
+    from rag_eval_integrations.llama_index._hooks import Hooks
     from rag_eval_integrations.llama_index._recorder import Recorder
-    from rag_eval_integrations.llama_index.hooks import Hooks
     from rag_eval_integrations.records import Evaluation
 
 
@@ -140,7 +140,7 @@ class RagEvalHandler(Captures):
 
     def __init__(
         self,
-        target: Target,
+        target: TargetOrEvaluator,
         *,
         question: QuestionHook | None = None,
         documents: DocumentsHook | None = None,
@@ -228,7 +228,7 @@ class ScopedHandler(RagEvalHandler):
 
     def __init__(
         self,
-        target: Target,
+        target: TargetOrEvaluator,
         *,
         on_evaluation: Callable[[Evaluation], object] | None = None,
     ) -> None:

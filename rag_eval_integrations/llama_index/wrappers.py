@@ -32,7 +32,7 @@ from rag_eval_integrations.llama_index.handler import ScopedHandler, in_captured
 from rag_eval_integrations.records import Document, Evaluation, RagCall
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.background.attachment import Target
+    from rag_eval_integrations.background.attachment import TargetOrEvaluator
 
 M = TypeVar("M", bound=Callable[..., Any])
 
@@ -101,7 +101,7 @@ class EvaluatedQueryEngine(Captures, Wrapper, BaseQueryEngine):
     def __init__(
         self,
         engine: BaseQueryEngine,
-        target: Target,
+        target: TargetOrEvaluator,
         *,
         on_evaluation: Callable[[Evaluation], object] | None = None,
     ) -> None:
@@ -193,7 +193,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
     def __init__(
         self,
         retriever: BaseRetriever,
-        target: Target,
+        target: TargetOrEvaluator,
         *,
         on_evaluation: Callable[[Evaluation], object] | None = None,
     ) -> None:

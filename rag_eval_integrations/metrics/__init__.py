@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rag_eval_integrations._lazy import lazy
+from rag_eval_integrations._lazy import lazy, publish
 from rag_eval_integrations.metrics.metric import CompletionMetric, LabelMetric, Measured, Metric
 from rag_eval_integrations.metrics.trace import TRACE_SCORES, Diagnosis, Formulas, Trace, diagnose
 
@@ -33,3 +33,5 @@ __getattr__, __dir__ = lazy(
     __name__,
     {"GEval": "geval", "PromptyMetric": "prompty"},
 )
+
+publish(__name__, __all__)

@@ -15,7 +15,7 @@ from rag_eval_integrations.records import (
 )
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.models import Model
+    from rag_eval_integrations.models import Model, ModelBase
 
 
 class Metric(Protocol):
@@ -63,7 +63,7 @@ class CompletionMetric(Metric, Protocol):
         """Its own model; None to ask the evaluator's."""
         ...
 
-    async def measure(self, call: RagCall, judge: Model) -> Measured:
+    async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
         """Score one call; what cannot be scored is unscored with its reason.
 
         Raises:

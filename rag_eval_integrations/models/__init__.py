@@ -14,7 +14,7 @@ from rag_eval_integrations._lazy import lazy
 if TYPE_CHECKING:
     from rag_eval_integrations.models.caching import CachedModel
     from rag_eval_integrations.models.callable import CallableModel
-    from rag_eval_integrations.models.completion import Model, with_retries
+    from rag_eval_integrations.models.completion import Model, ModelBase, with_retries
     from rag_eval_integrations.models.openai import OpenAIModel
     from rag_eval_integrations.models.throttling import ThrottledModel
 
@@ -22,6 +22,7 @@ __all__ = [
     "CachedModel",
     "CallableModel",
     "Model",
+    "ModelBase",
     "OpenAIModel",
     "ThrottledModel",
     "with_retries",
@@ -33,6 +34,7 @@ __getattr__, __dir__ = lazy(
         "CachedModel": "caching",
         "CallableModel": "callable",
         "Model": "completion",
+        "ModelBase": "completion",
         "OpenAIModel": "openai",
         "ThrottledModel": "throttling",
         "with_retries": "completion",

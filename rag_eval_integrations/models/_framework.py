@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -18,18 +18,18 @@ from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeError,
-    JudgeRejectedError,
     JudgeUnavailableError,
 )
+from rag_eval_integrations.models._failures import judge_error
 from rag_eval_integrations.models._reading import answer_in, tokens_of
 from rag_eval_integrations.models.completion import (
     Choice,
     Completion,
     CompletionRequest,
+    ModelBase,
     Token,
     finish_reason_of,
 )
-from rag_eval_integrations.models.openai._failures import may_pass, retry_after
 from rag_eval_integrations.records import Usage
 
 # --- What a framework's model is asked for beside its messages, where it has a setting of that
@@ -125,7 +125,7 @@ class Reply(NamedTuple):
     refusal: str | None = None
 
 
-class FrameworkModel(ABC, Generic[M, R]):
+class FrameworkModel(ModelBase, Generic[M, R]):
     """Asks a model of type `M`, whose answers are of type `R`: a `Model`.
 
     Settings that the model refuses are left out from then on; several answers that it does not
@@ -341,22 +341,3 @@ async def answered(asking: Iterable[Awaitable[T]]) -> list[T]:
         if isinstance(item, BaseException) and not isinstance(item, JudgeUnavailableError):
             raise item
     return [item for item in found if not isinstance(item, BaseException)]
-
-
-def judge_error(error: Exception, who: str) -> JudgeError:
-    """Say what a framework's exception means for asking again.
-
-    Frameworks wrap many vendors' clients: those that speak HTTP carry `status_code` (OpenAI,
-    Anthropic, Mistral, Groq), connection failures and timeouts are told by their types.
-    """
-    why = f"{who}: {type(error).__name__}: {str(error)[:300]}"
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int):
-        if not may_pass(status):
-            return JudgeRejectedError(why, status=status)
-        headers = getattr(getattr(error, "response", None), "headers", None) or {}
-        return JudgeUnavailableError(why, status=status, retry_after=retry_after(headers))
-    names = " ".join(kind.__name__ for kind in type(error).__mro__)
-    if "Timeout" in names or "Connect" in names:  # the built-in ones, and every client's own
-        return JudgeUnavailableError(why)
-    return JudgeError(why)

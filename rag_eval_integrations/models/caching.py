@@ -251,7 +251,7 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 class CachedModel(WrappedModel):
-    """A completer that remembers answers in an SQLite file.
+    """A model that remembers answers in an SQLite file.
 
     The key is a digest of everything that decides the answer: the judge's name, model, endpoint and
     version (which covers its own parameters), and the whole request with messages, schema and
@@ -271,7 +271,7 @@ class CachedModel(WrappedModel):
     by a newer version is refused, and not a byte of it is changed.
 
     Args:
-        completer: who is asked for what is not remembered. Wrap the throttled one: a hit then waits
+        model: asked for answers that are not remembered. Wrap the throttled one: a hit then waits
             for no limit.
         path: the file; created when absent or empty, in a folder that exists.
         max_mb: megabytes from which the oldest tenth is dropped, at least 1.
@@ -280,24 +280,24 @@ class CachedModel(WrappedModel):
         ConfigurationError: for a file that cannot be used, and a `max_mb` out of range.
     """
 
-    def __init__(self, completer: Model, path: str | Path, *, max_mb: float = 1024.0) -> None:
+    def __init__(self, model: Model, path: str | Path, *, max_mb: float = 1024.0) -> None:
         if not max_mb >= 1:
             raise ConfigurationError("max_mb", max_mb, "use a number from 1")
-        super().__init__(completer)
-        self.retries = bool(getattr(completer, "retries", False))
+        super().__init__(model)
+        self.retries = self._wrapped.retries
         self._file = CacheFile(Path(path), int(max_mb * 2**20))
         self._closed = False
         self._process = os.getpid()
         self._flights = SingleFlight[Completion](0)
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Answer a request from the file, or from the completer.
+        """Answer a request from the file, or from the model.
 
         A file that fails later (disk full, locked for 30 s, damaged) is a warning in the log: the
         answer that was paid for is returned all the same.
 
         Raises:
-            Exception: whatever the completer raises; `RuntimeError` after `close`.
+            Exception: whatever the model raises; `RuntimeError` after `close`.
         """
         if self._closed:
             raise RuntimeError(f"the cache {self._file.path} is closed")
@@ -314,7 +314,7 @@ class CachedModel(WrappedModel):
             if remembered is not None:
                 return remembered
             charged = True
-            completion = await self._completer.complete(request)
+            completion = await self._wrapped.complete(request)
             if _is_complete(completion):
                 await asyncio.to_thread(self._file.put, key, to_line(completion))
             return completion
@@ -346,7 +346,7 @@ class CachedModel(WrappedModel):
             return None
 
     def close(self) -> None:
-        """Close the file; the completer stays open. A second time does nothing."""
+        """Close the file; the model stays open. A second time does nothing."""
         self._closed = True
         self._file.close()
 

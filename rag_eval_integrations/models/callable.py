@@ -1,18 +1,23 @@
-"""A judge that is any async function from messages to text."""
+"""`CallableModel`: any async function from messages to text."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
-from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest
+from rag_eval_integrations.models.completion import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    ModelBase,
+)
 from rag_eval_integrations.records import Usage
 
 Messages = list[dict[str, str]]
 """`[{"role": "system" | "user" | "assistant", "content": "…"}, …]`"""
 
 
-class CallableModel:
+class CallableModel(ModelBase):
     """Asks `async (messages) -> str`: a gateway, a local model, anything that answers.
 
     The function gets only the messages; a schema, a temperature and the like are left out and said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, JsonValue
@@ -118,10 +119,11 @@ class Completion(Record):
 
 @runtime_checkable
 class Model(Protocol):
-    """A model that answers messages.
+    """Answers messages.
 
-    Implementations may be called concurrently, from one loop at a time. What the endpoint does
-    not know is left out and said in `Completion.warnings`.
+    Any object with a `name` and `async complete(request)` is a model; `ModelBase` declares the
+    optional members. Implementations may be called concurrently, from one loop at a time. Settings
+    that the endpoint does not know are left out and named in `Completion.warnings`.
     """
 
     @property
@@ -139,44 +141,74 @@ class Model(Protocol):
         ...
 
 
-class WrappedModel:
-    """Base of the judges that stand around another one."""
+class ModelBase(ABC):
+    """A `Model` with its optional members; inherit it to state them.
 
-    retries = False
-    """Whoever gets a judge that retries does not wrap it in another layer of retries."""
+    `name`, `model`, `version` and `base_url` are part of every cache key and fingerprint: two
+    models that may answer differently must differ in one of them.
+    """
 
-    def __init__(self, completer: Model) -> None:
-        self._completer = completer
+    name: str
+    """Name stamped on every score."""
+    model: str | None = None
+    """The endpoint's name for the model; None where it has none."""
+    version: str | None = None
+    """Version of whatever else an answer depends on; None where nothing does."""
+    base_url: str | None = None
+    """The endpoint's URL; None for a model without one."""
+    retries: bool = False
+    """Whether failed requests are already asked again; else `ThrottledModel` is put around it."""
 
-    @property
-    def name(self) -> str:
-        """The completer's name."""
-        return self._completer.name
-
-    @property
-    def model(self) -> str | None:
-        """The completer's model; None when it names none."""
-        return self._known("model")
-
-    @property
-    def version(self) -> str | None:
-        """The completer's version; None when it has none."""
-        return self._known("version")
+    @abstractmethod
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """Answer a request; see `Model.complete`."""
 
     @property
-    def base_url(self) -> str | None:
-        """The completer's endpoint; None when it has none."""
-        return self._known("base_url")
-
-    def _known(self, field: str) -> str | None:
-        value: str | None = getattr(self._completer, field, None)
-        return value
+    def identity(self) -> tuple[str | None, ...]:
+        """Name, model, version and endpoint: models of one identity give the same answers."""
+        return (self.name, self.model, self.version, self.base_url)
 
 
-def with_retries(completer: Model) -> Model:
-    """Wrap a model in the one layer that retries, unless it is inside of it already."""
-    if getattr(completer, "retries", False):
-        return completer
+class WrappedModel(ModelBase):
+    """A model around another one, known by the other's name: it changes no answer."""
+
+    def __init__(self, model: Model) -> None:
+        self._wrapped = model_base(model)
+        self.name = self._wrapped.name
+        self.model = self._wrapped.model
+        self.version = self._wrapped.version
+        self.base_url = self._wrapped.base_url
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """Let the model answer."""
+        return await self._wrapped.complete(request)
+
+
+class _Foreign(ModelBase):
+    """A user's object that does not inherit `ModelBase`; the members that it has are kept."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.name = model.name
+        for member in ("model", "version", "base_url", "retries"):
+            if hasattr(model, member):
+                setattr(self, member, getattr(model, member))
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """Let the user's object answer."""
+        return await self._model.complete(request)
+
+
+def model_base(model: Model) -> ModelBase:
+    """Return a model with its optional members declared: itself where it inherits `ModelBase`."""
+    return model if isinstance(model, ModelBase) else _Foreign(model)
+
+
+def with_retries(model: Model) -> ModelBase:
+    """Put the one layer that retries around a model, unless the model has it already."""
+    known = model_base(model)
+    if known.retries:
+        return known
     from rag_eval_integrations.models.throttling import ThrottledModel  # noqa: PLC0415
 
-    return ThrottledModel(completer)
+    return ThrottledModel(known)

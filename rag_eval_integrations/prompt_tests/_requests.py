@@ -23,6 +23,7 @@ from rag_eval_integrations.models.completion import (
     CompletionRequest,
     Message,
     WrappedModel,
+    model_base,
 )
 from rag_eval_integrations.prompt_tests._cleaning import is_refusal
 from rag_eval_integrations.prompt_tests.journal import Journal
@@ -74,9 +75,10 @@ class RecordedModel(WrappedModel):
     retries = True
 
     def __init__(self, model: Model, journal: Journal, *, max_concurrency: int = 32) -> None:
-        if not getattr(model, "retries", False):
-            model = ThrottledModel(model, max_concurrency=max_concurrency)
-        super().__init__(model)
+        base = model_base(model)
+        if not base.retries:
+            base = ThrottledModel(base, max_concurrency=max_concurrency)
+        super().__init__(base)
         self.journal = journal
         self._flights = SingleFlight[Completion](0)
         self.asked = 0
@@ -105,7 +107,7 @@ class RecordedModel(WrappedModel):
             self.asked += 1
             try:
                 with suppress_capture():
-                    completion = await self._completer.complete(request)
+                    completion = await self._wrapped.complete(request)
             except RagEvalError:
                 raise
             except Exception as error:

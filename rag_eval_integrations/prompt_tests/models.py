@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -11,6 +12,7 @@ from pydantic import JsonValue
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import Judge, judge_from
 from rag_eval_integrations.models import CallableModel, Model
+from rag_eval_integrations.models.completion import WrappedModel
 from rag_eval_integrations.records import RagCall
 
 # --- Recognising objects of LangChain and LlamaIndex without importing either
@@ -130,18 +132,38 @@ def _renamed(model: ModelUnderTest, name: str) -> ModelUnderTest:
     return _NamedApp(model, name) if isinstance(model, App) else _NamedModel(model, name)
 
 
-class _NamedModel:
+class _NamedModel(WrappedModel):
     def __init__(self, model: Model, name: str) -> None:
-        self._model, self.name = model, name
-        self.retries = getattr(model, "retries", False)
-        self.model = getattr(model, "model", None)
-        self.version = getattr(model, "version", None)
-        self.base_url = getattr(model, "base_url", None)
-        self.complete = model.complete
+        super().__init__(model)
+        self.name = name
+        self.retries = self._wrapped.retries
 
 
-class _NamedApp:
+class AppBase(ABC):
+    """An `App` that declares the optional member `version`."""
+
+    name: str
+    version: str | None = None
+    """Version of everything else that an answer depends on; only answers recorded with the same
+    version are reused."""
+
+    @abstractmethod
+    async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
+        """Answer a test; see `App.answer`."""
+
+
+class _NamedApp(AppBase):
+    """An app under another name; it keeps its version."""
+
     def __init__(self, app: App, name: str) -> None:
         self._app, self.name = app, name
-        self.version = getattr(app, "version", None)
-        self.answer = app.answer
+        if hasattr(app, "version"):
+            self.version = app.version
+
+    async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
+        return await self._app.answer(inputs, text)
+
+
+def app_base(app: App) -> AppBase:
+    """Return the app, wrapped if its class does not declare `version`."""
+    return app if isinstance(app, AppBase) else _NamedApp(app, app.name)

@@ -19,7 +19,7 @@ from rag_eval_integrations.prompt_tests.generate import OWN_METRICS, read_tests_
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result
 from rag_eval_integrations.prompt_tests.report import Report, UnknownAs
-from rag_eval_integrations.prompt_tests.report.write import to_csv, to_json, to_markdown
+from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests.run import run_tests
 from rag_eval_integrations.prompt_tests.upstream import (
     checks_from_rows,

@@ -14,7 +14,13 @@ from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.models.completion import CompletionRequest
 from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests.journal import Journal
-from rag_eval_integrations.prompt_tests.models import App, ModelUnderTest, models_of
+from rag_eval_integrations.prompt_tests.models import (
+    App,
+    AppBase,
+    ModelUnderTest,
+    app_base,
+    models_of,
+)
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result, digest
 from rag_eval_integrations.records import Document, RagCall
@@ -122,7 +128,7 @@ _Asker = Callable[
 
 def _asker(model: ModelUnderTest, journal: Journal, max_concurrency: int) -> _Asker:
     if isinstance(model, App):
-        return _ask_app(model, journal)
+        return _ask_app(app_base(model), journal)
     return _ask_model(RecordedModel(model, journal, max_concurrency=max_concurrency))
 
 
@@ -142,14 +148,13 @@ def _ask_model(recorded: RecordedModel) -> _Asker:
     return ask
 
 
-def _ask_app(app: App, journal: Journal) -> _Asker:
+def _ask_app(app: AppBase, journal: Journal) -> _Asker:
     flights = SingleFlight[tuple[str, tuple[str, ...]]](0)
 
     async def ask(
         prompt: PromptUnderTest, values: Mapping[str, Any], job: _Job
     ) -> tuple[str, tuple[str, ...]]:
-        version = getattr(app, "version", None)
-        key = digest(repr([app.name, version, prompt.id, sorted(values.items()), job.run]))
+        key = digest(repr([app.name, app.version, prompt.id, sorted(values.items()), job.run]))
 
         async def make() -> tuple[str, tuple[str, ...]]:
             known = journal.get(key)

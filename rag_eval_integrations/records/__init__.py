@@ -4,6 +4,7 @@ All are frozen pydantic models that survive JSON unchanged, hold no NaN, and nam
 they refuse a value. One line of a file is `to_line(record)`; `from_line` reads it back.
 """
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.records._json import (
     SCHEMA,
     JsonObject,
@@ -71,3 +72,5 @@ __all__ = [
     "to_line",
     "trusted",
 ]
+
+publish(__name__, __all__)

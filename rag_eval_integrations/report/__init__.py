@@ -1,5 +1,8 @@
 """What a person reads: evaluations as tables on a console."""
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.report.console import calls_table, plain, unsupported_sentences
 
 __all__ = ["calls_table", "plain", "unsupported_sentences"]
+
+publish(__name__, __all__)

@@ -22,7 +22,7 @@ from importlib.resources import files
 from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.sentences import nltk_punkt as punkt_tab
+from rag_eval_integrations.sentences import _nltk_punkt as punkt_tab
 from rag_eval_integrations.sentences._blocks import Block, BlockKind, blocks
 from rag_eval_integrations.sentences._decision import Parameters
 from rag_eval_integrations.sentences._scripts import End, ends

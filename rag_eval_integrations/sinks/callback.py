@@ -1,4 +1,4 @@
-"""A sink that hands each evaluation to a function."""
+"""A sink that passes each evaluation to a function."""
 
 from __future__ import annotations
 
@@ -13,37 +13,43 @@ class CallbackSink:
     """Calls a function with every evaluation.
 
     Args:
-        function: a plain function; it may block, and what it returns is ignored.
+        function: a plain function of one `Evaluation`; it may block, and its return value is
+            ignored.
 
     Raises:
-        ConfigurationError: when it cannot be called, or is async (nothing would await it).
+        ConfigurationError: `function` cannot be called, or is async (nothing would await it).
     """
 
     def __init__(self, function: Callable[[Evaluation], object]) -> None:
         if not callable(function):
-            raise ConfigurationError("function", function, "give a function of one Evaluation")
+            raise ConfigurationError("function", function, "use a function of one Evaluation")
         if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 -- the method itself is asked for
         ):
             raise ConfigurationError(
-                "function", function, "is async; give a plain one that schedules its own work"
+                "function", function, "is async; use a plain function that schedules its own work"
             )
         self._function = function
 
     def write(self, batch: Sequence[Evaluation]) -> None:
-        """Call the function once an evaluation, in order.
+        """Call the function once per evaluation, in order.
+
+        A failure does not keep the function from being called for the rest of the batch.
+
+        Args:
+            batch: the evaluations.
 
         Raises:
-            ExceptionGroup: of all that the function raised; one failure does not cost the others
-                of the batch their call.
+            Exception: the function's own exception, when it raised once.
+            ExceptionGroup: the function's exceptions, when it raised more than once.
         """
         failures: list[Exception] = []
         for evaluation in batch:
             try:
                 self._function(evaluation)
-            except Exception as error:  # noqa: BLE001 -- raised below, after the others' turn
+            except Exception as error:  # noqa: BLE001 -- raised below, after the rest of the batch
                 failures.append(error)
         if len(failures) == 1:
             raise failures[0]
         if failures:
-            raise ExceptionGroup("the callback failed", failures)
+            raise ExceptionGroup("the callback raised more than once", failures)

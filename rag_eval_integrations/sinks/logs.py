@@ -8,26 +8,30 @@ from collections.abc import Sequence
 from rag_eval_integrations.records import Evaluation
 
 _LOGGER = "rag_eval_integrations.scores"
-_MAX_ID = 64  # characters of an id that the message shows
+_MAX_ID = 64  # characters of an id in the message
 
 
 class LoggingSink:
-    """Logs one record a call to `rag_eval_integrations.scores`, at INFO.
+    """Logs one record per call to the logger `rag_eval_integrations.scores`, at INFO.
 
-    The message holds the id (escaped, at most 64 characters) and the scores, no other text of the
-    user. The record's attribute `rag_eval` holds what a formatter or a log pipeline wants as
-    fields: `{id, run_id, scores, unscored, judge, latency_s}`, where `scores` maps names to values
-    in [0, 1], `unscored` maps the other names to their code (`error` for a failure), and
-    `latency_s` is the app's own time for the call in seconds, None when it was not captured.
+    The message holds the id (escaped, at most 64 characters) and the scores, but no other text of
+    the user. The record's attribute `rag_eval` holds the fields for a formatter or a log pipeline:
+    `{id, run_id, scores, unscored, judge, latency_s}`, where `scores` maps names to values in
+    [0, 1], `unscored` maps the other names to their code (`error` for a failure), and `latency_s`
+    is the app's own time for the call in seconds, None when it was not captured.
 
-    Nothing is configured here: without a handler of the app's, Python shows no INFO record.
+    Logging is not configured here: Python shows INFO records only if the app installs a handler.
     """
 
     def __init__(self) -> None:
         self._logger = logging.getLogger(_LOGGER)
 
     def write(self, batch: Sequence[Evaluation]) -> None:
-        """Log each evaluation."""
+        """Log each evaluation of a batch.
+
+        Args:
+            batch: the evaluations.
+        """
         if self._logger.isEnabledFor(logging.INFO):
             for evaluation in batch:
                 fields = _fields(evaluation)
@@ -60,6 +64,7 @@ def _words(evaluation: Evaluation) -> str:
 
 
 def _shown(text: str) -> str:
-    # An id is the user's: a line end in it would forge a log line, an escape colour the terminal.
+    # The user chooses the id: a line break in it could forge a log line, and an escape sequence
+    # could colour the terminal.
     short = text if len(text) <= _MAX_ID else f"{text[: _MAX_ID - 1]}…"
     return short.encode("unicode_escape").decode("ascii")

@@ -62,7 +62,7 @@ def test_a_day_ends_at_midnight_utc() -> None:
     meter.spent(Usage(requests=1, cost_usd=0.6))
     assert meter.start() is None
     meter.spent(Usage(requests=1, cost_usd=0.6))
-    assert meter.start() == "the day's budget of 1 USD is spent"
+    assert meter.start() == "the budget of 1 USD per day is spent"
     clock.now += 86_400
 
     assert meter.start() is None
@@ -86,7 +86,8 @@ def test_calls_beyond_the_minutes_budget_are_delivered_unscored(
     assert len(judge.asked) == 3
     unscored = [e for e in kept.evaluations if e.labels is None]
     assert {s.unscored for e in unscored for s in e.scores.values()} == {"over_budget"}
-    assert unscored[0].scores["adherence"].reason == "3 evaluations a minute are used up"
+    reason = "the limit of 3 evaluations per minute is reached"
+    assert unscored[0].scores["adherence"].reason == reason
     assert list(unscored[0].scores) == list(kept.evaluations[0].scores)
     assert summary.unscored["adherence"] == {"over_budget": 7}
     assert len(log.records) == 1
@@ -115,8 +116,8 @@ def test_an_unknown_price_is_not_zero(log: pytest.LogCaptureFixture) -> None:
 
         assert background.counters.scored == 5
     assert [r.getMessage() for r in log.records] == [
-        "`per_day_usd` cannot be enforced: scripted does not say its price; "
-        "further ones of this kind are only counted"
+        "`per_day_usd` cannot be enforced: the price of scripted is not known; "
+        "further cases of this kind are counted but not logged"
     ]
 
 

@@ -12,7 +12,7 @@ from by_hand import ScriptedJudge
 
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.background import BackgroundEvaluator
-from rag_eval_integrations.background import _delivery as delivery
+from rag_eval_integrations.background import _sink_delivery as delivery
 from rag_eval_integrations.background.counters import FailureLog
 from rag_eval_integrations.errors import JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator

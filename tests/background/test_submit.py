@@ -270,5 +270,5 @@ def test_a_call_that_is_dropped_says_why(log: pytest.LogCaptureFixture) -> None:
     said = [record.getMessage() for record in log.records]
     assert background.counters.dropped == 2
     assert len(said) == 2
-    assert said[0].startswith("background evaluation drops calls: its queue is full")
-    assert said[1].startswith("background evaluation drops calls: it is closed")
+    assert said[0].startswith("background evaluation dropped a call: its queue is full")
+    assert said[1].startswith("background evaluation dropped a call: it is closed")

@@ -47,9 +47,9 @@ def obedient(request: CompletionRequest) -> str:
 
 
 class TestContract(JudgeContract):
-    """The contract that every labeller keeps."""
+    """The contract that every judge keeps."""
 
-    def labeller(self) -> Judge:
+    def judge(self) -> Judge:
         return LLMJudge(ScriptedModel(obedient))
 
 
@@ -254,7 +254,7 @@ async def test_a_model_is_asked_through_the_one_layer_that_retries() -> None:
     assert evaluation.error is None
     assert len(judge.requests) == 2
     assert isinstance(wrapped, LLMJudge)
-    assert wrapped.completer is throttled
+    assert wrapped.model is throttled
 
 
 async def test_warnings_and_model_of_the_endpoint_are_kept() -> None:

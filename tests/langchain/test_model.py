@@ -62,16 +62,16 @@ class Chat(BaseChatModel):
 
 
 class TestContract(ModelContract):
-    """The contract that every completer keeps."""
+    """The contract that every model keeps."""
 
-    def completer(self, reply: str) -> Model:
+    def model(self, reply: str) -> Model:
         return LangChainModel(Chat(reply=reply))
 
 
 class TestContractOfMadeModels(ModelContract):
     """The same where a model is made on each loop."""
 
-    def completer(self, reply: str) -> Model:
+    def model(self, reply: str) -> Model:
         return LangChainModel(make_model=lambda: Chat(reply=reply))
 
 

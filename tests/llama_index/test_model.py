@@ -65,16 +65,16 @@ class Written(CustomLLM):
 
 
 class TestContract(ModelContract):
-    """The contract that every completer keeps."""
+    """The contract that every model keeps."""
 
-    def completer(self, reply: str) -> Model:
+    def model(self, reply: str) -> Model:
         return LlamaIndexModel(Written(reply=reply))
 
 
 class TestContractOfMadeModels(ModelContract):
     """The same where a model is made on each loop."""
 
-    def completer(self, reply: str) -> Model:
+    def model(self, reply: str) -> Model:
         return LlamaIndexModel(make_llm=lambda: Written(reply=reply))
 
 

@@ -12,9 +12,9 @@ from rag_eval_integrations.testing import ModelContract, labels_reply, small_cal
 
 
 class TestContract(ModelContract):
-    """The contract that every completer keeps."""
+    """The contract that every model keeps."""
 
-    def completer(self, reply: str) -> Model:
+    def model(self, reply: str) -> Model:
         async def answer(messages: list[dict[str, str]]) -> str:
             return reply
 

@@ -33,21 +33,21 @@ class _OverHttp(ModelContract):
 class TestOpenAI(_OverHttp):
     """The endpoint itself."""
 
-    def completer(self, reply: str) -> Model:
+    def model(self, reply: str) -> Model:
         return self.openai(reply)
 
 
 class TestThrottled(_OverHttp):
     """With limits and retries around it."""
 
-    def completer(self, reply: str) -> Model:
+    def model(self, reply: str) -> Model:
         return ThrottledModel(self.openai(reply))
 
 
 class TestCaching(_OverHttp):
     """With a file of answers around that; a second answer would cost no request."""
 
-    def completer(self, reply: str) -> Model:
+    def model(self, reply: str) -> Model:
         cached = CachedModel(ThrottledModel(self.openai(reply)), self.folder / "cache.db")
         self.caches.append(cached)
         return cached
@@ -56,5 +56,5 @@ class TestCaching(_OverHttp):
 class TestScripted(ModelContract):
     """The scripted judge of `testing` keeps it too."""
 
-    def completer(self, reply: str) -> Model:
+    def model(self, reply: str) -> Model:
         return ScriptedModel(lambda request: reply)

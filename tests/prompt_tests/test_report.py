@@ -25,8 +25,8 @@ from rag_eval_integrations.prompt_tests import (
 )
 from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck
 from rag_eval_integrations.prompt_tests.report import average, overview, rate_of, wilson
+from rag_eval_integrations.prompt_tests.report._write import _SHOWN, to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests.report.rates import Rate
-from rag_eval_integrations.prompt_tests.report.write import _SHOWN, to_csv, to_json, to_markdown
 
 
 def test_ok_err_and_unknown_stay_apart() -> None:

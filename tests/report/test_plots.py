@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 from rag_eval_integrations.agreement._curves import curve_of
-from rag_eval_integrations.report.plots import page, write_plots
+from rag_eval_integrations.report._plots import page, write_plots
 
 CURVES = {"relevant": curve_of([(0.9, True), (0.8, False), (0.6, True), (0.1, False)])}
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
-from rag_eval_integrations.report.summary import ScoreSummary, Summary, summary_tables
+from rag_eval_integrations.report._summary import ScoreSummary, Summary, summary_tables
 
 
 def evaluation(*scores: Score) -> Evaluation:

@@ -16,7 +16,7 @@ from nltk.tokenize.punkt import (  # type: ignore[import-untyped]  # nltk has no
     PunktSentenceTokenizer,
 )
 
-from rag_eval_integrations.sentences import nltk_punkt as punkt_tab
+from rag_eval_integrations.sentences import _nltk_punkt as punkt_tab
 from rag_eval_integrations.sentences import punkt
 from rag_eval_integrations.sentences._decision import Parameters
 from rag_eval_integrations.sentences.punkt import Punkt

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import nltk.data  # type: ignore[import-untyped]  # nltk has no stubs
 import pytest
 
-from rag_eval_integrations.sentences import nltk_punkt as punkt_tab
+from rag_eval_integrations.sentences import _nltk_punkt as punkt_tab
 from rag_eval_integrations.sentences.punkt import Punkt
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.sentences import nltk_punkt as punkt_tab
+from rag_eval_integrations.sentences import _nltk_punkt as punkt_tab
 from rag_eval_integrations.sentences import punkt
 from rag_eval_integrations.sentences._sentencize import Splitter
 from rag_eval_integrations.sentences.punkt import Punkt

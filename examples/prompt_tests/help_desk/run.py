@@ -2,8 +2,8 @@ r"""Test a prompt end to end: rules and tests from it, two models, compliance an
 
     python examples/prompt_tests/help_desk/run.py
 
-Runs offline: generator, models and judge are stand-ins for yours (`scripted.py`). With models of
-your own the same is
+Runs offline: generator, models and judge are stand-ins for yours (`scripted.py`). With your own
+models, the same run is
 
     rag-eval prompt-tests all urgency.prompty -o tests --model openai:gpt-4o-mini \
         --mut openai:gpt-4o-mini --mut openai:gpt-4o --judge openai:gpt-4o

@@ -1,7 +1,7 @@
 """Stand-ins for a generator, two models under test and a judge, so that the example runs offline.
 
-The generator replies in the shapes that models reply in: rules one per line, the first tests as
-loose lines with a comment, the others as JSON.
+The generator replies in the formats that models use: one rule per line, the first tests as loose
+lines with a comment, the others as JSON.
 """
 
 import json

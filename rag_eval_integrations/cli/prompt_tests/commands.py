@@ -36,7 +36,7 @@ from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generat
 from rag_eval_integrations.prompt_tests.models import ModelUnderTest, model_of
 from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
-from rag_eval_integrations.prompt_tests.report.write import to_csv, to_json, to_markdown
+from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests.upstream.files import (
     Imported,
     read_upstream,

@@ -29,6 +29,7 @@ from rag_eval_integrations.judges.embedded._model import (
     relevance,
     support_probability,
 )
+from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.records import (
     Estimate,
     JudgeInfo,
@@ -115,7 +116,7 @@ _BIG_CALL = 100_000
 """Characters from which labelling leaves the event loop for a thread: about 25 ms of work."""
 
 
-class EmbeddedJudge:
+class EmbeddedJudge(JudgeBase):
     """Labels calls by lexical features with frozen coefficients: no key, no network, no download.
 
     Deterministic, the same on every platform and Python version. English only: a call in another
@@ -141,10 +142,8 @@ class EmbeddedJudge:
     keeps_keys = True
     """Its labels name every sentence once, by the very key it was given: nothing to reconcile."""
 
-    @property
-    def version(self) -> str:
-        """Version of the coefficients, stamped on every score."""
-        return load_model().version
+    def __init__(self) -> None:
+        self.version = load_model().version
 
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call; see `label_call`. A big call is labelled in a thread."""

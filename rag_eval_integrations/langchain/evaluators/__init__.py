@@ -3,6 +3,7 @@
 run tree | values ─▶ RagCall ─▶ RagEvaluator (one judge request a call) ─▶ {key, score, comment}
 """
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.langchain.evaluators.base import MetricEvaluator, as_evaluators
 from rag_eval_integrations.langchain.evaluators.feedback import LangSmithFeedback
 from rag_eval_integrations.langchain.evaluators.metrics import GEvalEvaluator, TraceEvaluator
@@ -14,3 +15,5 @@ __all__ = [
     "TraceEvaluator",
     "as_evaluators",
 ]
+
+publish(__name__, __all__)

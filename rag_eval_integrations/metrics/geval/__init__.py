@@ -9,6 +9,7 @@ spans            place ─▶ token;  expectation: token ─▶ Σ k·p(k) / Σ 
 outcome, scoring what was found ─▶ Score
 """
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.metrics.geval._settings import call_of_turns
 from rag_eval_integrations.metrics.geval.files import (
     PRESET_NAMES,
@@ -26,3 +27,5 @@ __all__ = [
     "named_geval",
     "read_geval",
 ]
+
+publish(__name__, __all__)

@@ -17,7 +17,7 @@ from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.judges._parse import parse_object
 from rag_eval_integrations.judges._prompt import one_line
 from rag_eval_integrations.metrics.geval._settings import Level, Section, titles
-from rag_eval_integrations.models import Model
+from rag_eval_integrations.models import Model, ModelBase
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.models.completion import Completion, CompletionRequest, Message
 from rag_eval_integrations.records import JsonObject, UnscoredCode, Usage
@@ -219,16 +219,13 @@ class StepsWriter:
         self._written = SingleFlight[Steps](_JUDGES)
         self._failed: dict[Hashable, tuple[float, Steps]] = {}
 
-    async def get(self, judge: Model) -> Steps:
+    async def get(self, judge: ModelBase) -> Steps:
         """Give the steps; usage is on the one that had them written.
 
         Raises:
             JudgeError: the judge does not answer.
         """
-        key = (
-            judge.name,
-            *(getattr(judge, part, None) for part in ("model", "version", "base_url")),
-        )
+        key = judge.identity
         until, failure = self._failed.get(key, (0.0, None))
         if failure is not None and time.monotonic() < until:
             return Steps(code=failure.code, why=failure.why)

@@ -10,6 +10,7 @@ from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.metrics.geval._estimators import Asking, Estimate, NoEstimate
+from rag_eval_integrations.metrics.geval._presets import Task, preset
 from rag_eval_integrations.metrics.geval._prompt import (
     SCORE_VERSION,
     STEPS_VERSION,
@@ -36,9 +37,8 @@ from rag_eval_integrations.metrics.geval._settings import (
     checked_threshold,
     sections_of,
 )
-from rag_eval_integrations.metrics.geval.presets import Task, preset
 from rag_eval_integrations.metrics.metric import Measured
-from rag_eval_integrations.models import Model, with_retries
+from rag_eval_integrations.models import Model, ModelBase, with_retries
 from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode
 
 _MOST_CHARACTERS = 400_000
@@ -200,7 +200,7 @@ class GEval:
         """Give the score without a value."""
         return (score_of(self, NoEstimate(code, reason), by),)
 
-    async def measure(self, call: RagCall, judge: Model) -> Measured:
+    async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
         """Score one call; what cannot be scored is unscored with its reason.
 
         Args:
@@ -212,8 +212,8 @@ class GEval:
         """
         by = By(
             judge=judge.name,
-            model=getattr(judge, "model", None),
-            judge_version=getattr(judge, "version", None),
+            model=judge.model,
+            judge_version=judge.version,
             prompt_version=SCORE_VERSION,
         )
         sections = sections_of(call, self.params)
@@ -270,16 +270,12 @@ class GEval:
         """Score one call from code that is not async; also inside a notebook."""
         return _loop.run(self.score(call, judge))
 
-    def _is_without_logprobs(self, judge: Model) -> bool:
-        return _identity(judge) in self._without_logprobs
+    def _is_without_logprobs(self, judge: ModelBase) -> bool:
+        return judge.identity in self._without_logprobs
 
-    def _remember_without_logprobs(self, judge: Model) -> None:
+    def _remember_without_logprobs(self, judge: ModelBase) -> None:
         if len(self._without_logprobs) < _JUDGES_REMEMBERED:
-            self._without_logprobs.add(_identity(judge))
-
-
-def _identity(judge: Model) -> tuple[object, ...]:
-    return (judge.name, *(getattr(judge, part, None) for part in ("model", "version", "base_url")))
+            self._without_logprobs.add(judge.identity)
 
 
 def _model(judge: Model | str) -> Model:

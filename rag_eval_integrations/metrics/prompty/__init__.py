@@ -1,5 +1,6 @@
 """Metrics in words: `NAME.metric.prompty` files (PromptPex), for prompt tests and for RAG calls."""
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.metrics.prompty._frontmatter import Input
 from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty, parse_prompty
 from rag_eval_integrations.metrics.prompty.metric import (
@@ -33,3 +34,5 @@ __all__ = [
     "read_score",
     "read_verdict",
 ]
+
+publish(__name__, __all__)

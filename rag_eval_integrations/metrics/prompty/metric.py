@@ -16,7 +16,7 @@ from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.metrics.metric import Measured
 from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty, prompt_name
 from rag_eval_integrations.metrics.prompty.reply import Reading, read_score
-from rag_eval_integrations.models import Model, with_retries
+from rag_eval_integrations.models import Model, ModelBase, with_retries
 from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode
 
@@ -95,7 +95,7 @@ class PromptyMetric:
         self.variables: dict[str, object] = dict(variables or {})
         if threshold is not None and not 0 <= threshold <= 1:
             raise ConfigurationError("threshold", threshold, "use a number from 0 to 1")
-        self.judge: Model | None = None if judge is None else _completer(judge)
+        self.judge: Model | None = None if judge is None else _model(judge)
         self.name = name or self.prompt.name
         self.threshold = threshold
         self._temperature = temperature
@@ -160,13 +160,13 @@ class PromptyMetric:
         by = by.model_copy(update={"prompt_version": f"{self.name}@{self.version}"})
         return (Score(name=self.name, status="unscored", unscored=code, reason=reason, by=by),)
 
-    async def measure(self, call: RagCall, judge: Model) -> Measured:
+    async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
         """Score one call with one request.
 
         Raises:
             JudgeError: the judge does not answer.
         """
-        by = By(judge=judge.name, judge_version=getattr(judge, "version", None))
+        by = By(judge=judge.name, judge_version=judge.version)
         nothing = self._nothing_to_judge(call)
         if nothing is not None:
             return Measured(self.unscored(*nothing, by))
@@ -266,7 +266,7 @@ def _text(value: object) -> object:
     return value
 
 
-def _completer(judge: Model | str) -> Model:
+def _model(judge: Model | str) -> ModelBase:
     found = judge_from(judge)
     if not isinstance(found, Model):
         raise ConfigurationError(

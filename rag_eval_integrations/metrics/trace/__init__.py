@@ -4,8 +4,11 @@
 `Trace` is the metric; `evidence` says what a score rests on; `diagnose` names what it points at.
 """
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.metrics.trace._diagnose import Diagnosis, diagnose
 from rag_eval_integrations.metrics.trace.formulas import Formulas
 from rag_eval_integrations.metrics.trace.metric import TRACE_SCORES, Trace
 
 __all__ = ["TRACE_SCORES", "Diagnosis", "Formulas", "Trace", "diagnose"]
+
+publish(__name__, __all__)

@@ -9,7 +9,10 @@
 `OpenAIModel` in judge.py joins them.
 """
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.models.openai._capabilities import Capabilities
 from rag_eval_integrations.models.openai.model import OpenAIModel
 
 __all__ = ["Capabilities", "OpenAIModel"]
+
+publish(__name__, __all__)

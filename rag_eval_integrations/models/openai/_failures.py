@@ -7,15 +7,13 @@ Pure. Only 400, 403 and 422 teach, and only when they name something that was se
 from __future__ import annotations
 
 import json
-import math
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from rag_eval_integrations.errors import JudgeError, JudgeRejectedError, JudgeUnavailableError
+from rag_eval_integrations.models._failures import may_pass, retry_after
 from rag_eval_integrations.models.openai._capabilities import Lesson
 from rag_eval_integrations.models.openai._request import Sent
 
@@ -24,11 +22,6 @@ _TEACHING = (400, 403, 422)
 _OUT_OF_MONEY = ("insufficient_quota", "billing_hard_limit_reached")
 _BLOCKED = ("content_filter", "ResponsibleAIPolicyViolation", "content_policy_violation")
 _LONGEST = 300  # characters kept of an endpoint's own words
-
-
-def may_pass(status: int) -> bool:
-    """Whether the same request may be answered later."""
-    return status in (408, 409, 425, 429) or 500 <= status < 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,26 +100,6 @@ def _text(value: object) -> str | None:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
-
-
-def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds that the endpoint asks to wait; None when it does not say or is not understood.
-
-    `retry-after-ms` first, then `retry-after` in seconds (fractions are common) or as an HTTP
-    date. Never negative.
-    """
-    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
-        try:
-            seconds = float(headers.get(name, "")) / unit
-        except ValueError:
-            continue
-        if math.isfinite(seconds):
-            return max(0.0, seconds)
-    try:
-        at = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None
-    return max(0.0, at - (time.time() if now is None else now))
 
 
 # --- What a refusal names ------------------------------------------------------------------

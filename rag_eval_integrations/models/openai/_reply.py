@@ -10,9 +10,9 @@ import json
 from typing import Any
 
 from rag_eval_integrations.errors import JudgeUnavailableError
+from rag_eval_integrations.models._failures import may_pass
 from rag_eval_integrations.models._reading import answer_in, clean, tokens_of
 from rag_eval_integrations.models.completion import Choice, Completion, finish_reason_of
-from rag_eval_integrations.models.openai._failures import may_pass
 from rag_eval_integrations.models.openai._request import Sent
 from rag_eval_integrations.records import Usage
 

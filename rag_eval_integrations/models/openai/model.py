@@ -193,13 +193,15 @@ class OpenAIModel:
             raise ConfigurationError("model", model, "should name a model, as in 'gpt-4o-mini'")
         _check_numbers(timeout, temperature, max_tokens)
         given_url = base_url or os.environ.get("OPENAI_BASE_URL")
-        self._base_url = _checked_url(given_url or _DEFAULT_URL)
+        self.base_url: str = _checked_url(given_url or _DEFAULT_URL)
         self._key = _key_for(api_key, needed=given_url is None)
-        self._model = model
+        self.name = f"openai:{model}"
+        self.model: str = model
         self._timeout = float(timeout)
         self._defaults = Defaults(temperature, seed, max_tokens, dict(extra_body or {}))
-        self._endpoint = endpoint_of(self._base_url, model)
-        self._who = f"{model} at {urlsplit(self._base_url).netloc}"
+        self.version = _version(self._defaults)
+        self._endpoint = endpoint_of(self.base_url, model)
+        self._who = f"{model} at {urlsplit(self.base_url).netloc}"
         # Imported now, which takes a second, and not at the first request: that would block the
         # loop. Not at the top: `import rag_eval_integrations` must not load it.
         import openai  # noqa: PLC0415
@@ -207,37 +209,8 @@ class OpenAIModel:
         self._sdk = openai
         # Not a method of self: without a cycle the clients close as soon as the judge is dropped.
         self._clients = LoopClients(
-            partial(_client, openai.AsyncOpenAI, self._key, self._base_url, self._timeout)
+            partial(_client, openai.AsyncOpenAI, self._key, self.base_url, self._timeout)
         )
-
-    @property
-    def name(self) -> str:
-        """`openai:` and the model."""
-        return f"openai:{self._model}"
-
-    @property
-    def model(self) -> str:
-        """The endpoint's name for the model."""
-        return self._model
-
-    @property
-    def base_url(self) -> str:
-        """Where the endpoint is."""
-        return self._base_url
-
-    @property
-    def version(self) -> str:
-        """What else an answer depends on: `1`, and the settings that are not the endpoint's."""
-        set_ = {
-            "temperature": self._defaults.temperature,
-            "seed": self._defaults.seed,
-            "max_tokens": self._defaults.max_tokens,
-        }
-        parts = ["1", *(f"{name}={value}" for name, value in set_.items() if value is not None)]
-        if self._defaults.extra_body:
-            canonical = json.dumps(self._defaults.extra_body, sort_keys=True)
-            parts.append(f"extra={hashlib.sha256(canonical.encode()).hexdigest()[:8]}")
-        return ";".join(parts)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -245,9 +218,9 @@ class OpenAIModel:
         return self._endpoint.capabilities
 
     def __repr__(self) -> str:
-        parts = urlsplit(self._base_url)  # a query may hold a key
+        parts = urlsplit(self.base_url)  # a query may hold a key
         shown = f"{parts.scheme}://{parts.netloc}{parts.path}"
-        return f"OpenAIModel({self._model!r}, base_url={shown!r})"
+        return f"OpenAIModel({self.model!r}, base_url={shown!r})"
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Ask the endpoint, by one HTTP request unless it refuses something new.
@@ -275,7 +248,7 @@ class OpenAIModel:
             for requests in range(1, _MOST_REQUESTS + 1):
                 await turns.wait(refused=refused)
                 known = self._endpoint.capabilities
-                sent = body_of(self._model, request, self._defaults, known)
+                sent = body_of(self.model, request, self._defaults, known)
                 reply = await self._post(client, sent)
                 if isinstance(reply, bytes):
                     completion = completion_of(reply, sent, requests, self._who)
@@ -323,6 +296,20 @@ class OpenAIModel:
     def _hide_key(self, text: str) -> str:
         key = self._key.get_secret_value()
         return text.replace(key, "***") if key != _NO_KEY else text
+
+
+def _version(defaults: Defaults) -> str:
+    """Name what else an answer depends on: `1`, and the settings that are not the endpoint's."""
+    given = {
+        "temperature": defaults.temperature,
+        "seed": defaults.seed,
+        "max_tokens": defaults.max_tokens,
+    }
+    parts = ["1", *(f"{name}={value}" for name, value in given.items() if value is not None)]
+    if defaults.extra_body:
+        canonical = json.dumps(defaults.extra_body, sort_keys=True)
+        parts.append(f"extra={hashlib.sha256(canonical.encode()).hexdigest()[:8]}")
+    return ";".join(parts)
 
 
 def _client(kind: type[AsyncOpenAI], key: SecretStr, base_url: str, timeout: float) -> AsyncOpenAI:

@@ -1,4 +1,4 @@
-"""`ThrottledModel`: the retry loop around a completer."""
+"""`ThrottledModel`: the retry loop around a model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class ThrottledModel(WrappedModel):
-    """A completer that keeps limits, retries what may succeed, and gives up on a dead judge.
+    """A model that keeps limits, retries what may succeed, and gives up on a dead endpoint.
 
     The one layer that retries: a client's own retries below it would multiply with these. Retried
     is `JudgeUnavailableError` only (429, 5xx, timeouts, no connection); all else is final at once.
@@ -46,7 +46,7 @@ class ThrottledModel(WrappedModel):
     May be used from several loops and threads, and after a fork (which starts anew).
 
     Args:
-        completer: who is asked; its own retries should be off.
+        model: the model to ask; its own retries should be off.
         rpm: requests a minute, above 0; None for no limit.
         tpm: tokens a minute, prompt and answers, above 0; None for no limit.
         max_concurrency: most requests at once, from 1.
@@ -69,7 +69,7 @@ class ThrottledModel(WrappedModel):
 
     def __init__(
         self,
-        completer: Model,
+        model: Model,
         *,
         rpm: float | None = None,
         tpm: float | None = None,
@@ -93,7 +93,7 @@ class ThrottledModel(WrappedModel):
                 raise ConfigurationError(field, count, "use a whole number from 1")
         if not (math.isfinite(cool_down) and cool_down >= 0):
             raise ConfigurationError("cool_down", cool_down, "use a finite number from 0")
-        super().__init__(completer)
+        super().__init__(model)
         self._rpm, self._tpm, self._max_concurrency = rpm, tpm, max_concurrency
         self._deadline, self._max_attempts = deadline, max_attempts
         self._max_failures, self._cool_down = max_failures, cool_down
@@ -127,7 +127,7 @@ class ThrottledModel(WrappedModel):
             JudgeUnavailableError: given up; says after how many attempts and seconds, why, and the
                 last failure (which is its cause). At once when the circuit is open, or when the
                 judge asks to wait beyond the deadline.
-            JudgeRejectedError: as the completer raised it.
+            JudgeRejectedError: as the model raised it.
         """
         if self._process != os.getpid():
             # A child of a fork has the parent's requests in flight in its counts, and would wait
@@ -176,7 +176,7 @@ class ThrottledModel(WrappedModel):
         end = tries.begin(turn.began)
         try:
             async with asyncio.timeout(max(0.0, end - self._clock())) as limit:
-                completion = await self._completer.complete(request)
+                completion = await self._wrapped.complete(request)
             outcome = "answered"
             used = completion.usage.prompt_tokens + completion.usage.completion_tokens
             return completion

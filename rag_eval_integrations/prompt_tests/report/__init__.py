@@ -1,5 +1,6 @@
 """Reports on results: rates, overview, failures, comparison of two runs, and their files."""
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.prompt_tests.report._average import Average, average
 from rag_eval_integrations.prompt_tests.report._compare import Change, Comparison, compare
 from rag_eval_integrations.prompt_tests.report._overview import overview
@@ -29,3 +30,5 @@ __all__ = [
     "rate_of",
     "wilson",
 ]
+
+publish(__name__, __all__)

@@ -1,5 +1,6 @@
 """The file formats of PromptPex (microsoft/promptpex, "upstream"), which every stage writes."""
 
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.prompt_tests.upstream.results import (
     checks_from_rows,
     checks_to_rows,
@@ -20,3 +21,5 @@ __all__ = [
     "rule_checks_to_rows",
     "to_test_rows",
 ]
+
+publish(__name__, __all__)

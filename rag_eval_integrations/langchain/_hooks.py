@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.capture._calls import Seen
-from rag_eval_integrations.capture._delivery import Delivery, check_hooks
+from rag_eval_integrations.capture._delivery import TargetDelivery, check_hooks
 from rag_eval_integrations.langchain._documents import snapshot
 from rag_eval_integrations.langchain._values import plain
 from rag_eval_integrations.records import Document
@@ -33,7 +33,7 @@ class Hooks:
         question: QuestionHook | None,
         documents: DocumentsHook | None,
         response: ResponseHook | None,
-        delivery: Delivery,
+        delivery: TargetDelivery,
     ) -> None:
         check_hooks(question=question, documents=documents, response=response)
         self.question = question

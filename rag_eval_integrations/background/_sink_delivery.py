@@ -1,4 +1,4 @@
-"""Hands evaluations to one sink: a bounded queue and a thread, so that nobody waits for it."""
+"""Deliver evaluations to sinks: one bounded queue and one thread per sink."""
 
 from __future__ import annotations
 
@@ -13,44 +13,46 @@ from rag_eval_integrations.sinks import Sink
 
 _MAX_BATCH = 100
 _GATHER = 0.05
-"""Seconds in which further evaluations join a batch. In each wake of the sink's thread the app's
-threads wait for the interpreter: at 200 evaluations a second, 20 wakes a second are enough."""
+"""Seconds in which further evaluations join a batch. Whenever the sink's thread wakes up, the app's
+threads wait for the interpreter: at 200 evaluations per second, 20 wake-ups per second suffice."""
 
 
 _LEAST_DELIVERIES = 1_000
-"""Evaluations that wait for each sink, at least: a small queue of calls is no reason to lose what
-they were scored."""
+"""Smallest queue of evaluations per sink: a small queue of calls is not a reason to lose scores."""
 
 
 def deliveries_to(
     sinks: Sequence[Sink], max_pending: int, failures: FailureLog
-) -> tuple[Delivery, ...]:
-    """Make a delivery to each sink, named after its class, numbered where several have one class.
+) -> tuple[SinkDelivery, ...]:
+    """Make one delivery per sink, named after the sink's class.
+
+    Sinks of the same class are told apart by their position, from 0.
 
     Args:
-        sinks: where evaluations go.
-        max_pending: calls that wait at most; as many evaluations wait for each sink, or 1,000.
-        failures: logs what a sink raises.
+        sinks: the sinks.
+        max_pending: calls waiting at most; the queue of each sink holds as many evaluations, but
+            at least 1,000.
+        failures: logs the exceptions of the sinks.
     """
     classes = [type(sink).__name__ for sink in sinks]
     several = Counter(classes)
     names = [f"{name}-{n}" if several[name] > 1 else name for n, name in enumerate(classes)]
     most = max(max_pending, _LEAST_DELIVERIES)
     return tuple(
-        Delivery(sink, name, most, failures) for sink, name in zip(sinks, names, strict=True)
+        SinkDelivery(sink, name, most, failures) for sink, name in zip(sinks, names, strict=True)
     )
 
 
-class Delivery:
-    """One sink's queue and thread.
+class SinkDelivery:
+    """The queue and the thread of one sink.
 
-    A thread for each sink, not one for all: a sink that hangs would starve the others.
+    Each sink has its own thread, so that a sink that hangs does not hold up the others.
 
     Args:
-        sink: where evaluations go; called from one thread only.
-        name: of the sink, in counters and logs.
-        max_pending: evaluations held for it; further ones are dropped while it is full.
-        failures: logs what the sink raises.
+        sink: receives the evaluations; called from one thread only.
+        name: name of the sink, in counters and logs.
+        max_pending: evaluations in the queue at most; further ones are dropped.
+        failures: logs the exceptions of the sink.
     """
 
     def __init__(self, sink: Sink, name: str, max_pending: int, failures: FailureLog) -> None:
@@ -63,10 +65,10 @@ class Delivery:
         self._accepted = self._written = self._failed = self._dropped = 0
         self._thread: threading.Thread | None = None
         self._stopping = False
-        self._waited_for = 0  # `wait` calls under way
+        self._waited_for = 0  # calls of `wait` in progress
 
     def put(self, evaluation: Evaluation) -> None:
-        """Queue an evaluation; never waits. Dropped and counted when the queue is full."""
+        """Queue an evaluation without waiting; it is dropped and counted if the queue is full."""
         with self._changed:
             if self._stopping or len(self._queue) >= self._max_pending:
                 self._dropped += 1
@@ -83,7 +85,14 @@ class Delivery:
                 self._changed.notify_all()
 
     def wait(self, timeout: float) -> bool:
-        """Wait until what is queued now has been written, or has failed; at most `timeout` s."""
+        """Wait until everything queued before now is written or has failed.
+
+        Args:
+            timeout: seconds to wait at most.
+
+        Returns:
+            Whether that was in time.
+        """
         with self._changed:
             target = self._accepted
             self._waited_for += 1
@@ -96,7 +105,11 @@ class Delivery:
                 self._waited_for -= 1
 
     def stop(self, timeout: float) -> None:
-        """End the thread after the batch that it is writing, waiting at most `timeout` seconds."""
+        """End the thread after its current batch; the rest of the queue is dropped and counted.
+
+        Args:
+            timeout: seconds to wait for the thread at most.
+        """
         with self._changed:
             self._stopping = True
             self._dropped += len(self._queue)
@@ -107,11 +120,11 @@ class Delivery:
             self._thread.join(max(0.0, timeout))
 
     def is_own_thread(self) -> bool:
-        """Whether the sink itself is asking."""
+        """Return whether the caller is on the sink's own thread."""
         return threading.current_thread() is self._thread
 
     def counters(self) -> SinkCounters:
-        """Take a snapshot."""
+        """Return a snapshot of the counts."""
         with self._changed:
             return SinkCounters(
                 name=self._name,
@@ -122,8 +135,8 @@ class Delivery:
             )
 
     def _serve(self) -> None:
-        # What a sink runs (a summary by a chain, say) is no traffic of the app: evaluating it
-        # would feed the sink with its own doing.
+        # RAG calls that a sink makes (a summary by a chain, say) are not the app's traffic:
+        # capturing them would feed the sink its own output.
         with suppress_capture():
             while batch := self._take():
                 error = self._write(batch)

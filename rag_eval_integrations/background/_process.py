@@ -1,4 +1,4 @@
-"""What a background evaluator does when its process forks or ends."""
+"""Notify background evaluators when their process forks or ends."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from weakref import WeakSet
 
 
 class Living(Protocol):
-    """What has to be told."""
+    """An object that reacts to a fork and to the end of the process."""
 
     def after_fork(self) -> None:
-        """Begin anew in a child, which has the parent's objects but none of its threads."""
+        """Start anew in the child, which has the parent's objects but none of its threads."""
         ...
 
     def at_exit(self) -> None:
-        """Say what is lost."""
+        """Log what is lost."""
         ...
 
 
@@ -24,7 +24,7 @@ _living: WeakSet[Living] = WeakSet()
 
 
 def tell(living: Living) -> None:
-    """Have an object told of forks and of the end, for as long as it lives."""
+    """Notify an object of forks and of the process's end, for as long as the object lives."""
     _living.add(living)
 
 

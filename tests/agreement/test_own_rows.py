@@ -1,0 +1,97 @@
+"""Agreement on our own rows: every figure against a naive second implementation of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from naive import GPT_LABELING, RAGBENCH
+from naive_agreement import Both, agreement, of_baselines, of_scores, of_sentences
+from own_rows import made_rows, second_opinion
+
+from rag_eval_integrations import Evaluation, Trace
+from rag_eval_integrations.agreement import Gold, Matched, agree, agree_with_numbers, match
+from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations.sentences import Punkt
+
+ROWS = made_rows(64)
+
+
+def scored(row: dict[str, Any], formulas: str) -> Evaluation:
+    trace = Trace(formulas)  # type: ignore[arg-type]
+    return score_labelled(labelled_from(row, Punkt()), [trace])
+
+
+def values(evaluation: Evaluation) -> dict[str, float | None]:
+    return {name: score.value for name, score in evaluation.scores.items()}
+
+
+def judged(formulas: str, *, probabilities: bool) -> tuple[list[Both], Matched]:
+    """The same rows twice: for the naive figures, and for the library's."""
+    source = random.Random(3)
+    both, predicted, gold = [], [], []
+    for row in ROWS:
+        said = second_opinion(source, row, probabilities=probabilities)
+        ours, theirs = scored(said, formulas), scored(row, formulas)
+        both.append(Both(said, row, values(ours), values(theirs)))
+        predicted.append(ours)
+        gold.append(Gold.from_row(theirs, row, human="rating"))
+    return both, match(predicted, gold[::-1])
+
+
+def assert_same_figures(found: Mapping[str, Any], expected: Mapping[str, Any], at: str = "") -> int:
+    """Every figure and count is the naive one, and there is no other; says how many there were."""
+    assert found.keys() - {"ci95"} == expected.keys(), at
+    checked = 0
+    for name, value in expected.items():
+        if isinstance(value, Mapping):
+            checked += assert_same_figures(found[name], value, f"{at}/{name}")
+        else:
+            same = value if value is None else pytest.approx(value, abs=1e-9)
+            assert (at, name, found[name]) == (at, name, same)
+            checked += 1
+    return checked
+
+
+@pytest.mark.parametrize("probabilities", [False, True], ids=["verdicts", "probabilities"])
+@pytest.mark.parametrize("formulas", [GPT_LABELING, RAGBENCH])
+def test_every_figure_is_the_naive_one(formulas: str, probabilities: bool) -> None:
+    """Scores, sentences, baselines and a human's numbers; pooled, by data set, and their mean."""
+    both, matched = judged(formulas, probabilities=probabilities)
+
+    found = agree(matched, baselines=True, resamples=0).to_json()
+
+    expected = agreement(both, of_all_sentences=formulas == RAGBENCH, human="rating")
+    figures = {name: found[name] for name in expected}
+    assert assert_same_figures(figures, expected) > 900
+
+
+def test_the_rows_hold_what_makes_figures_differ() -> None:
+    """Unscored rows, other splittings, lost entries, missing columns, misses of both kinds."""
+    both, _ = judged(GPT_LABELING, probabilities=True)
+    scores, baselines = of_scores(both), of_baselines(both, of_all_sentences=False)
+    keys, skipped = of_sentences(both)
+
+    assert 0 < skipped < 20
+    assert keys["supported"]["n"] < keys["relevant"]["n"]
+    assert keys["supported"]["unlabelled"] > 0
+    assert scores["adherence"]["n"] < scores["completeness"]["n"] == len(ROWS)
+    assert baselines["ragas_faithfulness"]["adherence"]["n"] < len(ROWS) / 2
+    assert {row["rating"] for row in ROWS} == {None, 1, 2, 3, 4, 5}
+    for kind in ("relevant", "utilized", "supported", "unsupported", "supporting"):
+        assert -1 < keys[kind]["kappa"] < 1
+    for name in ("context_relevance", "completeness", "trace_average"):
+        assert 0 < scores[name]["kendall"] < scores[name]["spearman"] < 1
+
+
+def test_numbers_of_ones_own_are_compared_alike() -> None:
+    """`agree_with_numbers`: the same three correlations, and the RMSE on the scale of scores."""
+    both, _ = judged(RAGBENCH, probabilities=False)
+    scores = [row.predicted_scores["trace_average"] for row in both]
+    gold = [row.gold_scores["trace_average"] for row in both]
+
+    (found,) = agree_with_numbers({"x": scores}, gold, resamples=0).values()
+
+    assert_same_figures(found.to_json(), of_scores(both)["trace_average"])

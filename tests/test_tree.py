@@ -1,0 +1,141 @@
+"""The tree keeps its own rules: a public surface that says where it ends, and no circles."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import FunctionType, ModuleType
+
+import pytest
+
+import rag_eval_integrations
+
+PACKAGE = "rag_eval_integrations"
+SOURCE = Path(rag_eval_integrations.__file__).parent
+
+# Entries without an `__all__` above them: the commands of the command line.
+_COMMANDS = f"{PACKAGE}.cli"
+
+
+def modules() -> list[str]:
+    """Every module by its dotted name, packages included."""
+    return [PACKAGE, *(found.name for found in pkgutil.walk_packages([str(SOURCE)], f"{PACKAGE}."))]
+
+
+def path_of(module: str) -> Path:
+    """The file of a module."""
+    path = SOURCE.joinpath(*module.split(".")[1:])
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def packages() -> list[str]:
+    """Packages that users import from: those with an `__all__`."""
+    return [
+        name
+        for name in modules()
+        if path_of(name).name == "__init__.py" and "__all__ = [" in path_of(name).read_text()
+    ]
+
+
+def exported() -> set[str]:
+    """Every exported name."""
+    names: set[str] = set()
+    for name in packages():
+        names |= set(importlib.import_module(name).__all__)
+    return names
+
+
+def defined(module: str) -> set[str]:
+    """Names that a module defines at its top level."""
+    found: set[str] = set()
+    for node in ast.parse(path_of(module).read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+    return found
+
+
+def private(module: str) -> bool:
+    """Whether a module, or a package around it, is underscored."""
+    return any(part.startswith("_") for part in module.split("."))
+
+
+def test_a_module_without_an_exported_name_is_underscored() -> None:
+    """By semantic versioning a move of any other module would break somebody."""
+    names = exported()
+
+    looks_public = [
+        module
+        for module in modules()
+        if not private(module)
+        and not module.startswith(_COMMANDS)
+        and path_of(module).name != "__init__.py"
+        and module not in {f"{PACKAGE}.errors", f"{PACKAGE}.testing"}  # imported as they are
+        and defined(module).isdisjoint(names)
+    ]
+
+    assert looks_public == []
+
+
+@pytest.mark.parametrize("package", packages())
+def test_exported_names_are_known_by_the_module_that_users_import(package: str) -> None:
+    """Help, reprs and tracebacks show `rag_eval_integrations.RagCall`, not the file behind it."""
+    module = importlib.import_module(package)
+
+    for name in module.__all__:
+        value = getattr(module, name)
+        if isinstance(value, type | FunctionType) and value.__module__.startswith(PACKAGE):
+            home = importlib.import_module(value.__module__)
+            assert name in home.__all__, f"{package}.{name} says {value.__module__}"
+
+
+def test_no_public_name_is_also_a_submodule() -> None:
+    """`from package import name` gives one thing, whatever was imported before."""
+    for package in packages():
+        module: ModuleType = importlib.import_module(package)
+        below = {name.rpartition(".")[2] for name in modules() if name.startswith(f"{package}.")}
+        assert below.isdisjoint(module.__all__), package
+
+
+def arrows() -> Iterator[tuple[str, str]]:
+    """Every import of one module by another at top level, those for types alone included."""
+    known = set(modules())
+    for module in known:
+        for node in ast.walk(ast.parse(path_of(module).read_text())):
+            if not isinstance(node, ast.ImportFrom) or node.col_offset > 4 or node.module is None:
+                continue
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                target = submodule if submodule in known else node.module
+                if target in known and target != module and not is_init_of(target, module):
+                    yield module, target
+
+
+def is_init_of(target: str, module: str) -> bool:
+    """Whether one is the package that the other is part of: its `__init__` gathers its parts."""
+    return module.startswith(f"{target}.") or target.startswith(f"{module}.")
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    """Not even for types alone: two modules that need each other are one module."""
+    below: dict[str, set[str]] = {}
+    for module, target in arrows():
+        below.setdefault(module, set()).add(target)
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, " → ".join((*path[path.index(module) :], module))
+        if module in done:
+            return
+        for target in sorted(below.get(module, ())):
+            visit(target, (*path, module))
+        done.add(module)
+
+    for module in sorted(below):
+        visit(module, ())
