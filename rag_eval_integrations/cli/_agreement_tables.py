@@ -104,8 +104,8 @@ def cascade_tables(points: Sequence[CascadePoint]) -> list[Table]:
     title = "Cascade: cost of asking the second judge"
     cost = foldable(title, "asked>", "requests>", "prompt tokens>", "completion tokens>", "cost>")
     for point in points:
-        # The mean over data sets, if rows name them: pooled figures mostly reflect which data set
-        # a row is from.
+        # The mean over data sets, if rows name them: pooled figures mostly reflect the differences
+        # between data sets.
         group = point.mean_over_datasets if point.mean_over_datasets.blocks else point.pooled
         cells = [_statistic(group, score, statistic) for _, score, statistic in _CURVE]
         quality.add_row(f"{point.share:.0%}", _band(point), *cells)
@@ -172,8 +172,8 @@ def print_agreement(found: Agreement, curve: tuple[CascadePoint, ...] = ()) -> N
         console.print(_BASELINE_NOTE, soft_wrap=True)
     console.print(
         f"{rows} rows; {', '.join(used)} formulas; 95 % intervals by bootstrap "
-        "over rows. Pooled AUROC mostly reflects which data set a row is from: compare the mean "
-        "over data sets.",
+        "over rows. Pooled AUROC mostly reflects the differences between data sets: compare the "
+        "mean over data sets.",
         soft_wrap=True,
     )
     for note in found.notes:
@@ -236,7 +236,7 @@ def _sentences(found: Agreement) -> Iterator[Table]:
 
 def _baselines(found: Agreement) -> Iterator[Table]:
     """Yield one table per score: each baseline's figure next to the judge's on the same rows."""
-    # Without names of data sets in the rows there is no mean over data sets.
+    # A mean over data sets needs rows that name their data set.
     mean = found.mean_over_datasets if found.by_dataset else found.pooled
     over = "mean over data sets" if found.by_dataset else "pooled"
     scores = dict.fromkeys(path[2] for path in mean.blocks if path[0] == "baselines")

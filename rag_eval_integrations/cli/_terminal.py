@@ -54,7 +54,7 @@ def safe(text: str) -> str:
     )
 
 
-# --- Progress of a run, on stderr: a bar in a terminal, otherwise a line every ten seconds
+# --- Progress of a run, on stderr: a bar in a terminal, otherwise one line per ten seconds
 
 
 _BLOCK = 1 << 20
@@ -122,7 +122,7 @@ class Progress:
             self._bar.update(self._task, completed=done, description="")
 
     def wait(self, waiting: Waiting) -> None:
-        """Show what the run is waiting for: in the bar, or as a line every ten seconds."""
+        """Show what the run is waiting for: in the bar, or as one line per ten seconds."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=str(waiting))
         elif time.monotonic() - self._printed_at >= _SECONDS_PER_LINE:

@@ -53,7 +53,7 @@ def agreement(
     plots: Path | None = None,
     cascade: Path | None = None,
 ) -> int:
-    """Compare two files and return the exit code: 2 when a line is invalid, else 0.
+    """Compare two files and return the exit code: 2 for invalid lines, else 0.
 
     Args:
         evals: the judge's evaluations.
@@ -177,7 +177,7 @@ def _gold(content: dict[str, Any], trace: Trace, names: Fields) -> Gold:
 
 
 def _rated(content: dict[str, Any], trace: Trace) -> Evaluation:
-    """Read a row with a human rating and no labels: a call, or only an id."""
+    """Read a row with a human rating and no labels, which is a complete RagCall or only an id."""
     nothing = Labelling(
         labels=None, judge=JudgeInfo(name="human"), unscored="missing_param",
         reason="the gold row has no labels",

@@ -365,7 +365,7 @@ def test_a_threshold_says_what_it_leaves_out(
 
     assert some.code == 0
     assert "x: 1 of 4 outputs have no verdict (0 unknown, 1 errors) and are left out" in some.err
-    assert (nothing.code, "there are no results" in nothing.err) == (1, True)
+    assert (nothing.code, "the report has no results" in nothing.err) == (1, True)
 
 
 def test_a_comparison_does_not_break_the_report_on_stdout(
@@ -454,6 +454,23 @@ def test_metric_files_are_listed_with_what_is_odd(
     alone = tmp_path / "alone.prompty"
     alone.write_text("{{x}}")
     assert "no metric files" in rag_eval("prompt-tests", "metrics", alone).out
+
+
+def test_warnings_about_metric_files_are_whole_at_80_columns(
+    rag_eval: Command, put: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table wraps its cells in a narrow terminal."""
+    monkeypatch.setenv("COLUMNS", "80")
+    named = "{{" + "}} {{".join(["prompt", "intent", "groundtruth", "contexts", "rules"]) + "}}"
+    metric = put.parent / "loud.metric.prompty"
+    metric.write_text(metric.read_text() + named)
+
+    done = rag_eval("prompt-tests", "metrics", put)
+
+    assert "…" not in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    words = ["speaks", "of", "<INPUT>", "and", "never", "inserts", "{{input}}"]
+    assert all(word in done.out for word in words)
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,7 @@ def test_a_test_can_demand_compliance() -> None:
     assert_compliance(report(), 0.9, model="b")
     with pytest.raises(ComplianceError, match="no output has a verdict"):
         assert_compliance(Report("p", [make_result("unknown")]), 0)
-    with pytest.raises(ComplianceError, match="there are no results"):
+    with pytest.raises(ComplianceError, match="the report has no results"):
         assert_compliance(Report("p", []))
     with pytest.raises(ConfigurationError, match="at_least"):
         assert_compliance(report(), 90)

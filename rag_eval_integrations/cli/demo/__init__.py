@@ -41,7 +41,7 @@ def run_demo(out: Path, console: Console) -> int:
         console: where the result is printed.
 
     Returns:
-        The exit code: 0, or 2 when a framework is not installed or a call was not captured.
+        The exit code: 0, or 2 for a missing framework or when capturing failed.
 
     Raises:
         OSError: when `out` cannot be created or written.

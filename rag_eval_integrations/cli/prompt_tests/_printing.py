@@ -73,7 +73,7 @@ def check_threshold(report: Report, threshold: float) -> int:
     """
     code = 0
     if not report.models:
-        print_stderr("FAILED: there are no results")
+        print_stderr("FAILED: the report has no results")
         code = _FAILED
     for model in report.models:
         rate = report.tnc(model=model)

@@ -57,7 +57,7 @@ def generate(
     groundtruth: str | None,
     requests: RequestSettings,
 ) -> int:
-    """Generate rules and tests; return 1 when there are no tests.
+    """Generate rules and tests; return 1 without any test.
 
     Raises:
         RagEvalError: for a user's mistake, or a generator that does not answer.
@@ -204,6 +204,8 @@ def metrics(put: Path) -> int:
     table = plain_table(
         f"Metric files next to {prompt.name}", "metric", "variables", "tags", "warnings"
     )
+    for column in table.columns:  # wrapped, not cut, in a narrow terminal
+        column.no_wrap, column.overflow = False, "fold"
     for path in paths:
         metric = PromptyMetric(path)
         table.add_row(

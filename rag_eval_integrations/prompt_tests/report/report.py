@@ -151,7 +151,7 @@ def assert_compliance(
             for failure in of_model[:shown]
         ]
     if not models:
-        complaints.append("there are no results")
+        complaints.append("the report has no results")
     if complaints:
         raise ComplianceError("\n".join(complaints))
 
