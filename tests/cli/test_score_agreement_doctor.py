@@ -185,7 +185,7 @@ def test_rows_that_do_not_match_are_said(rag_eval: Command, tmp_path: Path) -> N
 
     assert some.code == 0
     assert json.loads(some.out)["unmatched"] == 1
-    assert "1 rows are in one file only" in some.err
+    assert "1 rows are in only one of the files and were left out" in some.err
     assert none.code == 2
 
 
