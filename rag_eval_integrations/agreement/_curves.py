@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from rag_eval_integrations.agreement._keys import Labelled, on_same_sentences
 from rag_eval_integrations.agreement.figures import Group, figures_of, mean_over
-from rag_eval_integrations.agreement.keys import Labelled, on_same_sentences
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.agreement.scores import (
     ADHERENCE,

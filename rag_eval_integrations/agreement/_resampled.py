@@ -10,10 +10,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rag_eval_integrations.agreement import statistics
-from rag_eval_integrations.agreement import statistics as influence
+from rag_eval_integrations.agreement import _statistics as statistics
 from rag_eval_integrations.agreement._bootstrap import Linear, OfSums, RankedAuroc, Statistic
-from rag_eval_integrations.agreement.statistics import Counts
+from rag_eval_integrations.agreement._statistics import Counts
 
 Path = tuple[str, ...]
 """Where a block stands in the result, such as `("scores", "adherence")`."""
@@ -56,10 +55,10 @@ def correlations(
     return {
         "pearson": _pearson(xs, ys, at, size),
         "spearman": _linear(
-            statistics.spearman(xs, ys), influence.spearman_contributions(xs, ys), at, size
+            statistics.spearman(xs, ys), statistics.spearman_contributions(xs, ys), at, size
         ),
         "kendall": _linear(
-            statistics.kendall(xs, ys), influence.kendall_contributions(xs, ys), at, size
+            statistics.kendall(xs, ys), statistics.kendall_contributions(xs, ys), at, size
         ),
     }
 
@@ -105,7 +104,7 @@ def clustered_auroc(
     scores: Sequence[float], positive: Sequence[bool], at: Sequence[int], size: int
 ) -> Linear:
     """AUROC of several scores a row (sentences), resampled by row."""
-    contributions = influence.auroc_contributions(scores, positive, at, size)
+    contributions = statistics.auroc_contributions(scores, positive, at, size)
     value = statistics.auroc(scores, positive)
     return Linear(value, len(set(at)), contributions or [], low=0.0)
 

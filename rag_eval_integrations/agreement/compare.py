@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from rag_eval_integrations.agreement import _resampled as resampled
 from rag_eval_integrations.agreement._bootstrap import RESAMPLES, SEED, Statistic
+from rag_eval_integrations.agreement._keys import key_blocks
 from rag_eval_integrations.agreement._resampled import Block, Blocks
 from rag_eval_integrations.agreement.figures import Group, Json, figures_of, mean_over
-from rag_eval_integrations.agreement.keys import key_blocks
 from rag_eval_integrations.agreement.levels import level_figures
 from rag_eval_integrations.agreement.matching import Matched, Pair
 from rag_eval_integrations.agreement.published import BASELINE_COLUMNS

@@ -23,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_eval_integrations.agreement import _resampled as resampled
-from rag_eval_integrations.agreement import statistics
+from rag_eval_integrations.agreement import _statistics as statistics
 from rag_eval_integrations.agreement._bootstrap import RESAMPLES, SEED, OfSums, Statistic
 from rag_eval_integrations.agreement._resampled import Block, Path
 from rag_eval_integrations.agreement.figures import Figures, figures_of

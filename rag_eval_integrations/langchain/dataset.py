@@ -19,7 +19,7 @@ from langchain_core.runnables.config import merge_configs
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.capture._calls import json_object, json_value
-from rag_eval_integrations.dataset.asking import (
+from rag_eval_integrations.dataset._asking import (
     Answered,
     AskingOptions,
     Question,

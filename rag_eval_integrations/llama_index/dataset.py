@@ -12,7 +12,7 @@ from llama_index.core.schema import QueryBundle
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.capture._calls import json_object
-from rag_eval_integrations.dataset.asking import (
+from rag_eval_integrations.dataset._asking import (
     Answered,
     AskingOptions,
     Question,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations.agreement import Pair
 from rag_eval_integrations.agreement._curves import curve_of, curves
-from rag_eval_integrations.agreement.statistics import auroc
+from rag_eval_integrations.agreement._statistics import auroc
 
 from .conftest import make_evaluation, make_labels, make_sentences
 

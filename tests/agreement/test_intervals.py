@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.agreement import _resampled as resampled
-from rag_eval_integrations.agreement import statistics
+from rag_eval_integrations.agreement import _statistics as statistics
 from rag_eval_integrations.agreement._bootstrap import (
     MIN_ROWS,
     Figure,
@@ -22,7 +22,7 @@ from rag_eval_integrations.agreement._bootstrap import (
     mean_figure,
     percentile,
 )
-from rag_eval_integrations.agreement.statistics import (
+from rag_eval_integrations.agreement._statistics import (
     Counts,
     auroc_contributions,
     kendall_contributions,

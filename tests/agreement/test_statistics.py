@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.agreement.statistics import (
+from rag_eval_integrations.agreement._statistics import (
     Counts,
     auroc,
     cohen_kappa,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
-from rag_eval_integrations.dataset.asking import (
+from rag_eval_integrations.dataset._asking import (
     Answered,
     AskingOptions,
     Question,

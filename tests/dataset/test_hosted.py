@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rag_eval_integrations.dataset.asking import Answered, Question, captured, threads_for
+from rag_eval_integrations.dataset._asking import Answered, Question, captured, threads_for
 from rag_eval_integrations.records import Capture, CaptureStatus, RagCall
 
 

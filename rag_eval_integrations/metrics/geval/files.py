@@ -18,8 +18,8 @@ from typing import Any, cast
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.metrics._yaml import check_yaml
+from rag_eval_integrations.metrics.geval._presets import PRESETS, Task
 from rag_eval_integrations.metrics.geval.metric import GEval
-from rag_eval_integrations.metrics.geval.presets import PRESETS, Task
 
 SUFFIXES = (".geval.yaml", ".geval.yml")
 _FIELDS = (

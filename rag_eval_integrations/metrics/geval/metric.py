@@ -10,6 +10,7 @@ from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.metrics.geval._estimators import Asking, Estimate, NoEstimate
+from rag_eval_integrations.metrics.geval._presets import Task, preset
 from rag_eval_integrations.metrics.geval._prompt import (
     SCORE_VERSION,
     STEPS_VERSION,
@@ -36,7 +37,6 @@ from rag_eval_integrations.metrics.geval._settings import (
     checked_threshold,
     sections_of,
 )
-from rag_eval_integrations.metrics.geval.presets import Task, preset
 from rag_eval_integrations.metrics.metric import Measured
 from rag_eval_integrations.models import Model, with_retries
 from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode

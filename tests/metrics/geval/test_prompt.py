@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations import GEval
+from rag_eval_integrations.metrics.geval._presets import PRESETS
 from rag_eval_integrations.metrics.geval._prompt import material, score_messages, score_schema
 from rag_eval_integrations.metrics.geval._settings import Missing, checked_rubric, sections_of
-from rag_eval_integrations.metrics.geval.presets import PRESETS
 from rag_eval_integrations.records import RagCall
 
 CALL = RagCall(

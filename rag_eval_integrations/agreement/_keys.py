@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from rag_eval_integrations.agreement import _resampled as resampled
 from rag_eval_integrations.agreement._resampled import Block, Blocks
+from rag_eval_integrations.agreement._statistics import Counts
 from rag_eval_integrations.agreement.matching import Pair
-from rag_eval_integrations.agreement.statistics import Counts
 from rag_eval_integrations.records import Labels, Sentence
 
 
