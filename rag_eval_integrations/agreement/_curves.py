@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.agreement._keys import Labelled, on_same_sentences
+from rag_eval_integrations.agreement._keys import LabelledPair, on_same_sentences
 from rag_eval_integrations.agreement.figures import Group, figures_of, mean_over
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.agreement.scores import (
@@ -84,7 +84,7 @@ def _adherence(pairs: Sequence[Pair]) -> Iterator[tuple[float, bool]]:
             yield 1 - row.predicted.probability, positive
 
 
-def _sentences(one: Labelled) -> Iterator[tuple[str, float, bool]]:
+def _sentences(one: LabelledPair) -> Iterator[tuple[str, float, bool]]:
     relevant, utilized = one.predicted.relevant_probabilities, one.predicted.utilized_probabilities
     gold_relevant = frozenset(one.gold.all_relevant_sentence_keys)
     gold_utilized = frozenset(one.gold.all_utilized_sentence_keys)

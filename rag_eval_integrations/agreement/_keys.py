@@ -17,7 +17,7 @@ from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.records import Labels, Sentence
 
 
-class Labelled(NamedTuple):
+class LabelledPair(NamedTuple):
     """One call, labelled by both sides over the same document sentences."""
 
     row: int
@@ -95,7 +95,7 @@ def key_blocks(pairs: Sequence[Pair]) -> tuple[Blocks, int]:
     return blocks, size - len(rows)
 
 
-def on_same_sentences(row: int, pair: Pair) -> Labelled | None:
+def on_same_sentences(row: int, pair: Pair) -> LabelledPair | None:
     """Take the labels of both sides; None where they labelled different sentences."""
     predicted, gold = pair.predicted, pair.gold
     if predicted.labels is None or gold.labels is None:
@@ -104,7 +104,7 @@ def on_same_sentences(row: int, pair: Pair) -> Labelled | None:
     if documents is None:
         return None
     response = _same_keys(predicted.sentences.response, gold.sentences.response)
-    return Labelled(row, predicted.labels, gold.labels, documents, response)
+    return LabelledPair(row, predicted.labels, gold.labels, documents, response)
 
 
 def _same_keys(ours: Sequence[Sentence], theirs: Sequence[Sentence]) -> list[str] | None:
@@ -115,7 +115,7 @@ def _same_keys(ours: Sequence[Sentence], theirs: Sequence[Sentence]) -> list[str
 
 
 def _of_documents(
-    rows: Sequence[Labelled],
+    rows: Sequence[LabelledPair],
     size: int,
     keys_of: Callable[[Labels], Sequence[str]],
     probabilities_of: Callable[[Labels], Mapping[str, float] | None],
@@ -131,7 +131,7 @@ def _of_documents(
     return items.block(size, {"n": len(rows)})
 
 
-def _supporting(rows: Sequence[Labelled], size: int) -> Block:
+def _supporting(rows: Sequence[LabelledPair], size: int) -> Block:
     """Pairs of a response sentence and a document sentence that supports it."""
     counts = {}
     for item in rows:
@@ -164,7 +164,7 @@ def _support_pairs(
 
 
 def _response(
-    rows: Sequence[Labelled],
+    rows: Sequence[LabelledPair],
     size: int,
     keys_of: Callable[[Labels, Sequence[str]], frozenset[str]],
     probability_of: Callable[[float], float],

@@ -21,10 +21,10 @@ from rag_eval_integrations.agreement.matching import Matched, Pair
 from rag_eval_integrations.agreement.published import BASELINE_COLUMNS
 from rag_eval_integrations.agreement.scores import (
     ADHERENCE,
-    Compared,
-    Maker,
-    check_one_maker,
+    Provenance,
+    ScorePair,
     check_one_predictor,
+    check_one_provenance,
     compared,
     gold_models,
     hallucination_scores,
@@ -39,16 +39,16 @@ from rag_eval_integrations.errors import ConfigurationError
 # --- What a judge has to beat: columns that RAGBench published, a constant, the response's length
 
 
-def baseline_blocks(pairs: Sequence[Pair], made: Mapping[str, Maker]) -> Blocks:
+def baseline_blocks(pairs: Sequence[Pair], made: Mapping[str, Provenance]) -> Blocks:
     """Compare the published columns that the rows have, and the two trivial baselines.
 
-    `made` says by which formulas each score was made (`check_one_maker`): a column is left out
+    `made` says by which formulas each score was made (`check_one_provenance`): a column is left out
     where its own formula differs (`left_out`).
     """
     return {**_published(pairs, made), **_constant(pairs), **_response_length(pairs)}
 
 
-def left_out(made: Mapping[str, Maker]) -> dict[str, str]:
+def left_out(made: Mapping[str, Provenance]) -> dict[str, str]:
     """Say which published columns cannot be compared with scores made so, and why."""
     reasons = {}
     for column, baseline in BASELINE_COLUMNS.items():
@@ -70,13 +70,13 @@ def left_out(made: Mapping[str, Maker]) -> dict[str, str]:
     return reasons
 
 
-def _published(pairs: Sequence[Pair], made: Mapping[str, Maker]) -> Blocks:
+def _published(pairs: Sequence[Pair], made: Mapping[str, Provenance]) -> Blocks:
     blocks: Blocks = {}
     incomparable = left_out(made)
     for column, baseline in BASELINE_COLUMNS.items():
         if column in incomparable:
             continue
-        rows: list[Compared] = []
+        rows: list[ScorePair] = []
         values: list[float] = []
         for item in compared(pairs, baseline.score):
             value = item.pair.baselines.get(column)
@@ -102,11 +102,11 @@ def _published(pairs: Sequence[Pair], made: Mapping[str, Maker]) -> Blocks:
     return blocks
 
 
-def _auroc(rows: Sequence[Compared], hallucination: Sequence[float], size: int) -> Statistic:
+def _auroc(rows: Sequence[ScorePair], hallucination: Sequence[float], size: int) -> Statistic:
     return resampled.auroc(hallucination, not_adherent(rows), [item.row for item in rows])
 
 
-def _rmse(rows: Sequence[Compared], values: Sequence[float], size: int) -> Statistic:
+def _rmse(rows: Sequence[ScorePair], values: Sequence[float], size: int) -> Statistic:
     gold = [item.gold_value for item in rows]
     return resampled.rmse(values, gold, [item.row for item in rows], size)
 
@@ -125,7 +125,7 @@ def _constant(pairs: Sequence[Pair]) -> Blocks:
     return blocks
 
 
-def _dataset_means(rows: Sequence[Compared]) -> list[float]:
+def _dataset_means(rows: Sequence[ScorePair]) -> list[float]:
     values = defaultdict(list)
     for item in rows:
         values[item.pair.dataset].append(item.gold_value)
@@ -137,7 +137,7 @@ def _response_length(pairs: Sequence[Pair]) -> Blocks:
     """The longer the response (in characters), the surer that it is not adherent."""
     if ADHERENCE not in names_on_both_sides(pairs):
         return {}
-    rows: list[Compared] = []
+    rows: list[ScorePair] = []
     lengths: list[float] = []
     for item in compared(pairs, ADHERENCE):
         if item.pair.predicted.response is not None:
@@ -157,7 +157,7 @@ class Agreement:
     """In alphabetical order; rows that name no data set are in `pooled` only."""
     mean_over_datasets: Group
     """Unweighted means of `by_dataset`."""
-    formulas: Mapping[str, Maker]
+    formulas: Mapping[str, Provenance]
     """By score: `formulas`, `relevance_baseline`, and the judge's `method`."""
     gold_models: tuple[str, ...] = ()
     """Who annotated the gold rows, where they say; may be several."""
@@ -210,7 +210,7 @@ def agree(
         matched = Matched(tuple(matched))
     # Sums of floats and draws of rows both depend on the order: make it the rows' own.
     pairs = sorted(matched.pairs, key=lambda pair: (pair.predicted.row_key, pair.predicted.id))
-    made = check_one_maker(pairs)
+    made = check_one_provenance(pairs)
     humans = [pair.human for pair in pairs if pair.human is not None]
     if humans:
         check_one_predictor(pairs)

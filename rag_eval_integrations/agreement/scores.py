@@ -16,7 +16,7 @@ from rag_eval_integrations.judges.cascade import CASCADE_FLAGS
 from rag_eval_integrations.records import Evaluation, Score
 
 ADHERENCE = "adherence"
-Maker = Mapping[str, str | int | None]
+Provenance = Mapping[str, str | int | None]
 """How a score was made: `formulas`, `relevance_baseline`, `method` …"""
 _MAKER = ("judge", "model", "judge_version", "prompt_version", "formulas", "relevance_baseline")
 # Gold is often annotated by several people or models (RAGBench: gpt-4o for some data sets,
@@ -25,7 +25,7 @@ _GOLD_MAKER = ("judge", "prompt_version", "formulas", "relevance_baseline")
 _FORMULAS = ("formulas", "relevance_baseline")
 
 
-class Compared(NamedTuple):
+class ScorePair(NamedTuple):
     """One score of one call on both sides, both scored."""
 
     row: int
@@ -47,18 +47,18 @@ def names_on_both_sides(pairs: Iterable[Pair]) -> list[str]:
     return [name for name in predicted if name in gold]
 
 
-def compared(pairs: Sequence[Pair], name: str) -> list[Compared]:
+def compared(pairs: Sequence[Pair], name: str) -> list[ScorePair]:
     """Rows where both sides scored `name`."""
     found = []
     for row, pair in enumerate(pairs):
         predicted, gold = pair.predicted.scores.get(name), pair.gold.scores.get(name)
         if predicted is None or gold is None or predicted.value is None or gold.value is None:
             continue
-        found.append(Compared(row, pair, predicted, predicted.value, gold, gold.value))
+        found.append(ScorePair(row, pair, predicted, predicted.value, gold, gold.value))
     return found
 
 
-def check_one_maker(pairs: Sequence[Pair]) -> dict[str, Maker]:
+def check_one_provenance(pairs: Sequence[Pair]) -> dict[str, Provenance]:
     """Make sure that each score was made in one way on each side, by the same formulas.
 
     Returns:
@@ -67,13 +67,13 @@ def check_one_maker(pairs: Sequence[Pair]) -> dict[str, Maker]:
     Raises:
         ConfigurationError: names the score, the side and the field that differs.
     """
-    made: dict[str, Maker] = {}
+    made: dict[str, Provenance] = {}
     for name in names_on_both_sides(pairs):
         rows = compared(pairs, name)
         if not rows:
             continue
         predicted = _predictor(((item.pair, item.predicted) for item in rows), name)
-        gold = _single_maker((item.gold for item in rows), name, "gold", _GOLD_MAKER)
+        gold = _single_provenance((item.gold for item in rows), name, "gold", _GOLD_MAKER)
         for field in _FORMULAS:
             if predicted[field] != gold[field]:
                 raise ConfigurationError(
@@ -86,12 +86,12 @@ def check_one_maker(pairs: Sequence[Pair]) -> dict[str, Maker]:
     return made
 
 
-def _predictor(rows: Iterable[tuple[Pair, Score]], name: str) -> Maker:
+def _predictor(rows: Iterable[tuple[Pair, Score]], name: str) -> Provenance:
     """How the judge made a score: in one way, or in one way for each judge of a cascade."""
     by_part: dict[str | None, list[Score]] = {}
     for pair, score in rows:
         by_part.setdefault(cascade_part(pair.predicted), []).append(score)
-    makers = [_single_maker(scores, name, "predicted", _MAKER) for scores in by_part.values()]
+    makers = [_single_provenance(scores, name, "predicted", _MAKER) for scores in by_part.values()]
     if len(makers) == 1:
         return makers[0]
     if None in by_part:
@@ -114,7 +114,9 @@ def cascade_part(evaluation: Evaluation) -> str | None:
     return next((flag for flag in CASCADE_FLAGS if flag in evaluation.flags), None)
 
 
-def _single_maker(scores: Iterable[Score], name: str, side: str, fields: Sequence[str]) -> Maker:
+def _single_provenance(
+    scores: Iterable[Score], name: str, side: str, fields: Sequence[str]
+) -> Provenance:
     makers = [
         {"method": score.method, **{field: getattr(score.by, field) for field in fields}}
         for score in scores
@@ -163,7 +165,7 @@ def score_blocks(pairs: Sequence[Pair]) -> Blocks:
     }
 
 
-def _continuous(rows: Sequence[Compared], size: int) -> Block:
+def _continuous(rows: Sequence[ScorePair], size: int) -> Block:
     xs = [item.predicted_value for item in rows]
     ys = [item.gold_value for item in rows]
     at = [item.row for item in rows]
@@ -174,7 +176,7 @@ def _continuous(rows: Sequence[Compared], size: int) -> Block:
     return Block({"n": len(rows)}, statistics)
 
 
-def _adherence(rows: Sequence[Compared], size: int) -> Block:
+def _adherence(rows: Sequence[ScorePair], size: int) -> Block:
     at = [item.row for item in rows]
     positive = not_adherent(rows)
     predicted = [item.predicted_value for item in rows]
@@ -186,12 +188,12 @@ def _adherence(rows: Sequence[Compared], size: int) -> Block:
     return Block({"n": len(rows), "positives": sum(positive)}, statistics)
 
 
-def not_adherent(rows: Sequence[Compared]) -> list[bool]:
+def not_adherent(rows: Sequence[ScorePair]) -> list[bool]:
     """The class to be found: gold adherence 0."""
     return [item.gold_value == 0 for item in rows]
 
 
-def hallucination_scores(rows: Sequence[Compared]) -> list[float]:
+def hallucination_scores(rows: Sequence[ScorePair]) -> list[float]:
     """How sure the judge is of "not adherent": 1 - `probability`, else 1 - `value`."""
     return [
         1

@@ -233,7 +233,7 @@ async def evaluate_asked(
         stream = evaluate_calls(
             # A stream only calls `evaluate` on what it is given: here, questions to be asked first.
             cast("Sequence[RagCall]", [questions[index] for index in pending]),
-            cast("RagEvaluator", _Worker(ask, evaluator)),
+            cast("RagEvaluator", _AskingEvaluator(ask, evaluator)),
             max_concurrency=options.get("max_concurrency", MAX_CONCURRENCY),
             ordered=False,
         )
@@ -250,7 +250,7 @@ async def evaluate_asked(
 
 
 @dataclass(frozen=True)
-class _Worker:
+class _AskingEvaluator:
     """Asks a question and evaluates the answer."""
 
     ask: Ask

@@ -48,7 +48,7 @@ class EvaluationStream:
 
     async def numbered(self) -> AsyncIterator[tuple[int, Evaluation]]:
         """Yield (index of the call from 0, evaluation), in the order of the stream."""
-        work = _Work(enumerate(self._calls), self._evaluator, self._max_concurrency)
+        work = _Workers(enumerate(self._calls), self._evaluator, self._max_concurrency)
         waiting: dict[int, Evaluation] = {}
         position = 0
         try:
@@ -84,7 +84,7 @@ class EvaluationStream:
 
 
 @dataclass
-class _Work:
+class _Workers:
     """The workers of one iteration."""
 
     calls: Iterator[tuple[int, RagCall]]

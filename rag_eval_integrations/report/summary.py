@@ -39,7 +39,7 @@ class ScoreSummary:
             self.unscored[score.unscored or score.status] += 1
 
 
-class Made(NamedTuple):
+class ScoreKind(NamedTuple):
     """A score as one estimator makes it."""
 
     name: str
@@ -59,7 +59,7 @@ class Summary:
     """`stage: type` → calls that failed."""
     given: dict[str, ScoreSummary] = field(default_factory=dict)
     """By name, whoever made it: how many are scored, and why the others are not."""
-    makers: dict[By, dict[Made, ScoreSummary]] = field(default_factory=dict)
+    makers: dict[By, dict[ScoreKind, ScoreSummary]] = field(default_factory=dict)
     """What is scored, by who made it, and by name and estimator."""
     diagnoses: Counter[str] = field(default_factory=Counter)
     warnings: Counter[str] = field(default_factory=Counter)
@@ -79,7 +79,7 @@ class Summary:
                 if score.by is not by:  # a metric's scores share one, and copying it costs 20 µs
                     by = score.by
                     made = self.makers.setdefault(_maker(by), defaultdict(ScoreSummary))
-                made[Made(name, score.method)].add(score)
+                made[ScoreKind(name, score.method)].add(score)
         for diagnosis in diagnose(evaluation.scores):
             self.diagnoses[diagnosis.pattern] += 1
             self._texts[diagnosis.pattern] = diagnosis

@@ -127,7 +127,7 @@ def platt(score: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[float, 
 
 
 def line(expected: np.ndarray, gold: np.ndarray, weight: np.ndarray) -> dict[str, float]:
-    """Line from expected to gold scores."""
+    """Calibration from expected to gold scores."""
     fit = LinearRegression().fit(expected[:, None], gold, sample_weight=weight)
     return {
         "intercept": round(float(fit.intercept_), PLACES),
@@ -147,10 +147,10 @@ def on_line(of: dict[str, float], expected: np.ndarray) -> np.ndarray:
 def errors(
     mean: np.ndarray, gold: np.ndarray, independent: np.ndarray, weight: np.ndarray
 ) -> dict[str, float]:
-    """How far gold lies from a score (see `model.Line`): variances that add up, none below 0.
+    """Fit the non-negative variances of `Calibration`, which add up: gold's distance from a score.
 
-    Plain least squares of the squared distances: weighed by their own variance, 92 instead of
-    94 % of unseen gold was within 1.96 errors of utilization.
+    Plain least squares of the squared distances. Weighted by their own variance instead, only 92 %
+    of unseen gold lay within 1.96 errors of utilization, against 94 %.
     """
     parts = variances(mean, independent)
     used, share = parts.any(axis=0), np.sqrt(weight)

@@ -251,7 +251,7 @@ CALIBRATED = "completeness"
 
 
 def line_of(held: HeldOut, data: Data, at: int, train: np.ndarray) -> dict[str, float]:
-    """Line and errors of one score from some rows: the numbers of `model.Line`."""
+    """Calibration and errors of one score from some rows: the numbers of `model.Calibration`."""
     weight = 1 / sizes(data)[: data.bench][train]
     expected, gold = held.expected[train, at], data.gold[train, at]
     of = line(expected, gold, weight) if SCORES[at] == CALIBRATED else SAME

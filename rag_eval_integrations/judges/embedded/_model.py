@@ -52,7 +52,7 @@ class Logistic(NamedTuple):
         return probability_of(self.score(row))
 
 
-class Line(NamedTuple):
+class Calibration(NamedTuple):
     """A calibrated score: intercept + slope · expectation, and how far gold lies from it.
 
     The square of the standard error is a sum of three parts, fitted to domains that the
@@ -101,7 +101,7 @@ class Coefficients(NamedTuple):
     """… and where it is in neither documents nor question."""
     adherent: Logistic
     """P(every response sentence is supported), from the sentences' probabilities."""
-    scores: Mapping[str, Line]
+    scores: Mapping[str, Calibration]
     """From expected to calibrated scores, by their names in `Labels.estimates`."""
     relevant_threshold: float
     """From here on a document sentence is labelled relevant."""
@@ -220,7 +220,7 @@ def load_model() -> Coefficients:
         content["new"],
         logistic("adherent"),
         {
-            name: Line(*[line[field] for field in Line._fields])
+            name: Calibration(*[line[field] for field in Calibration._fields])
             for name, line in content["scores"].items()
         },
         thresholds["relevant"],

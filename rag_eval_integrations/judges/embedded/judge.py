@@ -22,7 +22,7 @@ from rag_eval_integrations.judges.embedded._features import call_features
 from rag_eval_integrations.judges.embedded._language import not_covered
 from rag_eval_integrations.judges.embedded._model import (
     DIGITS,
-    Line,
+    Calibration,
     adherence_features,
     document_probabilities,
     load_model,
@@ -71,7 +71,7 @@ def expected_scores(relevant: Sequence[float], utilized: Sequence[float]) -> dic
 
 
 def score_estimates(
-    scores: Mapping[str, Line], relevant: Sequence[float], utilized: Sequence[float]
+    scores: Mapping[str, Calibration], relevant: Sequence[float], utilized: Sequence[float]
 ) -> dict[str, Estimate]:
     """Estimates with standard errors of a call with a response; none without documents."""
     return {
@@ -80,7 +80,9 @@ def score_estimates(
     }
 
 
-def estimates_alone(scores: Mapping[str, Line], relevant: Sequence[float]) -> dict[str, Estimate]:
+def estimates_alone(
+    scores: Mapping[str, Calibration], relevant: Sequence[float]
+) -> dict[str, Estimate]:
     """The estimate of a retrieval for which there is no response; none without documents."""
     if not relevant:
         return {}

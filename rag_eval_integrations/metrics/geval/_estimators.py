@@ -29,7 +29,7 @@ from rag_eval_integrations.metrics.geval._expectation import (
 from rag_eval_integrations.metrics.geval._paper import paper_score
 from rag_eval_integrations.metrics.geval._prompt import SCORE_VERSION, score_schema
 from rag_eval_integrations.metrics.geval._reply import Reading, read_reply
-from rag_eval_integrations.metrics.geval._settings import Plan
+from rag_eval_integrations.metrics.geval._settings import EstimatorSettings
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
 from rag_eval_integrations.records import UnscoredCode, Usage
@@ -41,7 +41,7 @@ Method = Literal["logprobs", "monte_carlo", "single"]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class ScoreEstimate:
     """A score on the metric's own scale."""
 
     raw: float
@@ -76,7 +76,7 @@ class NoEstimate:
     reply: str = ""
 
 
-def read_choice(choice: Choice, plan: Plan) -> Reading | NoEstimate:
+def read_choice(choice: Choice, plan: EstimatorSettings) -> Reading | NoEstimate:
     """Read one answer: its score, or why it has none."""
     if choice.finish_reason == "refusal" or choice.refusal:
         words = " ".join((choice.refusal or choice.text).split())[:200]
@@ -96,31 +96,31 @@ def read_choice(choice: Choice, plan: Plan) -> Reading | NoEstimate:
     return NoEstimate(reading.problem or "judge_output_invalid", reading.reason, choice.text)
 
 
-def _may_go_on(reading: Reading, text: str, plan: Plan) -> bool:
+def _may_go_on(reading: Reading, text: str, plan: EstimatorSettings) -> bool:
     """Whether a cut-off reply ends in the score's digits, so that more may have been coming."""
     at_the_end = reading.span is None or reading.span[1] == len(text.rstrip())
     return at_the_end and plan.scale[1] > 9
 
 
-def of_logprobs(found: Expectation, reading: Reading, reply: str) -> Estimate:
+def of_logprobs(found: Expectation, reading: Reading, reply: str) -> ScoreEstimate:
     """Make an estimate of an expectation."""
     distribution = {float(k): p for k, p in found.distribution.items()}
-    return Estimate(
+    return ScoreEstimate(
         raw=found.value, method="logprobs", distribution=distribution, n=1, mass=found.mass,
         reply=reply, reason=reading.reason, std=found.std,
     )  # fmt: skip
 
 
-def of_single(reading: Reading, reply: str) -> Estimate:
+def of_single(reading: Reading, reply: str) -> ScoreEstimate:
     """Make an estimate of one answer."""
     assert reading.score is not None
-    return Estimate(
+    return ScoreEstimate(
         raw=reading.score, method="single", distribution={reading.score: 1.0}, n=1, mass=1.0,
         reply=reply, reason=reading.reason,
     )  # fmt: skip
 
 
-def of_samples(choices: Sequence[Choice], plan: Plan) -> Estimate | NoEstimate:
+def of_samples(choices: Sequence[Choice], plan: EstimatorSettings) -> ScoreEstimate | NoEstimate:
     """Average samples; those that cannot be used are dropped and counted."""
     used: list[tuple[float, str, str]] = []
     dropped: list[NoEstimate] = []
@@ -146,7 +146,7 @@ def of_samples(choices: Sequence[Choice], plan: Plan) -> Estimate | NoEstimate:
     counts = Counter(scores)
     sampled = {"asked": plan.samples, "given": len(choices), "used": len(used)}
     sampled |= {str(code): count for code, count in reasons.items()}
-    return Estimate(
+    return ScoreEstimate(
         raw=mean, method="monte_carlo", n=len(scores), mass=len(scores) / len(choices),
         distribution={score: counts[score] / len(scores) for score in sorted(counts)},
         reply=reply, reason=reason, std=std,
@@ -162,19 +162,19 @@ _LEAST_GIVEN = 0.5
 
 
 @dataclass
-class Asking:
+class EstimatorRun:
     """The requests of one score: what they cost and what was odd about them."""
 
     judge: Model
     messages: tuple[Message, ...]
-    plan: Plan
+    plan: EstimatorSettings
     without_logprobs: bool = False
     """Whether the judge is known to give no log-probabilities."""
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     warnings: dict[str, None] = field(default_factory=dict)
 
-    async def estimate(self) -> Estimate | NoEstimate:
+    async def estimate(self) -> ScoreEstimate | NoEstimate:
         """Go down the ladder as far as it takes, or ask by the one estimator that is pinned.
 
         Raises:
@@ -205,7 +205,7 @@ class Asking:
         self._say(f"samples instead of log-probabilities: {found.why}")
         return await self._samples_or(greedy)
 
-    async def _samples_or(self, greedy: Estimate) -> Estimate:
+    async def _samples_or(self, greedy: ScoreEstimate) -> ScoreEstimate:
         try:
             sampled = await self._monte_carlo()
         except JudgeUnavailableError:
@@ -220,7 +220,7 @@ class Asking:
 
     # --- the three estimators ---------------------------------------------------------------------
 
-    async def _logprobs(self) -> Estimate | NoEstimate | _NoLogprobs:
+    async def _logprobs(self) -> ScoreEstimate | NoEstimate | _NoLogprobs:
         completion = await self._ask(
             CompletionRequest(
                 messages=self.messages, top_logprobs=self.plan.top_logprobs, temperature=0.0,
@@ -249,13 +249,13 @@ class Asking:
                 why = found.why
         return _NoLogprobs(why, reading, choice.text)
 
-    async def _single(self) -> Estimate | NoEstimate:
+    async def _single(self) -> ScoreEstimate | NoEstimate:
         completion = await self._ask(self._request(n=1, temperature=0.0))
         choice = completion.choices[0]
         reading = read_choice(choice, self.plan)
         return reading if isinstance(reading, NoEstimate) else of_single(reading, choice.text)
 
-    async def _monte_carlo(self) -> Estimate | NoEstimate:
+    async def _monte_carlo(self) -> ScoreEstimate | NoEstimate:
         wanted = self.plan.samples
         temperature = self.plan.temperature
         first = await self._ask(self._request(n=wanted, temperature=temperature))

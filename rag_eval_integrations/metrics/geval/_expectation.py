@@ -25,7 +25,7 @@ _MOST_TRAILING = 2  # `<|im_end|>`, `</s>`
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TokenPosition:
     """Where a span begins among the tokens."""
 
     index: int
@@ -34,7 +34,7 @@ class Place:
     """What that token writes from there on: some digits of the score, and perhaps more."""
 
 
-def place_of(text: str, span: tuple[int, int], tokens: Sequence[Token]) -> Place | None:
+def place_of(text: str, span: tuple[int, int], tokens: Sequence[Token]) -> TokenPosition | None:
     """Find the token in which a span begins; None where the tokens do not spell the text there."""
     written = text.encode("utf-8", "replace")
     start = len(text[: span[0]].encode("utf-8", "replace"))
@@ -53,7 +53,9 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _from_end(written: bytes, start: int, end: int, pieces: Sequence[bytes]) -> Place | None:
+def _from_end(
+    written: bytes, start: int, end: int, pieces: Sequence[bytes]
+) -> TokenPosition | None:
     at = len(written)
     reached_end = False
     for index in range(len(pieces) - 1, -1, -1):
@@ -68,20 +70,22 @@ def _from_end(written: bytes, start: int, end: int, pieces: Sequence[bytes]) -> 
         reached_end = reached_end or begin < end <= at
         if begin <= start:
             rest = written[start:at].decode("utf-8", "replace")
-            return Place(index, rest) if reached_end else None
+            return TokenPosition(index, rest) if reached_end else None
         at = begin
     return None
 
 
-def _from_start(written: bytes, start: int, end: int, pieces: Sequence[bytes]) -> Place | None:
+def _from_start(
+    written: bytes, start: int, end: int, pieces: Sequence[bytes]
+) -> TokenPosition | None:
     at = 0
-    found: Place | None = None
+    found: TokenPosition | None = None
     for index, piece in enumerate(pieces):
         stop = at + len(piece)
         if written[at:stop] != piece:
             return None
         if found is None and piece and stop > start:
-            found = Place(index, written[start:stop].decode("utf-8", "replace"))
+            found = TokenPosition(index, written[start:stop].decode("utf-8", "replace"))
         if found is not None and stop >= end:
             return found
         at = stop
@@ -131,7 +135,7 @@ class Unusable:
 
 
 def expectation(
-    tokens: Sequence[Token], place: Place, scale: tuple[int, int]
+    tokens: Sequence[Token], place: TokenPosition, scale: tuple[int, int]
 ) -> Expectation | Unusable:
     """Compute the expected score.
 
@@ -228,7 +232,7 @@ def _add_sampled(
     sums: dict[int, float],
     probability: float,
     tokens: Sequence[Token],
-    place: Place,
+    place: TokenPosition,
     scale: tuple[int, int],
     *,
     whole: bool,

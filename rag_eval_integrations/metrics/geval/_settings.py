@@ -53,7 +53,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingParam:
     """A parameter that the call does not have."""
 
     code: UnscoredCode
@@ -95,14 +95,14 @@ def titles(params: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def sections_of(call: RagCall, params: Sequence[str]) -> tuple[Section, ...] | Missing:
+def sections_of(call: RagCall, params: Sequence[str]) -> tuple[Section, ...] | MissingParam:
     """Take the parameters from a call; the first that is missing where one is."""
     sections: list[Section] = []
     for param in params:
         found = [section for section in _sections(call, param) if section.text.strip()]
         if not found:
             code, why = _MISSING.get(param, ("missing_param", f"the call has no {param}"))
-            return Missing(code, f"{why}, which this metric needs (params: {param})")
+            return MissingParam(code, f"{why}, which this metric needs (params: {param})")
         sections += found
     return tuple(sections)
 
@@ -206,10 +206,10 @@ def _text(text: object) -> str:
 # --- A list of turns as a call, and a call as a list of turns: what multi-turn metrics judge
 
 
-Turns = Sequence[Turn | Mapping[str, str]]
+Conversation = Sequence[Turn | Mapping[str, str]]
 
 
-def call_of_turns(turns: Turns) -> RagCall:
+def call_of_turns(turns: Conversation) -> RagCall:
     """Make a call of a conversation: its last question and answer, the rest as history.
 
     Args:
@@ -338,7 +338,7 @@ _USUAL_TEMPERATURE = (0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class EstimatorSettings:
     """The settings of the estimators."""
 
     name: str
@@ -352,7 +352,7 @@ class Plan:
     paper_parser: PaperParser | None
 
 
-def checked_plan(plan: Plan, paper_parser: bool | str) -> Plan:
+def checked_plan(plan: EstimatorSettings, paper_parser: bool | str) -> EstimatorSettings:
     """Check the settings; samples and temperature far from what is usual only warn.
 
     Raises:
@@ -374,13 +374,13 @@ def checked_plan(plan: Plan, paper_parser: bool | str) -> Plan:
         raise ConfigurationError(
             "paper_parser", paper_parser, f"use True or one of {', '.join(PAPER_PARSERS)}"
         )
-    return Plan(
+    return EstimatorSettings(
         plan.name, plan.scale, plan.form, plan.estimator, plan.samples, plan.temperature,
         plan.top_logprobs, plan.max_tokens, parser,
     )  # fmt: skip
 
 
-def _check_numbers(plan: Plan) -> None:
+def _check_numbers(plan: EstimatorSettings) -> None:
     if type(plan.samples) is not int or not 1 <= plan.samples <= _MOST_SAMPLES:
         raise ConfigurationError("samples", plan.samples, f"use 1 to {_MOST_SAMPLES}")
     if type(plan.top_logprobs) is not int or not 1 <= plan.top_logprobs <= 20:
@@ -392,7 +392,7 @@ def _check_numbers(plan: Plan) -> None:
         raise ConfigurationError("temperature", plan.temperature, "use a number from 0")
 
 
-def _check_sampling(plan: Plan) -> None:
+def _check_sampling(plan: EstimatorSettings) -> None:
     if plan.samples == 1:
         if plan.estimator == "auto":  # log-probabilities, else one answer: nothing is sampled
             return

@@ -9,7 +9,7 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.judges import judge_from
-from rag_eval_integrations.metrics.geval._estimators import Asking, Estimate, NoEstimate
+from rag_eval_integrations.metrics.geval._estimators import EstimatorRun, NoEstimate, ScoreEstimate
 from rag_eval_integrations.metrics.geval._presets import Task, preset
 from rag_eval_integrations.metrics.geval._prompt import (
     SCORE_VERSION,
@@ -20,12 +20,12 @@ from rag_eval_integrations.metrics.geval._prompt import (
     steps_digest,
 )
 from rag_eval_integrations.metrics.geval._settings import (
+    Conversation,
     Estimator,
+    EstimatorSettings,
     Form,
-    Missing,
-    Plan,
+    MissingParam,
     RubricLike,
-    Turns,
     call_of_turns,
     checked_instructions,
     checked_name,
@@ -118,8 +118,10 @@ class GEval:
         self.threshold = checked_threshold(threshold)
         self.strict = checked_switch("strict", strict)
         self._plan = checked_plan(
-            Plan(self.name, self.scale, form, estimator, samples, temperature, top_logprobs,
-                 max_tokens, None),
+            EstimatorSettings(
+                self.name, self.scale, form, estimator, samples, temperature, top_logprobs,
+                max_tokens, None,
+            ),
             paper_parser,
         )  # fmt: skip
         self.judge: Model | None = None if judge is None else _model(judge)
@@ -217,7 +219,7 @@ class GEval:
             prompt_version=SCORE_VERSION,
         )
         sections = sections_of(call, self.params)
-        if isinstance(sections, Missing):
+        if isinstance(sections, MissingParam):
             return Measured(self.unscored(sections.code, sections.why, by))
         characters = sum(len(section.text) for section in sections)
         if characters > _MOST_CHARACTERS:
@@ -230,7 +232,7 @@ class GEval:
             name=self.name, steps=steps.steps, params=self.params, rubric=self.rubric,
             scale=self.scale, form=self._plan.form, sections=sections,
         )  # fmt: skip
-        asking = Asking(judge, messages, self._plan, self._is_without_logprobs(judge))
+        asking = EstimatorRun(judge, messages, self._plan, self._is_without_logprobs(judge))
         found = await asking.estimate()
         if asking.without_logprobs:
             self._remember_without_logprobs(judge)
@@ -243,7 +245,7 @@ class GEval:
         score = score_of(self, found, by, steps.steps, tuple(asking.warnings))
         return Measured((score,), steps.usage + asking.usage)
 
-    async def score(self, call: RagCall | Turns, judge: Model | str | None = None) -> Score:
+    async def score(self, call: RagCall | Conversation, judge: Model | str | None = None) -> Score:
         """Score one call without an evaluator.
 
         Args:
@@ -266,7 +268,7 @@ class GEval:
             raise JudgeRejectedError(score.reason or "the judge cannot be read as asked for")
         return score
 
-    def score_sync(self, call: RagCall | Turns, judge: Model | str | None = None) -> Score:
+    def score_sync(self, call: RagCall | Conversation, judge: Model | str | None = None) -> Score:
         """Score one call from code that is not async; also inside a notebook."""
         return _loop.run(self.score(call, judge))
 
@@ -302,7 +304,7 @@ _MOST_REPLY = 8_000
 
 def score_of(
     metric: GEval,
-    found: Estimate | NoEstimate,
+    found: ScoreEstimate | NoEstimate,
     by: By,
     steps: Sequence[str] = (),
     warnings: tuple[str, ...] = (),
@@ -349,7 +351,7 @@ def score_of(
     )
 
 
-def _reason(found: Estimate, high: int) -> str:
+def _reason(found: ScoreEstimate, high: int) -> str:
     words = " ".join(found.reason.split())[:_MOST_REPLY]
     if words:
         return words

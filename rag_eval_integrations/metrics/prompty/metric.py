@@ -43,7 +43,7 @@ _STOPPED: dict[str, tuple[UnscoredCode, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
+class GradedReply:
     """A judge's reply to a metric, and what it says."""
 
     reading: Reading
@@ -95,7 +95,7 @@ class PromptyMetric:
         self.variables: dict[str, object] = dict(variables or {})
         if threshold is not None and not 0 <= threshold <= 1:
             raise ConfigurationError("threshold", threshold, "use a number from 0 to 1")
-        self.judge: Model | None = None if judge is None else _completer(judge)
+        self.judge: Model | None = None if judge is None else _model(judge)
         self.name = name or self.prompt.name
         self.threshold = threshold
         self._temperature = temperature
@@ -193,7 +193,7 @@ class PromptyMetric:
 
     async def ask(
         self, values: Mapping[str, object], judge: Model, *, seed: int | None = None
-    ) -> Graded:
+    ) -> GradedReply:
         """Put the prompt with these values to a judge and read the reply.
 
         Raises:
@@ -219,9 +219,9 @@ class PromptyMetric:
         stopped = _STOPPED.get(completion.finish_reason)
         if completion.choices[0].refusal:
             stopped = ("refusal", f"the judge refused: {completion.choices[0].refusal[:200]}")
-        return Graded(read_score(completion.text), completion, stopped, changed)
+        return GradedReply(read_score(completion.text), completion, stopped, changed)
 
-    def score(self, graded: Graded, by: By = By()) -> Score:  # noqa: B008  # frozen
+    def score(self, graded: GradedReply, by: By = By()) -> Score:  # noqa: B008  # frozen
         """Make a score of what a judge said."""
         reading = graded.reading
         by = by.model_copy(
@@ -266,7 +266,7 @@ def _text(value: object) -> object:
     return value
 
 
-def _completer(judge: Model | str) -> Model:
+def _model(judge: Model | str) -> Model:
     found = judge_from(judge)
     if not isinstance(found, Model):
         raise ConfigurationError(

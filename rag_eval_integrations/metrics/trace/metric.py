@@ -114,7 +114,7 @@ class Trace:
                 labelling.reason or "the judge gave no labels",
                 by,
             )
-        made = _Maker(self, call, labels, labelling.warnings, self._stamp(by))
+        made = _CallScorer(self, call, labels, labelling.warnings, self._stamp(by))
         if call.call.response is None:
             return made.retrieval_alone()
         scores = [made.relevance(), made.utilization(), made.completeness(), made.adherence()]
@@ -126,7 +126,7 @@ class Trace:
         return trusted(By, **{**dict(by), **stamped})
 
 
-class _Maker:
+class _CallScorer:
     """Makes the scores of one call; holds what they share."""
 
     def __init__(
