@@ -91,7 +91,7 @@ class TestBreakages:
         found = expected(['{"score": ', "9", "}"], {1: {"9": 0.6, "1": 0.4}}, TO_TEN)
 
         assert isinstance(found, Unusable)
-        assert found.why.startswith("ambiguous")
+        assert found.why.startswith("the score is ambiguous")
 
     def test_ten_sampled_as_two_tokens(self) -> None:
         """The joint probability: .5·.9 for 10, .5·.1 for 1, .5 for 9."""
@@ -212,7 +212,7 @@ def test_a_number_that_ends_in_its_token_begins_no_longer_one() -> None:
     assert found.distribution == pytest.approx({1: 0.3 + 0.05, 9: 0.2, 10: 0.45})
     other_way = expected(['{"score": ', "1}"], {1: {"1}": 0.5, "1": 0.5}}, TO_TEN)
     assert isinstance(other_way, Unusable)
-    assert other_way.why.startswith("ambiguous")
+    assert other_way.why.startswith("the score is ambiguous")
 
 
 def test_a_second_digit_that_may_begin_a_longer_number_is_ambiguous() -> None:
@@ -222,7 +222,7 @@ def test_a_second_digit_that_may_begin_a_longer_number_is_ambiguous() -> None:
     found = expected(["Score: ", "1", "5", "\n"], at, (0, 100))
 
     assert isinstance(found, Unusable)
-    assert found.why.startswith("ambiguous: 0.297")
+    assert found.why.startswith("the score is ambiguous: 0.297")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_first_digit_is_not_believed_without_what_follows_it(after: list[Token
     found = expectation(made, TokenPosition(0, "1"), TO_TEN)
 
     assert isinstance(found, Unusable)
-    assert found.why.startswith("ambiguous: 0.9 ")
+    assert found.why.startswith("the score is ambiguous: 0.9 ")
     top = (*made[0].top[:1], ("10", math.log(0.1)))
     whole = expectation(
         [Token(text="1", logprob=math.log(0.9), top=top), *after], TokenPosition(0, "1"), TO_TEN

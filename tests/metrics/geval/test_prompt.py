@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from rag_eval_integrations import GEval
 from rag_eval_integrations.metrics.geval._presets import PRESETS
 from rag_eval_integrations.metrics.geval._prompt import material, score_messages, score_schema
-from rag_eval_integrations.metrics.geval._settings import MissingParam, checked_rubric, sections_of
+from rag_eval_integrations.metrics.geval._sections import MissingParam, sections_of
+from rag_eval_integrations.metrics.geval._settings import checked_rubric
 from rag_eval_integrations.records import RagCall
 
 CALL = RagCall(
@@ -125,7 +126,7 @@ def test_presets(name: str, task: str) -> None:
     """Pinned steps, a description of every level, and only what the task has."""
     forms = PRESETS[name]
     if task not in forms:
-        with pytest.raises(ValueError, match="has the form"):
+        with pytest.raises(ValueError, match="is available for qa only"):
             GEval.preset(name, task)  # type: ignore[arg-type]
         return
     geval = GEval.preset(name, task)  # type: ignore[arg-type]
