@@ -204,7 +204,8 @@ class EstimatorRun:
         if pinned:
             why = (
                 f"{found.why}: the judge {self.judge.name} does not support "
-                "estimator='logprobs' here; use estimator='monte_carlo', or 'auto', which falls back to it"
+                "estimator='logprobs' here; use estimator='monte_carlo', or 'auto', which falls "
+                "back to it"
             )
             return NoEstimate("judge_incapable", why, found.reply)
         greedy = of_single(found.reading, found.reply)

@@ -1,4 +1,4 @@
-"""`PromptyMetric`: a model grades a call by a `NAME.metric.prompty` file; discovery of such files."""
+"""`PromptyMetric`: a model grades a call by a `NAME.metric.prompty` file; lookup of these files."""
 
 from __future__ import annotations
 
