@@ -280,7 +280,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def interval(replicates: Sequence[float | None]) -> Interval | None:
-    """Return the 2.5th and 97.5th percentile; None without replicates or with over 5 % undefined."""
+    """Return the 2.5th and 97.5th percentile; None without replicates or if over 5 % are None."""
     known = sorted(value for value in replicates if value is not None)
     if not known or len(known) < 0.95 * len(replicates):
         return None

@@ -1,7 +1,7 @@
-"""Stage 2 of the flow: texts become keyed sentences with character offsets.
+"""Stage 2, sentences: `sentencize` turns a call's texts into keyed sentences with offsets.
 
-`sentencize(call, splitter)` does it; `Punkt` is the default splitter; anything with a `name` and
-`spans(text)` is a splitter (`Splitter`).
+`Punkt` is the default splitter. Any object with a `name` and `spans(text)` is a splitter
+(`Splitter`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Its patterns take 30 ms to compile, a third of what importing an evaluator may cost.
+    # Its patterns take 30 ms to compile, a third of the budget for importing an evaluator.
     if name == "Punkt":
         from rag_eval_integrations.sentences.punkt import Punkt  # noqa: PLC0415
 
