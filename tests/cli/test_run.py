@@ -164,7 +164,7 @@ def test_skip_invalid_still_reports_but_exits_zero(
         (["--judge", "gpt"], "`judge` = 'gpt': no such judge; use embedded"),
         (["--metrics", "magic"], "`metrics` = 'magic': no such metric; use trace"),
         (["--formulas", "paper"], "`formulas` = 'paper': use one of gpt-labeling, ragbench"),
-        (["--relevance-baseline", "0"], "`relevance_baseline` = 0: use a number from 1"),
+        (["--relevance-baseline", "0"], "`relevance_baseline` = 0: use a whole number from 1"),
         (["--formulas", "ragbench", "--relevance-baseline", "20"], "`relevance_baseline` = 20"),
         (["--fail-under", "adherence"], "`fail-under` = 'adherence': write NAME=VALUE"),
         (["--fail-under", "truth=0.5"], "no score 'truth'; there are context_relevance"),
