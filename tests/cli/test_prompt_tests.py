@@ -112,7 +112,7 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
     assert "2 rules, 2 inverse rules, 4 rule tests and 4 baseline tests" in first.out
     assert "openai:eager: 4 ok, 0 err, 0 unknown, 0 errors; compliant 100% [51%, 100%]" in first.out
     assert "openai:lazy: 0 ok, 4 err" in first.out
-    assert "speaks of <INPUT> and never inserts {{input}}" in first.err
+    assert "mentions <INPUT> and never inserts {{input}}" in first.err
     assert {path.name for path in out.iterdir()} == {
         "prompt.json", "shout.prompty", "intent.txt", "input_spec.txt", "rules.txt",
         "inverse_rules.txt", "tests.json", "baseline_tests.txt", "replies.jsonl",
@@ -443,7 +443,7 @@ def test_metric_files_are_listed_with_what_is_odd(
     done = rag_eval("prompt-tests", "metrics", put)
     assert done.code == 0
     assert "loud" in done.out
-    assert "speaks of <INPUT> and never inserts {{input}}" in done.out
+    assert "mentions <INPUT> and never inserts {{input}}" in done.out
     (put.parent / "broken.metric.prompty").write_text("---\na: [\n---\nx")
     wrong = rag_eval("prompt-tests", "metrics", put)
     assert (wrong.code, "broken.metric.prompty" in wrong.err, "line " in wrong.err) == (

@@ -165,7 +165,7 @@ def test_skip_invalid_still_reports_but_exits_zero(
         (["--metrics", "magic"], "`--metrics` = 'magic': no such metric; use trace"),
         (["--metrics", "geval:bogus"], "`--metrics` = 'geval:bogus': no such metric; there are"),
         (["--formulas", "paper"], "`formulas` = 'paper': use one of gpt-labeling, ragbench"),
-        (["--relevance-baseline", "0"], "`relevance_baseline` = 0: use a number from 1"),
+        (["--relevance-baseline", "0"], "`relevance_baseline` = 0: use a whole number from 1"),
         (["--formulas", "ragbench", "--relevance-baseline", "20"], "`relevance_baseline` = 20"),
         (["--fail-under", "adherence"], "`--fail-under` = 'adherence': use NAME=VALUE"),
         (["--fail-under", "truth=0.5"], "no score 'truth'; the scores are context_relevance"),

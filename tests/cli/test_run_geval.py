@@ -106,7 +106,7 @@ def test_ready_made_and_own_metrics_beside_trace(
     ("words", "why"),
     [
         (["--metrics", "geval:coherence"], "asks a model, and the judge embedded"),
-        (["--metrics", "geval:beauty"], "no such metric; there are coherence"),
+        (["--metrics", "geval:beauty"], "no such metric; use one of coherence"),
         (["--metrics", "rouge"], "no such metric; use trace, geval:NAME"),
         (["--metrics", "none.geval.yaml"], "none.geval.yaml"),
         (["--metrics", "geval:fluency,geval:fluency"], "two metrics"),
