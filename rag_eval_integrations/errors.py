@@ -4,6 +4,7 @@
     ├── ConfigurationError      (also ValueError)    a user's mistake, raised at construction
     ├── MissingDependencyError  (also ImportError)   an extra is not installed
     ├── InputError              (also ValueError)    a line of a file cannot be read as a record
+    │   └── SchemaError                              another version of the library wrote the file
     ├── JudgeError                                   a judge could not be asked or understood
     │   ├── JudgeOutputError                         it answered, but not with what was asked for
     │   ├── JudgeRejectedError                       it will not answer; asking again is no use
@@ -58,6 +59,10 @@ class InputError(RagEvalError, ValueError):
         place = [f"line {self.line}"] if self.line is not None else []
         place += [f"field `{self.field}`"] if self.field else []
         return ": ".join([*place, self.why])
+
+
+class SchemaError(InputError):
+    """A line in another version's format: the whole file is refused, and has to be made anew."""
 
 
 class JudgeError(RagEvalError):

@@ -26,7 +26,9 @@ from rag_eval_integrations.records import (
     Sentence,
     Sentences,
     SentencizedCall,
+    check_schema,
     from_object,
+    whole_text,
 )
 from rag_eval_integrations.sentences import RECORDED, Splitter, document_number, locate, sentencize
 
@@ -106,6 +108,7 @@ def row_from(content: dict[str, Any]) -> Row:
         InputError: names the field and what is wrong with it.
     """
     rest = dict(content)
+    check_schema(rest)
     recorded = {name: rest.pop(name, None) for name in _SENTENCE_FIELDS}
     published = {name: _number(name, rest.pop(name)) for name in _PUBLISHED if name in rest}
     labels, labeller = _labels(rest)
@@ -208,7 +211,7 @@ def _pairs(value: object, path: str) -> list[tuple[str, str, str]]:
     for index, item in enumerate(value):
         place = f"{path}[{index}]"
         if isinstance(item, list) and len(item) == 2 and all(isinstance(x, str) for x in item):
-            pairs.append((place, item[0], item[1]))
+            pairs.append((place, item[0], whole_text(item[1])))  # as the call's own texts are
         elif isinstance(item, list) and all(isinstance(inner, list) for inner in item):
             if place.count("[") > 1:
                 raise InputError("is nested too deeply", field=place)
@@ -239,6 +242,7 @@ def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
 
     Raises:
         InputError: names the field; also when the row holds no labels.
+        SchemaError: an evaluation in another version's format.
     """
     if "scores" in content and "judge" in content:
         return _from_evaluation(from_object(Evaluation, content))

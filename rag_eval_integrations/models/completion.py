@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, JsonValue
 
-from rag_eval_integrations.records import JsonObject, Record, Usage
+from rag_eval_integrations.records import JsonObject, Record, Text, Usage
 
 FinishReason = Literal["stop", "length", "content_filter", "refusal", "unknown"]
 
@@ -63,21 +63,21 @@ class CompletionRequest(Record):
 class Token(Record):
     """One generated token with its log-probability."""
 
-    text: str
+    text: Text
     logprob: float
-    top: tuple[tuple[str, float], ...] = ()
+    top: tuple[tuple[Text, float], ...] = ()
     """Alternatives at this position with their log-probabilities, as the endpoint gave them."""
 
 
 class Choice(Record):
     """One answer."""
 
-    text: str
+    text: Text
     """The answer without reasoning blocks; empty when there is none."""
     finish_reason: FinishReason = "unknown"
     tokens: tuple[Token, ...] | None = None
     """Tokens of the answer; None where the endpoint gave no log-probabilities."""
-    refusal: str | None = None
+    refusal: Text | None = None
     """What the model said instead, when the endpoint marks a refusal."""
 
 
@@ -86,9 +86,9 @@ class Completion(Record):
 
     choices: Annotated[tuple[Choice, ...], Field(min_length=1)]
     usage: Usage = Usage()
-    model: str | None = None
+    model: Text | None = None
     """Name of the model that answered, as the endpoint gave it."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Text, ...] = ()
     """What had to be left out or done otherwise than asked."""
 
     @property
