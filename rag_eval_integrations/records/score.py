@@ -170,6 +170,7 @@ class Evaluation(Record):
         if info.mode == "json" and info.exclude_defaults and not (info.include or info.exclude):
             # Records inside stay as they are, and pydantic comes to them as it writes: its own
             # copy of them, which the handler gives, takes as long again.
+            _build()
             row = _without_defaults(self)
             row["scores"] = _scores_of_a_line(self.scores)
         else:
@@ -208,6 +209,13 @@ def _other_schema(schema: object) -> str:
         "make it anew with `rag-eval run CALLS -o FILE` or, from recorded labels, with "
         "`rag-eval score LABELLED -o FILE`"
     )
+
+
+@cache
+def _build() -> None:
+    # Before 2.13, pydantic fails at a record of a deferred class that nobody validated yet.
+    for kind in (Capture, EvaluationError, JudgeInfo, Labels, Sentences, Usage):
+        kind.model_rebuild()
 
 
 @cache
