@@ -50,16 +50,19 @@ def score(
     started = time.perf_counter()
     lines = read_lines(labelled, lambda content: labelled_from(content, splitter))
     unfinished = out.with_name(out.name + ".unfinished")
-    with unfinished.open("w", encoding="ascii") as target:
-        for line in lines:
-            if line.value is None:
-                invalid += 1
-                print_stderr(f"{labelled}: {line.error}")
-                continue
-            evaluation = score_labelled(line.value, metrics, raw_keys=raw_keys)
-            summary.add(evaluation)
-            target.write(to_line(evaluation) + "\n")
-    unfinished.replace(out)
+    try:
+        with unfinished.open("w", encoding="ascii") as target:
+            for line in lines:
+                if line.value is None:
+                    invalid += 1
+                    print_stderr(f"{labelled}: {line.error}")
+                    continue
+                evaluation = score_labelled(line.value, metrics, raw_keys=raw_keys)
+                summary.add(evaluation)
+                target.write(to_line(evaluation) + "\n")
+        unfinished.replace(out)
+    finally:
+        unfinished.unlink(missing_ok=True)
     console = stdout()
     print_summary(console, summary, time.perf_counter() - started)
     console.print(f"Wrote {summary.calls} evaluations to {out}", soft_wrap=True)

@@ -27,7 +27,9 @@ from rag_eval_integrations.records import (
     Sentence,
     Sentences,
     SentencizedCall,
+    check_schema,
     from_object,
+    whole_text,
 )
 from rag_eval_integrations.sentences import RECORDED, Splitter, document_number, locate, sentencize
 
@@ -107,6 +109,7 @@ def row_from(content: dict[str, Any]) -> Row:
         InputError: a field is missing or wrong; names the field.
     """
     rest = dict(content)
+    check_schema(rest)
     recorded = {name: rest.pop(name, None) for name in _SENTENCE_FIELDS}
     published = {name: _number(name, rest.pop(name)) for name in _PUBLISHED if name in rest}
     labels, labeller = _labels(rest)
@@ -219,7 +222,7 @@ def _pairs(value: object, path: str) -> list[tuple[str, str, str]]:
     for index, item in enumerate(value):
         place = f"{path}[{index}]"
         if isinstance(item, list) and len(item) == 2 and all(isinstance(x, str) for x in item):
-            pairs.append((place, item[0], item[1]))
+            pairs.append((place, item[0], whole_text(item[1])))  # as the call's own texts are
         elif isinstance(item, list) and all(isinstance(inner, list) for inner in item):
             if place.count("[") > 1:
                 raise InputError("is nested too deeply", field=place)
@@ -254,6 +257,7 @@ def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
 
     Raises:
         InputError: a field is missing or wrong, or the row holds no labels; names the field.
+        SchemaError: an evaluation in another version's format.
     """
     if "scores" in content and "judge" in content:
         return _from_evaluation(from_object(Evaluation, content))

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, JsonValue
 
-from rag_eval_integrations.records import JsonObject, Record, Usage
+from rag_eval_integrations.records import JsonObject, Record, Text, Usage
 
 FinishReason = Literal["stop", "length", "content_filter", "refusal", "unknown"]
 
@@ -68,21 +68,21 @@ class CompletionRequest(Record):
 class Token(Record):
     """One generated token with its log-probability."""
 
-    text: str
+    text: Text
     logprob: float
-    top: tuple[tuple[str, float], ...] = ()
+    top: tuple[tuple[Text, float], ...] = ()
     """Alternatives at this position with their log-probabilities, as the endpoint gave them."""
 
 
 class Choice(Record):
     """One answer."""
 
-    text: str
+    text: Text
     """The answer without reasoning blocks; empty when there is no answer."""
     finish_reason: FinishReason = "unknown"
     tokens: tuple[Token, ...] | None = None
     """Tokens of the answer; None where the endpoint gave no log-probabilities."""
-    refusal: str | None = None
+    refusal: Text | None = None
     """The model's words when the endpoint marks a refusal; None otherwise."""
 
 
@@ -91,9 +91,9 @@ class Completion(Record):
 
     choices: Annotated[tuple[Choice, ...], Field(min_length=1)]
     usage: Usage = Usage()
-    model: str | None = None
+    model: Text | None = None
     """Name of the model that answered, as returned by the endpoint."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Text, ...] = ()
     """Settings that were dropped or changed, and parts of the answer that are missing."""
 
     @property

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations.errors import InputError
-from rag_eval_integrations.records import SCHEMA, parse_object
+from rag_eval_integrations.records import SCHEMA, check_schema, parse_object
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +89,7 @@ class Journal:
                     continue
                 try:
                     content = parse_object(line)
+                    check_schema(content)
                     self._known[content["key"]] = content["value"]
                 except (InputError, KeyError, TypeError):
                     self.torn += 1

@@ -50,9 +50,11 @@ def test_a_call_is_scored(rag_eval: Command, tmp_path: Path, out: Path) -> None:
 
     assert done.code == 0
     row = json.loads(out.read_text())
-    assert row["schema"] == 1
-    assert {"id", "question", "response", "metadata", "capture", "scores", "labels", "sentences",
-            "judge", "usage", "flags", "error"} <= set(row)  # fmt: skip
+    assert row["schema"] == 2
+    assert list(row) == [
+        "schema", "id", "row_key", "question", "response", "by", "warnings", "scores", "labels",
+        "sentences", "document_ids", "judge", "fingerprint", "flags",
+    ]  # fmt: skip
     assert tuple(row["scores"]) == TRACE_SCORES
     assert {score["status"] for score in row["scores"].values()} == {"scored"}
     assert row["judge"]["name"] == "embedded"
@@ -97,7 +99,8 @@ def test_odd_input_gets_a_score_or_a_reason(
     first, odd, last = read(out)
     assert first.scores == last.scores
     assert odd.error is None
-    assert odd.response == change.get("response", CALL["response"])
+    given = change.get("response", CALL["response"])
+    assert odd.response == (given and given.replace("\ud800", "\ufffd"))
     for score in odd.scores.values():
         assert score.unscored == code
         assert (score.value is None) == (code is not None)
@@ -126,7 +129,7 @@ BAD: list[tuple[bytes | dict[str, Any], str]] = [
     ({**CALL, "documents": "text"}, "field `documents`: should be a list of documents, not 'text'"),
     ({**CALL, "documents": [{"txt": "x"}]}, "field `documents[0].text`: is missing"),
     ({**CALL, "response": 5}, "field `response`: Input should be a valid string, not 5"),
-    (b'{"question": "q", "documents": [], "response": "r", "metadata": {"x": NaN}}', "not JSON: NaN is no number"),
+    (b'{"question": "q", "documents": [], "response": "r", "metadata": {"x": NaN}}', "not JSON: NaN is not a number"),
     ({**CALL, "schema": 9}, "field `schema`: this version reads schema 1, not 9"),
 ]  # fmt: skip
 
