@@ -469,7 +469,7 @@ def test_warnings_about_metric_files_are_whole_at_80_columns(
 
     assert "…" not in done.out
     assert max(map(len, done.out.splitlines())) <= 80
-    words = ["speaks", "of", "<INPUT>", "and", "never", "inserts", "{{input}}"]
+    words = ["mentions", "<INPUT>", "and", "never", "inserts", "{{input}}"]
     assert all(word in done.out for word in words)
 
 

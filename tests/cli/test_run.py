@@ -166,7 +166,7 @@ def test_skip_invalid_still_reports_but_exits_zero(
     [
         (["--judge", "gpt"], "`judge` = 'gpt': no such judge; use embedded"),
         (["--metrics", "magic"], "`--metrics` = 'magic': no such metric; use trace"),
-        (["--metrics", "geval:bogus"], "`--metrics` = 'geval:bogus': no such metric; there are"),
+        (["--metrics", "geval:bogus"], "`--metrics` = 'geval:bogus': no such metric; use one of"),
         (["--formulas", "paper"], "`formulas` = 'paper': use one of gpt-labeling, ragbench"),
         (["--relevance-baseline", "0"], "`relevance_baseline` = 0: use a whole number from 1"),
         (["--formulas", "ragbench", "--relevance-baseline", "20"], "`relevance_baseline` = 20"),
