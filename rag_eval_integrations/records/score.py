@@ -120,7 +120,8 @@ class Evaluation(Record):
     * `schema`, the version of the format, stands first.
     * `by` and `warnings` hold what is the same for every score: the fields of `by` on which all
       scores agree, and the warnings that all scores begin with. A score has the rest.
-    * A score's name is its key in `scores`; `passed` is there when the score has a verdict.
+    * A score's name is its key in `scores`; `passed` is there when the score has a verdict; `raw`
+      and `scale` are left out where the scale is [0, 1] and `raw` is the value.
     * Fields that have their default (null, empty, 0) are left out, except those without one.
 
     `docs/evals.md` describes every field, `records/evals.schema.json` is the JSON Schema. Python's
@@ -196,7 +197,8 @@ class Evaluation(Record):
             if not isinstance(by, dict) or not isinstance(warnings, list | tuple):
                 raise ValueError("`by` should be an object and `warnings` a list")
             content["scores"] = {
-                name: _spread(name, score, by, warnings) for name, score in scores.items()
+                name: _spread(name, _with_raw(score), by, warnings)
+                for name, score in scores.items()
             }
         return content
 
@@ -266,6 +268,7 @@ def _factored(row: dict[str, Any]) -> dict[str, Any]:
     for score, maker, warning in zip(scores, makers, warned, strict=True):
         if score.get("passed") is None:
             score.pop("passed", None)
+        _without_raw(score)
         if len(maker) > len(by):
             score["by"] = {name: value for name, value in maker.items() if name not in by}
         if own := warning[len(warnings) :]:
@@ -273,6 +276,27 @@ def _factored(row: dict[str, Any]) -> dict[str, Any]:
     shared = {name: held for name, held in (("by", by), ("warnings", warnings)) if held}
     at = list(row).index("scores")
     return dict([*list(row.items())[:at], *shared.items(), *list(row.items())[at:]])
+
+
+_UNIT_SCALE = [0.0, 1.0]
+
+
+def _without_raw(score: dict[str, Any]) -> None:
+    """Leave out a raw value that says no more than the value; say a missing one."""
+    if score.get("status") != "scored":
+        return
+    raw, scale = score.get("raw"), score.get("scale")
+    if raw is None and scale is None:
+        score["raw"] = None
+    elif raw == score.get("value") and list(scale or ()) == _UNIT_SCALE:
+        del score["raw"], score["scale"]
+
+
+def _with_raw(score: dict[str, Any]) -> dict[str, Any]:
+    """Give back a raw value that a line leaves out; the inverse of the above."""
+    if score.get("status") != "scored" or "raw" in score or "scale" in score:
+        return score
+    return {**score, "raw": score.get("value"), "scale": _UNIT_SCALE}
 
 
 def _spread(

@@ -243,11 +243,36 @@ def test_what_all_scores_share_stands_once() -> None:
     assert row["scores"] == {
         "a": {
             "status": "scored", "value": 1.0, "threshold": 0.5, "by": {"formulas": "ragbench"},
-            "warnings": ["x"], "passed": True,
+            "warnings": ["x"], "passed": True, "raw": None,
         },
-        "b": {"status": "scored", "value": 0.0},
+        "b": {"status": "scored", "value": 0.0, "raw": None},
     }  # fmt: skip
     assert from_line(Evaluation, to_line(evaluation)).scores["a"].warnings == ("w", "x")
+
+
+@pytest.mark.parametrize(
+    ("raw", "scale", "written"),
+    [
+        (0.5, (0, 1), {}),
+        (3.0, (1, 5), {"raw": 3.0, "scale": [1.0, 5.0]}),
+        (0.5, (0, 2), {"raw": 0.5, "scale": [0.0, 2.0]}),
+        (0.25, (0, 1), {"raw": 0.25, "scale": [0.0, 1.0]}),
+        (0.5, None, {"raw": 0.5}),
+        (None, (0, 1), {"scale": [0.0, 1.0]}),
+        (None, None, {"raw": None}),
+    ],
+)
+def test_a_raw_value_that_is_the_value_is_left_out(
+    raw: float | None, scale: tuple[float, float] | None, written: dict[str, object]
+) -> None:
+    """On the scale [0, 1] it says no more; every other combination is read back as it was."""
+    score = Score(name="a", status="scored", value=0.5, raw=raw, scale=scale)
+    evaluation = made().model_copy(update={"scores": {"a": score}})
+
+    line = to_line(evaluation)
+
+    assert json.loads(line)["scores"]["a"] == {"status": "scored", "value": 0.5, **written}
+    assert Evaluation.model_validate_json(line) == evaluation
 
 
 def test_pythons_dump_is_whole() -> None:
