@@ -1,9 +1,9 @@
-"""What background evaluation costs the app: enqueue, latency under load, failures, memory.
+"""Cost of background evaluation for the app: enqueue, latency under load, failures, memory.
 
     python benchmarks/background.py [--seconds 10] [--rate 200] [--app-ms 300] [--freeze]
     python benchmarks/background.py --soak 30 [--rate 200]
 
-The judge is scripted and answers after 500 ms. An open-loop client sends `rate` requests a second
+The judge is scripted and answers after 500 ms. An open-loop client sends `rate` requests per second
 to an app whose calls take `app-ms` (retrieval and generation, waited for) plus about 0.2 ms of
 work of its own; evaluation off and on take turns of 5 s, so that a busy machine disturbs both
 alike. `--freeze` calls `gc.freeze()` after the first evaluations, as prefork servers advise: a
@@ -13,7 +13,7 @@ full garbage collection stops the whole process, and evaluations allocate.
 resident memory is printed as it goes.
 
 Promised: enqueue <= 20 us median and <= 200 us p99; p99 latency on <= 1.05 x off; resident memory
-flat; 1,000 failing evaluations counted, one log line each kind. The full measurement is
+flat; 1,000 failing evaluations counted, one log line per kind. The full measurement is
 `--seconds 60`, then `--soak 30`.
 """
 
@@ -49,7 +49,7 @@ REPLY = labels_reply([f"{d}{s}" for d in range(5) for s in "abcd"], ["a", "b"])
 
 
 def make_call(number: int) -> RagCall:
-    """A call of 5 documents with 20 sentences; no two share labels."""
+    """Make a call of 5 documents with 20 sentences; no two calls share labels."""
     return RagCall(
         question=f"When does ferry {number} leave?",
         documents=DOCUMENTS,
@@ -62,21 +62,21 @@ def background(reply: Callable[[CompletionRequest], str]) -> BackgroundEvaluator
     judge = ScriptedModel(reply, latency=0.5)
     judge.requests = Forgetful()
     sink = CallbackSink(lambda evaluation: None)
-    # 200 a second at 500 ms are 100 at once; by default a judge is asked 32 things at once.
+    # 200 per second at 500 ms are 100 at once; by default a judge has 32 requests in flight.
     throttled = ThrottledModel(judge, max_concurrency=200, max_failures=10**9)
     return BackgroundEvaluator(RagEvaluator(throttled), [sink], max_concurrency=200)
 
 
 def answer(request: CompletionRequest) -> str:
-    """Find everything relevant, used and supported."""
+    """Answer that everything is relevant, used and supported."""
     return REPLY
 
 
 class Forgetful(list):  # type: ignore[type-arg]  # the scripted judge keeps its requests in it
-    """A list that stays empty: the soak must not measure the script's own memory."""
+    """A list that stays empty, so that the soak does not measure the script's own memory."""
 
     def append(self, item: object) -> None:
-        """Forget it."""
+        """Discard the item."""
 
 
 def quantile(values: list[float], share: float) -> float:
@@ -86,7 +86,7 @@ def quantile(values: list[float], share: float) -> float:
 def drive(
     rate: float, seconds: float, app: Callable[[int], float], pool: ThreadPoolExecutor
 ) -> list[float]:
-    """Send requests at a fixed rate, whatever the app does; return their latencies."""
+    """Send requests at a fixed rate regardless of the app; return their latencies."""
     began = time.perf_counter()
     answers: list[Future[float]] = []
     for number in range(int(rate * seconds)):
@@ -98,7 +98,7 @@ def drive(
 
 
 def discard(call: RagCall) -> None:
-    """Do nothing: what any call costs in an app that has just slept."""
+    """Do nothing, to measure the cost of any call in an app that has just slept."""
 
 
 class App:
@@ -110,7 +110,7 @@ class App:
         self.enqueue: list[float] = []
 
     def __call__(self, number: int) -> float:
-        """Answer; return the seconds it took."""
+        """Answer a request and return the seconds taken."""
         began = time.perf_counter()
         time.sleep(self.seconds / 2)  # retrieval
         call = make_call(number)
@@ -124,7 +124,7 @@ class App:
 
 
 def full_collections() -> list[float]:
-    """Have the seconds of every full garbage collection from now on put into a list."""
+    """Record the seconds of every full garbage collection from now on in a list."""
     pauses: list[float] = []
     began = [0.0]
 
@@ -178,7 +178,7 @@ def latency(seconds: float, rate: float, app_seconds: float, *, freeze: bool) ->
 
 
 def alone(calls: int) -> None:
-    """Enqueue from one thread as fast as it goes, the worker at its evaluations."""
+    """Enqueue from one thread as fast as possible while the worker evaluates."""
     made = [make_call(number) for number in range(calls)]
     for rate in (1.0, 0.5):
         evaluating = BackgroundEvaluator(
@@ -201,7 +201,7 @@ def alone(calls: int) -> None:
 
 
 def resident_mb() -> float:
-    """Resident memory now; the peak where /proc does not tell."""
+    """Return the resident memory in MB, or its peak where there is no /proc."""
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text().split()[1]) * resource.getpagesize() / 1e6
@@ -209,13 +209,13 @@ def resident_mb() -> float:
 
 
 class EveryTenthFails:
-    """A judge's answers; the tenth is refused for good."""
+    """A judge's answers; every tenth request is refused for good."""
 
     def __init__(self) -> None:
         self.asked = 0
 
     def __call__(self, request: CompletionRequest) -> str:
-        """Answer, or raise."""
+        """Answer or raise."""
         self.asked += 1
         if self.asked % 10 == 0:
             raise JudgeRejectedError("401: scripted")
@@ -223,7 +223,7 @@ class EveryTenthFails:
 
 
 def failing(calls: int) -> None:
-    """Every evaluation fails, in one of four ways: what reaches the app, the log, the counters."""
+    """Fail every evaluation in one of four ways; print the effect on app, log and counters."""
     kinds = (JudgeRejectedError("401"), TypeError("a bug"), ValueError("odd"), KeyError("none"))
     asked = iter(range(10**9))
 
@@ -250,7 +250,7 @@ def failing(calls: int) -> None:
 
 
 def soak(minutes: float, rate: float) -> None:
-    """Print memory and counters while calls come in; the first tenth fills caches and pools."""
+    """Print memory and counters while calls arrive; the first tenth of the time fills caches."""
     seconds = minutes * 60
     step = max(1.0, seconds / 30)
     evaluating = background(EveryTenthFails())
@@ -279,7 +279,7 @@ def soak(minutes: float, rate: float) -> None:
 
 
 def told(evaluating: BackgroundEvaluator) -> str:
-    """The counters in a line; what is left out is 0 or the rest."""
+    """Format the counters on one line, without those that are 0 or follow from the others."""
     c = evaluating.counters
     written = c.sinks[0].written
     return (
@@ -292,7 +292,7 @@ def told(evaluating: BackgroundEvaluator) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=10.0, help="for off and on each")
-    parser.add_argument("--rate", type=float, default=200.0, help="calls a second")
+    parser.add_argument("--rate", type=float, default=200.0, help="calls per second")
     parser.add_argument("--app-ms", type=float, default=300.0)
     parser.add_argument("--freeze", action="store_true", help="call gc.freeze() when warm")
     parser.add_argument("--soak", type=float, metavar="MINUTES", help="only watch the memory")

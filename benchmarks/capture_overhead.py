@@ -1,10 +1,10 @@
-"""What capture adds to a call: LangChain LCEL chain and LlamaIndex query engine, in memory.
+"""Overhead of capture per call: a LangChain LCEL chain and a LlamaIndex query engine, in memory.
 
 Run: python benchmarks/capture_overhead.py [--calls 2000] [--memory-calls 10000]
 
-For each host, calls without a handler, with one that does nothing, and with ours take turns in
-one loop, so that a busy machine disturbs all alike; the medians are compared. Then what is left
-behind after many calls: open calls, failures, resident memory.
+For each framework, calls without a handler, with one that does nothing, and with ours take turns in
+one loop, so that a busy machine affects all alike; the medians are compared. After many calls, the
+remaining open calls, failures and resident memory are printed.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Ask = Callable[[], object]
 
 
 class DoesNothing(BaseCallbackHandler):
-    """The floor: what LangChain itself takes to call any handler."""
+    """The floor: the time that LangChain itself needs to call any handler."""
 
     run_inline = True
 
 
 def discard(call: object) -> None:
-    """A target that only takes the call."""
+    """Accept the call and do nothing."""
 
 
 def medians(variants: dict[str, Ask], calls: int) -> dict[str, float]:
-    """Median seconds a call of each variant, taken in turns."""
+    """Measure the median seconds per call of each variant, taken in turns."""
     times: dict[str, list[float]] = {name: [] for name in variants}
     for ask in variants.values():
         for _ in range(50):
@@ -55,7 +55,7 @@ def medians(variants: dict[str, Ask], calls: int) -> dict[str, float]:
 
 
 def resident_mb() -> float:
-    """Resident memory now; the peak where /proc does not tell."""
+    """Return the resident memory in MB, or its peak where there is no /proc."""
     statm = Path("/proc/self/statm")
     if statm.exists():
         return int(statm.read_text().split()[1]) * resource.getpagesize() / 1e6
@@ -64,14 +64,14 @@ def resident_mb() -> float:
 
 def report(host: str, found: dict[str, float]) -> None:
     base = found["no handler"]
-    print(f"{host}: {base * 1e6:.0f} µs a call without a handler")
+    print(f"{host}: {base * 1e6:.0f} µs per call without a handler")
     for name, median in found.items():
         if name != "no handler":
             print(f"  {name:<18} + {(median - base) * 1e6:6.0f} µs")
 
 
 def memory(name: str, ask: Ask, calls: int) -> None:
-    """Say what many calls leave behind in the process; the frameworks leave something too."""
+    """Print the memory that many calls leave behind; the frameworks leave some too."""
     for _ in range(500):  # caches
         ask()
     gc.collect()
@@ -86,7 +86,7 @@ def memory(name: str, ask: Ask, calls: int) -> None:
 
 
 def left(handler: RagEvalCallbackHandler | RagEvalHandler) -> None:
-    """Say what our handler itself still holds."""
+    """Print the objects that our handler still holds."""
     print(f"  {handler.open_calls} open, {handler.failed} failed, {handler.dropped} dropped")
 
 

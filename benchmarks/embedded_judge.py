@@ -1,4 +1,4 @@
-"""How well the embedded judge agrees with gold labels on data it was not fitted on, and how fast.
+"""Agreement of the embedded judge with gold labels on data unseen in fitting, and its speed.
 
     python benchmarks/embedded_judge.py --data ../shared/data [--quick]
 
@@ -59,7 +59,7 @@ def speed(rows: list[dict]) -> None:
             label_call(call)
         spent.append((time.process_time() - start) / len(calls))
     print(
-        f"\nSpeed: {1e3 * min(spent):.2f} ms a row, {1 / min(spent):.0f} rows/s "
+        f"\nSpeed: {1e3 * min(spent):.2f} ms per row, {1 / min(spent):.0f} rows/s "
         f"({len(calls)} rows, one core, best of {len(spent)} passes, "
         f"slowest {1e3 * max(spent):.2f} ms)"
     )
@@ -76,7 +76,7 @@ def speed(rows: list[dict]) -> None:
 
 
 def big_call(documents: int, sentences: int) -> SentencizedCall:
-    """A call of made-up sentences of about 100 characters, with Zipf-like word frequencies."""
+    """Make a call of random sentences of about 100 characters, with Zipf-like word frequencies."""
 
     def sentence(seed: int) -> str:
         state = seed * 2_654_435_761 % 2**32

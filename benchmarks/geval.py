@@ -1,4 +1,4 @@
-"""What G-Eval costs on our side: reading a reply, the expectation, a whole score.
+"""Local cost of G-Eval: reading a reply, the expectation, a whole score.
 
     python benchmarks/geval.py [--rounds N]
 
@@ -27,7 +27,7 @@ REASON = "The response names the refund and its term, but it leaves out who pays
 
 
 def made() -> tuple[str, tuple[Token, ...]]:
-    """A reply of about 120 tokens whose score has 20 alternatives, in three spellings."""
+    """Make a reply of about 120 tokens whose score has 20 alternatives, in three spellings."""
     words = (REASON * 6).strip().split(" ")
     pieces = ['{"', "reason", '":', ' "', words[0], *(f" {word}" for word in words[1:])]
     pieces += ['",', ' "', "score", '":', " ", "7", "}"]
@@ -46,7 +46,7 @@ def made() -> tuple[str, tuple[Token, ...]]:
 
 
 class Instant:
-    """A judge that answers at once."""
+    """A model that answers at once."""
 
     name = "instant"
 
@@ -54,12 +54,12 @@ class Instant:
         self._completion = completion
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Give the one answer."""
+        """Return the same answer every time."""
         return self._completion
 
 
 def microseconds(call: Callable[[], object], rounds: int) -> float:
-    """Median time of a call, over rounds of 20."""
+    """Measure the median time of a function, over rounds of 20 calls."""
     times = []
     for _ in range(rounds):
         started = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What importing costs, beside pydantic's own import: medians of fresh interpreters.
+"""Import time beyond pydantic's own import: medians of fresh interpreters.
 
 python benchmarks/import_time.py
 """
@@ -27,7 +27,7 @@ STATEMENTS = {
 
 
 def seconds(statement: str, repeats: int = 9) -> float:
-    """Median wall time of a fresh interpreter that runs a statement, in seconds."""
+    """Measure the median wall time, in seconds, of a fresh interpreter that runs a statement."""
     times = []
     for _ in range(repeats):
         start = time.perf_counter()

@@ -37,7 +37,7 @@ TIMEOUT = 20.0
 
 
 def calls(count: int) -> Iterator[RagCall]:
-    """Calls of RAGBench's median size: 3 documents, 18 sentences, 3 response sentences."""
+    """Make calls of RAGBench's median size: 3 documents, 18 sentences, 3 response sentences."""
     for number in range(count):
         yield RagCall(
             question=f"When does ferry number {number} leave?",
@@ -47,7 +47,7 @@ def calls(count: int) -> Iterator[RagCall]:
 
 
 async def bare(url: str, count: int, concurrency: int) -> tuple[float, float]:
-    """Seconds and CPU seconds of the client alone, on the same messages."""
+    """Measure seconds and CPU seconds of the client alone, on the same messages."""
     splitter = Punkt()
     asked = []
     for call in calls(count):
@@ -77,7 +77,7 @@ async def bare(url: str, count: int, concurrency: int) -> tuple[float, float]:
 
 
 async def judged(url: str, count: int, concurrency: int) -> tuple[float, float, dict[str, int]]:
-    """Seconds, CPU seconds and outcomes of the whole evaluation."""
+    """Measure seconds, CPU seconds and outcomes of the whole evaluation."""
     judge = OpenAIModel("m", base_url=url, timeout=TIMEOUT)
     evaluator = RagEvaluator(judge)
     await evaluator.evaluate(next(calls(1)))  # imports and the first connection
@@ -105,9 +105,9 @@ async def run(count: int, concurrency: int) -> None:
         print(
             f"latency {latency * 1000:3.0f} ms, {concurrency} at once: "
             f"{count / seconds:6.1f} calls/s = {floor_s / seconds:.2f} of the bare client, "
-            f"{ideal / seconds:.3f} of the ideal; CPU {cpu / count * 1000:.2f} ms a call "
+            f"{ideal / seconds:.3f} of the ideal; CPU {cpu / count * 1000:.2f} ms per call "
             f"(bare {floor_cpu / count * 1000:.2f}); "
-            f"{outcomes['requests'] / count:.2f} requests a call for four metrics",
+            f"{outcomes['requests'] / count:.2f} requests per call for four metrics",
             flush=True,
         )
         plain = seconds

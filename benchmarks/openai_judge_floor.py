@@ -62,14 +62,14 @@ SYSTEM, TEXT = "Label the sentences. " * 100, "0a A sentence of a document. " * 
 
 @dataclass(frozen=True)
 class Figures:
-    """What one run came to."""
+    """The figures of one run."""
 
     per_second: float
     cpu_ms: float
 
 
 async def measure(ask: Callable[[int], Awaitable[str]], requests: int, concurrency: int) -> Figures:
-    """Ask `requests` questions, `concurrency` at a time; connections are opened before."""
+    """Ask `requests` questions, `concurrency` at a time, over connections opened before."""
     await asyncio.gather(*[ask(-i) for i in range(concurrency)])
     numbers = iter(range(requests))
 
@@ -84,7 +84,7 @@ async def measure(ask: Callable[[int], Awaitable[str]], requests: int, concurren
 
 
 async def bare(url: str, requests: int, concurrency: int) -> Figures:
-    """The floor: nothing but the client."""
+    """Measure the floor: the bare client."""
     from openai import AsyncOpenAI
 
     client = AsyncOpenAI(base_url=url, api_key="none", max_retries=0, timeout=60.0)
@@ -106,7 +106,7 @@ async def bare(url: str, requests: int, concurrency: int) -> Figures:
 
 
 async def ours(url: str, requests: int, concurrency: int) -> Figures:
-    """The judge."""
+    """Measure `OpenAIModel`."""
     judge = OpenAIModel("m", base_url=url)
 
     async def ask(number: int) -> str:

@@ -1,10 +1,10 @@
-"""What capture adds to a plain RAG function: as a block, decorated, streamed, and at hand.
+"""Capture overhead for a plain RAG function: as a block, decorated, streamed, by `record_call`.
 
 Run: python benchmarks/plain_capture.py [--calls 5000] [--documents 5] [--memory-calls 10000]
 
-The same function uncaptured and captured take turns in one loop, so that a busy machine disturbs
-all alike. Added is each way's median less the uncaptured median, and its p99 less the uncaptured
-p99. `per item` is what a stream's reader waits longer for each of its tokens.
+The same function uncaptured and captured take turns in one loop, so that a busy machine affects
+all alike. Each way's figures are its median less the uncaptured median, and its p99 less the
+uncaptured p99. `per item` is the additional waiting time of a stream's reader per token.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ Ask = Callable[[], object]
 
 
 def discard(call: object) -> None:
-    """A target that only takes the call."""
+    """Accept the call and do nothing."""
 
 
 def ways(documents: list[dict[str, object]]) -> dict[str, Ask]:
-    """The same call uncaptured and captured in each way."""
+    """Return the same call uncaptured and captured in each way."""
 
     def answer(question: str) -> str:
         current = list(documents)
@@ -73,7 +73,7 @@ def ways(documents: list[dict[str, object]]) -> dict[str, Ask]:
 
 
 def timed(variants: dict[str, Ask], calls: int) -> dict[str, tuple[float, float]]:
-    """Median and p99 in microseconds of each variant, taken in turns."""
+    """Measure median and p99 of each variant in microseconds, taken in turns."""
     times: dict[str, list[float]] = {name: [] for name in variants}
     for ask in variants.values():
         for _ in range(100):
@@ -90,7 +90,7 @@ def timed(variants: dict[str, Ask], calls: int) -> dict[str, tuple[float, float]
 
 
 def left_behind(ask: Ask, calls: int) -> int:
-    """Bytes that so many calls leave allocated."""
+    """Measure the bytes that a number of calls leave allocated."""
     for _ in range(200):
         ask()
     gc.collect()

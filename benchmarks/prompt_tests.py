@@ -1,4 +1,4 @@
-"""How busy a run of prompt tests keeps its models: 42 tests × 4 models × (compliance + a metric).
+"""Utilisation of models in a run of prompt tests: 42 tests × 4 models × (compliance + a metric).
 
     python benchmarks/prompt_tests.py [--latency 0.2] [--concurrency 8]
 
@@ -34,7 +34,7 @@ TESTS, MODELS = 42, 4
 
 
 class Places:
-    """How long how many requests are under way."""
+    """The time spent with each number of requests in flight."""
 
     def __init__(self) -> None:
         self.flying = 0
@@ -43,7 +43,7 @@ class Places:
         self._spent: dict[int, float] = {}
 
     def change(self, by: int) -> None:
-        """Say that one begins (1) or ends (-1)."""
+        """Record that a request begins (1) or ends (-1)."""
         now = time.perf_counter()
         self._spent[self.flying] = self._spent.get(self.flying, 0.0) + now - self._since
         self._since = now
@@ -51,12 +51,12 @@ class Places:
         self.requests += by > 0
 
     def full(self, places: int) -> float:
-        """Share of the time with all places taken."""
+        """Return the share of the time in which all places are taken."""
         return self._spent.get(places, 0.0) / sum(self._spent.values())
 
 
 class Counted(ScriptedModel):
-    """A scripted model that says when it is asked."""
+    """A scripted model that records its requests."""
 
     def __init__(self, name: str, reply: str, latency: float, places: Places) -> None:
         super().__init__(lambda _: reply, name=name, latency=latency)

@@ -1,11 +1,11 @@
-"""How far our sentences agree with those published in RAGBench, and how fast they are found.
+"""Agreement of our sentences with those published in RAGBench, and the speed of splitting.
 
     python benchmarks/sentence_boundaries.py [--data ../shared/data] [--limit N]
 
 For every data set: F1 of the sentence boundaries inside its documents (response sentences and the
 ends of documents are left out; a boundary is the number of characters before it that are not white
 space), for `Punkt()` and for NLTK's punkt_tab English data on the same documents, once on the
-whole text and once on each line by itself. Then megabytes of text split in a second. punkt_tab is
+whole text and once on each line by itself. Then megabytes of text split per second. punkt_tab is
 read from llama-index-core's wheel; without it only our own column is printed.
 """
 
@@ -42,7 +42,7 @@ def documents(file: Path, limit: int | None) -> Documents:
 
 
 def boundaries(sentences: Iterable[str]) -> set[int]:
-    """Return the boundaries between *sentences*, counted in characters but white space."""
+    """Return the boundaries between *sentences*, counted in characters without white space."""
     found, at = [0], 0
     for sentence in sentences:
         at += len("".join(sentence.split()))
@@ -51,7 +51,7 @@ def boundaries(sentences: Iterable[str]) -> set[int]:
 
 
 def f1(rows: Documents, spans: Spans) -> float | None:
-    """Return the F1 of the boundaries over all *rows* together; None when there is none."""
+    """Return the F1 of the boundaries over all *rows* together; None without boundaries."""
     both = either = 0
     for text, published in rows:
         expected = boundaries(published)
@@ -62,7 +62,7 @@ def f1(rows: Documents, spans: Spans) -> float | None:
 
 
 def punkt_tab() -> Spans | None:
-    """Return NLTK's Punkt with the punkt_tab English data; None where that is not installed."""
+    """Return NLTK's Punkt with the punkt_tab English data; None when that is not installed."""
     from nltk.tokenize.punkt import (  # type: ignore[import-untyped]  # nltk has no stubs
         PunktParameters,
         PunktSentenceTokenizer,

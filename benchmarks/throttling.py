@@ -1,4 +1,4 @@
-"""What throttling and caching cost, and what they do to a judge under fire.
+"""Cost of throttling and caching, and their effect on a model that fails or limits requests.
 
     python benchmarks/throttling.py [--requests 2000]
 
@@ -47,7 +47,7 @@ def request(number: int) -> CompletionRequest:
 
 
 class Script:
-    """A completer made of a function."""
+    """A model made of a function."""
 
     name = "script"
 
@@ -62,29 +62,29 @@ class Script:
 
 
 class Jumping(selectors.DefaultSelector):
-    """Sleeps no time: the clock jumps to the next timer."""
+    """A selector that never waits: the clock jumps to the next timer."""
 
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return what is ready; when nothing is, jump."""
+        """Return the events that are ready; without any, jump to the next timer."""
         ready = super().select(0)
         if not ready and timeout is None:
-            raise RuntimeError("everyone waits for ever")
+            raise RuntimeError("all tasks wait and no timer is set")
         if not ready and timeout:
             self.now += timeout
         return ready
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """A loop whose time is simulated."""
+    """An event loop with simulated time."""
 
     def __init__(self) -> None:
         self._jumping = Jumping()
         super().__init__(self._jumping)
 
     def time(self) -> float:
-        """Simulated seconds."""
+        """Return the simulated time in seconds."""
         return self._jumping.now
 
 
@@ -97,7 +97,7 @@ async def at_once() -> Completion:
 
 
 def cpu(make: Callable[[Script], Model], count: int) -> float:
-    """Microseconds of CPU a request, best of three, 32 at once."""
+    """Measure the microseconds of CPU per request, best of three runs, 32 at once."""
     requests = [request(number) for number in range(count)]
 
     async def main() -> float:
@@ -117,7 +117,7 @@ def cpu(make: Callable[[Script], Model], count: int) -> float:
 
 def overhead(count: int) -> None:
     bare = cpu(lambda script: script, count)
-    print(f"CPU a request, 32 workers, {count} requests; bare loop {bare:.0f} µs, and beyond it:")
+    print(f"CPU per request, 32 workers, {count} requests; bare loop {bare:.0f} µs, and beyond it:")
     for label, options in (
         ("throttled", {}),
         ("throttled, rpm and tpm far away", {"rpm": 1e8, "tpm": 1e12}),
@@ -148,7 +148,7 @@ def simulate(
     floor: float,
     **options: float,
 ) -> None:
-    """Run requests all at once through a throttled judge, and say how that went."""
+    """Send all requests at once through a throttled model and print the outcome."""
     loop = JumpingLoop()
     chance = random.Random(1)
 
@@ -172,7 +172,7 @@ def simulate(
 
 
 def failing(p429: float, p500: float, hangs: float, timeout: float = 30.0):
-    """Faults at random: 429 with Retry-After 1 s, 500, and hangs that end as a timeout."""
+    """Fail at random: 429 with Retry-After 1 s, 500, and hangs that end in a timeout."""
 
     async def answer(loop: JumpingLoop, chance: random.Random, script: Script) -> Completion:
         drawn = chance.random()
@@ -192,7 +192,7 @@ def failing(p429: float, p500: float, hangs: float, timeout: float = 30.0):
 
 
 def ten_places():
-    """A server with ten places and 429 for whoever finds none."""
+    """Simulate a server with ten places that answers 429 when all are taken."""
     busy = 0
 
     async def answer(loop: JumpingLoop, chance: random.Random, script: Script) -> Completion:

@@ -1,4 +1,4 @@
-"""Rows a second and memory of `rag-eval run` with the embedded judge, on one core.
+"""Rows per second and memory of `rag-eval run` with the embedded judge, on one core.
 
     python benchmarks/throughput.py [--data ../shared/data] [--rows 100000]
 
@@ -39,7 +39,7 @@ def make_calls(data: Path, target: Path, rows: int, *, recorded: bool) -> int:
 
 
 def run(calls: Path, out: Path) -> tuple[float, float]:
-    """Seconds and peak megabytes of `rag-eval run` in a child."""
+    """Measure the seconds and peak megabytes of `rag-eval run` in a child process."""
     code = "from rag_eval_integrations.cli import main; main()"
     start = time.perf_counter()
     subprocess.run(

@@ -1,7 +1,7 @@
-"""Exported names: resolved where they are first used, and known by their public module.
+"""Exported names: resolved on first use, and shown under the module that users import from.
 
-Importing a package must not load what the app does not use, and help, reprs and tracebacks should
-show the name that users import, not the file that holds it.
+Importing a package must not load modules that the app does not use, and help, reprs and tracebacks
+should show the public name instead of the file that defines it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ def lazy(
 
     Args:
         package: the package's `__name__`.
-        homes: which submodule, relative to the package, defines each exported name.
+        homes: the submodule, relative to the package, that defines each exported name.
+
+    Returns:
+        `__getattr__`, which imports the submodule of a name, and `__dir__`, which lists all names.
     """
 
     def resolve(name: str) -> object:
@@ -40,15 +43,15 @@ def lazy(
 
 
 def publish(package: str, names: Sequence[str]) -> None:
-    """Let names that a package has already imported be known by their public module."""
+    """Show names that a package has imported already under their public module."""
     held = vars(sys.modules[package])
     for name in names:
-        if name in held:  # the others are resolved by `lazy`
+        if name in held:  # `lazy` resolves the others
             _publish(package, name, held[name])
 
 
 def _publish(package: str, name: str, value: object) -> None:
-    """Name the package that exports a class or function; the top-level one where it does, too."""
+    """Set `__module__` to the package that exports it, or to the top-level one if that does too."""
     if isinstance(value, type | FunctionType) and value.__module__.startswith(f"{_ROOT}."):
         top = name in sys.modules[_ROOT].__all__
         value.__module__ = _ROOT if top else package

@@ -4,6 +4,7 @@
     ├── ConfigurationError      (also ValueError)    an argument cannot be used
     ├── MissingDependencyError  (also ImportError)   an extra is not installed
     ├── InputError              (also ValueError)    a line of a file is not a valid record
+    │   └── SchemaError                              another version of the library wrote the file
     ├── JudgeError                                   a judge or model gave no usable answer
     │   ├── JudgeOutputError                         it answered, but not in the requested form
     │   ├── JudgeRejectedError                       it refused the request; a retry cannot help
@@ -75,6 +76,10 @@ class InputError(RagEvalError, ValueError):
         place = [f"line {self.line}"] if self.line is not None else []
         place += [f"field `{self.field}`"] if self.field else []
         return ": ".join([*place, self.why])
+
+
+class SchemaError(InputError):
+    """A line in another version's format: the whole file is refused, and has to be made anew."""
 
 
 class JudgeError(RagEvalError):

@@ -1,14 +1,18 @@
-"""The whole flow in one method: RagCall → sentences → labels → scores → Evaluation."""
+"""`RagEvaluator`: from a captured call to its `Evaluation` (stages 2 to 4 of the flow).
+
+    RagCall ─▶ split ─▶ label, by the judge ──────────▶ score ─▶ Evaluation
+                └─────▶ metrics that ask a model ────────────────▲
+
+`score_labelling` is the last step alone, for labels that exist already.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import NamedTuple, cast
-from weakref import WeakValueDictionary
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
@@ -45,11 +49,11 @@ from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
 logger = logging.getLogger(__name__)
 
 _BIG_CALL = 50_000
-"""Characters from which splitting leaves the loop for a thread: about 10 ms of work."""
+"""Characters above which a call is split in a thread, not on the loop: about 10 ms of work."""
 
 
 class _Part(NamedTuple):
-    """What one metric, or all that share the labels, made of a call."""
+    """The result of one metric that asks a model, or of all metrics that read the labels."""
 
     scores: tuple[Score, ...]
     labelling: Labelling | None = None
@@ -58,24 +62,25 @@ class _Part(NamedTuple):
 
 
 class RagEvaluator:
-    """Evaluates RAG calls: splits, asks the judge once, scores.
+    """Evaluates RAG calls: splits a call into sentences, has a judge label them, and scores it.
 
-    One object may serve any number of calls at once, from any thread or loop. Calls with the same
-    content share one judge request (single flight), so that several views on one evaluator cost
-    what one costs. Metrics that ask a model themselves (G-Eval) are asked at the same time; one
-    that fails does not take the others' scores with it.
+    One object may evaluate any number of calls at once, from any thread or loop. The judge is asked
+    once per call, whatever the number of metrics that read its labels; calls with the same content
+    share one judge request, also when they are evaluated at the same time (single flight). Metrics
+    that ask a model themselves (G-Eval) run concurrently with the judge; if one fails, the others
+    keep their scores.
 
     Args:
         judge: a judge's name (`embedded`), any `Judge`, or a model (`Model`), which is asked
-            with the labelling prompt, through `ThrottledModel` unless it is in one already.
+            with the labelling prompt, through `ThrottledModel` unless it retries already.
         metrics: what to score; default `[Trace()]`.
-        splitter: how to split; default `Punkt()`, English.
-        max_remembered: how many labellings are kept for further views on the same call; 0 shares
-            only what is in flight.
+        splitter: how to split texts into sentences; default `Punkt()`, English.
+        max_remembered: how many labellings are kept for calls with the same content, from 0; 0
+            shares only requests in flight.
 
     Raises:
-        ConfigurationError: for an unknown judge, no metrics, two metrics with one score name, or a
-            metric that asks a model where the judge is none.
+        ConfigurationError: for an unknown judge, no metrics, two metrics with the same score name,
+            or a metric that asks a model when the judge has none.
     """
 
     def __init__(
@@ -91,7 +96,7 @@ class RagEvaluator:
         self._judge: JudgeBase
         self._model: ModelBase | None
         if isinstance(found, Judge):
-            # A labeller that asks a model lends it to the metrics that ask one.
+            # A judge that asks a model shares it with the metrics that need one.
             self.judge = found
             self._judge = judge_base(found)
             self._model = self._judge.model
@@ -105,7 +110,7 @@ class RagEvaluator:
         names = [name for metric in self.metrics for name in metric.names]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
-            raise ConfigurationError("metrics", repeated, "two metrics give scores of this name")
+            raise ConfigurationError("metrics", repeated, "two metrics give a score of this name")
         if max_remembered < 0:
             raise ConfigurationError("max_remembered", max_remembered, "use a number from 0")
         self._models = {
@@ -118,36 +123,36 @@ class RagEvaluator:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all scores, in order."""
+        """Names of all scores, in the order of the metrics."""
         return tuple(name for metric in self.metrics for name in metric.names)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Digest of judge, metrics and splitter: what decides the scores besides the call."""
+        """Digest of judge, models, metrics and splitter: what decides the scores of a call."""
         asked: list[JudgeBase | ModelBase] = [self._judge, *self._models.values()]
         judges = [part for one in asked for part in (one.name, one.version or "")]
         text = "\n".join([*judges[:2], self.splitter.name, *judges[2:], *map(repr, self.metrics)])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     async def evaluate(self, call: RagCall, *, only: Collection[str] | None = None) -> Evaluation:
-        """Evaluate one call; what goes wrong is in the evaluation, nothing is raised.
+        """Evaluate one call; failures are recorded in the evaluation, never raised.
 
-        A call without response, documents or question gets no labels, and the judge is not asked
-        for any.
+        For a call without a response, documents or a question the judge is not asked, and scores
+        that need labels are unscored.
 
         Args:
-            call: what was captured.
-            only: names of scores; the metrics that give none of them are left out. All by default.
+            call: the captured call.
+            only: names of scores; metrics that produce none of them are skipped. All by default.
         """
-        import asyncio  # noqa: PLC0415  # 40 ms that a light import does not pay
+        import asyncio  # noqa: PLC0415  # 40 ms, too much for a light import
 
         metrics = [
             metric
             for metric in self.metrics
             if only is None or not set(only).isdisjoint(metric.names)
         ]
-        from_labels = [cast("LabelMetric", m) for m in metrics if m.needs == "labels"]
-        asking = [cast("CompletionMetric", m) for m in metrics if m.needs == "completion"]
+        label_metrics = [cast("LabelMetric", m) for m in metrics if m.needs == "labels"]
+        model_metrics = [cast("CompletionMetric", m) for m in metrics if m.needs == "completion"]
         try:
             sentencized = await self._split(call)
         except Exception as error:  # noqa: BLE001 -- the boundary: failure is data from here on
@@ -156,11 +161,11 @@ class RagEvaluator:
             )
             failed = self._failed(sentencized, metrics, "sentences", error)
             return _evaluation(sentencized, [failed], self._unasked(None, ""), self.fingerprint)
-        labelled = self._labelled(sentencized, from_labels)
-        if asking:
-            measured = (self._measure(sentencized, metric) for metric in asking)
+        labelled = self._labelled(sentencized, label_metrics)
+        if model_metrics:
+            measured = (self._measure(sentencized, metric) for metric in model_metrics)
             first, *others = await asyncio.gather(labelled, *measured)
-        else:  # without a task of its own: 60 µs a call
+        else:  # without a task of its own, which costs 60 µs per call
             first, others = await labelled, []
         labelling = first.labelling or self._unasked(None, "")
         by_name = {score.name: score for part in (first, *others) for score in part.scores}
@@ -169,7 +174,7 @@ class RagEvaluator:
         return _evaluation(sentencized, parts, labelling, self.fingerprint)
 
     def evaluate_sync(self, call: RagCall, *, only: Collection[str] | None = None) -> Evaluation:
-        """Evaluate one call from code that is not async; also inside a notebook."""
+        """Evaluate one call from synchronous code, notebooks included."""
         return _loop.run(self.evaluate(call, only=only))
 
     async def _split(self, call: RagCall) -> SentencizedCall:
@@ -179,7 +184,7 @@ class RagEvaluator:
 
         return await asyncio.to_thread(sentencize, call, self.splitter)
 
-    # --- scores from labels ---------------------------------------------------------------------
+    # --- Metrics that read labels
 
     async def _labelled(self, call: SentencizedCall, metrics: Sequence[LabelMetric]) -> _Part:
         if not metrics:
@@ -197,8 +202,8 @@ class RagEvaluator:
             return self._failed(call, metrics, stage, error)
 
     async def _labelling(self, call: SentencizedCall) -> Labelling:
-        # Two rows of the same text may bring different recorded sentences; RagCall is hashed by
-        # what is judged, so the sentences are part of the key.
+        # Two calls of the same text may have different recorded sentences, which `row_key` does
+        # not cover.
         key = (call.call.row_key, call.splitter, call.call.sentences)
         return await self._labellings.get(key, lambda: self._ask(call))
 
@@ -208,14 +213,14 @@ class RagEvaluator:
         if labelling.labels is None:
             return labelling
         if call.splitter != RECORDED and self._judge.keeps_keys:
-            return labelling  # reconciling such labels changes nothing, and takes 0.2 ms
+            return labelling  # reconciling would change nothing, and takes 0.2 ms
         return labelling.model_copy(update={"labels": reconcile(labelling.labels, call)})
 
     def _unasked(self, code: UnscoredCode | None, reason: str) -> Labelling:
         info = JudgeInfo(name=self.judge.name, version=self._judge.version)
         return Labelling(labels=None, judge=info, usage=Usage(), unscored=code, reason=reason)
 
-    # --- scores that a model is asked for ---------------------------------------------------------
+    # --- Metrics that ask a model
 
     def _model_for(self, metric: CompletionMetric) -> ModelBase:
         if metric.judge is not None:
@@ -224,14 +229,14 @@ class RagEvaluator:
             raise ConfigurationError(
                 "metrics",
                 ", ".join(metric.names),
-                f"asks a model, which the judge {self.judge.name} is not; pass a model as the "
+                f"asks a model, and the judge {self.judge.name} has none; pass a model as the "
                 "judge, such as 'openai:gpt-4o-mini', or one for this metric alone (`judge=`)",
             )
         return self._model
 
     async def _measure(self, call: SentencizedCall, metric: CompletionMetric) -> _Part:
-        # Several views on one evaluator (the hosts' evaluator objects) ask once, as for labels.
-        # Not by row_key alone: what such a metric reads beside it (metadata) decides as well.
+        # Several evaluator objects of a framework ask once, as for labels. `row_key` is not enough
+        # as a key: such a metric also reads the metadata.
         key = (metric.names, call.call.model_dump_json(exclude={"capture", "started_at"}))
         try:
             measured = await self._measured.get(key, lambda: self._measure_once(call, metric))
@@ -243,7 +248,7 @@ class RagEvaluator:
         with suppress_capture():
             return await metric.measure(call.call, self._models[metric.names])
 
-    # --- failures ---------------------------------------------------------------------------------
+    # --- Failures
 
     def _failed(
         self,
@@ -271,41 +276,6 @@ class RagEvaluator:
         return _Part(scores, self._unasked(None, message), Usage(), failure)
 
 
-class SharedEvaluator:
-    """A judge and the evaluator that asks it; it holds the judge, so that its `id` stays taken."""
-
-    def __init__(self, judge: object, evaluator: RagEvaluator) -> None:
-        self.judge = judge
-        self.evaluator = evaluator
-
-
-_shared: WeakValueDictionary[str | int, SharedEvaluator] = WeakValueDictionary()
-_sharing = threading.Lock()
-
-
-def shared_evaluator(judge: object, make: Callable[[], RagEvaluator]) -> SharedEvaluator:
-    """Find the evaluator of a judge that the hosts' evaluator objects share, or make it.
-
-    Five objects made with one judge ask it once a call, whichever scores they give.
-
-    Args:
-        judge: a judge's name, shared by everybody who says it, or any object, shared by identity.
-        make: makes its evaluator when nobody has one.
-
-    Returns:
-        To be held as long as it should be found by others.
-
-    Raises:
-        ConfigurationError: whatever `make` raises.
-    """
-    key = judge if isinstance(judge, str) else id(judge)
-    with _sharing:
-        found = _shared.get(key)
-        if found is None:
-            found = _shared[key] = SharedEvaluator(judge, make())
-        return found
-
-
 def _asked_to_label(model: ModelBase) -> JudgeBase:
     from rag_eval_integrations.judges import LLMJudge  # noqa: PLC0415  # only for a model
 
@@ -324,13 +294,13 @@ def score_labelling(
     metrics: Sequence[LabelMetric],
     fingerprint: str | None = None,
 ) -> Evaluation:
-    """Score a labelling, whoever made it: the last step of the flow, without a judge.
+    """Score existing labels: the last step of the flow, without a judge.
 
     Args:
         call: the call with its sentences.
-        labelling: reconciled labels, or why there are none.
+        labelling: reconciled labels, or the reason why there are none.
         metrics: what to score.
-        fingerprint: of the evaluator, where one made the labelling.
+        fingerprint: fingerprint of the evaluator that made the labelling; None without one.
     """
     part = _Part(_scores(call, labelling, metrics), labelling, labelling.usage)
     return _evaluation(call, [part], labelling, fingerprint)
@@ -344,20 +314,20 @@ def _scores(
 
 
 def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
-    """Say why a call cannot be judged at all: the code and the words; None when it can."""
+    """Return why a call cannot be judged, as a code and a reason; None when it can."""
     if not call.response and not _is_retrieval_alone(call.call):
-        what = "has no response" if call.call.response is None else "has an empty response"
-        return "empty_response", f"the call {what}"
+        response = "no response" if call.call.response is None else "an empty response"
+        return "empty_response", f"the call has {response}"
     if not call.documents:
-        what = "no documents" if not call.call.documents else "only empty documents"
-        return "no_context", f"the call has {what}"
+        documents = "no documents" if not call.call.documents else "only empty documents"
+        return "no_context", f"the call has {documents}"
     if not call.call.question.strip():
         return "no_question", "the call has no question"
     return None
 
 
 def _is_retrieval_alone(call: RagCall) -> bool:
-    """Whether a retriever was captured by itself: no answer was ever asked for."""
+    """Whether a retriever was captured alone, without any answer."""
     capture = call.capture
     return call.response is None and capture is not None and capture.status == "ok"
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
-from rag_eval_integrations.evaluator import RagEvaluator, shared_evaluator
+from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Trace
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
@@ -345,7 +344,7 @@ async def test_a_metric_that_fails_leaves_the_others_alone() -> None:
 
 
 def test_a_metric_that_asks_a_model_needs_one() -> None:
-    """With a judge that is no model it is refused at construction, naming what to use."""
+    """With a judge that has no model it is refused at construction; the error names an alternative."""
     with pytest.raises(ConfigurationError, match=r"length.*openai:"):
         RagEvaluator("embedded", [Lengths()])
 
@@ -409,7 +408,7 @@ async def test_a_metric_of_labels_that_fails_is_an_error_of_its_stage() -> None:
 
 
 async def test_a_judge_that_gives_no_labels_leaves_its_reason() -> None:
-    """A labelling without labels is no failure: its own code, reason and cost stand."""
+    """A labelling without labels is not a failure: it keeps its code, reason and cost."""
 
     class Refusing(ScriptedJudge):
         async def label(self, call: SentencizedCall) -> Labelling:
@@ -434,27 +433,3 @@ async def test_a_whole_capture_is_not_flagged() -> None:
     call = CALL.model_copy(update={"capture": Capture(framework="plain", status="ok")})
 
     assert (await RagEvaluator(ScriptedJudge(labels)).evaluate(call)).flags == ()
-
-
-def test_those_who_name_one_judge_share_its_evaluator_while_one_holds_it() -> None:
-    """By name or by identity; made once, held with its judge, and forgotten with its last user."""
-    judge = ScriptedJudge(LABELS)
-    made: list[RagEvaluator] = []
-
-    def make() -> RagEvaluator:
-        made.append(RagEvaluator(judge))
-        return made[-1]
-
-    first, second = shared_evaluator(judge, make), shared_evaluator(judge, make)
-    other = shared_evaluator(ScriptedJudge(LABELS), make)
-    name = "a name that nobody else says"
-    named, again = shared_evaluator(name, make), shared_evaluator("".join(list(name)), make)
-
-    assert first is second
-    assert (first.judge, first.evaluator) == (judge, made[0])
-    assert other.evaluator is made[1]
-    assert named is again
-    assert len(made) == 3
-    del named, again
-    gc.collect()
-    assert shared_evaluator(name, make).evaluator is made[3]

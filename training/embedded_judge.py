@@ -1,4 +1,4 @@
-"""Fit the embedded judge and say how well it does on data it was not fitted on.
+"""Fit the embedded judge and report its agreement with gold on data unseen in fitting.
 
     python training/embedded_judge.py --data ../shared/data [--plots DIR] [--ablations | --nested]
 
@@ -10,7 +10,7 @@ numbers and single words, no text of the rows. Nothing is random. Needs the `tra
 group (numpy, scipy, scikit-learn, matplotlib for `--plots`); some minutes on one core,
 `--ablations` and `--nested` half an hour each.
 
-What was tried, with figures, and the method: docs/embedded-judge.md.
+The method, and all experiments with their figures, are in docs/embedded-judge.md.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ ABLATIONS = {
 
 
 def ablations(data: Data) -> None:
-    """Print what each change does to adherence."""
+    """Print the effect of each change on adherence."""
     print("\nAdherence: AUROC of responses and sentences, mean of five sets; then RAGTruth's two"
           f"\n  {'':32}{'unseen domain':28}unseen question")  # fmt: skip
     for name, choice in ABLATIONS.items():
@@ -94,7 +94,7 @@ def write(data: Data, held: dict[str, HeldOut], path: Path) -> None:
         "said": dict(zip(support.said.stems, weights[:cut], strict=True)),
         "new": dict(zip(support.new.stems, weights[cut:], strict=True)),
         "adherent": final.adherent.plain(ADHERENCE_FEATURES),
-        # Errors as users meet them: on domains that were not fitted.
+        # Errors as in use: on domains unseen in fitting.
         "scores": {
             name: line_of(held["domain"], data, at, everything) for at, name in enumerate(SCORES)
         },

@@ -2,11 +2,11 @@
 
     python training/punkt.py --data ../shared/data
 
-NLTK's own trainer (Kiss and Strunk 2006) reads the texts of RAGBench and RAGTruth; what it learns
-is then cut down to what carries over to other texts, and joined with the lists of common English
+NLTK's own trainer (Kiss and Strunk 2006) reads the texts of RAGBench and RAGTruth. Its findings are
+reduced to those that carry over to other texts, and joined with the lists of common English
 abbreviations below. The result is deterministic: texts are read once each, in sorted order.
 
-What is kept of the trainer's findings, and why:
+These findings of the trainer are kept, for these reasons:
 
 * Abbreviations: those that are followed by a comma, a figure or a small letter in at least two
   sources. The rest were measured to be part numbers and acronyms of one manual.
@@ -54,13 +54,13 @@ TITLES = """
 adm brig capt cmdr col cpl fr gen gov hon lt maj pres rep reps rev revd sen sens sgt supt
 """
 
-# Before a figure only: many of them are words of their own ("no", "fig", "art").
+# Only before a digit, because many of them are ordinary words ("no", "fig", "art").
 NUMBERED = """
 app art bk c ca ch chap cl col eq eqn eqns eqs ex exh fig figs fn fol hob ln no nos p para paras
 pg pl pp pt pts ref refs rm sc sec secs sect sects ser tab v ver vol vols
 """
 
-# Before a small letter or a figure only. A capital letter after them begins a sentence more often
+# Only before a lower-case letter or a digit. A capital after them begins a sentence more often
 # than it goes on with a name: "for 5 min. Remove it", "pears, etc. Apples are".
 BEFORE_SMALL = """
 abbr al avg cent cert chap cm comm contd cu diam ed edn eds elec equiv est etc ext fol freq ft hr

@@ -1,9 +1,13 @@
-"""How far a judge agrees with gold labels: Evaluation pairs → figures with 95 % intervals.
+"""Agreement of a judge with gold labels: pairs of evaluations become figures with 95 % intervals.
 
-`match` joins two files' rows, `agree` compares them:
+`match` joins the rows of two files, `agree` compares them.
 
-    matching → scores | keys | baselines | human | levels → resampled (statistics, influence)
-             → bootstrap → figures → compare
+matching                  predicted rows + gold rows ─▶ pairs
+scores | _keys | levels   pairs ─▶ what is compared: scores, sentence keys, a human's numbers
+_resampled, _statistics   columns ─▶ statistics that can be computed again on a draw of rows
+_bootstrap, figures       statistics ─▶ figures with intervals ─▶ JSON
+compare                   `agree`: all figures, with baselines (published: RAGBench's columns)
+_curves                   ROC and reliability curves; the curve of a cascade
 """
 
 from rag_eval_integrations._lazy import publish

@@ -1,12 +1,12 @@
-"""Percentile bootstrap: how far a figure could have come out otherwise with other rows.
+"""Percentile bootstrap: 95 % intervals of figures under resampling of the rows.
 
-Rows are drawn with replacement, as many as there are; all statistics of a group are computed on
-the same draws; the interval runs from the 2.5th to the 97.5th percentile (Efron and Tibshirani
-1993, ch. 13). Sentence-level statistics are resampled by row too, since sentences of one row are
-not independent. Draws depend on the seed and the number of rows alone.
+Rows are drawn with replacement, as many as there are. All statistics of a group are computed on the
+same draws. The interval extends from the 2.5th to the 97.5th percentile (Efron and Tibshirani 1993,
+ch. 13). Sentence-level statistics are resampled by row too, because the sentences of a row are not
+independent. The draws depend only on the seed and the number of rows.
 
-There is no interval for fewer than `MIN_ROWS` rows, for an undefined statistic, and where more
-than 1 in 20 resamples leaves it undefined (as with fewer than three rows of the rarer class).
+A figure has no interval when it rests on fewer than `MIN_ROWS` rows, when it is undefined, or when
+more than 1 in 20 resamples leave it undefined (as with fewer than three rows of the rarer class).
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from itertools import accumulate
 from operator import add, itemgetter, mul
 from typing import Protocol, TypeVar
 
-# --- One draw of rows, and the sums of many columns over it in one pass
+# --- A draw of rows, and the sums of many columns over it in one pass
 
 
 Column = Sequence[float]
-"""One finite number a row of the group."""
+"""One finite number per row of the group."""
 
 
 class Packed:
     """Columns of a group of `size` rows, ready to be summed together.
 
-    A number keeps 62 bits less those of `size` (48 for 10,000 rows) below the largest of its
-    column: integers are exact, others to 1 part in 10¹⁴ of the largest.
+    A number is kept with 62 bits less those of `size` (48 for 10,000 rows), relative to the largest
+    number of its column. Integers are exact; other numbers are exact to 10⁻¹⁴ of the largest.
     """
 
     def __init__(self, columns: Iterable[Column], size: int) -> None:
-        # Statistics share columns; the same list is packed once.
+        # Statistics share columns: each list is packed only once.
         self._columns = list({id(column): column for column in columns}.values())
         bits = 62 - size.bit_length()
         self._exponents = [
             bits - math.frexp(max(map(abs, column), default=0.0))[1] for column in self._columns
         ]
-        # Shifted to be positive: as many shifts as rows are drawn, taken off in `totals`.
+        # Shifted to be positive; `totals` subtracts one shift per drawn row.
         self._shift = 1 << bits
         self._layout = struct.Struct(f"<{len(self._columns)}Q")
         fixed = [
@@ -54,7 +54,7 @@ class Packed:
         self._rows = [int.from_bytes(self._layout.pack(*row), "little") for row in rows]
 
     def totals(self, drawn: Sequence[int]) -> dict[int, float]:
-        """Sum each column over the drawn rows (as many as the group has), by the list's `id`."""
+        """Sum each column over the drawn rows (as many as the group has); keyed by `id(column)`."""
         total = sum(itemgetter(*drawn)(self._rows))
         sums = self._layout.unpack(total.to_bytes(self._layout.size, "little"))
         shifts = self._shift * len(drawn)
@@ -72,23 +72,26 @@ class Resample:
         self._totals = packed.totals(drawn)
 
     def total(self, column: Column) -> float:
-        """Sum of a packed column over the drawn rows."""
+        """Return the sum of a packed column over the drawn rows."""
         return self._totals[id(column)]
 
     @cached_property
     def weights(self) -> list[int]:
-        """How often each row was drawn."""
+        """Number of times that each row was drawn."""
         weights = [0] * len(self._drawn)
         for row in self._drawn:
             weights[row] += 1
         return weights
 
 
+# --- Statistics that can be computed again on a draw
+
+
 RESAMPLES = 400
-"""Default number of resamples: the ends of an interval are then the 10th from either end."""
+"""Default number of resamples: the ends of an interval are the 10th lowest and the 10th highest."""
 MIN_ROWS = 10
 SEED = 20240707
-"""Default seed; any number does."""
+"""Default seed; any number would do."""
 
 Interval = tuple[float, float]
 Name = TypeVar("Name", bound=Hashable)
@@ -103,11 +106,11 @@ class Statistic(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many rows it rests on."""
+        """Number of rows that the figure rests on."""
 
     @property
     def columns(self) -> Sequence[Column]:
-        """The columns whose sums it needs."""
+        """The columns whose sums the figure needs."""
 
     def replicate(self, resample: Resample) -> float | None:
         """Compute the figure on a draw; None where it is undefined."""
@@ -121,10 +124,10 @@ class OfSums:
     rows: int
     columns: tuple[Column, ...]
     formula: Callable[..., float | None]
-    """Takes one sum a column."""
+    """Function of one sum per column."""
 
     def replicate(self, resample: Resample) -> float | None:
-        """Put the sums of the drawn rows into the formula."""
+        """Apply the formula to the sums of the drawn rows."""
         return self.formula(*map(resample.total, self.columns))
 
 
@@ -132,16 +135,16 @@ class OfSums:
 class Linear:
     """A statistic in [-1, 1] or [0, 1] to first order: its value plus the rows' contributions.
 
-    Added on Fisher's z scale (1921), so that an interval near the end of the range is lopsided
-    and stays within it.
+    The sum is taken on Fisher's z scale (1921), so that an interval near an end of the range is
+    asymmetric and stays within the range.
     """
 
     value: float | None
     rows: int
     contributions: Column
-    """They sum to 0."""
+    """One contribution per row; their sum is 0."""
     low: float = -1.0
-    """Lower end of the range: -1 or 0; the upper is 1."""
+    """Lower end of the range, -1 or 0; the upper end is 1."""
 
     @property
     def columns(self) -> Sequence[Column]:
@@ -155,14 +158,14 @@ class Linear:
         stretch = 2 / (1 - self.low)
         centred = 1 - (1 - self.value) * stretch
         room = 1 - centred * centred
-        if room < 1e-12:  # at an end of the range no row moves it
+        if room < 1e-12:  # at an end of the range, no row changes the value
             return self.value
         moved = math.atanh(centred) + resample.total(self.contributions) * stretch / room
         return 1 - (1 - math.tanh(moved)) / stretch
 
 
 class RankedAuroc:
-    """AUROC of one score a row; sorted once, so that a resample costs O(n)."""
+    """AUROC of one score per row; the rows are sorted once, so that a resample takes O(n)."""
 
     columns: Sequence[Column] = ()
 
@@ -198,10 +201,13 @@ class RankedAuroc:
 
 
 def _picker(positions: Sequence[int]) -> Callable[[Sequence[int]], Sequence[int]]:
-    # itemgetter of one position gives a bare item, and there is none of no position.
+    # `itemgetter` of one position returns a bare item, and cannot be made of no position.
     if len(positions) > 1:
         return itemgetter(*positions)
     return lambda column: [column[position] for position in positions]
+
+
+# --- Figures: values with intervals
 
 
 @dataclass(frozen=True)
@@ -209,9 +215,11 @@ class Figure:
     """A statistic's value with its 95 % interval."""
 
     value: float | None
+    """The value; None where the statistic is undefined."""
     interval: Interval | None = None
+    """Lower and upper end; None when there is no interval."""
     replicates: tuple[float | None, ...] = field(default=(), repr=False)
-    """The value on each resample; empty where there is no interval for want of rows."""
+    """The value on each resample; empty when there are too few rows for an interval."""
 
 
 def bootstrap(
@@ -221,7 +229,7 @@ def bootstrap(
     resamples: int = RESAMPLES,
     seed: int | str = SEED,
 ) -> dict[Name, Figure]:
-    """Compute 95 % intervals of all statistics of a group of `rows` rows."""
+    """Compute the figures of all statistics of a group of `rows` rows, with 95 % intervals."""
     wanted = {
         name: statistic
         for name, statistic in statistics.items()
@@ -242,7 +250,7 @@ def bootstrap(
 
 
 def draw(generator: random.Random, rows: int) -> list[int]:
-    """Draw `rows` row numbers with replacement; three times as fast as `choices`."""
+    """Draw `rows` row numbers with replacement, three times as fast as `random.choices`."""
     words = struct.unpack(f"<{rows}I", generator.randbytes(4 * rows))
     return [word * rows >> 32 for word in words]
 
@@ -253,10 +261,10 @@ def figure(value: float | None, replicates: Sequence[float | None]) -> Figure:
 
 
 def mean_figure(figures: Sequence[Figure]) -> Figure:
-    """Unweighted mean of independent groups' figures: those that are defined.
+    """Compute the unweighted mean of the defined figures of independent groups.
 
-    The interval is that of the mean of their replicates (rows drawn within each group); None
-    where a group that counts has too few rows for one.
+    The interval is that of the mean of their replicates (rows are drawn within each group); None
+    when one of these groups has too few rows.
     """
     defined = [(item.value, item.replicates) for item in figures if item.value is not None]
     if not defined:
@@ -272,7 +280,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def interval(replicates: Sequence[float | None]) -> Interval | None:
-    """Take the 2.5th and 97.5th percentile; None when none, or over 5 %, are undefined."""
+    """Return the 2.5th and 97.5th percentile; None without replicates or if over 5 % are None."""
     known = sorted(value for value in replicates if value is not None)
     if not known or len(known) < 0.95 * len(replicates):
         return None
@@ -280,10 +288,10 @@ def interval(replicates: Sequence[float | None]) -> Interval | None:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """Value below which `share` of the ordered values lie, between neighbours by line."""
+    """Compute the value below which `share` of the ordered values lie, by linear interpolation."""
     place = share * (len(ordered) - 1)
     lower = math.floor(place)
     upper = min(lower + 1, len(ordered) - 1)
     low, high = ordered[lower], ordered[upper]
-    # In this form equal neighbours give themselves, without a rounding error.
+    # In this form, equal neighbours give exactly their value, without a rounding error.
     return low + (high - low) * (place - lower)

@@ -1,4 +1,4 @@
-"""A judge's probabilities against gold, point by point: ROC curves and reliability diagrams."""
+"""Curves of a judge against gold: ROC, reliability, and the cost and worth of a cascade."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from rag_eval_integrations.agreement._keys import LabelledPair, on_same_sentences
 from rag_eval_integrations.agreement.figures import Group, figures_of, mean_over
-from rag_eval_integrations.agreement.keys import Labelled, on_same_sentences
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.agreement.scores import (
     ADHERENCE,
@@ -26,26 +26,28 @@ BINS = 10
 
 
 class Bin(NamedTuple):
-    """Items whose probability lies in one tenth of [0, 1]."""
+    """The items whose probability lies in one tenth of [0, 1]."""
 
     n: int
     mean: float
-    """Mean of their probabilities."""
+    """Mean of the items' probabilities."""
     share: float
-    """Share of them that is positive in gold."""
+    """Share of the items that are positive in gold."""
 
 
 @dataclass(frozen=True)
 class Curves:
-    """One kind of verdict: how it ranks, and what its probabilities are worth."""
+    """ROC curve and reliability of the probabilities of one kind of verdict."""
 
     n: int
+    """Number of items."""
     positives: int
+    """Number of items that are positive in gold."""
     roc: tuple[tuple[float, float], ...]
     """(false positive rate, true positive rate) from (0, 0) to (1, 1); empty when gold has only
     one class."""
     bins: tuple[Bin, ...]
-    """Of equal width, empty ones left out."""
+    """Bins of equal width, without the empty ones."""
 
     @property
     def auroc(self) -> float | None:
@@ -57,16 +59,16 @@ class Curves:
 
     @property
     def calibration_error(self) -> float:
-        """Expected calibration error over ten bins: Σ n/N · |mean probability - share|."""
+        """Expected calibration error in ten bins: Σ n/N · |mean probability - share|; 0 is best."""
         return math.fsum(one.n * abs(one.mean - one.share) for one in self.bins) / self.n
 
 
 def curves(pairs: Sequence[Pair]) -> Mapping[str, Curves]:
-    """Draw every verdict for which the judge gives probabilities.
+    """Compute the curves of every kind of verdict for which the judge gives probabilities.
 
     Returns:
-        By title: `not adherent` (a response), `relevant`, `utilized` (a document sentence),
-        `unsupported` (a response sentence); those without a probability are left out.
+        Curves by title: `not adherent` (responses), `relevant` and `utilized` (document sentences),
+        `unsupported` (response sentences). A kind without probabilities is left out.
     """
     items: dict[str, list[tuple[float, bool]]] = {"not adherent": list(_adherence(pairs))}
     for row, pair in enumerate(pairs):
@@ -84,7 +86,7 @@ def _adherence(pairs: Sequence[Pair]) -> Iterator[tuple[float, bool]]:
             yield 1 - row.predicted.probability, positive
 
 
-def _sentences(one: Labelled) -> Iterator[tuple[str, float, bool]]:
+def _sentences(one: LabelledPair) -> Iterator[tuple[str, float, bool]]:
     relevant, utilized = one.predicted.relevant_probabilities, one.predicted.utilized_probabilities
     gold_relevant = frozenset(one.gold.all_relevant_sentence_keys)
     gold_utilized = frozenset(one.gold.all_utilized_sentence_keys)
@@ -101,7 +103,7 @@ def _sentences(one: Labelled) -> Iterator[tuple[str, float, bool]]:
 
 
 def curve_of(items: Sequence[tuple[float, bool]]) -> Curves:
-    """Make the curves of (probability, positive in gold) pairs; at least one."""
+    """Compute the curves of at least one (probability, positive in gold) pair."""
     positives = sum(positive for _, positive in items)
     return Curves(len(items), positives, _roc(items, positives), _bins(items))
 
@@ -115,7 +117,7 @@ def _roc(items: Sequence[tuple[float, bool]], positives: int) -> tuple[tuple[flo
     ordered = sorted(items, key=lambda item: -item[0])
     for at, (probability, positive) in enumerate(ordered):
         true, false = true + positive, false + (not positive)
-        # Equal probabilities are one point: the order among them means nothing.
+        # Equal probabilities share one point, because their order has no meaning.
         if at + 1 == len(ordered) or ordered[at + 1][0] != probability:
             points.append((false / negatives, true / positives))
     return tuple(points)
@@ -136,7 +138,7 @@ def _bins(items: Sequence[tuple[float, bool]]) -> tuple[Bin, ...]:
     )
 
 
-# --- What a cascade of two judges costs and is worth, by the share of calls asked of the second
+# --- Cost and worth of a cascade of two judges, by the share of calls that the second one labels
 
 
 STEPS = 10
@@ -144,15 +146,16 @@ STEPS = 10
 
 @dataclass(frozen=True)
 class CascadePoint:
-    """One point of the curve."""
+    """The agreement of a cascade that asks its second judge about some share of the calls."""
 
     share: float
-    """Share of the calls that the second judge is asked about."""
+    """Share of the calls that the second judge is asked about, in [0, 1]."""
     band: float | None
-    """They are those with |P(adherent) - 0.5| of the first judge up to this: `ask_when=(0.5 - band,
-    0.5 + band)`; None where nobody is asked, or one without a probability is."""
+    """Half-width of the band around 0.5 of P(adherent) in which the second judge is asked:
+    `ask_when=(0.5 - band, 0.5 + band)`. None when it is asked about no call, or only about calls
+    for which the first judge gives no probability."""
     usage: Usage
-    """What asking about them cost."""
+    """Usage of the second judge on these calls."""
     pooled: Group
     mean_over_datasets: Group
 
@@ -160,19 +163,19 @@ class CascadePoint:
 def cascade_curve(
     pairs: Sequence[Pair], second: Sequence[Evaluation], *, steps: int = STEPS
 ) -> tuple[CascadePoint, ...]:
-    """Compare cascades of two judges with gold, from none of the calls asked to all.
+    """Compare cascades of two judges with gold, for shares of the second judge from 0 to 1.
 
     Args:
-        pairs: the first judge's rows with their gold.
+        pairs: the first judge's rows with their gold rows.
         second: the second judge's evaluations of the same calls, joined by `row_key`.
-        steps: the curve has this many points and one more.
+        steps: number of steps; the curve has one point more.
 
     Raises:
-        ConfigurationError: the second judge misses a row, either judge's rows were made in several
-            ways, or `steps` is below 1.
+        ConfigurationError: the second judge's evaluation of a call is missing, either judge's rows
+            were made in several ways, or `steps` is below 1.
     """
     if steps < 1:
-        raise ConfigurationError("steps", steps, "should be 1 or more")
+        raise ConfigurationError("steps", steps, "use 1 or more")
     by_key = {evaluation.row_key: evaluation for evaluation in second}
     missing = sum(pair.predicted.row_key not in by_key for pair in pairs)
     if missing or not pairs:
@@ -215,13 +218,13 @@ def _group(rows: Sequence[Pair]) -> Group:
 
 
 def _sureness(first: Evaluation) -> float:
-    """How far the first judge's probability is from undecided; below 0 where it gives none."""
+    """Return the distance of the first judge's probability from 0.5; -1 when it gives none."""
     score = first.scores.get(ADHERENCE)
     return -1.0 if score is None or score.probability is None else abs(score.probability - 0.5)
 
 
 def curve_json(points: Sequence[CascadePoint]) -> list[JsonValue]:
-    """Write the curve as JSON values."""
+    """Return the curve as JSON values."""
     return [
         {
             "share": point.share,

@@ -1,6 +1,6 @@
-"""The statistics of a group of rows, each ready to be computed again on a draw of them.
+"""The statistics of a group of rows, in a form that can be computed again on a draw of rows.
 
-`at` says which row of the group each observation belongs to, so that scores with gaps, sentences
+`at` is the row of the group that each observation belongs to, so that scores with gaps, sentences
 and whole rows are all resampled by the same draws.
 """
 
@@ -15,7 +15,7 @@ from rag_eval_integrations.agreement._bootstrap import Linear, OfSums, RankedAur
 from rag_eval_integrations.agreement._statistics import Counts
 
 Path = tuple[str, ...]
-"""Where a block stands in the result, such as `("scores", "adherence")`."""
+"""Position of a block in the result, such as `("scores", "adherence")`."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def _spread(size: int, at: Sequence[int], values: Sequence[float]) -> list[float
 
 
 def rmse(xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: int) -> OfSums:
-    """Root mean squared error of one pair of numbers a row."""
+    """Prepare the root mean squared error of one pair of numbers per row."""
     squares = _spread(size, at, [(x - y) ** 2 for x, y in zip(xs, ys, strict=True)])
     present = _spread(size, at, [1.0] * len(at))
     return OfSums(statistics.rmse(xs, ys), len(at), (squares, present), _root_mean)
@@ -51,7 +51,7 @@ def _root_mean(total: float, n: float) -> float | None:
 def correlations(
     xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: int
 ) -> dict[str, Statistic]:
-    """Pearson's, Spearman's and Kendall's correlation of one pair of numbers a row."""
+    """Prepare Pearson's, Spearman's and Kendall's correlation of one pair of numbers per row."""
     return {
         "pearson": _pearson(xs, ys, at, size),
         "spearman": _linear(
@@ -72,7 +72,7 @@ def _linear(
 
 def _pearson(xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: int) -> OfSums:
     n = len(at)
-    # About the mean, so that little is lost when sums are subtracted below.
+    # Relative to the mean, so that subtracting sums below loses little precision.
     mean_x, mean_y = (math.fsum(xs) / n, math.fsum(ys) / n) if n else (0.0, 0.0)
     pairs = [(x - mean_x, y - mean_y) for x, y in zip(xs, ys, strict=True)]
     columns = (
@@ -88,14 +88,14 @@ def _pearson(xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: 
 
 def _pearson_of_sums(n: float, x: float, y: float, xx: float, yy: float, xy: float) -> float | None:
     spread_x, spread_y = n * xx - x * x, n * yy - y * y
-    # What a draw of equal values leaves of its variance is rounding.
+    # The variance of a draw of equal values is only rounding error.
     if spread_x <= 1e-10 * n * xx or spread_y <= 1e-10 * n * yy:
         return None
     return max(-1.0, min(1.0, (n * xy - x * y) / math.sqrt(spread_x * spread_y)))
 
 
 def auroc(scores: Sequence[float], positive: Sequence[bool], at: Sequence[int]) -> RankedAuroc:
-    """AUROC of one score a row."""
+    """Prepare the AUROC of one score per row."""
     value = statistics.auroc(scores, positive)
     return RankedAuroc(value, scores=scores, positive=positive, at=at)
 
@@ -103,14 +103,14 @@ def auroc(scores: Sequence[float], positive: Sequence[bool], at: Sequence[int]) 
 def clustered_auroc(
     scores: Sequence[float], positive: Sequence[bool], at: Sequence[int], size: int
 ) -> Linear:
-    """AUROC of several scores a row (sentences), resampled by row."""
+    """Prepare the AUROC of several scores per row (sentences), resampled by row."""
     contributions = statistics.auroc_contributions(scores, positive, at, size)
     value = statistics.auroc(scores, positive)
     return Linear(value, len(set(at)), contributions or [], low=0.0)
 
 
 def of_counts(counts: Mapping[int, Counts], size: int, *names: str) -> dict[str, Statistic]:
-    """Statistics of the summed counts, by their name in `Counts`; `counts` by row."""
+    """Prepare statistics of the summed counts, by their names in `Counts`; `counts` is by row."""
     at = list(counts)
     columns = tuple(
         _spread(size, at, [getattr(item, cell) for item in counts.values()])
@@ -131,6 +131,6 @@ def _of_cells(name: str) -> Callable[[float, float, float, float], float | None]
 def kappa(
     predicted: Sequence[bool], gold: Sequence[bool], at: Sequence[int], size: int
 ) -> dict[str, Statistic]:
-    """Cohen's kappa of one yes or no a row."""
+    """Prepare Cohen's kappa of one yes/no answer per row."""
     answers = zip(at, predicted, gold, strict=True)
     return of_counts({row: Counts.of([p], [g]) for row, p, g in answers}, size, "kappa")

@@ -1,7 +1,7 @@
-"""Agreement of two columns of numbers: pure functions, None where a statistic is undefined.
+"""Statistics of the agreement of two columns of numbers, as pure functions.
 
-None, never NaN and never 0: an AUROC without positives, or a correlation with a constant, is not
-a poor figure but no figure. Columns of different length raise ValueError.
+An undefined statistic, such as an AUROC without positives or a correlation with a constant, is
+None, never NaN and never 0. Columns of different lengths raise ValueError.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import groupby
 
 
 def rmse(xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Root of the mean squared difference.
+    """Compute the root of the mean squared difference.
 
     In [0, ∞), 0 is best; at most 1 where both columns lie in [0, 1]. None for no rows.
     """
@@ -23,11 +23,11 @@ def rmse(xs: Sequence[float], ys: Sequence[float]) -> float | None:
 
 
 def auroc(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
-    """Probability that a random positive scores above a random negative, a tie counting half.
+    """Compute the probability that a random positive scores above a random negative.
 
-    In [0, 1], 1 is best, .5 is chance (and what a constant score gives). None unless there is at
-    least one positive and one negative. The Mann-Whitney U over the number of pairs (Hanley and
-    McNeil 1982), O(n log n).
+    A tie counts half. In [0, 1], 1 is best, .5 is chance, and also the value of a constant score.
+    None unless there is at least one positive and one negative. Computed as the Mann-Whitney U over
+    the number of pairs (Hanley and McNeil 1982), in O(n log n).
     """
     rows = list(zip(scores, positive, strict=True))
     negatives = sorted(score for score, is_one in rows if not is_one)
@@ -40,7 +40,7 @@ def auroc(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
 
 
 def midranks(values: Sequence[float]) -> list[float]:
-    """Rank of each value from 1 upwards; equal values share the mean of their ranks."""
+    """Rank the values from 1 upwards; equal values share the mean of their ranks."""
     ranks = [0.0] * len(values)
     done = 0
     for tied in tied_groups(values):
@@ -51,19 +51,19 @@ def midranks(values: Sequence[float]) -> list[float]:
 
 
 def tied_groups(values: Sequence[float]) -> Iterable[list[int]]:
-    """Positions of equal values together, in ascending order of the value."""
+    """Group the positions of equal values, in ascending order of the value."""
     order = sorted(range(len(values)), key=values.__getitem__)
     return (list(group) for _, group in groupby(order, key=values.__getitem__))
 
 
 def pearson(xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Linear correlation.
+    """Compute Pearson's linear correlation.
 
-    In [-1, 1], 1 is best, 0 is none. None for fewer than two rows or where a column is constant.
+    In [-1, 1], 1 is best, 0 is none. None for fewer than two rows or a constant column.
     """
     if len(xs) != len(ys):
         raise ValueError(f"columns of {len(xs)} and {len(ys)} rows")
-    # Asked of the values themselves: a mean is rounded, so a constant column may vary about it.
+    # Tested on the values: the mean is rounded, and a constant column may differ from it.
     if len(xs) < 2 or min(xs) == max(xs) or min(ys) == max(ys):
         return None
     from_mean_x = _from_mean(xs)
@@ -72,7 +72,7 @@ def pearson(xs: Sequence[float], ys: Sequence[float]) -> float | None:
     spread = math.sqrt(
         math.fsum(x * x for x in from_mean_x) * math.fsum(y * y for y in from_mean_y)
     )
-    if not spread:  # differences too small for a float to hold their product
+    if not spread:  # the differences are too small: their product is 0 as a float
         return None
     product = math.fsum(x * y for x, y in zip(from_mean_x, from_mean_y, strict=True))
     return max(-1.0, min(1.0, product / spread))
@@ -84,18 +84,18 @@ def _from_mean(values: Sequence[float]) -> list[float]:
 
 
 def spearman(xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Rank correlation: Pearson's of the midranks (Spearman 1904).
+    """Compute Spearman's rank correlation: Pearson's correlation of the midranks (Spearman 1904).
 
-    In [-1, 1], 1 is best, 0 is none. None for fewer than two rows or where a column is constant.
+    In [-1, 1], 1 is best, 0 is none. None for fewer than two rows or a constant column.
     """
     return pearson(midranks(xs), midranks(ys))
 
 
 def kendall(xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Kendall's tau-b: concordant less discordant pairs, over the pairs untied in each column.
+    """Compute Kendall's tau-b: (C - D) / √((P - Tx)(P - Ty)) (Kendall 1945), in O(n log n).
 
-    In [-1, 1], 1 is best, 0 is none; (C - D) / √((P - Tx)(P - Ty)) (Kendall 1945), O(n log n).
-    None for fewer than two rows or where a column is constant.
+    P pairs of rows, of which C are concordant, D discordant, and Tx and Ty tied in a column. In
+    [-1, 1], 1 is best, 0 is none. None for fewer than two rows or a constant column.
     """
     surplus = sum(concordance(xs, ys))  # each pair seen from both of its ends
     untied = untied_pairs(xs) * untied_pairs(ys)
@@ -103,14 +103,14 @@ def kendall(xs: Sequence[float], ys: Sequence[float]) -> float | None:
 
 
 def untied_pairs(values: Sequence[float]) -> int:
-    """Number of ordered pairs of rows whose values differ."""
+    """Count the ordered pairs of rows whose values differ."""
     return len(values) ** 2 - sum(len(tied) ** 2 for tied in tied_groups(values))
 
 
 def concordance(xs: Sequence[float], ys: Sequence[float]) -> list[int]:
-    """Of each row: the rows it is ordered with alike in both columns, less those ordered unlike.
+    """Count for each row the rows concordant with it, less those discordant with it.
 
-    Rows tied with it in either column count 0. O(n log n).
+    Rows tied with it in either column count 0. Takes O(n log n).
     """
     if len(xs) != len(ys):
         raise ValueError(f"columns of {len(xs)} and {len(ys)} rows")
@@ -153,7 +153,7 @@ class _Tally:
 
 @dataclass(frozen=True)
 class Counts:
-    """Two yes/no columns against each other: `tp` is yes in both, `fp` yes in the first only."""
+    """Counts of two yes/no columns: `tp` is yes in both, `fp` is yes in the first only."""
 
     tp: float = 0
     fp: float = 0
@@ -173,12 +173,12 @@ class Counts:
 
     @property
     def precision(self) -> float | None:
-        """Share of the predicted yes that is right, in [0, 1]; None when none was predicted."""
+        """Share of the predicted yes that is right, in [0, 1]; None without a predicted yes."""
         return self.tp / (self.tp + self.fp) if self.tp + self.fp else None
 
     @property
     def recall(self) -> float | None:
-        """Share of the gold yes that was predicted, in [0, 1]; None when there is none."""
+        """Share of the gold yes that was predicted, in [0, 1]; None without a gold yes."""
         return self.tp / (self.tp + self.fn) if self.tp + self.fn else None
 
     @property
@@ -189,10 +189,10 @@ class Counts:
 
     @property
     def kappa(self) -> float | None:
-        """Cohen's kappa: agreement beyond what the two yes-rates give by chance (Cohen 1960).
+        """Cohen's kappa: agreement beyond the chance agreement of the two yes-rates (Cohen 1960).
 
-        In [-1, 1], 1 is best, 0 is chance. None without rows, and where both columns hold the
-        same single answer, since chance then explains everything.
+        In [-1, 1], 1 is best, 0 is chance. None without rows, and when both columns hold the same
+        answer throughout, since chance then explains everything.
         """
         chance = (self.tp + self.fp) * (self.fp + self.tn) + (self.tp + self.fn) * (
             self.fn + self.tn
@@ -201,22 +201,25 @@ class Counts:
 
 
 def cohen_kappa(predicted: Sequence[bool], gold: Sequence[bool]) -> float | None:
-    """Cohen's kappa of two yes/no columns; see `Counts.kappa` for range and empty cases."""
+    """Compute Cohen's kappa of two yes/no columns; see `Counts.kappa` for range and empty cases."""
     return Counts.of(predicted, gold).kappa
 
 
 def shares_below(values: Sequence[float], others: Sequence[float]) -> list[float]:
-    """Of each value: the share of `others` below it, equals counting half. `others` not empty."""
+    """Compute for each value the share of `others` below it; equal ones count half.
+
+    `others` must not be empty.
+    """
     ordered = sorted(others)
     twice = 2 * len(ordered)
     return [(bisect_left(ordered, v) + bisect_right(ordered, v)) / twice for v in values]
 
 
-# --- How much each row moves a rank statistic, to first order (Hampel's influence function, 1974)
+# --- Influence of each row on a rank statistic, to first order (Hampel's influence function, 1974)
 
 
 def spearman_contributions(xs: Sequence[float], ys: Sequence[float]) -> list[float] | None:
-    """Contribution of each row to Spearman's correlation."""
+    """Compute the contribution of each row to Spearman's correlation; None where undefined."""
     n = len(xs)
     groups_x, groups_y = list(tied_groups(xs)), list(tied_groups(ys))
     ranks_x, ranks_y = _centred_ranks(groups_x, n), _centred_ranks(groups_y, n)
@@ -226,8 +229,8 @@ def spearman_contributions(xs: Sequence[float], ys: Sequence[float]) -> list[flo
         return None
     pairs = list(zip(ranks_x, ranks_y, strict=True))
     covariance = math.fsum(x * y for x, y in pairs) / n
-    # A row changes the covariance by its own product and, twice, by pushing up the ranks of
-    # the rows above it, in x and in y; a variance likewise.
+    # A row changes the covariance by its own product, and by raising the ranks of the rows above it
+    # in x and in y. It changes the variances in the same way.
     by_x = zip(_mean_above(groups_x, ranks_y), _mean_above(groups_x, ranks_x), strict=True)
     by_y = zip(_mean_above(groups_y, ranks_x), _mean_above(groups_y, ranks_y), strict=True)
     scale = math.sqrt(variance_x * variance_y)
@@ -252,7 +255,7 @@ def _centred_ranks(groups: Sequence[Sequence[int]], n: int) -> list[float]:
 
 
 def _mean_above(groups: Sequence[Sequence[int]], values: Sequence[float]) -> list[float]:
-    """Of each row: the sum of `values` over rows in higher groups (its own: half), over n."""
+    """Sum `values` for each row over the higher groups and half of its own group, divided by n."""
     n = len(values)
     result = [0.0] * n
     above = 0.0
@@ -265,7 +268,7 @@ def _mean_above(groups: Sequence[Sequence[int]], values: Sequence[float]) -> lis
 
 
 def kendall_contributions(xs: Sequence[float], ys: Sequence[float]) -> list[float] | None:
-    """Contribution of each row to Kendall's tau-b."""
+    """Compute the contribution of each row to Kendall's tau-b; None where undefined."""
     n = len(xs)
     own_x, own_y = _untied_with(xs), _untied_with(ys)
     untied_x, untied_y = sum(own_x), sum(own_y)
@@ -293,7 +296,10 @@ def _untied_with(values: Sequence[float]) -> list[int]:
 def auroc_contributions(
     scores: Sequence[float], positive: Sequence[bool], rows: Sequence[int], size: int
 ) -> list[float] | None:
-    """Contribution of each of `size` rows to the AUROC over items; `rows[i]` is item i's row."""
+    """Compute the contribution of each of `size` rows to the AUROC over items; None if undefined.
+
+    `rows[i]` is the row of item i.
+    """
     ones = [i for i, is_one in enumerate(positive) if is_one]
     zeros = [i for i, is_one in enumerate(positive) if not is_one]
     if not ones or not zeros:

@@ -1,7 +1,7 @@
-"""A judge against gold: every figure pooled, per data set, and as the mean over data sets.
+"""`agree`: compares a judge with gold, pooled, per data set, and as the mean over data sets.
 
 Pooled figures mislead where data sets differ: the AUROC of the response's length alone is .69
-pooled over RAGBench's sets but .56 within them. The mean over data sets is the one to compare.
+pooled over RAGBench's sets but .56 within them. Compare judges by the mean over data sets.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass
 
 from rag_eval_integrations.agreement import _resampled as resampled
 from rag_eval_integrations.agreement._bootstrap import RESAMPLES, SEED, Statistic
+from rag_eval_integrations.agreement._keys import key_blocks
 from rag_eval_integrations.agreement._resampled import Block, Blocks
 from rag_eval_integrations.agreement.figures import Group, Json, figures_of, mean_over
-from rag_eval_integrations.agreement.keys import key_blocks
 from rag_eval_integrations.agreement.levels import level_figures
 from rag_eval_integrations.agreement.matching import Matched, Pair
 from rag_eval_integrations.agreement.published import BASELINE_COLUMNS
 from rag_eval_integrations.agreement.scores import (
     ADHERENCE,
-    Compared,
-    Maker,
-    check_one_maker,
+    Provenance,
+    ScorePair,
     check_one_predictor,
+    check_one_provenance,
     compared,
     gold_models,
     hallucination_scores,
@@ -36,20 +36,20 @@ from rag_eval_integrations.agreement.scores import (
 )
 from rag_eval_integrations.errors import ConfigurationError
 
-# --- What a judge has to beat: columns that RAGBench published, a constant, the response's length
+# --- Baselines that a judge has to beat: RAGBench's published columns, a constant, response length
 
 
-def baseline_blocks(pairs: Sequence[Pair], made: Mapping[str, Maker]) -> Blocks:
-    """Compare the published columns that the rows have, and the two trivial baselines.
+def baseline_blocks(pairs: Sequence[Pair], made: Mapping[str, Provenance]) -> Blocks:
+    """Compare the published columns that the rows have, and the two trivial baselines, with gold.
 
-    `made` says by which formulas each score was made (`check_one_maker`): a column is left out
-    where its own formula differs (`left_out`).
+    `made` is the provenance of each score (`check_one_provenance`); a published column with another
+    formula is left out (`left_out`).
     """
     return {**_published(pairs, made), **_constant(pairs), **_response_length(pairs)}
 
 
-def left_out(made: Mapping[str, Maker]) -> dict[str, str]:
-    """Say which published columns cannot be compared with scores made so, and why."""
+def left_out(made: Mapping[str, Provenance]) -> dict[str, str]:
+    """Map each published column that cannot be compared with these scores to the reason why."""
     reasons = {}
     for column, baseline in BASELINE_COLUMNS.items():
         maker = made.get(baseline.score)
@@ -60,23 +60,23 @@ def left_out(made: Mapping[str, Maker]) -> dict[str, str]:
         if baseline.score == "context_utilization" and formulas != "ragbench":
             reasons[column] = (
                 f"{column} is left out: it is |U|/T (formulas 'ragbench'), but"
-                f" {baseline.score} was made by formulas {formulas!r}"
+                f" {baseline.score} was computed with formulas {formulas!r}"
             )
         if baseline.score == "context_relevance" and normaliser is not None:
             reasons[column] = (
                 f"{column} is left out: it is a share of all sentences, but"
-                f" {baseline.score} was made with relevance_baseline {normaliser}"
+                f" {baseline.score} was computed with relevance_baseline {normaliser}"
             )
     return reasons
 
 
-def _published(pairs: Sequence[Pair], made: Mapping[str, Maker]) -> Blocks:
+def _published(pairs: Sequence[Pair], made: Mapping[str, Provenance]) -> Blocks:
     blocks: Blocks = {}
     incomparable = left_out(made)
     for column, baseline in BASELINE_COLUMNS.items():
         if column in incomparable:
             continue
-        rows: list[Compared] = []
+        rows: list[ScorePair] = []
         values: list[float] = []
         for item in compared(pairs, baseline.score):
             value = item.pair.baselines.get(column)
@@ -102,17 +102,17 @@ def _published(pairs: Sequence[Pair], made: Mapping[str, Maker]) -> Blocks:
     return blocks
 
 
-def _auroc(rows: Sequence[Compared], hallucination: Sequence[float], size: int) -> Statistic:
+def _auroc(rows: Sequence[ScorePair], hallucination: Sequence[float], size: int) -> Statistic:
     return resampled.auroc(hallucination, not_adherent(rows), [item.row for item in rows])
 
 
-def _rmse(rows: Sequence[Compared], values: Sequence[float], size: int) -> Statistic:
+def _rmse(rows: Sequence[ScorePair], values: Sequence[float], size: int) -> Statistic:
     gold = [item.gold_value for item in rows]
     return resampled.rmse(values, gold, [item.row for item in rows], size)
 
 
 def _constant(pairs: Sequence[Pair]) -> Blocks:
-    """Always the gold mean of the row's data set: what knowing only the data set is worth."""
+    """Predict the gold mean of the row's data set: the worth of knowing only the data set."""
     blocks: Blocks = {}
     for name in names_on_both_sides(pairs):
         rows = compared(pairs, name)
@@ -125,7 +125,7 @@ def _constant(pairs: Sequence[Pair]) -> Blocks:
     return blocks
 
 
-def _dataset_means(rows: Sequence[Compared]) -> list[float]:
+def _dataset_means(rows: Sequence[ScorePair]) -> list[float]:
     values = defaultdict(list)
     for item in rows:
         values[item.pair.dataset].append(item.gold_value)
@@ -134,10 +134,10 @@ def _dataset_means(rows: Sequence[Compared]) -> list[float]:
 
 
 def _response_length(pairs: Sequence[Pair]) -> Blocks:
-    """The longer the response (in characters), the surer that it is not adherent."""
+    """Predict by length in characters: the longer the response, the likelier not adherent."""
     if ADHERENCE not in names_on_both_sides(pairs):
         return {}
-    rows: list[Compared] = []
+    rows: list[ScorePair] = []
     lengths: list[float] = []
     for item in compared(pairs, ADHERENCE):
         if item.pair.predicted.response is not None:
@@ -149,23 +149,23 @@ def _response_length(pairs: Sequence[Pair]) -> Blocks:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How well a judge agrees with gold."""
+    """The agreement of a judge with gold."""
 
     matched: Matched
     pooled: Group
     by_dataset: Mapping[str, Group]
-    """In alphabetical order; rows that name no data set are in `pooled` only."""
+    """Figures per data set, in alphabetical order; rows without a data set are in `pooled` only."""
     mean_over_datasets: Group
     """Unweighted means of `by_dataset`."""
-    formulas: Mapping[str, Maker]
-    """By score: `formulas`, `relevance_baseline`, and the judge's `method`."""
+    formulas: Mapping[str, Provenance]
+    """By score name: `formulas`, `relevance_baseline`, and the judge's `method`."""
     gold_models: tuple[str, ...] = ()
-    """Who annotated the gold rows, where they say; may be several."""
+    """Models that annotated the gold rows, as far as the rows name them."""
     notes: tuple[str, ...] = ()
-    """What was left out, and why."""
+    """Comparisons that were left out, each with its reason."""
 
     def to_json(self) -> Json:
-        """Write `rag-eval agreement --json`."""
+        """Return the content of `rag-eval agreement --json`."""
         content: Json = {
             **self.pooled.to_json(),
             "unmatched": self.matched.unmatched,
@@ -195,22 +195,22 @@ def agree(
     The result, intervals included, does not depend on the order of the rows.
 
     Args:
-        matched: what `match` found, or pairs alone.
-        baselines: compare the published columns and two trivial baselines as well.
-        resamples: draws of the bootstrap; 0 for no intervals.
-        seed: of the draws.
+        matched: the result of `match`, or pairs.
+        baselines: also compare the published columns and two trivial baselines with gold.
+        resamples: number of bootstrap resamples; 0 for no intervals.
+        seed: seed of the resampling.
 
     Raises:
-        ConfigurationError: one side's scores were made in several ways, or the two sides' by
-            different formulas; or `resamples` is negative.
+        ConfigurationError: the scores of one side were made in several ways, the two sides used
+            different formulas, or `resamples` is negative.
     """
     if resamples < 0:
-        raise ConfigurationError("resamples", resamples, "should be 0 or more")
+        raise ConfigurationError("resamples", resamples, "use 0 or more")
     if not isinstance(matched, Matched):
         matched = Matched(tuple(matched))
-    # Sums of floats and draws of rows both depend on the order: make it the rows' own.
+    # Sums of floats and draws of rows depend on the order, so the rows are sorted first.
     pairs = sorted(matched.pairs, key=lambda pair: (pair.predicted.row_key, pair.predicted.id))
-    made = check_one_maker(pairs)
+    made = check_one_provenance(pairs)
     humans = [pair.human for pair in pairs if pair.human is not None]
     if humans:
         check_one_predictor(pairs)
@@ -227,7 +227,7 @@ def agree(
         if humans:
             blocks |= human_blocks(rows, within_unit=in_unit(humans))
         counts = {"n": len(rows), "keys_skipped": skipped}
-        # A seed of its own for each set, so that their draws are independent.
+        # Each set has its own seed, so that the draws of the sets are independent.
         figures = figures_of(blocks, len(rows), resamples, f"{seed} {name}")
         if humans:
             figures |= level_figures(rows, resamples, f"{seed} {name}")

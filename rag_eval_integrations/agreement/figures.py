@@ -1,6 +1,6 @@
-"""Blocks of statistics → figures with intervals → JSON. Figures, Group.
+"""`Figures` and `Group`: statistics with 95 % intervals, for a set of rows or a mean over sets.
 
-One function serves pooled rows and single data sets, so that they differ in their rows alone.
+One function serves pooled rows and single data sets, so that only their rows differ.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Figures:
     counts: Mapping[str, int]
     """`n` and other numbers of rows."""
     figures: Mapping[str, Figure]
-    """By statistic; a value of None is undefined on these rows."""
+    """Figure by name of the statistic; its value is None where it is undefined on these rows."""
     sets: Mapping[str, int] | None = None
-    """For a mean over data sets: in how many of them each statistic is defined."""
+    """For a mean over data sets, the number of sets in which each statistic is defined."""
 
     def to_json(self) -> Json:
-        """Write counts, values, and `ci95` with the statistics that have an interval."""
+        """Return counts, values, and `ci95` with the intervals of the statistics that have one."""
         content: Json = {**self.counts}
         content |= {name: figure.value for name, figure in self.figures.items()}
         if self.sets is not None:
@@ -46,13 +46,13 @@ class Group:
     """All figures of one data set, of all rows, or of the mean over data sets."""
 
     counts: Mapping[str, int]
-    """`n` pairs, `keys_skipped`; `datasets` for the mean."""
+    """`n` pairs and `keys_skipped`, the rows without comparable keys; `datasets` for a mean."""
     blocks: Mapping[Path, Figures]
-    """By place: `("scores", NAME)`, `("keys", KIND)`, `("baselines", NAME, SCORE)`,
+    """Figures by path: `("scores", NAME)`, `("keys", KIND)`, `("baselines", NAME, SCORE)`,
     `("human", NAME)`, `("human_by_document", NAME)`, `("human_by_system", NAME)`."""
 
     def to_json(self) -> Json:
-        """Nest the blocks by their place."""
+        """Return the blocks nested by their paths."""
         content: Json = {**self.counts, "scores": {}, "keys": {}}
         for section in dict.fromkeys(path[0] for path in self.blocks):
             content[section] = _nested(
@@ -70,7 +70,7 @@ def _nested(blocks: Mapping[Path, Figures]) -> Json:
 
 
 def figures_of(blocks: Blocks, rows: int, resamples: int, seed: str) -> dict[Path, Figures]:
-    """Compute the intervals of all statistics of a group on the same draws of its rows."""
+    """Compute all statistics of a group with their intervals, on the same draws of its rows."""
     statistics = {
         (path, name): statistic
         for path, block in blocks.items()
@@ -84,7 +84,7 @@ def figures_of(blocks: Blocks, rows: int, resamples: int, seed: str) -> dict[Pat
 
 
 def mean_over(groups: Sequence[Group]) -> Group:
-    """Unweighted mean of each statistic over the groups where it is defined."""
+    """Compute the unweighted mean of each statistic over the groups where it is defined."""
     paths = dict.fromkeys(path for group in groups for path in group.blocks)
     blocks = {}
     for path in paths:

@@ -1,19 +1,19 @@
-"""Scores against a human's numbers as the papers do it: at data set, document and system level.
+"""`agree_by_level`: scores against a human's ratings at data set, document and system level.
 
 * data set: one correlation over all rows (Chiang and Lee 2023, "Pearson").
-* document: one over the systems of each document, averaged over documents (G-Eval's "summary
-  level"; Chiang and Lee's Kendall per dialogue). A document where the scores or the numbers are all
-  the same has no correlation: it is skipped and counted, as in the papers' code.
-* system: one over systems, of their means over documents (Fabbri et al. 2021, SummEval).
+* document: one correlation per document over its systems, averaged over documents (G-Eval's
+  "summary level"; Chiang and Lee's Kendall per dialogue). A document with constant scores or
+  constant ratings has no correlation; it is skipped and counted, as in the papers' code.
+* system: one correlation over the systems' means (Fabbri et al. 2021, SummEval).
 
-Kendall's tau is tau-b. Documents are resampled whole, and so are systems.
+Kendall's tau is tau-b. Documents and systems are resampled as a whole.
 
-What is tied is what is equal as a float. At the first two levels these are the numbers as they
-stand in the rows, as in the papers' code, to the last digit. Means of systems are of exact sums, so
-that systems whose ratings add up to the same are tied, in whatever order the rows come. Added up
-one by one, or as numpy does it, they are tied or not by rounding: SummEval's fluency over 40
-documents gives 15 or 16 different means (and tau .594 or .583 with relevance) as rows are shuffled.
-No published table of G-Eval is at that level.
+Two numbers are tied when they are equal as floats. At the first two levels these are the numbers of
+the rows themselves, as in the papers' code. The means of systems are computed from exact sums, so
+that systems with equal sums of ratings are tied in any order of the rows. With ordinary or numpy's
+summation, rounding decides: SummEval's fluency over 40 documents gives 15 or 16 different means
+(and tau .594 or .583 with relevance), depending on the order of the rows. No published table of
+G-Eval is at that level.
 """
 
 from __future__ import annotations
@@ -43,14 +43,15 @@ _CORRELATIONS = {
 
 @dataclass(frozen=True)
 class Levels:
-    """How far one score agrees with a human's numbers, at each level."""
+    """The agreement of one score with a human's ratings, at each level."""
 
     dataset: Figures
-    """Counts: `n` rows."""
+    """Data set level; counts `n` rows."""
     document: Figures | None = None
-    """Counts: `n` rows, `documents` that count, `skipped`; None where no document is named."""
+    """Document level; counts `n` rows, `documents` with a correlation and `skipped` ones. None when
+    no row names a document."""
     system: Figures | None = None
-    """Counts: `n` rows, `systems`; None where no system is named."""
+    """System level; counts `n` rows and `systems`. None when no row names a system."""
 
 
 def agree_by_level(
@@ -62,15 +63,15 @@ def agree_by_level(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> dict[str, Levels]:
-    """Compare scores with a human's numbers at all levels that the rows have.
+    """Compare scores with a human's ratings at all levels that the rows have.
 
     Args:
-        scores: by score name, one value a row, on any scale; None where it is unscored.
-        numbers: one a row; None where there is none.
-        documents: which document a row is of; None for a row left out of that level.
-        systems: which system wrote it; None likewise.
-        resamples: draws of the bootstrap; 0 for no intervals.
-        seed: of the draws.
+        scores: by score name, one value per row, on any scale; None for an unscored row.
+        numbers: one rating per row, on any scale; None for a missing one.
+        documents: name of each row's document; None leaves a row out of the document level.
+        systems: name of the system that wrote each row's response; None likewise.
+        resamples: number of bootstrap resamples; 0 for no intervals.
+        seed: seed of the resampling.
 
     Returns:
         By score name: Pearson's, Spearman's and Kendall's correlation at each level.
@@ -80,7 +81,9 @@ def agree_by_level(
     """
     for name, column in {"documents": documents, "systems": systems}.items():
         if column is not None and len(column) != len(numbers):
-            raise ConfigurationError(name, len(column), f"rows, but {len(numbers)} numbers")
+            raise ConfigurationError(
+                name, len(column), f"is its number of rows, but there are {len(numbers)} numbers"
+            )
     pooled = agree_with_numbers(scores, numbers, resamples=resamples, seed=seed)
     return {
         name: Levels(
@@ -93,10 +96,10 @@ def agree_by_level(
 
 
 def level_figures(pairs: Sequence[Pair], resamples: int, seed: str) -> dict[Path, Figures]:
-    """Compare every predicted score with the pairs' human numbers within documents and systems.
+    """Compare every predicted score with the pairs' human ratings by document and by system.
 
     Returns:
-        By place: `("human_by_document", NAME)` and `("human_by_system", NAME)`.
+        Figures by path: `("human_by_document", NAME)` and `("human_by_system", NAME)`.
     """
     numbers = [pair.human for pair in pairs]
     documents = [pair.document for pair in pairs]
@@ -115,7 +118,7 @@ def level_figures(pairs: Sequence[Pair], resamples: int, seed: str) -> dict[Path
 def of_documents(
     scores: Numbers, numbers: Numbers, documents: Names | None, *, resamples: int, seed: int | str
 ) -> Figures | None:
-    """Average the correlations within documents; None where no row names one."""
+    """Average the correlations within documents; None when no row names a document."""
     groups = list(_grouped(scores, numbers, documents).values())
     if not groups:
         return None
@@ -136,7 +139,7 @@ def of_documents(
 def of_systems(
     scores: Numbers, numbers: Numbers, systems: Names | None, *, resamples: int, seed: int | str
 ) -> Figures | None:
-    """Correlate the means of systems; None where no row names one."""
+    """Correlate the means of systems; None when no row names a system."""
     groups = list(_grouped(scores, numbers, systems).values())
     if not groups:
         return None

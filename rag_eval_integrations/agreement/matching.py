@@ -1,4 +1,4 @@
-"""Which predicted row belongs to which gold row. Gold, Pair, Matched, match."""
+"""`match`: joins each predicted row with its gold row."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from rag_eval_integrations.records import Evaluation
 
 @dataclass(frozen=True)
 class Gold:
-    """A gold row: its scores and labels as an Evaluation, and what else the row holds."""
+    """A gold row: its scores and labels as an `Evaluation`, and other fields for comparison."""
 
     evaluation: Evaluation
     dataset: str | None = None
-    """Data set the row is from; None where the row does not say."""
+    """Data set of the row; None when the row does not name one."""
     baselines: Mapping[str, float | None] = field(default_factory=dict)
-    """Published predictions by column (`BASELINE_COLUMNS`), as they stand, unclamped."""
+    """Published predictions by column (`BASELINE_COLUMNS`), unchanged and not clipped."""
     human: float | None = None
-    """A human's number, on any scale."""
+    """A human's rating, on any scale."""
     document: str | None = None
-    """Which document the row is of, where several systems wrote about one."""
+    """Name of the document that the response is about, where several systems wrote about it."""
     system: str | None = None
-    """Which system wrote the response."""
+    """Name of the system that wrote the response."""
 
     @classmethod
     def from_row(
@@ -39,12 +39,12 @@ class Gold:
         document: str = "doc_id",
         system: str = "system_id",
     ) -> Gold:
-        """Take data set, published columns and a human's number from a row's other fields.
+        """Read data set, published columns and a human's rating from a row's other fields.
 
         Args:
             evaluation: the row's scores and labels.
-            row: its other fields.
-            human: field of the number; a dot leads into an object (`expert.coherence`).
+            row: the row's other fields.
+            human: field that holds the rating; a dot leads into an object (`expert.coherence`).
             document: field that names the document.
             system: field that names the system.
 
@@ -62,9 +62,9 @@ class Gold:
 
 
 def dataset_of(row: Mapping[str, object]) -> str | None:
-    """Name the data set of a row, without its split; None where the row names none.
+    """Return the name of a row's data set, without its split; None when the row does not name one.
 
-    RAGBench's `dataset_name` holds both (`hagrid_validation`); `dataset` is taken as it is.
+    RAGBench's `dataset_name` holds both (`hagrid_validation`); `dataset` is used unchanged.
     """
     name = row.get("dataset")
     if isinstance(name, str) and name:
@@ -76,7 +76,7 @@ def dataset_of(row: Mapping[str, object]) -> str | None:
 
 
 def _field(row: Mapping[str, object], name: str) -> object:
-    """Look a field up; one that is not there as it is written, by its parts between dots."""
+    """Look up a field by its whole name, or else by the parts between its dots."""
     if name in row:
         return row.get(name)
     first, _, rest = name.partition(".")
@@ -102,7 +102,7 @@ def _number(row: Mapping[str, object], name: str) -> float | None:
 
 @dataclass(frozen=True)
 class Pair:
-    """One call as the judge scored it and as gold has it."""
+    """One call with the judge's evaluation and the gold one; other fields as in `Gold`."""
 
     predicted: Evaluation
     gold: Evaluation
@@ -115,7 +115,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Matched:
-    """The pairs of two files, in the order of the predicted rows, and what did not fit."""
+    """The pairs of two files, in the order of the predicted rows, and counts of the other rows."""
 
     pairs: tuple[Pair, ...]
     unmatched_predicted: int = 0
@@ -125,7 +125,7 @@ class Matched:
     joined_by_id: int = 0
     """Pairs whose calls differ in content (`row_key`) and were joined by their id."""
     ambiguous: int = 0
-    """Pairs whose row_key, or id where joined by id, repeats: joined in order of appearance."""
+    """Pairs whose key (`row_key` or id) occurs more than once; joined in order of appearance."""
 
     @property
     def unmatched(self) -> int:
@@ -134,7 +134,10 @@ class Matched:
 
 
 def match(predicted: Sequence[Evaluation], gold: Sequence[Gold]) -> Matched:
-    """Join by row_key, the rest by id; where a key repeats, the k-th with the k-th."""
+    """Join rows by `row_key`, and the remaining rows by id.
+
+    Where a key occurs more than once, the k-th predicted row is joined with the k-th gold row.
+    """
     left: Iterable[int] = range(len(predicted))
     right: Iterable[int] = range(len(gold))
     partner, ambiguous = _join(
@@ -170,7 +173,7 @@ def _join(
     ambiguous = 0
     for key, rows in left.items():
         others = right.get(key, [])
-        joined = dict(zip(rows, others, strict=False))  # the surplus of either side is left
+        joined = dict(zip(rows, others, strict=False))  # a surplus on either side stays unmatched
         partner |= joined
         if max(len(rows), len(others)) > 1:
             ambiguous += len(joined)

@@ -1,4 +1,4 @@
-"""What other judges said: the prediction columns that RAGBench published with its rows."""
+"""The predictions of other judges that RAGBench published with its rows, as baselines."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Literal, NamedTuple
 
 
 class Baseline(NamedTuple):
-    """What a published column predicts."""
+    """The score that a published column predicts."""
 
     score: str
     """Name of the score."""
     orientation: Literal["value", "not_adherent"]
-    """`value`: the score itself, by RMSE; `not_adherent`: 1 - column ranks by AUROC."""
+    """`value`: the column predicts the score and is compared by RMSE. `not_adherent`: 1 - column
+    ranks the rows that are not adherent and is compared by AUROC."""
 
 
 BASELINE_COLUMNS: Mapping[str, Baseline] = {
@@ -26,4 +27,4 @@ BASELINE_COLUMNS: Mapping[str, Baseline] = {
 }
 """Published columns of RAGBench (arXiv:2407.11005, Table 3). `gpt3_adherence` is 0 or 1;
 `gpt3_context_relevance` and `gpt35_utilization` exceed 1 where GPT-3.5 listed more keys than
-there are sentences, and are compared as they stand, like the paper does."""
+there are sentences, and are compared unchanged, as in the paper."""

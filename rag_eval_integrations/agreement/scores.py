@@ -1,4 +1,4 @@
-"""Score by score: which rows can be compared, whether they may be, and how well they agree."""
+"""Agreement score by score: the comparable rows, the check of their provenance, the statistics."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ from rag_eval_integrations.judges.cascade import CASCADE_FLAGS
 from rag_eval_integrations.records import Evaluation, Score
 
 ADHERENCE = "adherence"
-Maker = Mapping[str, str | int | None]
-"""How a score was made: `formulas`, `relevance_baseline`, `method` …"""
-_MAKER = ("judge", "model", "judge_version", "prompt_version", "formulas", "relevance_baseline")
+Provenance = Mapping[str, str | int | None]
+"""Provenance of a score: `formulas`, `relevance_baseline`, `method` and others, by name."""
+_PREDICTED_FIELDS = (
+    "judge", "model", "judge_version", "prompt_version", "formulas", "relevance_baseline",
+)  # fmt: skip
 # Gold is often annotated by several people or models (RAGBench: gpt-4o for some data sets,
-# gpt-4-turbo for others); who they are is reported, not refused.
-_GOLD_MAKER = ("judge", "prompt_version", "formulas", "relevance_baseline")
+# gpt-4-turbo for others), so they are reported and not refused.
+_GOLD_FIELDS = ("judge", "prompt_version", "formulas", "relevance_baseline")
 _FORMULAS = ("formulas", "relevance_baseline")
 
 
-class Compared(NamedTuple):
-    """One score of one call on both sides, both scored."""
+class ScorePair(NamedTuple):
+    """One score of one call that has a value on both sides."""
 
     row: int
     """Position of the pair in its group."""
@@ -38,7 +40,7 @@ class Compared(NamedTuple):
 
 
 def names_on_both_sides(pairs: Iterable[Pair]) -> list[str]:
-    """Score names that occur among the predicted and among the gold rows, in predicted order."""
+    """List the names of scores that both sides have, in the order of the predicted rows."""
     predicted: dict[str, None] = {}
     gold: set[str] = set()
     for pair in pairs:
@@ -47,61 +49,65 @@ def names_on_both_sides(pairs: Iterable[Pair]) -> list[str]:
     return [name for name in predicted if name in gold]
 
 
-def compared(pairs: Sequence[Pair], name: str) -> list[Compared]:
-    """Rows where both sides scored `name`."""
+def compared(pairs: Sequence[Pair], name: str) -> list[ScorePair]:
+    """List the rows in which the score `name` has a value on both sides."""
     found = []
     for row, pair in enumerate(pairs):
         predicted, gold = pair.predicted.scores.get(name), pair.gold.scores.get(name)
         if predicted is None or gold is None or predicted.value is None or gold.value is None:
             continue
-        found.append(Compared(row, pair, predicted, predicted.value, gold, gold.value))
+        found.append(ScorePair(row, pair, predicted, predicted.value, gold, gold.value))
     return found
 
 
-def check_one_maker(pairs: Sequence[Pair]) -> dict[str, Maker]:
-    """Make sure that each score was made in one way on each side, by the same formulas.
+def check_one_provenance(pairs: Sequence[Pair]) -> dict[str, Provenance]:
+    """Check that each score was made in one way on each side, with the same formulas.
 
     Returns:
         By score name: `formulas`, `relevance_baseline`, and the predicted side's `method`.
 
     Raises:
-        ConfigurationError: names the score, the side and the field that differs.
+        ConfigurationError: a field of the provenance differs; names the score, the side and the
+            field.
     """
-    made: dict[str, Maker] = {}
+    made: dict[str, Provenance] = {}
     for name in names_on_both_sides(pairs):
         rows = compared(pairs, name)
         if not rows:
             continue
         predicted = _predictor(((item.pair, item.predicted) for item in rows), name)
-        gold = _single_maker((item.gold for item in rows), name, "gold", _GOLD_MAKER)
+        gold = _single_provenance((item.gold for item in rows), name, "gold", _GOLD_FIELDS)
         for field in _FORMULAS:
             if predicted[field] != gold[field]:
                 raise ConfigurationError(
                     field,
                     predicted[field],
-                    f"made `{name}` of the predicted rows, but {gold[field]!r} that of the gold"
-                    " rows; score both sides by the same formulas",
+                    f"was used for `{name}` of the predicted rows, and {gold[field]!r} for that of"
+                    " the gold rows; score both sides with the same formulas",
                 )
         made[name] = {field: predicted[field] for field in (*_FORMULAS, "method")}
     return made
 
 
-def _predictor(rows: Iterable[tuple[Pair, Score]], name: str) -> Maker:
-    """How the judge made a score: in one way, or in one way for each judge of a cascade."""
+def _predictor(rows: Iterable[tuple[Pair, Score]], name: str) -> Provenance:
+    """Return the provenance of a predicted score, with that of both judges for a cascade."""
     by_part: dict[str | None, list[Score]] = {}
     for pair, score in rows:
         by_part.setdefault(cascade_part(pair.predicted), []).append(score)
-    makers = [_single_maker(scores, name, "predicted", _MAKER) for scores in by_part.values()]
+    makers = [
+        _single_provenance(scores, name, "predicted", _PREDICTED_FIELDS)
+        for scores in by_part.values()
+    ]
     if len(makers) == 1:
         return makers[0]
     if None in by_part:
         raise ConfigurationError(
-            "judge", name, "was made by a cascade in some predicted rows and not in others"
+            "judge", name, "comes from a cascade in some predicted rows and not in others"
         )
     for field in _FORMULAS:
         if makers[0][field] != makers[1][field]:
             raise ConfigurationError(
-                field, makers[1][field], f"made `{name}` of some predicted rows only"
+                field, makers[1][field], f"was used for `{name}` of some predicted rows only"
             )
     return {
         field: value if value == makers[1][field] else f"{value} or {makers[1][field]}"
@@ -110,11 +116,13 @@ def _predictor(rows: Iterable[tuple[Pair, Score]], name: str) -> Maker:
 
 
 def cascade_part(evaluation: Evaluation) -> str | None:
-    """Which judge of a `CascadeJudge` labelled: the flag that says so; None without a cascade."""
+    """Return the flag that tells which judge of a `CascadeJudge` labelled; None without one."""
     return next((flag for flag in CASCADE_FLAGS if flag in evaluation.flags), None)
 
 
-def _single_maker(scores: Iterable[Score], name: str, side: str, fields: Sequence[str]) -> Maker:
+def _single_provenance(
+    scores: Iterable[Score], name: str, side: str, fields: Sequence[str]
+) -> Provenance:
     makers = [
         {"method": score.method, **{field: getattr(score.by, field) for field in fields}}
         for score in scores
@@ -125,23 +133,23 @@ def _single_maker(scores: Iterable[Score], name: str, side: str, fields: Sequenc
             raise ConfigurationError(
                 field,
                 distinct,
-                f"several in `{name}` of the {side} rows; compare rows made in one way at a time",
+                f"differ within `{name}` of the {side} rows; compare rows of one kind at a time",
             )
     return makers[0]
 
 
 def gold_models(pairs: Sequence[Pair]) -> tuple[str, ...]:
-    """Name the models that annotated the gold rows, in alphabetical order."""
+    """List the models that annotated the gold rows, in alphabetical order."""
     return tuple(sorted({pair.gold.judge.model for pair in pairs if pair.gold.judge.model}))
 
 
 def check_one_predictor(pairs: Sequence[Pair]) -> None:
-    """Make sure that each predicted score was made in one way, whatever it is compared with.
+    """Check that each predicted score was made in one way, for comparisons without gold scores.
 
-    Rows of a cascade may be made in two: by its first judge and by its second.
+    The rows of a cascade may come from its first and its second judge.
 
     Raises:
-        ConfigurationError: names the score and the field that differs.
+        ConfigurationError: a field of the provenance differs; names the score and the field.
     """
     by_name: dict[str, list[tuple[Pair, Score]]] = {}
     for pair in pairs:
@@ -153,7 +161,7 @@ def check_one_predictor(pairs: Sequence[Pair]) -> None:
 
 
 def score_blocks(pairs: Sequence[Pair]) -> Blocks:
-    """Compare every score that both sides have."""
+    """Compute the statistics of every score that both sides have."""
     size = len(pairs)
     return {
         ("scores", name): (_adherence if name == ADHERENCE else _continuous)(
@@ -163,7 +171,7 @@ def score_blocks(pairs: Sequence[Pair]) -> Blocks:
     }
 
 
-def _continuous(rows: Sequence[Compared], size: int) -> Block:
+def _continuous(rows: Sequence[ScorePair], size: int) -> Block:
     xs = [item.predicted_value for item in rows]
     ys = [item.gold_value for item in rows]
     at = [item.row for item in rows]
@@ -174,7 +182,7 @@ def _continuous(rows: Sequence[Compared], size: int) -> Block:
     return Block({"n": len(rows)}, statistics)
 
 
-def _adherence(rows: Sequence[Compared], size: int) -> Block:
+def _adherence(rows: Sequence[ScorePair], size: int) -> Block:
     at = [item.row for item in rows]
     positive = not_adherent(rows)
     predicted = [item.predicted_value for item in rows]
@@ -186,13 +194,13 @@ def _adherence(rows: Sequence[Compared], size: int) -> Block:
     return Block({"n": len(rows), "positives": sum(positive)}, statistics)
 
 
-def not_adherent(rows: Sequence[Compared]) -> list[bool]:
-    """The class to be found: gold adherence 0."""
+def not_adherent(rows: Sequence[ScorePair]) -> list[bool]:
+    """Tell for each row whether it is of the class to be found: gold adherence 0."""
     return [item.gold_value == 0 for item in rows]
 
 
-def hallucination_scores(rows: Sequence[Compared]) -> list[float]:
-    """How sure the judge is of "not adherent": 1 - `probability`, else 1 - `value`."""
+def hallucination_scores(rows: Sequence[ScorePair]) -> list[float]:
+    """Return the judge's confidence in "not adherent": 1 - `probability`, else 1 - `value`."""
     return [
         1
         - (
@@ -204,7 +212,7 @@ def hallucination_scores(rows: Sequence[Compared]) -> list[float]:
     ]
 
 
-# --- Scores against a human's numbers, on whatever scale
+# --- Scores against a human's ratings, on any scale
 
 
 def agree_with_numbers(
@@ -214,27 +222,29 @@ def agree_with_numbers(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> dict[str, Figures]:
-    """Compare scores with numbers on any scale, such as a human's, row by row.
+    """Compare scores with numbers on any scale, such as a human's ratings, row by row.
 
     Args:
-        scores: by score name, one value a row; None where it is unscored.
-        numbers: one a row; None where there is none.
-        resamples: draws of the bootstrap; 0 for no intervals.
-        seed: of the draws.
+        scores: by score name, one value per row; None for an unscored row.
+        numbers: one number per row; None for a missing one.
+        resamples: number of bootstrap resamples; 0 for no intervals.
+        seed: seed of the resampling.
 
     Returns:
-        By score name: `n`, Pearson's, Spearman's and Kendall's correlation, and the RMSE where
-        all numbers lie in [0, 1].
+        By score name: `n`, Pearson's, Spearman's and Kendall's correlation, and the RMSE if all
+        numbers lie in [0, 1].
 
     Raises:
         ConfigurationError: a number is not finite, or the columns differ in length.
     """
     for name, column in {**scores, "numbers": numbers}.items():
         if len(column) != len(numbers):
-            raise ConfigurationError(name, len(column), f"rows, but {len(numbers)} numbers")
+            raise ConfigurationError(
+                name, len(column), f"is its number of rows, but there are {len(numbers)} numbers"
+            )
         bad = [value for value in column if value is not None and not math.isfinite(value)]
         if bad:
-            raise ConfigurationError(name, bad[0], "is not finite; give None for a missing number")
+            raise ConfigurationError(name, bad[0], "is not finite; use None for a missing number")
     known = [number for number in numbers if number is not None]
     blocks: Blocks = {
         ("human", name): _numbers_block(column, numbers, within_unit=in_unit(known))
@@ -245,14 +255,15 @@ def agree_with_numbers(
 
 
 def in_unit(numbers: Sequence[float]) -> bool:
-    """Say whether numbers are on the scale of scores, so that an RMSE means something."""
+    """Tell whether numbers are on the scale of scores, [0, 1], so that an RMSE has a meaning."""
     return all(0 <= number <= 1 for number in numbers)
 
 
 def human_blocks(pairs: Sequence[Pair], *, within_unit: bool) -> Blocks:
-    """Compare every predicted score with the pairs' human numbers.
+    """Compare every predicted score with the pairs' human ratings.
 
-    `within_unit` is asked of all rows of a run: in one data set, ones alone may stand for 1 of 5.
+    `within_unit` is decided on all rows of a run: a data set that holds only ones may use a scale
+    of 1 to 5.
     """
     numbers = [pair.human for pair in pairs]
     blocks: Blocks = {}
@@ -266,10 +277,11 @@ def human_blocks(pairs: Sequence[Pair], *, within_unit: bool) -> Blocks:
 
 
 def predicted_columns(pairs: Sequence[Pair]) -> dict[str, list[float | None]]:
-    """Every predicted score as one column, a value a row, as correlations take it.
+    """Return every predicted score as one column for correlations, with one number per row.
 
-    That is the raw score where every row's value is made of one on the same scale: correlations do
-    not change with the scale, but values are rounded, and those held to [0, 1] are tied.
+    These are raw scores if every row's value derives from a raw score on the same scale.
+    Correlations do not depend on the scale, but values are rounded, and clipping to [0, 1] ties
+    them.
     """
     names = dict.fromkeys(name for pair in pairs for name in pair.predicted.scores)
     columns = {}
@@ -286,7 +298,7 @@ def predicted_columns(pairs: Sequence[Pair]) -> dict[str, list[float | None]]:
 
 
 def _is_of_raw(score: Score) -> bool:
-    """Whether the value is the raw score on [0, 1]; that of a strict metric says less."""
+    """Tell whether the value is the raw score scaled to [0, 1]; a strict metric's value is not."""
     if score.value is None or score.raw is None or score.scale is None:
         return False
     low, high = score.scale

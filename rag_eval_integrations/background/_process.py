@@ -8,7 +8,7 @@ from typing import Protocol
 from weakref import WeakSet
 
 
-class Living(Protocol):
+class ProcessObserver(Protocol):
     """An object that reacts to a fork and to the end of the process."""
 
     def after_fork(self) -> None:
@@ -20,22 +20,22 @@ class Living(Protocol):
         ...
 
 
-_living: WeakSet[Living] = WeakSet()
+_observers: WeakSet[ProcessObserver] = WeakSet()
 
 
-def tell(living: Living) -> None:
+def register(observer: ProcessObserver) -> None:
     """Notify an object of forks and of the process's end, for as long as the object lives."""
-    _living.add(living)
+    _observers.add(observer)
 
 
 def _after_fork() -> None:
-    for living in list(_living):
-        living.after_fork()
+    for observer in list(_observers):
+        observer.after_fork()
 
 
 def _at_exit() -> None:
-    for living in list(_living):
-        living.at_exit()
+    for observer in list(_observers):
+        observer.at_exit()
 
 
 if hasattr(os, "register_at_fork"):

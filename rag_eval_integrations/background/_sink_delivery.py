@@ -161,6 +161,6 @@ class SinkDelivery:
             self._sink.write(batch)
         except BaseException as error:  # noqa: BLE001 -- also SystemExit: the thread must go on
             kind = ("sink", self._name, type(error).__name__)
-            self._failures.say(kind, f"sink {self._name} failed", error)
+            self._failures.log(kind, f"sink {self._name} failed", error)
             return error
         return None

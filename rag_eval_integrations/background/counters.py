@@ -109,7 +109,7 @@ class FailureLog:
         self._lock = threading.RLock()  # a garbage collection in here may submit a call
         self._seen: set[tuple[str, ...]] = set()
 
-    def say(self, kind: tuple[str, ...], text: str, error: BaseException | None = None) -> None:
+    def log(self, kind: tuple[str, ...], text: str, error: BaseException | None = None) -> None:
         """Log a text, with the error's traceback, unless this kind was logged before.
 
         At most 100 kinds are logged, so that an endless number of kinds cannot fill the memory.

@@ -70,19 +70,19 @@ class BoundedEvaluator:
         """
         refusal = self._meter.start()
         if refusal is not None:
-            self._failures.say(("over budget",), f"a call was not judged: {refusal}")
+            self._failures.log(("over budget",), f"a call was not judged: {refusal}")
             return over_budget(call, self._evaluator, refusal), "over_budget"
         evaluation = await self._evaluated_in_time(call)
         self._meter.spent(evaluation.usage)
         if self._meter.cost_unknown:
-            self._failures.say(
+            self._failures.log(
                 ("unknown cost",),
                 f"`per_day_usd` cannot be enforced: the price of {evaluation.judge.name} is not "
                 "known",
             )
         if evaluation.error is not None:
             failure = evaluation.error
-            self._failures.say(
+            self._failures.log(
                 ("evaluation", failure.stage, failure.type),
                 f"an evaluation failed ({failure.stage}: {failure.type}: {shown(failure.message)})",
             )
@@ -235,7 +235,7 @@ class BackgroundEvaluator:
         self._evaluation_timeout = evaluation_timeout
         self._of_parent: tuple[object, ...] = ()
         self._start_empty()
-        _process.tell(self)
+        _process.register(self)
 
     def _start_empty(self) -> None:
         self._failures = FailureLog()
@@ -281,23 +281,23 @@ class BackgroundEvaluator:
                 return
         except Exception as error:  # noqa: BLE001 -- the app's call goes on
             self._tally.captured("failed")
-            self._failures.say(("submit", type(error).__name__), "a call was not accepted", error)
+            self._failures.log(("submit", type(error).__name__), "a call was not accepted", error)
             return
         try:
             dropped = self._worker.offer(call, probability)
         except Exception as error:  # noqa: BLE001 -- the app's call goes on
             self._tally.met("failed")
-            self._failures.say(("queue", type(error).__name__), "a call was not queued", error)
+            self._failures.log(("queue", type(error).__name__), "a call was not queued", error)
             return
         if dropped:
             self._tally.met("dropped", dropped)
             why = "it is closed" if self._worker.stopping else "its queue is full"
-            self._failures.say(("dropped", why), f"background evaluation dropped a call: {why}")
+            self._failures.log(("dropped", why), f"background evaluation dropped a call: {why}")
 
     def _refuse(self, call: object) -> Fate | None:
         if not isinstance(call, RagCall):
             kind = type(call).__name__
-            self._failures.say(("no call", kind), f"a {kind} was submitted, which is not a RagCall")
+            self._failures.log(("no call", kind), f"an object of type {kind} is not a RagCall")
             return "failed"
         incomplete = call.capture is not None and call.capture.status != "ok"
         return "skipped" if incomplete and not self._judge_incomplete else None
@@ -323,7 +323,7 @@ class BackgroundEvaluator:
     def _failed(self, error: BaseException) -> None:
         self._tally.met("failed")
         kind = ("evaluate", type(error).__name__)
-        self._failures.say(kind, "an evaluation ended without a result", error)
+        self._failures.log(kind, "an evaluation ended without a result", error)
 
     # --- counts, means and the end ----------------------------------------------------------------
 

@@ -11,7 +11,14 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import Capture, Document, DocumentsFrom, RagCall, Record
+from rag_eval_integrations.records import (
+    Capture,
+    Document,
+    DocumentsFrom,
+    RagCall,
+    Record,
+    whole_text,
+)
 
 # --- JSON values of a framework's objects
 
@@ -34,10 +41,11 @@ def json_value(value: object, depth: int = 0) -> JsonValue:
         depth: levels above this value; from 16 on, containers are copied as strings.
     """
     kind = type(value)
-    if value is None or kind is str or kind is bool:
+    if value is None or kind is bool:
         return value  # type: ignore[return-value]  # narrowed by `kind`, which mypy cannot see
     if isinstance(value, str):
-        return str.__str__(value)  # an enum's own __str__ would give its name
+        # An enum's own __str__ would give its name.
+        return whole_text(value if kind is str else str.__str__(value))
     if kind is int and -_MAX_PLAIN < value < _MAX_PLAIN:  # type: ignore[operator]  # the same
         return value  # type: ignore[return-value]  # the same
     if isinstance(value, numbers.Real):  # also numpy's scalars, without importing numpy
@@ -58,9 +66,11 @@ def json_object(mapping: Mapping[Any, object], depth: int = 0) -> dict[str, Json
     copied: dict[str, JsonValue] = {}
     for key, value in mapping.items():
         kind = type(value)
-        if kind is not str and not (kind is float and isfinite(value)):  # type: ignore[arg-type]  # narrowed by `kind`
+        if kind is str:
+            value = whole_text(value)  # type: ignore[arg-type]  # narrowed by `kind`
+        elif not (kind is float and isfinite(value)):  # type: ignore[arg-type]  # the same
             value = json_value(value, depth)
-        copied[key if type(key) is str else _shown(key)] = value  # type: ignore[assignment]  # the same
+        copied[whole_text(key) if type(key) is str else _shown(key)] = value  # type: ignore[assignment]  # the same
     return copied
 
 
@@ -74,7 +84,7 @@ def _json_number(value: numbers.Real) -> JsonValue:
 
 def _shown(value: object, render: Callable[[], object] | None = None) -> str:
     try:
-        return str(value if render is None else render())[:_MAX_SHOWN]
+        return whole_text(str(value if render is None else render())[:_MAX_SHOWN])
     except Exception:  # noqa: BLE001 -- a framework's object may do anything in its __str__
         return f"<{type(value).__name__}>"
 
@@ -91,7 +101,7 @@ def finite(value: object) -> float | None:
     return None
 
 
-class Seen(NamedTuple):
+class Snapshot(NamedTuple):
     """A snapshot of a framework's document, which the app may change afterwards."""
 
     text: str
@@ -103,9 +113,9 @@ class Seen(NamedTuple):
 class Context(NamedTuple):
     """The documents that the model saw, and how they are known."""
 
-    documents: Sequence[Seen]
+    documents: Sequence[Snapshot]
     source: DocumentsFrom
-    unused: Sequence[Seen]
+    unused: Sequence[Snapshot]
     """Retrieved, but never in the prompt."""
 
 
@@ -118,6 +128,8 @@ def to_call(context: Context, capture: dict[str, Any], **fields: Any) -> RagCall
         **fields: fields of `RagCall`; those left out are empty.
     """
     documents, source, unused = context
+    _make_whole(capture)
+    _make_whole(fields)
     capture["documents_from"] = source
     capture["not_in_prompt"] = _documents(unused) if unused else ()
     content = {
@@ -137,6 +149,15 @@ def to_call(context: Context, capture: dict[str, Any], **fields: Any) -> RagCall
     return _trusted(RagCall, content, _CALL_FIELDS)
 
 
+def _make_whole(fields: dict[str, Any]) -> None:
+    """Replace lone surrogates, as validation would, in a record's texts and tuples of texts."""
+    for name, value in fields.items():
+        if isinstance(value, str):
+            fields[name] = whole_text(value)
+        elif value and type(value) is tuple:
+            fields[name] = tuple([whole_text(v) if isinstance(v, str) else v for v in value])
+
+
 # All records of a class share one set: pydantic copies it before a change.
 _CALL_FIELDS = set(RagCall.model_fields)
 _CAPTURE_FIELDS = set(Capture.model_fields)
@@ -146,10 +167,15 @@ _new = object.__new__
 _set = object.__setattr__
 
 
-def _documents(snapshots: Sequence[Seen]) -> tuple[Document, ...]:
+def _documents(snapshots: Sequence[Snapshot]) -> tuple[Document, ...]:
     made = []
     for text, name, metadata, score in snapshots:
-        fields = {"text": text, "id": name, "metadata": metadata, "score": score}
+        fields = {
+            "text": whole_text(text),
+            "id": name if name is None else whole_text(name),
+            "metadata": metadata,
+            "score": score,
+        }
         made.append(_trusted(Document, fields, _DOCUMENT_FIELDS))
     return tuple(made)
 
@@ -173,9 +199,9 @@ def _trusted(kind: type[R], content: dict[str, Any], fields: set[str]) -> R:
     return record
 
 
-def distinct(documents: Iterable[Seen]) -> list[Seen]:
+def distinct(documents: Iterable[Snapshot]) -> list[Snapshot]:
     """Return the documents without those that repeat an earlier document's text."""
-    first: dict[str, Seen] = {}
+    first: dict[str, Snapshot] = {}
     for document in documents:
         first.setdefault(document.text, document)
     return list(first.values())

@@ -24,7 +24,7 @@ _DROPPED = {code: None for code in range(128) if not chr(code).isalnum()}  # as 
 _BY_SEARCHING = 4_000_000  # characters searched at most before pieces are looked up in a set
 
 
-class Rest:
+class Unclaimed:
     """The parts of a prompt that no text has claimed yet.
 
     Args:
@@ -127,7 +127,7 @@ _ESCAPABLE = re.compile(r"[^ -~]|[\"'\\&<>]")
 _SPACED = "\u2e80"  # from here on, scripts that put no space between words
 
 
-class Place(NamedTuple):
+class PromptPlace(NamedTuple):
     """The place of a document in a prompt."""
 
     start: int
@@ -137,7 +137,7 @@ class Place(NamedTuple):
 
 def reached(
     texts: Sequence[str], prompt: str, question: str, earlier: Sequence[str] = ()
-) -> list[Place | None]:
+) -> list[PromptPlace | None]:
     """Find each text in the prompt, whatever its whitespace.
 
     A place is given to one text only, longest first: a short document is not found inside a longer
@@ -165,18 +165,18 @@ def reached(
     places = _find(normal, shown, asked, accept_heads=True)
     for i, text in enumerate(texts):
         if places[i] is None and (start := _escaped(text, prompt)) is not None:
-            places[i] = Place(start, whole=False)
+            places[i] = PromptPlace(start, whole=False)
     lost = {i: text for i, text in enumerate(normal) if text and places[i] is None}
     if lost:
-        rest = Rest(shown, _accounted_for(normal, places, shown, asked))
+        rest = Unclaimed(shown, _accounted_for(normal, places, shown, asked))
         changed = any(place and not place.whole for place in places)
         for i, start in rest.traces(lost, changed=changed).items():
-            places[i] = Place(start, whole=False)
+            places[i] = PromptPlace(start, whole=False)
     return places
 
 
 def _accounted_for(
-    texts: Sequence[str], places: Sequence[Place | None], prompt: str, others: Sequence[str]
+    texts: Sequence[str], places: Sequence[PromptPlace | None], prompt: str, others: Sequence[str]
 ) -> list[tuple[int, int]]:
     """Return the spans of a prompt that hold the found texts, the question and earlier turns."""
     spans = []
@@ -218,12 +218,12 @@ def in_order(texts: Iterable[str], prompt: str, question: str) -> bool:
 
 def _in_order(
     texts: Sequence[str], prompt: str, others: Sequence[str]
-) -> list[Place | None] | None:
+) -> list[PromptPlace | None] | None:
     """Find the texts one after the other, the usual case; None when they are not in order.
 
     Ten times as fast as `_find`.
     """
-    places: list[Place | None] = []
+    places: list[PromptPlace | None] = []
     end = 0
     for text in texts:
         if len(text) < _WORDY or any(text in other for other in others):
@@ -231,7 +231,7 @@ def _in_order(
         start = prompt.find(text, end)
         if start < 0:
             return None
-        places.append(Place(start, whole=True))
+        places.append(PromptPlace(start, whole=True))
         end = start + len(text)
     return places
 
@@ -301,8 +301,8 @@ def _occurrences(texts: Iterable[str], prompt: str) -> _Taken:
 
 def _find(
     texts: Sequence[str], prompt: str, others: Sequence[str], *, accept_heads: bool = False
-) -> list[Place | None]:
-    places: list[Place | None] = [None] * len(texts)
+) -> list[PromptPlace | None]:
+    places: list[PromptPlace | None] = [None] * len(texts)
     taken = _Taken()
     longest_first = sorted((i for i in range(len(texts)) if texts[i]), key=lambda i: -len(texts[i]))
     for i in longest_first:
@@ -319,14 +319,14 @@ def _find(
                 start = None
         if start is not None:
             taken.take(start, start + len(text))
-            places[i] = Place(start, whole)
+            places[i] = PromptPlace(start, whole)
     if accept_heads:
         for i in longest_first:
             if places[i] is None and len(texts[i]) > _HEAD:
                 start = _free(texts[i][:_HEAD], prompt, (taken,))
                 if start is not None:
                     taken.take(start, start + _HEAD)
-                    places[i] = Place(start, whole=False)
+                    places[i] = PromptPlace(start, whole=False)
     return places
 
 

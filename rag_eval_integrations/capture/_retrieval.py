@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rag_eval_integrations._suppress import suppressed
-from rag_eval_integrations.capture._calls import Context, Seen, distinct, to_call
+from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, to_call
 from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture.current import open_call
 from rag_eval_integrations.records import CaptureStatus, RagCall
@@ -30,7 +30,7 @@ class Retrieval:
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     began: float = field(default_factory=time.monotonic)
 
-    def record(self, name: str, seen: Iterable[Seen], **capture: Any) -> RagCall:
+    def record(self, name: str, seen: Iterable[Snapshot], **capture: Any) -> RagCall:
         """Make the record of the retrieval: a call with documents and without a response.
 
         Args:

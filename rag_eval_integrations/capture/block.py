@@ -65,7 +65,7 @@ def question_reader(
         function: the decorated function.
 
     Raises:
-        ConfigurationError: the parameter cannot be told.
+        ConfigurationError: no parameter can be the question.
     """
     if callable(question):
         ask: Callable[..., object] = question

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.capture._calls import (
     Context,
-    Seen,
+    Snapshot,
     finite,
     json_object,
     json_value,
@@ -204,7 +204,7 @@ def _turn(item: Any) -> Turn:
     return Turn(role=role, content=content)
 
 
-def _documents(given: object, delivery: TargetDelivery) -> list[Seen]:
+def _documents(given: object, delivery: TargetDelivery) -> list[Snapshot]:
     found = []
     for item in _several(given):
         try:
@@ -222,10 +222,10 @@ def _attribute(item: object, name: str) -> object:
     return getattr(item, name, None)
 
 
-def _seen(item: object, score: object = None) -> Seen:
+def _seen(item: object, score: object = None) -> Snapshot:
     """Copy a document of any class, by its attributes or keys."""
     if isinstance(item, str):
-        return Seen(as_text(item), None, {}, finite(score))
+        return Snapshot(as_text(item), None, {}, finite(score))
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[1], Real | None):
         return _seen(*item)
 
@@ -241,7 +241,7 @@ def _seen(item: object, score: object = None) -> Seen:
     metadata = get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
         metadata = {"metadata": json_value(metadata)}
-    return Seen(
+    return Snapshot(
         as_text(text),
         None if name is None else str(name),
         json_object(metadata) if metadata else {},

@@ -1,9 +1,10 @@
-"""The command line: `rag-eval`. Options here; what a command does is in its own module.
+"""The command line, `rag-eval`: commands and options; each command's work is in its own module.
 
-Exit codes: 0 ok, 1 a threshold or a check failed, 2 bad input or usage (2 beats 1), 130 on Ctrl-C.
+Exit codes: 0 success; 1 a threshold or check failed; 2 bad input or usage, which takes precedence
+over 1; 130 after Ctrl-C.
 """
 
-# The commands' modules are imported where they run: `rag-eval --help` has to come up at once.
+# Commands import their modules when they run, so that `rag-eval --help` appears at once.
 # ruff: noqa: PLC0415
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Annotated
 
 import typer
 
+from rag_eval_integrations.cli._grouped import Command
 from rag_eval_integrations.cli.prompt_tests import app as prompt_tests_app
 from rag_eval_integrations.errors import RagEvalError
 
 app = typer.Typer(
     name="rag-eval",
-    help="Evaluate RAG calls: keyed sentences, labels with evidence, TRACe scores.",
+    help="Evaluate RAG calls: label their sentences with evidence and score them with TRACe.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -27,92 +29,131 @@ app = typer.Typer(
 )
 
 Calls = Annotated[
-    Path, typer.Argument(metavar="CALLS.jsonl", help="Calls, one JSON object a line; or RAGBench.")
+    Path,
+    typer.Argument(
+        metavar="CALLS.jsonl",
+        help="RAG calls, one JSON object per line, or RAGBench rows.",
+    ),
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="EVALS.jsonl", help="Where to write.")]
+Out = Annotated[
+    Path, typer.Option("--out", "-o", metavar="EVALS.jsonl", help="File for the evaluations.")
+]
 Formulas = Annotated[
-    str, typer.Option(metavar="seed|ragbench", help="Which set of TRACe formulas.")
+    str, typer.Option(metavar="gpt-labeling|ragbench", help="The set of TRACe formulas.")
 ]
 Baseline = Annotated[
     int | None,
     typer.Option(
-        metavar="N", help="Divide relevance by N instead of the number of sentences (seed only)."
+        metavar="N",
+        help="Divide relevance by N instead of the number of sentences (gpt-labeling only).",
     ),
 ]
 BaseUrl = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="The judge's OpenAI-compatible endpoint, with /v1."),
+    typer.Option(metavar="URL", help="The judge's OpenAI-compatible endpoint, including /v1."),
 ]
-SkipInvalid = Annotated[bool, typer.Option("--skip-invalid", help="Do not exit 2 for bad lines.")]
+SkipInvalid = Annotated[
+    bool, typer.Option("--skip-invalid", help="Report invalid lines, but do not exit 2 for them.")
+]
 
 
 app.add_typer(prompt_tests_app)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"rag-eval {version('rag-eval-integrations')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _callback() -> None:
+def _callback(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
     pass
 
 
-@app.command("demo")
+@app.command("demo", cls=Command)
 def demo_command(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where to write the files.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the files.")] = Path(
         "rag-eval-demo"
     ),
 ) -> None:
-    """Run LangChain and LlamaIndex RAG apps over a small corpus and score them; no key."""
+    """Run and score two small RAG apps (LangChain, LlamaIndex); no API key needed."""
     from rag_eval_integrations.cli._terminal import stdout
     from rag_eval_integrations.cli.demo import run_demo
 
     raise typer.Exit(run_demo(out, stdout()))
 
 
-@app.command("run")
+@app.command("run", cls=Command)
 def run_command(
     calls: Calls,
     out: Out,
     judge: Annotated[
-        str, typer.Option(metavar="embedded|openai:MODEL", help="Who labels.")
+        str,
+        typer.Option(
+            metavar="embedded|openai:MODEL",
+            help="The judge: `embedded` (lexical, no key) or a model.",
+        ),
     ] = "embedded",
     base_url: BaseUrl = None,
     metrics: Annotated[
         str,
         typer.Option(
             metavar="trace,geval:NAME,FILE.geval.yaml,FILE.metric.prompty",
-            help="What to score; geval: coherence, consistency, fluency, relevance (each also "
-            "as NAME:summary), correctness, groundedness.",
+            help="Metrics, separated by commas. NAME of a G-Eval metric: coherence, consistency, "
+            "fluency, relevance (each also as NAME:summary), correctness, groundedness.",
         ),
     ] = "trace",
     metric_var: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE|@FILE", help="A variable of metric files; may repeat."),
+        typer.Option(
+            metavar="NAME=VALUE|NAME=@FILE",
+            help="Value for a variable of the metric files; repeatable.",
+        ),
     ] = None,
     formulas: Formulas = "gpt-labeling",
     relevance_baseline: Baseline = None,
     max_concurrency: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Calls under way at once.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of concurrent calls.")
     ] = 8,
-    rpm: Annotated[float | None, typer.Option(metavar="N", help="Judge requests a minute.")] = None,
-    tpm: Annotated[float | None, typer.Option(metavar="N", help="Judge tokens a minute.")] = None,
+    rpm: Annotated[
+        float | None, typer.Option(metavar="N", help="Judge requests per minute.")
+    ] = None,
+    tpm: Annotated[float | None, typer.Option(metavar="N", help="Judge tokens per minute.")] = None,
     cache: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the judge's answers in this file.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Cache the judge's answers in this file."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where a run to the same file stopped.")
+        bool, typer.Option("--resume", help="Continue an earlier run to the same output file.")
     ] = False,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Only the first N lines.")
+        int | None, typer.Option(metavar="N", min=1, help="Read only the first N lines.")
     ] = None,
     skip_invalid: SkipInvalid = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check and count; ask no judge, write nothing.")
+        bool,
+        typer.Option(
+            "--dry-run", help="Check the input and estimate the cost; send and write nothing."
+        ),
     ] = False,
     fail_under: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Exit 1 when the mean is lower; may repeat."),
+        typer.Option(
+            metavar="NAME=VALUE", help="Exit 1 if the mean of a score is below VALUE; repeatable."
+        ),
     ] = None,
 ) -> None:
-    """Label and score every call of a file."""
+    """Label and score every call in a file."""
     from rag_eval_integrations.cli import run as command
 
     settings = command.Settings(
@@ -124,12 +165,13 @@ def run_command(
     raise typer.Exit(command.run(settings))
 
 
-@app.command("score")
+@app.command("score", cls=Command)
 def score_command(
     labelled: Annotated[
         Path,
         typer.Argument(
-            metavar="LABELLED.jsonl", help="Calls with labels, RAGBench rows, or an EVALS file."
+            metavar="LABELLED.jsonl",
+            help="Calls with labels, RAGBench rows, or a file of evaluations.",
         ),
     ],
     out: Out,
@@ -137,11 +179,14 @@ def score_command(
     relevance_baseline: Baseline = None,
     raw_keys: Annotated[
         bool,
-        typer.Option("--raw-keys", help="Count the key lists as recorded, odd keys included."),
+        typer.Option(
+            "--raw-keys",
+            help="Count the key lists as recorded, including repeated and unknown keys.",
+        ),
     ] = False,
     skip_invalid: SkipInvalid = False,
 ) -> None:
-    """Score recorded labels with TRACe; no judge is asked."""
+    """Score recorded labels with TRACe, without a judge."""
     from rag_eval_integrations.cli import score as command
 
     raise typer.Exit(
@@ -156,41 +201,57 @@ def score_command(
     )
 
 
-@app.command("agreement")
+@app.command("agreement", cls=Command)
 def agreement_command(
-    evals: Annotated[Path, typer.Argument(metavar="EVALS.jsonl", help="What a judge said.")],
+    evals: Annotated[
+        Path,
+        typer.Argument(metavar="EVALS.jsonl", help="The judge's evaluations."),
+    ],
     gold: Annotated[
-        Path, typer.Argument(metavar="GOLD.jsonl", help="Labelled rows, such as RAGBench's.")
+        Path,
+        typer.Argument(metavar="GOLD.jsonl", help="Labelled rows, such as RAGBench's."),
     ],
     human: Annotated[
         str | None,
         typer.Option(
-            metavar="FIELD", help="Compare with this number of each gold row; a.b for b in a."
+            metavar="FIELD",
+            help="Field of a gold row with a human rating to compare with; a.b reads b inside a.",
         ),
     ] = None,
     document: Annotated[
-        str, typer.Option(metavar="FIELD", help="Names the document that systems wrote about.")
+        str, typer.Option(metavar="FIELD", help="Field that identifies the source document.")
     ] = "doc_id",
     system: Annotated[
-        str, typer.Option(metavar="FIELD", help="Names the system that wrote the response.")
+        str,
+        typer.Option(
+            metavar="FIELD", help="Field that identifies the system that wrote the response."
+        ),
     ] = "system_id",
     baselines: Annotated[
-        bool, typer.Option("--baselines", help="Add the predictors published in the rows.")
+        bool,
+        typer.Option(
+            "--baselines", help="Compare with the predictions published in the gold rows."
+        ),
     ] = False,
     plots: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write ROC and reliability plots as HTML into DIR."),
+        typer.Option(
+            metavar="DIR", help="Folder for ROC and reliability plots, written as an HTML page."
+        ),
     ] = None,
     cascade: Annotated[
         Path | None,
         typer.Option(
             metavar="SECOND.jsonl",
-            help="A second judge's evaluations: what asking it only where EVALS is unsure gives.",
+            help="A second judge's evaluations: show the quality and cost of asking it only "
+            "where the first judge is unsure.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of tables.")
+    ] = False,
 ) -> None:
-    """Measure a judge against gold labels."""
+    """Compare a judge's evaluations with gold labels."""
     from rag_eval_integrations.cli import agreement as command
 
     raise typer.Exit(
@@ -208,26 +269,28 @@ def agreement_command(
     )
 
 
-@app.command("doctor")
+@app.command("doctor", cls=Command)
 def doctor_command(
     judge: Annotated[
         str | None,
-        typer.Option(metavar="embedded|openai:MODEL", help="Try this judge on a small call."),
+        typer.Option(
+            metavar="embedded|openai:MODEL", help="The judge to try on a small built-in call."
+        ),
     ] = None,
     base_url: BaseUrl = None,
 ) -> None:
-    """Say what is installed, what works, and what the judge is."""
+    """Show installed packages and try a judge on a small call."""
     from rag_eval_integrations.cli import doctor as command
 
     raise typer.Exit(command.doctor(judge, base_url))
 
 
 def main() -> None:
-    """Entry point of `rag-eval`."""
+    """Run `rag-eval` and exit: errors go to stderr without a traceback."""
     try:
         app()
     except (RagEvalError, OSError) as error:
-        print(f"rag-eval: {error}", file=sys.stderr)  # noqa: T201  # the command's own voice
+        print(f"rag-eval: {error}", file=sys.stderr)  # noqa: T201  # the program's own output
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""What `rag-eval agreement` prints: narrow tables, none of which needs more than 80 columns."""
+"""Tables and notes of `rag-eval agreement`; no table needs more than 80 columns."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-# --- Figures as the command line shows them: a value, an interval, tables of a human's and a
-# cascade
+# --- Cells and tables: values, intervals, tables that fold, human ratings, cascades
 
 
 _UNBOUNDED = 10_000
-"""Columns to measure a table in, so that none of its cells is folded."""
+"""Width, in columns, at which a table is measured, so that no cell is folded."""
 _LEVELS = {
     "human": "over rows",
     "human_by_document": "within documents",
@@ -29,12 +28,12 @@ _LEVELS = {
 
 
 def value_of(figure: Figure | None) -> str:
-    """Write a value; a dash where it is undefined."""
+    """Format a value with three decimals; a dash if it is undefined."""
     return "–" if figure is None or figure.value is None else f"{figure.value:.3f}"
 
 
 def cell_of(figure: Figure | None) -> str:
-    """Write a value with its interval."""
+    """Format a value with its interval, if it has one."""
     if figure is None or figure.interval is None:
         return value_of(figure)
     low, high = figure.interval
@@ -42,7 +41,7 @@ def cell_of(figure: Figure | None) -> str:
 
 
 def foldable(title: str, *columns: str) -> Table:
-    """Make a plain table whose cells are folded where the terminal is too narrow, not cut."""
+    """Make a plain table whose cells are folded, not cut, if the terminal is too narrow."""
     table = plain_table(title, *columns)
     for column in table.columns:
         column.no_wrap, column.overflow = False, "fold"
@@ -50,7 +49,7 @@ def foldable(title: str, *columns: str) -> Table:
 
 
 def show(tables: Iterable[Table]) -> None:
-    """Print tables: to a terminal in its width, else as wide as the widest table needs."""
+    """Print tables: in a terminal's width, or as wide as the widest table in a file or pipe."""
     from rich.measure import Measurement  # noqa: PLC0415  # costs 0.1 s
 
     console = stdout()
@@ -64,11 +63,11 @@ def show(tables: Iterable[Table]) -> None:
 
 
 def human_tables(group: Group) -> list[Table]:
-    """Tabulate scores against a human's numbers: a table a level, a row a score and statistic."""
+    """Tabulate agreement with human ratings: one table per level, one row per statistic."""
     tables = []
     for level, over in _LEVELS.items():
-        title = f"Agreement with the human's numbers: {over}"
-        table = foldable(title, "score", "n>", "statistic", "with 95 % interval")
+        title = f"Agreement with human ratings {over}"
+        table = foldable(title, "score", "n>", "statistic", "value (95 % interval)")
         for path, block in group.blocks.items():
             if path[0] != level:
                 continue
@@ -97,22 +96,23 @@ _CURVE = (
 
 
 def cascade_tables(points: Sequence[CascadePoint]) -> list[Table]:
-    """Tabulate what a cascade is worth and costs: one row a share of calls asked of the second."""
+    """Tabulate quality and cost of a cascade: one row per share of calls sent to judge two."""
     if not points:
         return []
-    title = "Cascade: the second judge is asked where the first is least sure"
-    worth = foldable(title, "asked>", "ask_when", *(f"{short}>" for short, *_ in _CURVE))
-    title = "Cascade: what asking the second judge cost"
+    title = "Cascade: quality when the second judge gets the calls where the first is least sure"
+    quality = foldable(title, "asked>", "ask_when", *(f"{short}>" for short, *_ in _CURVE))
+    title = "Cascade: cost of asking the second judge"
     cost = foldable(title, "asked>", "requests>", "prompt tokens>", "completion tokens>", "cost>")
     for point in points:
-        # Where rows name data sets, their mean: pooled figures mostly say which set a row is of.
+        # The mean over data sets, if rows name them: pooled figures mostly reflect the differences
+        # between data sets.
         group = point.mean_over_datasets if point.mean_over_datasets.blocks else point.pooled
         cells = [_statistic(group, score, statistic) for _, score, statistic in _CURVE]
-        worth.add_row(f"{point.share:.0%}", _band(point), *cells)
+        quality.add_row(f"{point.share:.0%}", _band(point), *cells)
         usage = point.usage
         numbers = (usage.requests, usage.prompt_tokens, usage.completion_tokens)
         cost.add_row(f"{point.share:.0%}", *map(str, numbers), _cost(usage))
-    return [worth, cost]
+    return [quality, cost]
 
 
 def _cost(usage: Usage) -> str:
@@ -132,6 +132,9 @@ def _band(point: CascadePoint) -> str:
     return f"({max(0.0, 0.5 - point.band):.3f}, {min(1.0, 0.5 + point.band):.3f})"
 
 
+# --- The output of `rag-eval agreement`
+
+
 _STATISTICS = {"auroc": "AUROC", "kappa": "κ", "rmse": "RMSE", "f1": "F1"}
 _SCORES = (
     ("A AUROC", "adherence", "auroc"),
@@ -140,24 +143,24 @@ _SCORES = (
     ("U RMSE", "context_utilization", "rmse"),
     ("C RMSE", "completeness", "rmse"),
 )
-"""Short title, score, which statistic."""
+"""Short title, score, statistic."""
 _SENTENCES = ("relevant", "utilized", "supported", "unsupported", "supporting")
 _OF_SENTENCES = ("f1", "auroc", "kappa")
 _LEGEND = (
-    "A adherence (AUROC and Cohen's κ of not adherent), R context_relevance, U"
-    " context_utilization, C completeness. Sentences: relevant and utilized ones of the documents,"
-    " supported and unsupported ones of the response; supporting: pairs of a response sentence and"
-    " one that supports it, which have no probabilities and so no AUROC."
+    "A: adherence (AUROC and Cohen's κ for 'not adherent'); R: context_relevance; U:"
+    " context_utilization; C: completeness. Sentences: relevant and utilized document sentences;"
+    " supported and unsupported response sentences; supporting: pairs of a response sentence and"
+    " a document sentence that supports it, which have no probabilities and therefore no AUROC."
 )
-_BESIDE = "Beside each baseline stands the judge's own figure on the same rows."
+_BASELINE_NOTE = "The judge's figures next to a baseline are over the same rows."
 
 
 def print_agreement(found: Agreement, curve: tuple[CascadePoint, ...] = ()) -> None:
-    """Print an agreement, and the curve of a cascade where there is one."""
+    """Print an agreement and, if there is one, the curve of a cascade."""
     humans = human_tables(found.pooled)
     rows = len(found.matched.pairs)
     if humans and not found.formulas:
-        show(humans)  # gold without labels: nothing else to compare
+        show(humans)  # the gold rows have no labels, so there is nothing else to compare
         stdout().print(f"{rows} rows; 95 % intervals by bootstrap.")
         return
     compared = [_scores_by_dataset(found), _scores_with_intervals(found)]
@@ -166,11 +169,11 @@ def print_agreement(found: Agreement, curve: tuple[CascadePoint, ...] = ()) -> N
     console = stdout()
     console.print(_LEGEND, soft_wrap=True)
     if any(path[0] == "baselines" for path in found.pooled.blocks):
-        console.print(_BESIDE, soft_wrap=True)
+        console.print(_BASELINE_NOTE, soft_wrap=True)
     console.print(
         f"{rows} rows; {', '.join(used)} formulas; 95 % intervals by bootstrap "
-        "over rows. Pooled AUROC mostly says which data set a row is from: compare the mean over "
-        "data sets.",
+        "over rows. Pooled AUROC mostly reflects the differences between data sets: compare the "
+        "mean over data sets.",
         soft_wrap=True,
     )
     for note in found.notes:
@@ -213,7 +216,7 @@ def _cells(found: Agreement, section: str, name: str, statistic: str) -> Iterato
 
 
 def _sentences(found: Agreement) -> Iterator[Table]:
-    """One table a statistic by data set, then all of them with intervals."""
+    """Yield one table per statistic, by data set, then one of all statistics with intervals."""
     for statistic in _OF_SENTENCES:
         title = f"Sentences by data set: {_STATISTICS[statistic]}"
         table = foldable(title, "data set", *(f"{kind}>" for kind in _SENTENCES))
@@ -232,8 +235,8 @@ def _sentences(found: Agreement) -> Iterator[Table]:
 
 
 def _baselines(found: Agreement) -> Iterator[Table]:
-    """One table a score, with the judge's own figure on the same rows beside."""
-    # Rows that name no data set have no mean over data sets.
+    """Yield one table per score: each baseline's figure next to the judge's on the same rows."""
+    # A mean over data sets needs rows that name their data set.
     mean = found.mean_over_datasets if found.by_dataset else found.pooled
     over = "mean over data sets" if found.by_dataset else "pooled"
     scores = dict.fromkeys(path[2] for path in mean.blocks if path[0] == "baselines")

@@ -1,12 +1,14 @@
-"""Options that several commands have in common: declared once, as a dataclass.
+"""Additions to typer: option groups that several commands share, and plain usage lines.
+
+A group is a dataclass whose fields are options:
 
 @dataclass(frozen=True)
-class Asking:
-    rpm: Annotated[float | None, typer.Option(help="Requests a minute.")] = None
+class Requests:
+    rpm: Annotated[float | None, typer.Option(help="Requests per minute.")] = None
 
-@app.command("run")
+@app.command("run", cls=Command)
 @grouped
-def run_command(folder: Dir, asking: Asking) -> None:     # rag-eval … run DIR --rpm 60
+def run_command(folder: Dir, requests: Requests) -> None:     # rag-eval … run DIR --rpm 60
 """
 
 from __future__ import annotations
@@ -18,11 +20,25 @@ from functools import update_wrapper
 from inspect import Parameter
 from typing import Any, get_type_hints
 
+from typer.core import TyperCommand
+
+
+class Command(TyperCommand):
+    """A command whose usage line shows required arguments without typer's braces.
+
+    `Usage: rag-eval run [OPTIONS] CALLS.jsonl`, not `{CALLS.jsonl}`.
+    """
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command, in place of each argument that is a dataclass, that one's fields as options.
+    """Replace each dataclass argument of a command by one option per field.
 
-    typer reads options from a signature, so it is shown one with all of them.
+    The returned function carries a signature that lists all options, because typer reads options
+    from signatures.
     """
     groups = {one.name: one.annotation for one in _parameters(command) if _is_group(one)}
 

@@ -1,4 +1,4 @@
-"""From the words of the command line to objects; every mistake is found before the first row."""
+"""Metrics, thresholds and metric variables made from options, checked before the first row."""
 
 from __future__ import annotations
 
@@ -18,19 +18,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A `--fail-under NAME=VALUE`."""
+    """The least mean that a score must have: one `--fail-under NAME=VALUE`."""
 
     name: str
     value: float
+    """From 0 to 1."""
 
 
 def metrics_from(words: str, formulas: str, relevance_baseline: int | None) -> list[Metric]:
-    """Make the metrics named in `--metrics`: `trace`, `geval:NAME`, `FILE.geval.yaml`.
+    """Make the metrics named in `--metrics`, which are separated by commas.
+
+    Args:
+        words: the option's value; METRICS lists the forms.
+        formulas: the set of TRACe formulas.
+        relevance_baseline: divisor of relevance; None for the number of sentences.
 
     Raises:
-        ConfigurationError: for a name that is no metric, or options that contradict each other.
-        InputError: for a file that holds no metric.
-        OSError: for a file that cannot be read.
+        ConfigurationError: for an unknown metric, or options that contradict each other.
+        InputError: for a file that is not a metric.
+        OSError: when a file cannot be read.
     """
     metrics: list[Metric] = []
     for word in words.split(","):
@@ -40,29 +46,37 @@ def metrics_from(words: str, formulas: str, relevance_baseline: int | None) -> l
             continue
         make = next((make for is_one, make in _NAMED if is_one(name)), None)
         if make is None:
-            raise ConfigurationError("metrics", name, f"no such metric; use {METRICS}")
+            raise ConfigurationError("--metrics", name, f"no such metric; use {METRICS}")
         metrics.append(make(name))
     return metrics
 
 
 METRICS = "trace, geval:NAME, FILE.geval.yaml or FILE.metric.prompty"
-"""What `--metrics` takes."""
+"""The forms that `--metrics` accepts."""
+
+
+# Each metric's module is imported only if the option names such a metric.
 
 
 def _geval_from(name: str) -> Metric:
-    from rag_eval_integrations.metrics.geval import named_geval  # noqa: PLC0415  # where asked for
+    from rag_eval_integrations.metrics.geval import named_geval  # noqa: PLC0415
 
-    return named_geval(name.removeprefix("geval:"))
+    try:
+        return named_geval(name.removeprefix("geval:"))
+    except ConfigurationError as error:
+        # Name the option, not the argument of the function that refused it.
+        why = str(error).removeprefix(f"`{error.field}` = {error.value!r}: ")
+        raise ConfigurationError("--metrics", name, why) from error
 
 
 def _geval_from_file(name: str) -> Metric:
-    from rag_eval_integrations.metrics.geval import read_geval  # noqa: PLC0415  # where asked for
+    from rag_eval_integrations.metrics.geval import read_geval  # noqa: PLC0415
 
     return read_geval(name)
 
 
 def _prompty_from_file(name: str) -> Metric:
-    from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415  # where asked
+    from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415
 
     return PromptyMetric(name)
 
@@ -72,11 +86,11 @@ _NAMED: tuple[tuple[Callable[[str], bool], Callable[[str], Metric]], ...] = (
     (lambda name: name.endswith((".geval.yaml", ".geval.yml")), _geval_from_file),
     (lambda name: name.endswith(".metric.prompty"), _prompty_from_file),
 )
-"""Which words name a metric of which kind, and what makes it."""
+"""Tests of a metric's name, each with the function that makes the metric."""
 
 
 def trace_from(formulas: str, relevance_baseline: int | None) -> Trace:
-    """Make TRACe with the formulas of `--formulas` and `--relevance-baseline`.
+    """Make the TRACe metric from `--formulas` and `--relevance-baseline`.
 
     Raises:
         ConfigurationError: for unknown formulas, or options that contradict each other.
@@ -85,51 +99,57 @@ def trace_from(formulas: str, relevance_baseline: int | None) -> Trace:
 
 
 def thresholds_from(words: Sequence[str], names: Sequence[str]) -> list[Threshold]:
-    """Read every `--fail-under`.
+    """Read every `--fail-under NAME=VALUE`.
+
+    Args:
+        words: the options' values.
+        names: the scores that the metrics give.
 
     Raises:
-        ConfigurationError: for words that are not NAME=VALUE, unknown names, values outside 0 to 1.
+        ConfigurationError: for another form, an unknown name, or a value outside 0 to 1.
     """
     thresholds = []
     for word in words:
         name, separator, value = word.partition("=")
         if not separator:
-            raise ConfigurationError("fail-under", word, "write NAME=VALUE")
+            raise ConfigurationError("--fail-under", word, "use NAME=VALUE")
         if name not in names:
             raise ConfigurationError(
-                "fail-under", word, f"no score {name!r}; there are {', '.join(names)}"
+                "--fail-under", word, f"no score {name!r}; the scores are {', '.join(names)}"
             )
         try:
             number = float(value)
         except ValueError:
             number = -1.0
         if not 0 <= number <= 1:
-            raise ConfigurationError("fail-under", word, "the value should be a number from 0 to 1")
+            raise ConfigurationError("--fail-under", word, "VALUE should be a number from 0 to 1")
         thresholds.append(Threshold(name, number))
     return thresholds
 
 
-# --- `--metric-var`: values of metric files' variables, and what is missing before the first row
+# --- Variables of metric files: reading `--metric-var`, and finding missing values early
 
 
-_OF_THE_CALL = ("input", "output", "contexts")
+_FROM_THE_CALL = ("input", "output", "contexts")
 
 
 def metric_variables(words: Sequence[str]) -> dict[str, object]:
-    """Read every `--metric-var NAME=VALUE` or `NAME=@FILE`.
+    """Read every `--metric-var NAME=VALUE` or `NAME=@FILE` into a dictionary by name.
 
     Raises:
-        ConfigurationError: words of another form, a name whose value is the call's own, or a file
-            that is no text.
-        OSError: a file that cannot be read.
+        ConfigurationError: for another form, a name whose value comes from each call, or a file
+            that is not UTF-8 text.
+        OSError: when a file cannot be read.
     """
     variables: dict[str, object] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name.isidentifier():
-            raise ConfigurationError("metric-var", word, "write NAME=VALUE or NAME=@FILE")
-        if name in _OF_THE_CALL:
-            raise ConfigurationError("metric-var", word, f"`{name}` is what each call holds itself")
+            raise ConfigurationError("--metric-var", word, "use NAME=VALUE or NAME=@FILE")
+        if name in _FROM_THE_CALL:
+            raise ConfigurationError(
+                "--metric-var", word, f"the value of `{name}` comes from each call"
+            )
         variables[name] = _text_of(Path(value[1:])) if value.startswith("@") else value
     return variables
 
@@ -138,31 +158,37 @@ def _text_of(path: Path) -> str:
     try:
         return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigurationError("metric-var", f"@{path}", "not UTF-8") from error
+        raise ConfigurationError("--metric-var", f"@{path}", "is not UTF-8") from error
 
 
-def give_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:
-    """Give `--metric-var` values to the metric files that insert them.
+def set_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:
+    """Set the `--metric-var` values in the metric files that use them.
 
     Raises:
-        ConfigurationError: words of another form, or a name that no metric file inserts.
-        OSError: a file that cannot be read.
+        ConfigurationError: for another form, or a name that no metric file uses.
+        OSError: when a file cannot be read.
     """
     for name, value in metric_variables(words).items():
-        takers = [metric for metric in _files(metrics) if name in metric.prompt.variables]
-        if not takers:
-            raise ConfigurationError("metric-var", name, "no metric file inserts it")
-        for metric in takers:
+        users = [metric for metric in _files(metrics) if name in metric.prompt.variables]
+        if not users:
+            raise ConfigurationError("--metric-var", name, "no metric file has this variable")
+        for metric in users:
             metric.variables[name] = value
 
 
 def check_rows(calls: Path, limit: int | None, metrics: Sequence[Metric]) -> None:
-    """Say before the first row that one lacks what a metric file inserts.
+    """Check that every call has the values that the metric files need.
 
-    Lines that are no calls are passed over: they are reported when their turn comes.
+    Lines that are not calls are skipped here and reported when the run reaches them.
+
+    Args:
+        calls: the file of calls.
+        limit: number of lines to check; None for all.
+        metrics: the metrics; only metric files are checked.
 
     Raises:
-        ConfigurationError: names the metric, the variable and the line.
+        ConfigurationError: for a missing value; names the metric, the variable and the line.
+        OSError: when the file cannot be read.
     """
     files = _files(metrics)
     if not files:
@@ -174,14 +200,14 @@ def check_rows(calls: Path, limit: int | None, metrics: Sequence[Metric]) -> Non
             missing = metric.missing(line.value)
             if missing:
                 raise ConfigurationError(
-                    "metrics",
+                    "--metrics",
                     metric.prompt.source,
-                    f"inserts {', '.join(missing)}, which {calls} line {line.number} does not "
-                    f"give; put it into the call's metadata, or pass --metric-var {missing[0]}=…",
+                    f"needs {', '.join(missing)}, which line {line.number} of {calls} does not "
+                    f"provide; add it to the call's metadata, or pass --metric-var {missing[0]}=…",
                 )
 
 
 def _files(metrics: Sequence[Metric]) -> list[PromptyMetric]:
-    from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415  # where used
+    from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415
 
     return [metric for metric in metrics if isinstance(metric, PromptyMetric)]

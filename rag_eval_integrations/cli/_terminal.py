@@ -1,4 +1,4 @@
-"""What the commands print with: results to stdout, complaints to stderr, hostile text plain."""
+"""Terminal output of all commands: results on stdout, messages and progress on stderr, escaped."""
 
 from __future__ import annotations
 
@@ -23,24 +23,27 @@ _KEPT = {"\n", "\t"}
 
 
 _WIDTH = 120
-"""Columns where nobody is watching: a file or a pipe has no width of its own."""
+"""Columns of output to a file or pipe, which have no width of their own."""
 
 
 def stdout() -> Console:
-    """Console for results; no markup, so text under test cannot colour or link itself."""
+    """Make a console for results, without markup: text under test cannot add colours or links."""
     from rich.console import Console  # noqa: PLC0415  # costs 0.1 s
 
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH
     return Console(markup=False, highlight=False, emoji=False, width=width)
 
 
-def complain(text: str) -> None:
+def print_stderr(text: str) -> None:
     """Print one line to stderr."""
-    print(safe(text), file=sys.stderr)  # noqa: T201  # the command's own voice
+    print(safe(text), file=sys.stderr)  # noqa: T201  # the program's own output
 
 
 def safe(text: str) -> str:
-    """Replace what a terminal would obey or choke on: control and bidi characters, surrogates."""
+    """Escape what a terminal would interpret: control and bidi characters, lone surrogates.
+
+    New lines and tabs stay.
+    """
     return "".join(
         character
         if character in _KEPT or unicodedata.category(character) not in {"Cc", "Cf", "Cs"}
@@ -51,19 +54,19 @@ def safe(text: str) -> str:
     )
 
 
-# --- What a run is doing, on stderr: a bar when a person is watching, else a line now and then
+# --- Progress of a run, on stderr: a bar in a terminal, otherwise one line per ten seconds
 
 
 _BLOCK = 1 << 20
-_SECONDS_A_LINE = 10.0
+_SECONDS_PER_LINE = 10.0
 
 
 class Progress:
-    """Counts lines done of the lines of a file, and says what is being waited for.
+    """Shows how many lines of a file are done, and what the run is waiting for.
 
     Args:
-        path: the file whose lines are the work.
-        limit: stop at this many.
+        path: the file whose lines are processed.
+        limit: number of lines that are processed at most; None for all.
     """
 
     def __init__(self, path: Path, limit: int | None) -> None:
@@ -72,7 +75,7 @@ class Progress:
         self._bar: RichProgress | None = None
         self._task: TaskID | None = None
         self._done = 0
-        self._said = time.monotonic()
+        self._printed_at = time.monotonic()
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -80,7 +83,7 @@ class Progress:
         return self
 
     def _start(self) -> tuple[RichProgress, TaskID]:
-        from rich.console import Console  # noqa: PLC0415  # costs 0.2 s, only for people
+        from rich.console import Console  # noqa: PLC0415  # costs 0.2 s; only for a terminal
         from rich.progress import (  # noqa: PLC0415
             BarColumn,
             MofNCompleteColumn,
@@ -109,18 +112,22 @@ class Progress:
             self._bar.stop()
 
     def advance(self, done: int) -> None:
-        """Show that `done` lines are done."""
+        """Show the number of finished lines.
+
+        Args:
+            done: lines finished since the start, invalid ones included.
+        """
         self._done = done
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, description="")
 
     def wait(self, waiting: Waiting) -> None:
-        """Show what is waited for; a line every ten seconds where there is no bar."""
+        """Show what the run is waiting for: in the bar, or as one line per ten seconds."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=str(waiting))
-        elif time.monotonic() - self._said >= _SECONDS_A_LINE:
-            self._said = time.monotonic()
-            complain(f"{self._done} evaluated; {waiting}")
+        elif time.monotonic() - self._printed_at >= _SECONDS_PER_LINE:
+            self._printed_at = time.monotonic()
+            print_stderr(f"{self._done} evaluated; {waiting}")
 
 
 def _count_lines(path: Path) -> int:

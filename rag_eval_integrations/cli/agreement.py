@@ -1,4 +1,4 @@
-"""`rag-eval agreement`: a judge's evaluations against gold labels, matched row by row."""
+"""`rag-eval agreement`: compare a judge's evaluations with gold labels, row by row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag_eval_integrations.agreement import (
     match,
 )
 from rag_eval_integrations.cli._agreement_tables import print_agreement
-from rag_eval_integrations.cli._terminal import complain
+from rag_eval_integrations.cli._terminal import print_stderr
 from rag_eval_integrations.dataset import (
     Labelled,
     call_from,
@@ -53,12 +53,23 @@ def agreement(
     plots: Path | None = None,
     cascade: Path | None = None,
 ) -> int:
-    """Compare two files and return the exit code.
+    """Compare two files and return the exit code: 2 for invalid lines, else 0.
+
+    Args:
+        evals: the judge's evaluations.
+        gold: labelled rows, or rows with a human rating.
+        human: field of the human rating in a gold row; None for labels only.
+        baselines: whether to compare with the predictions published in the gold rows.
+        as_json: whether to print JSON instead of tables.
+        document: field that identifies the source document.
+        system: field that identifies the system that wrote the response.
+        plots: folder for the plots; None for no plots.
+        cascade: a second judge's evaluations; None for no cascade.
 
     Raises:
-        ConfigurationError: when the rows cannot be compared, a file holds none, none
-            of them match, or none has the human's number.
-        OSError: when a file cannot be read.
+        ConfigurationError: when the rows cannot be compared, a file has no rows, no rows match,
+            or no row has the human rating.
+        OSError: when a file cannot be read or written.
     """
     reader = _Reader()
     predicted = list(reader.values(evals, _evaluation))
@@ -70,18 +81,20 @@ def agreement(
     if not gold_rows:
         raise ConfigurationError("gold", str(gold), f"the gold file {reader.no_rows()}")
     if human is not None and all(row.human is None for row in gold_rows):
-        raise ConfigurationError("human", human, f"no row of {gold} has a number there")
+        raise ConfigurationError("--human", human, f"no row of {gold} has a number in this field")
     matched = match(predicted, gold_rows)
     if not matched.pairs:
-        raise ConfigurationError("gold", str(gold), f"no row of it is in {evals}")
+        raise ConfigurationError("gold", str(gold), f"has no row in common with {evals}")
     if human is not None and all(pair.human is None for pair in matched.pairs):
         raise ConfigurationError(
-            "human", human, f"no row of {gold} that is in {evals} has a number there"
+            "--human", human, f"no row of {gold} that is in {evals} has a number in this field"
         )
     if matched.unmatched:
-        complain(f"{matched.unmatched} rows are in one file only and were left out")
+        print_stderr(f"{matched.unmatched} rows are in only one of the files and were left out")
     if matched.ambiguous:
-        complain(f"{matched.ambiguous} rows repeat and were matched in order of appearance")
+        print_stderr(
+            f"{matched.ambiguous} rows are not unique and were matched in order of appearance"
+        )
     second = [] if cascade is None else list(reader.values(cascade, _evaluation))
     curve = () if cascade is None else cascade_curve(matched.pairs, second)
     found = agree(matched, baselines=baselines)
@@ -92,7 +105,7 @@ def agreement(
         print_agreement(found, curve)
     if plots is not None:
         page = write_plots(_drawn(matched.pairs), plots, f"{evals.name} against {gold.name}")
-        complain(f"plots in {page}")
+        print_stderr(f"Wrote the plots to {page}")
     return reader.exit_code()
 
 
@@ -101,7 +114,7 @@ def _evaluation(content: dict[str, Any]) -> Evaluation:
 
 
 def _drawn(pairs: Sequence[Pair]) -> dict[str, Mapping[str, Curves]]:
-    """Curves of all rows, and of every data set."""
+    """Compute the curves of all rows and, if there are several data sets, of each."""
     names = sorted({pair.dataset for pair in pairs if pair.dataset is not None})
     groups: dict[str, Mapping[str, Curves]] = {f"all {len(pairs)} rows": curves(pairs)}
     for name in names if len(names) > 1 else ():
@@ -110,15 +123,18 @@ def _drawn(pairs: Sequence[Pair]) -> dict[str, Mapping[str, Curves]]:
 
 
 class Fields(NamedTuple):
-    """Which fields of a gold row hold a human's number, and what it is of."""
+    """Names of the fields of a gold row that hold a human rating and what was rated."""
 
     human: str | None
+    """The rating; None to read no ratings."""
     document: str
+    """The source document."""
     system: str
+    """The system that wrote the response."""
 
 
 class _Reader:
-    """Reads whole files, reporting bad lines."""
+    """Reads files line by line; reports and counts invalid lines."""
 
     def __init__(self) -> None:
         self.invalid = 0
@@ -128,19 +144,19 @@ class _Reader:
         for line in read_lines(path, read):
             if line.value is None:
                 self.invalid += 1
-                complain(f"{path}: {line.error}")
+                print_stderr(f"{path}: {line.error}")
             else:
                 yield line.value
 
     def no_rows(self) -> str:
-        return "holds no rows that can be read" if self.invalid else "holds no rows"
+        return "has no valid rows" if self.invalid else "has no rows"
 
     def exit_code(self) -> int:
         return 2 if self.invalid else 0
 
 
 def _same_formulas(predicted: list[Evaluation]) -> Trace:
-    """Gold is scored with the formulas of the evaluations, from its labels alone."""
+    """Make the metric that scores gold labels with the formulas of the evaluations."""
     for evaluation in predicted:
         for name in TRACE_SCORES:
             score = evaluation.scores.get(name)
@@ -161,7 +177,7 @@ def _gold(content: dict[str, Any], trace: Trace, names: Fields) -> Gold:
 
 
 def _rated(content: dict[str, Any], trace: Trace) -> Evaluation:
-    """A row that a human rated and nobody labelled: a call, or an id alone."""
+    """Read a row with a human rating and no labels, which is a complete RagCall or only an id."""
     nothing = Labelling(
         labels=None, judge=JudgeInfo(name="human"), unscored="missing_param",
         reason="the gold row has no labels",
@@ -178,7 +194,7 @@ def _gold_evaluation(labelled: Labelled, trace: Trace) -> Evaluation:
     clean = score_labelled(labelled, [trace])
     if trace.formulas != "ragbench":
         return clean
-    # The published columns count the lists as recorded; keys are compared cleaned.
+    # The published columns count the lists as recorded; keys are compared after cleaning.
     raw = score_labelled(labelled, [trace], raw_keys=True)
     return clean.model_copy(update={"scores": raw.scores})
 

@@ -1,4 +1,4 @@
-"""`rag-eval doctor`: what is installed, what works, and what the judge is."""
+"""`rag-eval doctor`: list installed packages and try a judge on a small call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _BASE = ("pydantic", "openai", "typer", "rich", "jinja2", "PyYAML")
-_HOSTS = {"langchain-core": "langchain", "llama-index-core": "llama-index"}
+_FRAMEWORKS = {"langchain-core": "langchain", "llama-index-core": "llama-index"}
+"""Packages of the frameworks, and our extras that install them."""
 
 _CALL = RagCall(
     question="When does the ferry leave?",
@@ -29,10 +30,14 @@ _CALL = RagCall(
 
 
 def doctor(judge: str | None, base_url: str | None = None) -> int:
-    """Print the findings; 1 when something that should work does not, else 0.
+    """Print packages and the judge's result; return 1 when the judge fails, else 0.
+
+    Args:
+        judge: the judge to try; None for the embedded judge.
+        base_url: the judge's endpoint.
 
     Raises:
-        ConfigurationError: for a judge that does not exist, or lacks its key.
+        ConfigurationError: for a judge that does not exist, or whose key is missing.
     """
     evaluator = RagEvaluator(judge_from(judge or "embedded", base_url=base_url))
     evaluation = evaluator.evaluate_sync(_CALL)
@@ -58,28 +63,31 @@ def doctor(judge: str | None, base_url: str | None = None) -> int:
 
 
 def _packages() -> Table:
-    table = plain_table("Installed", "package", "version")
+    table = plain_table("Installed packages", "package", "version")
     table.add_row("rag-eval-integrations", _installed("rag-eval-integrations"))
     table.add_row("python", f"{platform.python_version()} ({sys.platform})")
     for name in _BASE:
         table.add_row(name, _installed(name))
-    for name, extra in _HOSTS.items():
+    for name, extra in _FRAMEWORKS.items():
         found = _installed(name)
-        missing = f"missing: pip install 'rag-eval-integrations[{extra}]'"
-        table.add_row(name, found if found != "missing" else missing)
+        missing = f"not installed; run: pip install 'rag-eval-integrations[{extra}]'"
+        table.add_row(name, found if found != _NOT_INSTALLED else missing)
     return table
+
+
+_NOT_INSTALLED = "not installed"
 
 
 def _installed(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "missing"
+        return _NOT_INSTALLED
 
 
 def _judge_lines(evaluator: RagEvaluator) -> Iterator[str]:
     judge = judge_base(evaluator.judge)
-    yield f"judges: {', '.join(JUDGES)}; default embedded (no key, no network)"
+    yield f"judges: {', '.join(JUDGES)}; default: embedded (no key, no network)"
     yield f"judge {judge.name}: version {judge.version or 'not stated'}"
     if judge.card is not None:
         yield judge.card

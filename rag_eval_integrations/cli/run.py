@@ -1,10 +1,9 @@
-"""`rag-eval run`: calls in, evaluations out, resumable."""
+"""`rag-eval run`: evaluate a file of calls; also the summary that `rag-eval score` prints."""
 
 from __future__ import annotations
 
 import gc
 import itertools
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,11 +14,11 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations.cli._options import (
     Threshold,
     check_rows,
-    give_variables,
     metrics_from,
+    set_variables,
     thresholds_from,
 )
-from rag_eval_integrations.cli._terminal import Progress, complain, safe, stdout
+from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, stdout
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator, nothing_to_judge
@@ -32,11 +31,18 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-# --- What `run` and `score` say at the end
+# --- The summary at the end of `run` and `score`
 
 
-def print_summary(console: Console, summary: Summary, seconds: float, taken_over: int = 0) -> None:
-    """Print means with their counts, what is unscored and why, warnings and diagnoses."""
+def print_summary(console: Console, summary: Summary, seconds: float, reused: int = 0) -> None:
+    """Print means with their counts, reasons for missing scores, warnings, errors and diagnoses.
+
+    Args:
+        console: where to print.
+        summary: of all evaluations.
+        seconds: duration of the run.
+        reused: evaluations taken from an earlier run.
+    """
     for table in summary_tables(summary):
         console.print(table)
     for warning, count in summary.warnings.most_common():
@@ -44,28 +50,31 @@ def print_summary(console: Console, summary: Summary, seconds: float, taken_over
     for failure, count in summary.errors.most_common():
         console.print(safe(f"ERROR ({count} calls): {failure}"), soft_wrap=True)
     if summary.diagnoses:
-        console.print("What the scores point at:")
+        console.print("Diagnoses:")
         for diagnosis, count in summary.advice():
             console.print(
                 f"  {diagnosis.pattern} ({count} of {summary.calls} calls): "
                 f"{diagnosis.problem} {diagnosis.fix}",
                 soft_wrap=True,
             )
-    made = summary.calls - taken_over
-    rate = f", {made / seconds:.0f} a second" if made and seconds > 0 else ""
-    over = f", {taken_over} taken over from an earlier run" if taken_over else ""
+    made = summary.calls - reused
+    rate = f", {made / seconds:.0f} per second" if made and seconds > 0 else ""
+    earlier = f", {reused} reused from an earlier run" if reused else ""
     usage = summary.usage
     cost = "unknown" if usage.requests and usage.cost_usd is None else f"${usage.cost_usd or 0:.4f}"
     console.print(
-        f"{summary.calls} calls in {seconds:.1f} s{rate}{over}; {usage.requests} judge requests, "
-        f"{usage.prompt_tokens} + {usage.completion_tokens} tokens, cost {cost}",
+        f"{summary.calls} calls in {seconds:.1f} s{rate}{earlier}; {usage.requests} judge "
+        f"requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens, cost {cost}",
         soft_wrap=True,
     )
 
 
+# --- The command
+
+
 @dataclass(frozen=True)
 class Settings:
-    """The options of `rag-eval run`."""
+    """The options of `rag-eval run`, which `rag-eval run --help` describes."""
 
     calls: Path
     out: Path
@@ -89,17 +98,20 @@ class Settings:
 def run(settings: Settings) -> int:
     """Evaluate every call of a file and return the exit code.
 
+    Returns:
+        2 for invalid lines, 1 for a failed threshold, else 0.
+
     Raises:
         ConfigurationError: for options that cannot work, before the first row.
         OSError: when a file cannot be read or written.
     """
     metrics = metrics_from(settings.metrics, settings.formulas, settings.relevance_baseline)
-    give_variables(metrics, settings.metric_var)
+    set_variables(metrics, settings.metric_var)
     names = [name for metric in metrics for name in metric.names]
     thresholds = thresholds_from(settings.fail_under, names)
     rows = _Rows(settings)
     if settings.out.exists() and settings.out.samefile(settings.calls):
-        raise ConfigurationError("out", str(settings.out), "is the input")
+        raise ConfigurationError("--out", str(settings.out), "is the input file")
     check_rows(settings.calls, settings.limit, metrics)
     progress = Progress(settings.calls, settings.limit)
     judge = judge_from(
@@ -111,8 +123,8 @@ def run(settings: Settings) -> int:
     if settings.dry_run:
         return _dry_run(rows, evaluator)
     summary = Summary()
-    # What is imported by now stays; not looking through it again, and more rarely through the
-    # rest, saves a seventh of the time a row takes. This process does nothing else.
+    # Objects that exist by now stay alive. Exempting them from garbage collection, and collecting
+    # the rest less often, saves a seventh of the time per row. The process does nothing else.
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)
@@ -121,8 +133,8 @@ def run(settings: Settings) -> int:
         _loop.run(_evaluate(rows, evaluator, file, summary, progress))
         file.finish()
     console = stdout()
-    print_summary(console, summary, time.perf_counter() - started, rows.taken_over)
-    console.print(f"{summary.calls} evaluations in {settings.out}", soft_wrap=True)
+    print_summary(console, summary, time.perf_counter() - started, rows.reused)
+    console.print(f"Wrote {summary.calls} evaluations to {settings.out}", soft_wrap=True)
     return max(rows.exit_code(), _check(thresholds, summary))
 
 
@@ -133,7 +145,8 @@ async def _evaluate(
     summary: Summary,
     progress: Progress,
 ) -> None:
-    # All on the loop's thread: the file's index is shared by reading (taking over) and writing.
+    # Everything runs on the loop's thread, because reading recorded rows and writing new ones
+    # share the file's index.
     numbers: dict[int, int] = {}
     counter = itertools.count()
 
@@ -144,7 +157,7 @@ async def _evaluate(
                 numbers[next(counter)] = number
                 yield call
             else:
-                rows.taken_over += 1
+                rows.reused += 1
                 summary.add(recorded)
 
     stream = evaluate_calls(
@@ -158,13 +171,13 @@ async def _evaluate(
 
 
 class _Rows:
-    """The lines of the input: valid calls out, bad lines reported and counted."""
+    """The lines of the input file; reports and counts invalid lines."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.invalid = 0
-        self.taken_over = 0
-        # Opened before anything is written, so that a wrong name leaves nothing behind.
+        self.reused = 0
+        # Open it before anything is written, so that a wrong name leaves no files behind.
         settings.calls.open("rb").close()
 
     def valid(self) -> Iterator[RagCall]:
@@ -172,14 +185,16 @@ class _Rows:
         for line in itertools.islice(lines, self.settings.limit):
             if line.value is None:
                 self.invalid += 1
-                complain(f"{self.settings.calls}: {line.error}")
+                print_stderr(f"{self.settings.calls}: {line.error}")
             else:
                 yield line.value
 
     def exit_code(self) -> int:
         if not self.invalid:
             return 0
-        complain(f"{self.settings.calls}: {self.invalid} invalid line(s), left out of the output")
+        print_stderr(
+            f"{self.settings.calls}: {self.invalid} invalid line(s) were left out of the output"
+        )
         return 0 if self.settings.skip_invalid else 2
 
 
@@ -197,16 +212,17 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
             if nothing_to_judge(sentencized) is None:
                 usage += labeller.estimate(sentencized)
     if isinstance(labeller, LLMJudge):
-        cost = f"about {usage.requests} requests and {usage.prompt_tokens:,} tokens of prompts"
+        cost = f"about {usage.requests} requests and {usage.prompt_tokens:,} prompt tokens"
     else:
         cost = "no requests, no cost"
     if asking:
-        # One where the judge gives log-probabilities or several answers at once, else up to 20.
-        more = f"at least {asking * calls} requests for metrics that ask a model themselves"
+        # One request per score if the model returns log-probabilities or several answers per
+        # request, otherwise up to 20.
+        more = f"at least {asking * calls} requests for metrics that send their own requests"
         cost = f"{cost}, and {more}" if labeller is not None else more
     stdout().print(
         f"{calls} calls, {characters:,} characters; judge {evaluator.judge.name}: {cost}. "
-        "Nothing was asked or written.",
+        "Nothing was sent or written.",
         soft_wrap=True,
     )
     return rows.exit_code()
@@ -217,17 +233,15 @@ def _check(thresholds: list[Threshold], summary: Summary) -> int:
     for threshold in thresholds:
         try:
             score = summary.mean(threshold.name)
-        except ValueError as mixed:  # by several estimators, for one
-            print(f"FAILED {threshold.name}: no one mean: {mixed}", file=sys.stderr)  # noqa: T201
+        except ValueError as mixed:  # the scores come from different estimators, for example
+            print_stderr(f"FAILED {threshold.name}: no single mean: {mixed}")
             code = 1
             continue
         mean = None if score is None else score.mean
         if mean is None:
-            print(f"FAILED {threshold.name}: none is scored", file=sys.stderr)  # noqa: T201
+            print_stderr(f"FAILED {threshold.name}: no call has this score")
         elif mean < threshold.value:
-            print(  # noqa: T201
-                f"FAILED {threshold.name}: mean {mean:.4f} < {threshold.value:g}", file=sys.stderr
-            )
+            print_stderr(f"FAILED {threshold.name}: mean {mean:.4f} is below {threshold.value:g}")
         else:
             continue
         code = 1

@@ -1,7 +1,9 @@
-"""Many calls at once: read a file, evaluate with bounded concurrency, write the file in order.
+"""Data sets: read calls from a file, evaluate them with bounded concurrency, write them in order.
 
-`evaluate_calls` is the stream; `read_calls`, `EvaluationFile`, `labelled_from` and
-`score_labelled` are what the command line puts around it.
+stream    `evaluate_calls`: calls ─▶ evaluations
+files     `read_calls`, `EvaluationFile`: CALLS and EVALS files
+rows      a line of a file ─▶ a call with its recorded labels; scores of recorded labels
+_asking   questions ─▶ an app ─▶ calls ─▶ evaluations
 """
 
 from rag_eval_integrations._lazy import publish

@@ -1,8 +1,8 @@
-"""Asks an app questions and evaluates its answers: bounded, in order, resumable, all errors rows.
+"""Running an app on a list of questions and evaluating its answers; resumable, errors become rows.
 
     questions ─▶ the app, captured ─▶ RagCall ─▶ RagEvaluator ─▶ Evaluation, in the questions' order
 
-How an app is asked is its host's affair; here is what running any of them has in common.
+The frameworks' packages know how an app is called; this module holds the part that they share.
 """
 
 from __future__ import annotations
@@ -31,8 +31,7 @@ from rag_eval_integrations.records import (
     from_line,
 )
 
-# --- Asking an app of a host, whichever: threads for a sync one, and the call that its answer
-# makes
+# --- Calling an app of any framework: threads for synchronous apps, and the captured call
 
 
 InThread = Callable[..., Awaitable[object]]
@@ -40,10 +39,10 @@ InThread = Callable[..., Awaitable[object]]
 
 @contextmanager
 def threads_for(options: AskingOptions) -> Iterator[InThread]:
-    """Give what calls a function in a thread, for apps that are asked by a sync method.
+    """Provide a function that runs another one in a thread, for apps with a synchronous method.
 
-    Each call runs in a copy of the context here, as if it was made in this very thread. At the end
-    what has not begun is given up, and what is running is not waited for.
+    Each call runs in a copy of the current context, as if called from this thread. On exit, calls
+    that have not begun are cancelled, and running ones are not waited for.
     """
     context = copy_context()
     threads = ThreadPoolExecutor(options.get("max_concurrency", MAX_CONCURRENCY))
@@ -66,19 +65,19 @@ async def captured(
     framework: str,
     answer_of: Callable[[object], str | None],
 ) -> Answered:
-    """Ask the app and give the call that was captured, or one of what is known where none was.
+    """Ask the app and return the captured call, or one made of question and answer without any.
 
     Args:
-        question: what is asked.
-        ask: asks it; what captures meanwhile gives its calls to the function passed.
-        seconds: how long the app's own call may take; None for no limit.
-        framework: stands on a call that nothing captured.
-        answer_of: reads the text of an app's output.
+        question: the question.
+        ask: asks the app; every call that is captured meanwhile is passed to its argument.
+        seconds: time limit of the app's own call in seconds; None for no limit.
+        framework: name of the framework for a call that was not captured.
+        answer_of: reads the text of the app's output; None when there is no text.
     """
     calls: list[RagCall] = []
     output, error = await attempted(ask(calls.append), seconds)
     if calls:
-        # Alternatives that stand outside of everything (`with_fallbacks`) are a call each.
+        # Top-level alternatives (`with_fallbacks`) are captured as one call each.
         fine = [one for one in calls if one.capture is None or one.capture.status == "ok"]
         call = (fine or calls)[-1]
         # The app may have rewritten the question, and a stream may have broken off.
@@ -90,11 +89,14 @@ async def captured(
     call = RagCall(
         question=question.text,
         documents=(),
-        # Not None for an answer that cannot be told: that would be a retrieval alone.
+        # An unknown answer is "" and not None, which would mean a retrieval without a response.
         response=answer_of(output) or "" if error is None else None,
         capture=Capture(framework=framework, status=status),
     )
     return Answered(call, error)
+
+
+# --- Questions and answers
 
 
 MAX_CONCURRENCY = 8
@@ -102,15 +104,17 @@ MAX_CONCURRENCY = 8
 
 @dataclass(frozen=True)
 class Question:
-    """What an app is asked, and what is known about it."""
+    """A question to an app, with its reference and metadata."""
 
     text: str
-    """Empty where only the app knows it; then a row is taken over by id and reference."""
+    """The question; empty when only the app knows it, and rows are then resumed by id and
+    reference."""
     reference: str | None = None
-    """The expected answer."""
+    """The expected answer; None without one."""
     label: str = ""
     """The user's id; by default the first 16 hex digits of a digest of text and reference."""
     metadata: dict[str, Any] = field(default_factory=dict)
+    """Metadata of the call."""
 
     def __post_init__(self) -> None:
         if not self.label:
@@ -120,11 +124,12 @@ class Question:
 
 
 class Answered(NamedTuple):
-    """What an app made of a question."""
+    """An app's answer to a question."""
 
     call: RagCall
-    """As captured; without a response where the app failed."""
+    """The call as captured; without a response when the app failed."""
     error: BaseException | None = None
+    """The app's exception; None for an answer."""
 
 
 Ask = Callable[[Question], Awaitable[Answered]]
@@ -133,26 +138,26 @@ Ask = Callable[[Question], Awaitable[Answered]]
 async def attempted(
     asking: Awaitable[object], seconds: float | None
 ) -> tuple[object, BaseException | None]:
-    """Wait for an app's answer; what it raises is a result, and so is its own cancellation.
+    """Wait for an app's answer; its exceptions, and its own cancellation, are returned.
 
-    Here, inside of what the host captures, and not around it: what was captured until a time
-    limit is kept.
+    Call this inside of the framework's capture and not around it, so that the call captured up to a
+    time limit is kept.
 
     Args:
         asking: the app's own call.
-        seconds: how long at most; None for no limit.
+        seconds: time limit in seconds; None for no limit.
 
     Returns:
-        The answer and None, or None and what went wrong (`TimeoutError` beyond the limit).
+        The answer and None, or None and the exception (`TimeoutError` beyond the limit).
 
     Raises:
-        asyncio.CancelledError: the caller was cancelled, not the app.
+        asyncio.CancelledError: the caller was cancelled, and not the app.
     """
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
             return await asking, None
-    except Exception as failure:  # noqa: BLE001 -- a row of its own
+    except Exception as failure:  # noqa: BLE001 -- becomes the error of a row
         if limit.expired() and isinstance(failure, TimeoutError):
             return None, TimeoutError(f"no answer within {seconds:g} s")
         return None, failure
@@ -160,33 +165,36 @@ async def attempted(
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        return None, failure  # the app gave up by itself
+        return None, failure  # the app cancelled itself
+
+
+# --- Asking all questions
 
 
 class AskingOptions(TypedDict, total=False):
-    """How an app is asked."""
+    """Options for asking an app a list of questions."""
 
     max_concurrency: int
-    """Questions under way at once; 8."""
+    """Number of questions in progress at once; 8 by default."""
     timeout: float | None
-    """Seconds for the app's own call, after which the row has the error `TimeoutError`; none by
-    default. A thread cannot be stopped: in code that is not async it goes on, and keeps its
-    place."""
+    """Time limit of the app's own call in seconds, after which the row has the error
+    `TimeoutError`; none by default. Threads cannot be stopped, so a synchronous call goes on and
+    keeps its thread."""
     out: str | Path
-    """A file for the evaluations, as `rag-eval run` writes it. None is written by default."""
+    """File for the evaluations, in the format of `rag-eval run`; none by default."""
     resume: bool
-    """Take over the rows of `out` that have the id, question and reference of a question, no
-    error, and this evaluator's fingerprint; these are not asked again. Of the app nothing is
-    known: resume what was killed, not what was changed."""
+    """Reuse the rows of `out` that have the id, question and reference of a question, no error, and
+    this evaluator's fingerprint, instead of asking again. The app itself is not compared: resume a
+    run that was interrupted, not one of a changed app."""
     progress: Callable[[int, int], object]
-    """Called with the number of rows done, and of all, after each row."""
+    """Called after each row with the number of finished rows and the number of all rows."""
 
 
 def check_options(options: AskingOptions) -> None:
-    """Refuse options that do not exist or cannot work, before anything is written.
+    """Refuse unknown and unusable options before anything is written.
 
     Raises:
-        ConfigurationError: names the option.
+        ConfigurationError: an option is unknown or unusable; names the option.
     """
     for name, value in options.items():
         if name not in AskingOptions.__annotations__:
@@ -203,20 +211,24 @@ def check_options(options: AskingOptions) -> None:
         raise ConfigurationError("progress", progress, "should be a callable")
     out: object = options.get("out")
     if out is not None and not (isinstance(out, str | Path) and str(out)):
-        raise ConfigurationError("out", out, "should be the path of a file")
+        raise ConfigurationError("out", out, "use the path of a file")
     if options.get("resume") and out is None:
-        raise ConfigurationError("resume", options["resume"], "needs `out`, the file to resume")
+        raise ConfigurationError("resume", options["resume"], "give `out`, the file to resume")
 
 
 async def evaluate_asked(
     questions: Sequence[Question], ask: Ask, evaluator: RagEvaluator, options: AskingOptions
 ) -> list[Evaluation]:
-    """Ask all questions and evaluate the answers; one evaluation a question, in their order.
+    """Ask all questions and evaluate the answers, with one evaluation per question in their order.
 
-    `ask` keeps to `timeout` itself, by `attempted`.
+    Args:
+        questions: the questions.
+        ask: asks one question; it applies `timeout` itself, with `attempted`.
+        evaluator: the evaluator of the answers.
+        options: see `AskingOptions`.
 
     Raises:
-        ConfigurationError: an option cannot be used, or `out` cannot be resumed from.
+        ConfigurationError: an option cannot be used, or `out` cannot be resumed.
         OSError: `out` cannot be written.
     """
     progress = options.get("progress")
@@ -231,9 +243,9 @@ async def evaluate_asked(
                 done = _taken_over(questions, earlier, file)
         pending = [index for index in range(len(questions)) if index not in done]
         stream = evaluate_calls(
-            # A stream only calls `evaluate` on what it is given: here, questions to be asked first.
+            # A stream only passes its items to `evaluate`; here the items are questions to ask.
             cast("Sequence[RagCall]", [questions[index] for index in pending]),
-            cast("RagEvaluator", _Worker(ask, evaluator)),
+            cast("RagEvaluator", _AskingEvaluator(ask, evaluator)),
             max_concurrency=options.get("max_concurrency", MAX_CONCURRENCY),
             ordered=False,
         )
@@ -250,8 +262,8 @@ async def evaluate_asked(
 
 
 @dataclass(frozen=True)
-class _Worker:
-    """Asks a question and evaluates the answer."""
+class _AskingEvaluator:
+    """Evaluates a question by asking the app first."""
 
     ask: Ask
     evaluator: RagEvaluator
@@ -273,7 +285,7 @@ class _Worker:
 
 
 class _Earlier:
-    """The rows of an earlier run that may be taken over, by question."""
+    """The rows of an earlier run that may be reused, by question."""
 
     def __init__(self, path: Path, fingerprint: str) -> None:
         self._rows: dict[tuple[str, str | None], list[Evaluation]] = {}
@@ -287,12 +299,12 @@ class _Earlier:
             try:
                 row = from_line(Evaluation, line)
             except InputError:
-                continue  # `EvaluationFile` looks at it, and says what is wrong
+                continue  # `EvaluationFile` reports the problem
             if row.error is None and row.fingerprint == fingerprint:
                 self._rows.setdefault((row.id, row.reference), []).append(row)
 
     def take(self, question: Question) -> Evaluation | None:
-        """Give the next row of a question."""
+        """Return the next row of a question, and None when there is no more."""
         rows = self._rows.get((question.label, question.reference), [])
         for at, row in enumerate(rows):
             if not question.text or row.question == question.text:

@@ -15,18 +15,18 @@ from pathlib import Path
 from typing import Any, BinaryIO, Generic, Self, TypeVar, cast
 
 from rag_eval_integrations.dataset.rows import call_from
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.records import Evaluation, RagCall, from_line, parse_object, to_line
 
 T = TypeVar("T")
 
 _MAX_LINE = 256 * 1024 * 1024
-"""Bytes; a longer line is no row but a file of another kind."""
+"""Bytes; a longer line is not a row but a file of another kind."""
 
 
 @dataclass(frozen=True)
 class Line(Generic[T]):
-    """One line of a file: what it holds, or what is wrong with it."""
+    """One line of a file: its value, or the reason why it has none."""
 
     number: int
     """From 1."""
@@ -56,6 +56,7 @@ def read_lines(path: Path, read: Callable[[dict[str, Any]], T]) -> Iterator[Line
         One `Line` for each line that is not blank, in order.
 
     Raises:
+        ConfigurationError: when another version of the library wrote the file's evaluations.
         OSError: when the file cannot be opened or read.
     """
     with open_lines(path) as stream:
@@ -66,6 +67,8 @@ def read_lines(path: Path, read: Callable[[dict[str, Any]], T]) -> Iterator[Line
                 continue
             try:
                 yield Line(number, read(parse_object(line)))
+            except SchemaError as error:
+                raise ConfigurationError("file", str(path), error.why) from error
             except InputError as error:
                 yield Line(number, None, InputError(error.why, field=error.field, line=number))
 
@@ -75,7 +78,7 @@ def read_calls(path: Path) -> Iterator[Line[RagCall]]:
     return read_lines(path, call_from)
 
 
-# --- Writes EVALS.jsonl: rows as they finish, the ordered file at the end, nothing paid for twice
+# --- EVALS.jsonl: rows as they finish, the ordered file at the end, nothing paid for twice
 
 
 _PARTIAL, _OUT = 0, 1
@@ -91,7 +94,8 @@ class EvaluationFile:
 
     Raises:
         ConfigurationError: when OUT.partial exists and `resume` is not set, when another run is
-            writing it, or when there is something else than evaluations to resume from.
+            writing it, or when there is something else to resume from than evaluations of this
+            version's format.
         OSError: when the files cannot be written.
     """
 
@@ -114,6 +118,7 @@ class EvaluationFile:
             _lock(self._stream, self.partial)
             self._sources = [opened.enter_context(self.partial.open("rb"))]
             if resume:
+                opened.callback(self._remove_if_empty)
                 self._index(_PARTIAL, fingerprint)
                 if path.exists():
                     self._sources.append(opened.enter_context(path.open("rb")))
@@ -147,7 +152,7 @@ class EvaluationFile:
         self._place(index, _PARTIAL, offset)
 
     def finish(self) -> None:
-        """Write OUT in input order and take OUT.partial away."""
+        """Write OUT in input order and remove OUT.partial."""
         ordered = self.path.with_name(self.path.name + ".ordered")
         with ordered.open("wb") as target:
             for place in self._offsets:
@@ -157,6 +162,10 @@ class EvaluationFile:
             os.fsync(target.fileno())
         ordered.replace(self.path)
         self.partial.unlink()
+
+    def _remove_if_empty(self) -> None:
+        if self.partial.exists() and not self.partial.stat().st_size:
+            self.partial.unlink()  # a refused or idle run leaves nothing to resume
 
     def _place(self, index: int, source: int, offset: int) -> None:
         if index >= len(self._offsets):
@@ -174,6 +183,8 @@ class EvaluationFile:
         for offset, line in _lines(stream):
             try:
                 evaluation = from_line(Evaluation, line)
+            except SchemaError as error:
+                raise ConfigurationError("out", stream.name, error.why) from error
             except InputError:
                 if source == _PARTIAL and not line.endswith(b"\n"):
                     self._stream.truncate(offset)  # the row that a killed run was writing
@@ -200,7 +211,7 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def _identity(row: RagCall | Evaluation) -> bytes:
-    """Digest of what a row is known by: its content, its label and its metadata."""
+    """Digest what a row is known by: its content, its label and its metadata."""
     text = json.dumps([row.row_key, row.id, row.metadata], sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).digest()[:16]
 

@@ -1,6 +1,7 @@
-"""One line of a file becomes a row: a call, and its recorded labels where it has some.
+"""Rows: a line of a file becomes a call with its recorded labels, and recorded labels are scored.
 
-Read are CALLS rows, LABELLED rows (a CALLS row with `labels`) and RAGBench rows as published.
+Lines may be CALLS rows, LABELLED rows (CALLS rows with `labels`), EVALS rows, and RAGBench rows as
+published.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from rag_eval_integrations.records import (
     Sentence,
     Sentences,
     SentencizedCall,
+    check_schema,
     from_object,
+    whole_text,
 )
 from rag_eval_integrations.sentences import RECORDED, Splitter, document_number, locate, sentencize
 
@@ -42,7 +45,7 @@ _LABEL_FIELDS = (
     "all_utilized_sentence_keys",
     "unsupported_response_sentence_keys",
 )
-"""The labelling JSON, which RAGBench publishes as columns."""
+"""Fields of the labelling JSON, which RAGBench publishes as columns."""
 
 _REQUIRED_LABELS = frozenset(
     {
@@ -65,7 +68,7 @@ _PUBLISHED = (
     "gpt3_context_relevance",
     "gpt35_utilization",
 )
-"""RAGBench's score and predictor columns: gold and rivals, so they stay out of a call."""
+"""RAGBench's score and predictor columns; they are gold and baselines, and not part of a call."""
 
 _ALL_LABEL_FIELDS = frozenset({"labels", *_LABEL_FIELDS})
 
@@ -74,24 +77,24 @@ _KEY = re.compile(r"(\d*)([a-z]+)")
 
 @dataclass(frozen=True)
 class Row:
-    """What one line holds."""
+    """The content of one line."""
 
     call: RagCall
     labels: Labels | None = None
-    """Recorded labels as they were written; None where there are none."""
+    """Recorded labels as they were written; None without recorded labels."""
     labeller: JudgeInfo | None = None
-    """Who made the recorded labels; None where there are none."""
+    """The judge that made the recorded labels; None without recorded labels."""
     published: Mapping[str, float | None] = field(default_factory=dict)
-    """RAGBench's score and predictor columns."""
+    """RAGBench's score and predictor columns, by name."""
 
 
 def call_from(content: dict[str, Any]) -> RagCall:
-    """Read the call of a parsed line, whatever labels it may bring.
+    """Read the call of a parsed line and ignore its labels.
 
     Raises:
-        InputError: names the field and what is wrong with it.
+        InputError: a field is missing or wrong; names the field.
     """
-    # In the order of the line: that of a set would change with the process's hash seed.
+    # In the order of the line, because the order of a set changes with the process's hash seed.
     unlabelled = {name: held for name, held in content.items() if name not in _ALL_LABEL_FIELDS}
     return row_from(unlabelled).call
 
@@ -99,13 +102,14 @@ def call_from(content: dict[str, Any]) -> RagCall:
 def row_from(content: dict[str, Any]) -> Row:
     """Read a parsed line with its recorded labels.
 
-    Fields that no record knows are kept in the call's `metadata`; label and score columns are
-    not, because a call must not bring its own verdict.
+    Unknown fields are kept in the call's `metadata`, except label and score columns, because a call
+    must not contain its own verdict.
 
     Raises:
-        InputError: names the field and what is wrong with it.
+        InputError: a field is missing or wrong; names the field.
     """
     rest = dict(content)
+    check_schema(rest)
     recorded = {name: rest.pop(name, None) for name in _SENTENCE_FIELDS}
     published = {name: _number(name, rest.pop(name)) for name in _PUBLISHED if name in rest}
     labels, labeller = _labels(rest)
@@ -124,10 +128,12 @@ def row_from(content: dict[str, Any]) -> Row:
 
 def _with_unknown(metadata: Any, unknown: dict[str, JsonValue]) -> Any:
     if not isinstance(metadata, dict) or not unknown:
-        return metadata  # what is no object is refused by the record, with its name
+        return metadata  # the record refuses anything but an object, naming the field
     for name in unknown:
         if name in metadata and metadata[name] != unknown[name]:
-            raise InputError("stands beside `metadata` and, different, in it", field=name)
+            raise InputError(
+                "is given both at top level and in `metadata`, with different values", field=name
+            )
     return {**metadata, **unknown}
 
 
@@ -140,7 +146,7 @@ def _number(name: str, value: object) -> float | None:
 
 
 def _labels(rest: dict[str, Any]) -> tuple[Labels | None, JudgeInfo | None]:
-    """Take the labels out of a line: the field `labels`, or RAGBench's columns."""
+    """Remove the labels from a line and read them: the field `labels`, or RAGBench's columns."""
     columns = {name: rest.pop(name) for name in _LABEL_FIELDS if name in rest}
     model = rest.get("annotating_model_name")
     labeller = JudgeInfo(name="recorded", model=model if isinstance(model, str) else None)
@@ -151,15 +157,23 @@ def _labels(rest: dict[str, Any]) -> tuple[Labels | None, JudgeInfo | None]:
         return labels_from(columns, None), labeller
     if columns and not _REQUIRED_LABELS.isdisjoint(columns):
         missing = sorted(_REQUIRED_LABELS - columns.keys())
-        raise InputError(f"is missing beside {', '.join(sorted(columns))}", field=missing[0])
+        raise InputError(
+            f"is missing; the line has {', '.join(sorted(columns))}, so it should have all label "
+            "columns",
+            field=missing[0],
+        )
     return None, None
 
 
 def labels_from(written: object, name: str | None) -> Labels:
-    """Read labels, naming fields below `name`.
+    """Read labels.
+
+    Args:
+        written: the labelling JSON.
+        name: name of the field that holds it, for error messages; None for none.
 
     Raises:
-        InputError: names the field.
+        InputError: a field is missing or wrong; names the field, below `name`.
     """
     try:
         return from_object(Labels, written)
@@ -176,14 +190,14 @@ def _recorded_sentences(
     for path, key, text in _pairs(documents_sentences, "documents_sentences"):
         match = _KEY.fullmatch(key)
         if match is None or not match[1] or int(match[1]) >= len(by_document):
-            raise InputError(f"{key!r} is no key of a document sentence", field=path)
+            raise InputError(f"{key!r} is not a key of a document sentence", field=path)
         _once(key, seen, path)
         by_document[int(match[1])].append((key, text))
     answers: list[tuple[str, str]] = []
     for path, key, text in _pairs(response_sentences, "response_sentences"):
         match = _KEY.fullmatch(key)
         if match is None or match[1]:
-            raise InputError(f"{key!r} is no key of a response sentence", field=path)
+            raise InputError(f"{key!r} is not a key of a response sentence", field=path)
         _once(key, seen, path)
         answers.append((key, text))
     documents: list[Sentence] = []
@@ -194,51 +208,56 @@ def _recorded_sentences(
 
 def _once(key: str, seen: set[str], path: str) -> None:
     if key in seen:
-        raise InputError(f"the key {key!r} stands twice", field=path)
+        raise InputError(f"the key {key!r} occurs twice", field=path)
     seen.add(key)
 
 
 def _pairs(value: object, path: str) -> list[tuple[str, str, str]]:
-    """Flatten `[[key, text], …]`, also nested by document, to (path, key, text)."""
+    """Flatten `[[key, text], …]`, which may be nested by document, to (path, key, text)."""
     if value is None:
         return []
     if not isinstance(value, list):
-        raise InputError("should be a list of [key, text]", field=path)
+        raise InputError("should be a list of [key, text] pairs", field=path)
     pairs: list[tuple[str, str, str]] = []
     for index, item in enumerate(value):
         place = f"{path}[{index}]"
         if isinstance(item, list) and len(item) == 2 and all(isinstance(x, str) for x in item):
-            pairs.append((place, item[0], item[1]))
+            pairs.append((place, item[0], whole_text(item[1])))  # as the call's own texts are
         elif isinstance(item, list) and all(isinstance(inner, list) for inner in item):
             if place.count("[") > 1:
                 raise InputError("is nested too deeply", field=place)
             pairs += _pairs(item, place)
         else:
-            raise InputError("should be [key, text]", field=place)
+            raise InputError("should be a [key, text] pair", field=place)
     return pairs
 
 
-# --- Scores recorded labels without a judge: LABELLED rows, RAGBench rows, and EVALS files
+# --- Scoring recorded labels without a judge: LABELLED rows, RAGBench rows, and EVALS rows
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """One labelled row: what it takes to score it, and what is published beside it."""
+    """One labelled row: a call and its labelling, ready to be scored."""
 
     call: SentencizedCall
     labelling: Labelling
     """Labels as they were written, not reconciled."""
     evaluation: Evaluation | None = None
-    """The row itself, when it comes from an EVALS file."""
+    """The row itself, if it is an EVALS row."""
     published: Mapping[str, float | None] = field(default_factory=dict)
-    """RAGBench's score and predictor columns."""
+    """RAGBench's score and predictor columns, by name."""
 
 
 def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
-    """Read a parsed line of LABELLED.jsonl, of RAGBench, or of EVALS.jsonl.
+    """Read a parsed LABELLED, RAGBench or EVALS row.
+
+    Args:
+        content: the parsed line.
+        splitter: splits a call that has no recorded sentences.
 
     Raises:
-        InputError: names the field; also when the row holds no labels.
+        InputError: a field is missing or wrong, or the row holds no labels; names the field.
+        SchemaError: an evaluation in another version's format.
     """
     if "scores" in content and "judge" in content:
         return _from_evaluation(from_object(Evaluation, content))
@@ -255,8 +274,8 @@ def _from_evaluation(evaluation: Evaluation) -> Labelled:
     texts: list[list[str]] = [[] for _ in range(count)]
     for number, sentence in zip(numbers, evaluation.sentences.documents, strict=True):
         texts[number].append(sentence.text)
-    # An EVALS row holds the sentences, not the documents: their texts are near enough, since only
-    # their number matters from here on. The row's own identity is kept.
+    # An EVALS row holds sentences instead of documents. Joining them is close enough, because only
+    # the number of documents matters from here on. The row keeps its identity.
     call = RagCall(
         question=evaluation.question,
         documents=tuple(Document(text=" ".join(sentences)) for sentences in texts),
@@ -288,18 +307,18 @@ def _from_evaluation(evaluation: Evaluation) -> Labelled:
 def score_labelled(
     labelled: Labelled, metrics: Sequence[LabelMetric], *, raw_keys: bool = False
 ) -> Evaluation:
-    """Score one labelled row.
+    """Score one labelled row without a judge.
 
     Args:
         labelled: the row.
-        metrics: what to score.
-        raw_keys: count the key lists as they were recorded, with repeats and keys of sentences
-            that do not exist, as RAGBench's published columns do (100 % of rows to 1e-9; cleaned
-            keys differ on .5 % of them, by at most .17).
+        metrics: the metrics to score.
+        raw_keys: count the key lists as recorded, with repeats and keys of sentences that do not
+            exist. This reproduces RAGBench's published columns (100 % of rows to 1e-9); cleaned
+            keys differ on .5 % of the rows, by at most .17.
     """
     written = labelled.labelling.labels
     if written is None:
-        # An evaluation that had no labels has none now; an error stays the error it was.
+        # An evaluation without labels stays unscored, and a failed one keeps its error.
         return _unlabelled(labelled, metrics)
     labels: Labels = reconcile(written, labelled.call)
     if raw_keys:

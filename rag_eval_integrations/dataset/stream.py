@@ -1,4 +1,4 @@
-"""Many calls at once: bounded concurrency and memory, order kept, nothing raised for one call."""
+"""`evaluate_calls`: evaluates many calls in order, with bounded concurrency and memory."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
 
 _AHEAD = 64
-"""Finished calls that may wait for an earlier slow one, for each call under way. At 500 ms a
-call, one that hangs for 30 s holds back 60 of its own kind."""
+"""Number of finished calls that may wait for an earlier slow one, per call in progress. At 500 ms
+per call, a call that hangs for 30 s holds back 60 others."""
 
 
 class EvaluationStream:
-    """Evaluations of many calls, as they come: `async for`, or `for` from code without a loop.
+    """The evaluations of many calls; iterate with `async for`, or with `for` in synchronous code.
 
-    Made by `evaluate_calls`. Each iteration starts anew; leaving it early cancels what is under
-    way.
+    Made by `evaluate_calls`. Each iteration starts from the beginning, and leaving one early
+    cancels the calls in progress.
     """
 
     def __init__(
@@ -32,7 +32,9 @@ class EvaluationStream:
         ordered: bool = True,
     ) -> None:
         if max_concurrency < 1:
-            raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
+            raise ConfigurationError(
+                "max_concurrency", max_concurrency, "use a whole number from 1"
+            )
         self._calls = calls
         self._evaluator = evaluator
         self._max_concurrency = max_concurrency
@@ -47,8 +49,8 @@ class EvaluationStream:
             yield evaluation
 
     async def numbered(self) -> AsyncIterator[tuple[int, Evaluation]]:
-        """Yield (index of the call from 0, evaluation), in the order of the stream."""
-        work = _Work(enumerate(self._calls), self._evaluator, self._max_concurrency)
+        """Yield (index of the call, from 0, and its evaluation), in the order of the stream."""
+        work = _Workers(enumerate(self._calls), self._evaluator, self._max_concurrency)
         waiting: dict[int, Evaluation] = {}
         position = 0
         try:
@@ -67,14 +69,14 @@ class EvaluationStream:
             await work.stop()
 
     def numbered_sync(self) -> Iterator[tuple[int, Evaluation]]:
-        """`numbered` for code that is not async."""
+        """Yield the same as `numbered`, for synchronous code."""
         results = self.numbered()
 
         async def following() -> tuple[int, Evaluation] | None:
             return await anext(results, None)
 
         async def close() -> None:
-            await results.aclose()  # type: ignore[attr-defined]  # it is a generator
+            await results.aclose()  # type: ignore[attr-defined]  # an async generator
 
         try:
             while (item := _loop.run(following())) is not None:
@@ -84,8 +86,8 @@ class EvaluationStream:
 
 
 @dataclass
-class _Work:
-    """The workers of one iteration."""
+class _Workers:
+    """The worker tasks of one iteration."""
 
     calls: Iterator[tuple[int, RagCall]]
     evaluator: RagEvaluator
@@ -108,7 +110,7 @@ class _Work:
                     return
                 index, call = numbered
                 self.done.put_nowait((index, await self.evaluator.evaluate(call)))
-                # A judge that never waits would otherwise keep the consumer from its results.
+                # A judge that never waits would otherwise keep the consumer from running.
                 await asyncio.sleep(0)
         finally:
             self.done.put_nowait(None)
@@ -122,7 +124,7 @@ class _Work:
             else:
                 yield item
         for task in self.tasks:
-            task.result()  # the calls' own iterator may have raised
+            task.result()  # raises what the iterable of calls raised
 
     async def stop(self) -> None:
         for task in self.tasks:
@@ -137,20 +139,20 @@ def evaluate_calls(
     max_concurrency: int = 8,
     ordered: bool = True,
 ) -> EvaluationStream:
-    """Evaluate many calls, one evaluation each, with bounded concurrency and memory.
+    """Evaluate many calls, with one evaluation per call and bounded concurrency and memory.
 
-    Iterate the result with `async for`, or with a plain `for` from code that is not async. Calls
-    are taken from the iterable as they are needed, so a file of a million rows runs in flat
-    memory. A call that cannot be evaluated gives an evaluation with its error; nothing stops the
-    run but the iterable itself.
+    Iterate over the result with `async for`, or with `for` in synchronous code. Calls are read from
+    the iterable when they are needed, so that a file of a million rows takes constant memory. A
+    call that cannot be evaluated gives an evaluation with an error; only an exception of the
+    iterable stops the run.
 
     Args:
-        calls: any iterable; read on the loop's thread.
-        evaluator: what evaluates them.
-        max_concurrency: calls under way at once.
-        ordered: give results in input order; otherwise as they finish.
+        calls: any iterable of calls; it is read on the event loop's thread.
+        evaluator: the evaluator to use.
+        max_concurrency: number of calls in progress at once, from 1.
+        ordered: True for results in the order of the calls, False for the order of completion.
 
     Raises:
-        ConfigurationError: for a concurrency below 1.
+        ConfigurationError: `max_concurrency` is below 1.
     """
     return EvaluationStream(calls, evaluator, max_concurrency=max_concurrency, ordered=ordered)

@@ -1,9 +1,9 @@
 """Judges: turn a call's keyed sentences into labels (stage 3 of the flow).
 
 `EmbeddedJudge` needs no key, network or model; `LLMJudge` asks a model; `CascadeJudge` asks a
-second judge only where a cheaper one is unsure. `judge_from` makes one from its name. `reconcile`
-holds labels against the sentences that exist, whoever wrote them; `speaks_to_a_judge` notices text
-that tries to decide its own labels.
+second judge only when a cheaper one is unsure. `judge_from` makes a judge from its name.
+`reconcile` checks labels from any source against the sentences that exist; `speaks_to_a_judge`
+detects text that tries to decide its own labels.
 """
 
 from __future__ import annotations

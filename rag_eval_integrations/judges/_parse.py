@@ -1,4 +1,4 @@
-"""What a model wrote becomes Labels, or a reason why it cannot."""
+"""Read a model's reply as labels, or raise the reason why that is not possible."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from rag_eval_integrations.errors import InputError, JudgeOutputError
 from rag_eval_integrations.records import Labels, SentenceSupport, from_object
 
 _MOST_TRIES = 200
-_MOST_REPAIRED = 20_000  # characters, and of them marks:
-_MOST_MARKS = 1_500
-"""Beyond these a broken reply is not repaired: json_repair takes quadratic time, 7 s for 20,000
-brackets and 17 s for 12,000 characters of misplaced quotes."""
+_MOST_REPAIRED = 20_000  # characters
+_MOST_MARKS = 1_500  # quotes, braces and brackets among them
+"""A longer broken reply is not repaired: json_repair takes quadratic time, 7 s for 20,000 brackets
+and 17 s for 12,000 characters of misplaced quotes."""
 _BEGINS = re.compile(r"\{\s*(?:[\"'\n]|\Z)")
 
 
 def parse_labels(text: str) -> Labels:
-    """Read a reply as labels, not yet held against the sentences.
+    """Read a reply as labels, not yet checked against the sentences.
 
     Raises:
-        JudgeOutputError: no JSON object, one that was cut off, or one without the key lists.
+        JudgeOutputError: no JSON object, one that is cut off, or one without the key lists.
     """
     return _validated(parse_object(text), text)
 
 
 def parse_support(text: str) -> tuple[SentenceSupport, ...]:
-    """Read the reply to the repair question.
+    """Read the reply to the request for missing response sentences.
 
     Raises:
         JudgeOutputError: no JSON object, or one without entries.
@@ -49,13 +49,14 @@ def _validated(content: dict[str, Any], text: str) -> Labels:
 
 
 def parse_object(text: str) -> dict[str, Any]:
-    """Read the JSON object in a reply, through fences, prose around it and small mistakes.
+    """Read the JSON object in a reply, despite fences, prose around it and small mistakes.
 
-    An object that was cut off is refused rather than completed: what is missing from a list of
-    keys would otherwise count as "not relevant".
+    An object that is cut off is refused instead of completed: keys missing from a list would
+    otherwise count as "not relevant". The messages of the errors are part of prompts (G-Eval's
+    repair request): a changed word there changes what models are asked.
 
     Raises:
-        JudgeOutputError: when there is no whole object.
+        JudgeOutputError: when there is no complete object.
     """
     found, broken = _last_object(text)
     if broken is not None:
@@ -69,10 +70,10 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def _last_object(text: str) -> tuple[dict[str, Any] | None, int | None]:
-    """Find the last JSON object in a text, and where the first that does not parse begins.
+    """Return the last JSON object in a text, or the position of the first one that is broken.
 
-    The last, because a model that quotes an object from the documents does so before its answer;
-    and none before or inside one that does not parse, because that one is the answer.
+    The last, because a model that quotes an object from the documents does so before its answer. An
+    object that does not parse is taken for the answer: none before or inside it is returned.
     """
     decoder = json.JSONDecoder()
     found: dict[str, Any] | None = None
@@ -84,13 +85,13 @@ def _last_object(text: str) -> tuple[dict[str, Any] | None, int | None]:
         except (ValueError, RecursionError):
             if _BEGINS.match(text, position):
                 return None, position
-            end = position + 1  # braces in prose
+            end = position + 1  # a brace in prose
         position = text.find("{", end)
     return found, None
 
 
 def _body(text: str) -> str:
-    """Cut off what follows an object: the end of its fence, prose."""
+    """Cut off the text after an object: the end of its fence, prose."""
     body = text.split("```", 1)[0]
     whole = body[: body.rfind("}") + 1]
     return whole if whole and _is_closed(whole) else body.strip()

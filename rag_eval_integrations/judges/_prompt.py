@@ -1,10 +1,10 @@
 """The labelling prompt: keyed sentences in, JSON labels out. Its parser is `_parse`.
 
 Instructions come first and never change, so that a provider's prompt cache hits; the data follows
-in a message of its own. Every section of the data is closed by a tag that is a keyed hash of the
-call: identical calls give identical prompts (our own cache hits), and no text can hold the tag of
-the call that it is part of. Sentences are one line each, whatever they hold, so that none can pass
-for two, for another key, or for the end of its section.
+in a separate message. Every section of the data ends with a tag that is a keyed hash of the call:
+identical calls have identical prompts (so `CachedModel` hits), and no text can contain the tag of
+its own call. Every sentence is written as one line, so that it cannot imitate a second sentence,
+another key or the end of its section.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rag_eval_integrations.models.completion import Message
 from rag_eval_integrations.records import JsonObject, Sentence
 
 PROMPT_VERSION = "labels-1"
-"""Stamped on every score; changes with every change of a word below."""
+"""Stamped on every score; changes whenever a word of the messages below does."""
 
 INSTRUCTIONS = """\
 You label how an answer relates to the documents it was written from. You are given a question, \
@@ -88,13 +88,13 @@ LABELS_SCHEMA: JsonObject = _object(
         "all_utilized_sentence_keys": _KEYS,  # type: ignore[dict-item]
     }
 )
-"""Shape of the reply; explanations stand before the verdicts they lead to."""
+"""Schema of the reply; explanations come before the verdicts that they lead to."""
 
 REPAIR_SCHEMA: JsonObject = _object({"sentence_support_information": _SUPPORT})  # type: ignore[dict-item]
-"""Shape of the reply to the one repair question."""
+"""Schema of the reply to the request for missing response sentences."""
 
-# Line ends, other controls, and what is invisible or turns text round would let a sentence look
-# like something else. Joiners (U+200C, U+200D) are letters' business in Persian and Indic scripts.
+# Line ends, control characters, and characters that are invisible or reverse text would let a
+# sentence look like something else. Joiners (U+200C, U+200D) are part of Persian and Indic words.
 _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
@@ -103,14 +103,14 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def one_line(text: str) -> str:
-    """Write a text as one line without hidden characters; these become visible escapes."""
+    """Write a text as one line; hidden characters become visible escapes."""
     return _HIDDEN.sub(lambda match: _SHORT.get(match[0], f"\\u{ord(match[0]):04x}"), text)
 
 
 def tag(question: str, documents: Sequence[Sentence], response: Sequence[Sentence]) -> str:
-    """Tag of a call's sections: a keyed hash of all its text, 12 hex digits.
+    """Return the tag of a call's sections: a keyed hash of all its text, 12 hex digits.
 
-    A text that holds its own tag would have to be a fixed point of the hash.
+    A text that contains its own tag would have to be a fixed point of the hash.
     """
     content = json.dumps([question, documents, response], ensure_ascii=True)
     key = b"rag-eval labelling"
@@ -118,7 +118,7 @@ def tag(question: str, documents: Sequence[Sentence], response: Sequence[Sentenc
 
 
 def data(question: str, documents: Sequence[Sentence], response: Sequence[Sentence]) -> str:
-    """Write the data part of the prompt."""
+    """Write the data message of the prompt."""
     mark = tag(question, documents, response)
     lines = [f"<<<question {mark}", one_line(question), f"question {mark}>>>"]
     for name, sentences in (("documents", documents), ("response", response)):
@@ -131,7 +131,7 @@ def data(question: str, documents: Sequence[Sentence], response: Sequence[Senten
 def messages(
     question: str, documents: Sequence[Sentence], response: Sequence[Sentence]
 ) -> tuple[Message, ...]:
-    """Ask for all labels of a call, or of a window of it."""
+    """Return the messages that ask for all labels of a call or of a window of it."""
     return (
         Message(role="system", content=INSTRUCTIONS),
         Message(role="user", content=data(question, documents, response)),
@@ -139,7 +139,7 @@ def messages(
 
 
 def again(asked: tuple[Message, ...], reply: str) -> tuple[Message, ...]:
-    """Ask once more after a reply that was not the JSON asked for."""
+    """Return the messages that ask again after a reply without the requested JSON."""
     return (
         *asked,
         Message(role="assistant", content=reply[:2000]),
@@ -151,7 +151,7 @@ def again(asked: tuple[Message, ...], reply: str) -> tuple[Message, ...]:
 
 
 def missing(asked: tuple[Message, ...], keys: Sequence[str]) -> tuple[Message, ...]:
-    """Ask for response sentences that were left out, and nothing else."""
+    """Return the messages that ask for missing response sentences alone."""
     return (
         *asked,
         Message(

@@ -1,11 +1,10 @@
-"""Stage 3 of the flow: what a judge wrote becomes honest Labels.
+"""Check a judge's labels against the sentences that exist (stage 3 of the flow).
 
-`reconcile` holds the labels against the sentences that exist. What it had to change, drop or fill
-is recorded on the labels. The kinds of oddity and how often each occurs among 5,897 RAGBench rows
-(418 of them, 7.1 %, hold at least one): trailing dots (`0b.`, 549 keys; `a.`, 871), sentences that
-do not exist (`0ae`, 57), special words for "no sentence" (`general`, 2,217), two keys in one string
-(1), a spelled-out range (`i through v`, 2), repeated keys (18 rows), response sentences without an
-entry (22 rows).
+`reconcile` records on the labels everything that it changed, dropped or filled in. Of 5,897
+RAGBench rows, 418 (7.1 %) have at least one of these oddities: trailing dots (`0b.`, 549 keys;
+`a.`, 871), sentences that do not exist (`0ae`, 57), special words for "no sentence" (`general`,
+2,217), two keys in one string (1), a spelled-out range (`i through v`, 2), repeated keys (18 rows),
+response sentences without an entry (22 rows).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ SPECIAL_KEYS = frozenset(
         "well_known_fact",
     }
 )
-"""Words that RAGBench's annotators wrote where no sentence is meant, one of them misspelt."""
+"""Words that RAGBench's annotators used when no sentence is meant; one is misspelt there."""
 
 _DECORATION = " \t\r\n.,;:'\"`()[]{}<>*"
 _SEPARATORS = re.compile(r"[\s,;&]+")
@@ -34,7 +33,7 @@ _LONGEST_RANGE = 1_000  # a hostile "a-zzzzz" would be 12 million keys
 
 
 class _Keys:
-    """Resolves what was written to keys of one side; collects what could not be."""
+    """Resolves written keys of documents or of the response; collects those that do not exist."""
 
     def __init__(self, existing: Iterable[str]) -> None:
         self.existing = frozenset(existing)
@@ -43,7 +42,7 @@ class _Keys:
         self.duplicate: list[str] = []
 
     def resolve(self, written: Iterable[str]) -> tuple[str, ...]:
-        """Keys that exist, each once, in the order written."""
+        """Return the existing keys, each once, in the order in which they are written."""
         resolved: dict[str, None] = {}
         for text in written:
             for key in self._read(text):
@@ -59,7 +58,7 @@ class _Keys:
         if cleaned in SPECIAL_KEYS:
             self.special.append(cleaned)
             return ()
-        # Two keys in a string, or a range: taken only when every one of them exists.
+        # Two keys in a string, or a range: accepted only if every key exists.
         parts = [part.strip(_DECORATION) for part in _SEPARATORS.split(cleaned)]
         if len(parts) > 1 and all(part in self.existing for part in parts):
             return tuple(parts)
@@ -84,17 +83,18 @@ def _range(text: str) -> tuple[str, ...]:
 
 
 def reconcile(labels: Labels, call: SentencizedCall) -> Labels:
-    """Hold a judge's labels against the sentences of the call.
+    """Check a judge's labels against the sentences of the call.
 
-    * Keys lose dots, spaces, brackets and case; each stands once; those of sentences that do not
-      exist are dropped and recorded (`unknown_keys`), special words too (`special_keys`).
-    * Response sentences without an entry are unlabelled (`missing_keys`). Several entries of one
-      sentence become one: unsupported if any of them says so.
-    * `fully_supported` that is null is filled: as `key not in
-      unsupported_response_sentence_keys` where that list is recorded, else true iff the sentence
-      has supporting keys. A special word counts there: 98.46 % of RAGBench's recorded adherence
-      follows it so. A key that does not exist is no support.
-    * `overall_conflict` says whether `overall_supported` contradicts the entries. It changes no
+    * Keys are stripped of dots, spaces and brackets, lower-cased and deduplicated. Keys of
+      sentences that do not exist are dropped and recorded (`unknown_keys`), and so are special
+      words (`special_keys`).
+    * Response sentences without an entry are unlabelled (`missing_keys`). Several entries for one
+      sentence are merged: it is unsupported if any of them says so.
+    * A `fully_supported` of null is filled in: from `unsupported_response_sentence_keys` if that
+      list is recorded, otherwise it is true if the sentence has supporting keys. A special word
+      counts as support: that reproduces 98.46 % of RAGBench's recorded adherence. A key that does
+      not exist does not.
+    * `overall_conflict` is true if `overall_supported` contradicts the entries. It changes no
       score: RAGBench's own lists disagree with its verdict in 1.5 % of rows.
     """
     documents = _Keys(sentence.key for sentence in call.documents)
@@ -172,7 +172,7 @@ def _stricter(first: SentenceSupport, second: SentenceSupport) -> SentenceSuppor
 
 
 def _merged(*lists: Iterable[str]) -> tuple[str, ...]:
-    # Reconciling twice changes nothing: what was found before stays, once.
+    # Reconciling twice changes nothing: earlier findings are kept, each once.
     return tuple(dict.fromkeys(item for items in lists for item in items))
 
 

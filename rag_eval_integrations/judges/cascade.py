@@ -1,4 +1,4 @@
-"""CascadeJudge: a cheap judge labels, and a second one is asked only where the first is unsure."""
+"""`CascadeJudge`: a cheap judge labels, and a second one only the calls it is unsure about."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from rag_eval_integrations.records import Labelling, SentencizedCall
 AskWhen = tuple[float, float] | Callable[[SentencizedCall, Labelling], bool]
 
 CASCADE_FLAGS = NOT_ASKED, ASKED = "cascade_first", "cascade_second"
-"""Flags of an evaluation: which of the two judges gave the labels."""
+"""Flags of an evaluation that tell which of the two judges labelled it."""
 
 
 class CascadeJudge(JudgeBase):
-    """Labels with `first`, and asks `second` where `first` is unsure.
+    """Labels with `first`, and asks `second` when `first` is unsure.
 
-    Every score says by its `by.judge` which judge gave it, and every evaluation by its flags
-    (`cascade_first`, `cascade_second`). A second judge that fails is an error of the call: its
-    first labels are not passed off for the second's.
+    The judge that labelled a call is named by `by.judge` of every score and by a flag of the
+    evaluation (`cascade_first`, `cascade_second`). If the second judge fails, the call is an error:
+    the labels of the first are not used instead.
 
     Args:
-        first: a judge that gives probabilities, or its name: `EmbeddedJudge()`.
+        first: a judge that gives probabilities, such as `EmbeddedJudge()`, or its name.
         second: a judge, a model, or a name, such as `openai:gpt-4o-mini`.
-        ask_when: the second is asked when P(adherent) of the first lies in this band, its ends
-            included, or when this function of the call and the first's labelling says so. A call
-            that the first cannot label, or of which it gives no probability, is always asked.
-            None takes the band that the first judge names as `unsure`, (0.7, 0.9) of the embedded
-            judge, or else (0.3, 0.7).
+        ask_when: a band of P(adherent), both ends included, in which the second judge is asked, or
+            a function of the call and the first judge's labelling that decides. With a band, the
+            second is also asked when the first cannot label a call or gives no probability. None
+            takes `first.unsure`: (0.7, 0.9) for the embedded judge, (0.3, 0.7) by default.
 
     Raises:
         ConfigurationError: for a first judge that is a model, an unknown judge, or a band that is
-            none in [0, 1].
+            not in [0, 1].
     """
 
     def __init__(
@@ -48,7 +47,7 @@ class CascadeJudge(JudgeBase):
     ) -> None:
         cheap = judge_from(first)
         if not isinstance(cheap, Judge):
-            raise ConfigurationError("first", first, "is a model; give a judge that labels")
+            raise ConfigurationError("first", first, "is a model; use a judge, such as 'embedded'")
         asked = judge_from(second)
         self._first = judge_base(cheap)
         self._second = (
@@ -58,7 +57,7 @@ class CascadeJudge(JudgeBase):
             ask_when = self._first.unsure
         if not callable(ask_when) and not _is_band(ask_when):
             raise ConfigurationError(
-                "ask_when", ask_when, "give two probabilities (low, high), or a function"
+                "ask_when", ask_when, "use two probabilities (low, high), or a function"
             )
         self.first: Judge = cheap
         self.second: Judge = asked if isinstance(asked, Judge) else self._second
@@ -77,7 +76,7 @@ class CascadeJudge(JudgeBase):
         """Label one call.
 
         Raises:
-            JudgeError: the second judge was asked and does not answer.
+            JudgeError: the second judge was asked and did not answer.
         """
         labelling = await self.first.label(call)
         if not self._asks(call, labelling):
@@ -105,7 +104,7 @@ def _rule(ask_when: AskWhen) -> str:
 
 
 def _shown(judge: Judge) -> str:
-    """A judge's own repr, or its class and name: the default one is an address in memory."""
+    """Return a judge's repr, or its class and name: the default repr has a memory address."""
     if type(judge).__repr__ is not object.__repr__:
         return repr(judge)
     return f"{type(judge).__name__}({judge.name!r})"

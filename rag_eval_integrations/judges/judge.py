@@ -1,6 +1,9 @@
-"""`Judge`: turns keyed sentences into labels (stage 3); `judge_from` makes one from its name."""
+"""`Judge`, the protocol that turns keyed sentences into labels (stage 3 of the flow).
 
-# A judge's module is imported when it is asked for: see `judges/__init__.py`.
+`JudgeBase` declares its optional members; `judge_from` makes a judge from its name.
+"""
+
+# The module of a judge is imported on first use: see `judges/__init__.py`.
 # ruff: noqa: PLC0415
 
 from __future__ import annotations
@@ -20,11 +23,12 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Judge(Protocol):
-    """Labels sentences: relevant, utilized, supported.
+    """Labels sentences as relevant, utilized and supported.
 
     Any object with a `name` and `async label(call)` is a judge; `JudgeBase` declares the optional
-    members. Implementations may be called concurrently. A call that they cannot judge gets a
-    `Labelling` with `labels=None` and the reason; an exception becomes an `Evaluation.error`.
+    members. Implementations may be called concurrently. For a call that cannot be judged they
+    return a `Labelling` with `labels=None` and the reason; an exception becomes the
+    `Evaluation.error`.
     """
 
     @property
@@ -38,7 +42,7 @@ class Judge(Protocol):
 
 
 class JudgeBase(ABC):
-    """A `Judge` with its optional members; inherit it to state them.
+    """Base class of judges: a `Judge` with its optional members.
 
     `name` and `version` are part of every evaluator's fingerprint: two judges that may label
     differently must differ in one of them.
@@ -47,13 +51,13 @@ class JudgeBase(ABC):
     name: str
     """Name stamped on every score."""
     version: str | None = None
-    """Version stamped on every score; None where there is none."""
+    """Version stamped on every score; None if there is none."""
     model: ModelBase | None = None
-    """The model behind the judge, lent to metrics that ask one; None where there is none."""
+    """The model behind the judge, shared with metrics that need one; None if there is none."""
     keeps_keys: bool = False
-    """Whether its labels name every sentence once, by the very key that it was given."""
+    """Whether its labels have every sentence exactly once, with its key unchanged."""
     unsure: tuple[float, float] = (0.3, 0.7)
-    """P(adherent) where a second judge is worth asking, its ends included."""
+    """Range of P(adherent) in which a second judge is worth asking; both ends are included."""
     card: str | None = None
     """The judge and its limits in a few sentences, shown by `rag-eval doctor`."""
 
@@ -63,7 +67,7 @@ class JudgeBase(ABC):
 
 
 class _Foreign(JudgeBase):
-    """A user's object that does not inherit `JudgeBase`; the members that it has are kept."""
+    """Wraps a user's object that does not inherit `JudgeBase`; keeps the members that it has."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -73,20 +77,17 @@ class _Foreign(JudgeBase):
                 setattr(self, member, getattr(judge, member))
 
     async def label(self, call: SentencizedCall) -> Labelling:
-        """Let the user's object label."""
+        """Label one call with the user's object."""
         return await self._judge.label(call)
 
 
 def judge_base(judge: Judge) -> JudgeBase:
-    """Return a judge with its optional members declared: itself where it inherits `JudgeBase`."""
+    """Return a judge with its optional members: itself if it inherits `JudgeBase`."""
     return judge if isinstance(judge, JudgeBase) else _Foreign(judge)
 
 
-# --- From what a user passes as `judge=` to a judge
-
-
 JUDGES = ("embedded", "openai:MODEL")
-"""Names that `judge_from` knows."""
+"""Names accepted by `judge_from`."""
 
 
 def judge_from(
@@ -103,25 +104,25 @@ def judge_from(
 
     Args:
         judge: `embedded` (no key, no network); `openai:MODEL` (any OpenAI-compatible endpoint,
-            with limits, retries and, where asked for, a cache); or an object with a `name` and
+            with limits, retries and, if `cache` is given, a cache); or an object with a `name` and
             `async label(call)` (a `Judge`) or `async complete(request)` (a `Model`).
-        base_url: the endpoint, up to and with `/v1`; by default OPENAI_BASE_URL, else OpenAI's.
-        rpm: requests a minute; None for no limit.
-        tpm: tokens a minute; None for no limit.
-        max_concurrency: requests at once.
-        cache: an SQLite file of answers; made when it is not there.
-        on_wait: told what is waited for.
+        base_url: URL up to and including `/v1`; by default OPENAI_BASE_URL, else OpenAI's.
+        rpm: requests per minute; None for no limit.
+        tpm: tokens per minute; None for no limit.
+        max_concurrency: most concurrent requests, from 1.
+        cache: an SQLite file of answers, created when absent; None for no cache.
+        on_wait: called when a wait with a known end begins, as in `ThrottledModel`.
 
     Raises:
         ConfigurationError: for an unknown name, an object that is neither, a missing key, or an
-            option that the judge cannot use.
+            option that the judge does not have.
     """
     options = {"base_url": base_url, "rpm": rpm, "tpm": tpm, "cache": cache}
     if isinstance(judge, str) and judge.startswith("openai:"):
         from rag_eval_integrations.models.openai import OpenAIModel
         from rag_eval_integrations.models.throttling import ThrottledModel
 
-        asked = ThrottledModel(
+        model = ThrottledModel(
             OpenAIModel(judge.removeprefix("openai:"), base_url=base_url),
             rpm=rpm,
             tpm=tpm,
@@ -129,10 +130,10 @@ def judge_from(
             on_wait=on_wait,
         )
         if cache is None:
-            return asked
+            return model
         from rag_eval_integrations.models.caching import CachedModel
 
-        return CachedModel(asked, cache)
+        return CachedModel(model, cache)
     for name, value in options.items():
         if value is not None:
             raise ConfigurationError(name, value, f"is for openai:MODEL, not for judge {judge!r}")

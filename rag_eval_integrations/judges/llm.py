@@ -1,4 +1,8 @@
-"""LLMJudge: one request to a model gives the labels that all four TRACe scores are made from."""
+"""`LLMJudge`: asks a model for the labels that all four TRACe scores are computed from.
+
+One request labels a call. A call that is too long is cut into windows, one request each, and their
+labels are joined.
+"""
 
 from __future__ import annotations
 
@@ -33,22 +37,246 @@ from rag_eval_integrations.records import (
     Usage,
 )
 
-# --- A call that does not fit into one request is labelled in windows, and the labels are joined
+_TOKENS_PER_ANSWER = 500
+_TOKENS_PER_SENTENCE = 120
+"""Room for an entry of the support list: RAGBench's explanations have a median of 40 tokens."""
+_TOKENS_PER_KEY = 8
+_MOST_TOKENS = 16_000
+_DEEPEST = 4
+"""How often a window may be halved because its answer is cut off."""
 
+
+class LLMJudge(JudgeBase):
+    """Labels calls with a model.
+
+    One request per call covers relevance, utilization, completeness and adherence. A call longer
+    than `window_characters` takes one request per window. An answer that is cut off is requested
+    again with more tokens, then in halves; an answer that is not the requested JSON is requested
+    once more, and so are response sentences that are missing from it. Labels that are missing
+    after that leave their scores unscored, with a reason.
+
+    Args:
+        model: the model to ask.
+        window_characters: most characters of sentences in one request, from 1.
+        max_windows: most windows of a call, from 1; a call with more is unscored (`over_budget`).
+        temperature: 0 for reproducible answers; None leaves it to the model.
+
+    Raises:
+        ConfigurationError: for sizes below 1 or an object that is not a model.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        window_characters: int = 60_000,
+        max_windows: int = 64,
+        temperature: float | None = 0.0,
+    ) -> None:
+        if not isinstance(model, Model):
+            raise ConfigurationError("model", model, "needs a `name` and `async complete(request)`")
+        for field, value in (
+            ("window_characters", window_characters),
+            ("max_windows", max_windows),
+        ):
+            if value < 1:
+                raise ConfigurationError(field, value, "use a number from 1")
+        self.model: ModelBase = model_base(model)
+        self.name = self.model.name
+        own = self.model.version
+        self.version = f"{prompt.PROMPT_VERSION}/{own}" if own else prompt.PROMPT_VERSION
+        self._characters = window_characters
+        self._max_windows = max_windows
+        self._temperature = temperature
+
+    def estimate(self, call: SentencizedCall) -> Usage:
+        """Estimate the usage of labelling a call, if no answer has to be requested again.
+
+        Tokens of the prompts are characters / 4; tokens of the answers are not known.
+        """
+        parts = windows(call.documents, call.response, self._characters)
+        if len(parts) > self._max_windows:
+            return Usage()
+        question = call.call.question
+        characters = sum(
+            len(message.content)
+            for part in parts
+            for message in prompt.messages(question, part.documents, part.response)
+        )
+        return Usage(requests=len(parts), prompt_tokens=characters // 4)
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        """Label one call.
+
+        Raises:
+            JudgeError: the model does not answer.
+        """
+        parts = windows(call.documents, call.response, self._characters)
+        asking = _Asking(self.model, call.call.question, self._temperature)
+        if len(parts) > self._max_windows:
+            reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
+            return asking.labelling(None, unscored=("over_budget", reason), windows=1)
+        try:
+            found = await asyncio.gather(*(asking.window(part) for part in parts))
+        except _UnscoredError as error:
+            return asking.labelling(None, unscored=(error.code, str(error)), windows=len(parts))
+        labels = reconcile(join([label for labels in found for label in labels]), call)
+        return asking.labelling(labels, windows=sum(map(len, found)))
+
+
+class _UnscoredError(Exception):
+    """The model answered, but there is nothing to score."""
+
+    def __init__(self, code: UnscoredCode, why: str) -> None:
+        super().__init__(why)
+        self.code = code
+
+
+class _Asking:
+    """The requests of one call, with their usage and warnings."""
+
+    def __init__(self, model: ModelBase, question: str, temperature: float | None) -> None:
+        self._model = model
+        self._question = question
+        self._temperature = temperature
+        self._usage = Usage(requests=0)
+        self._warnings: dict[str, None] = {}
+        self._answered_by = model.model
+
+    def labelling(
+        self,
+        labels: Labels | None,
+        *,
+        windows: int,
+        unscored: tuple[UnscoredCode, str] | None = None,
+    ) -> Labelling:
+        """Return the result of all requests."""
+        if labels is not None and windows > 1:
+            self._warnings[
+                f"labelled in {windows} windows: support that needs sentences from several windows "
+                "is not found"
+            ] = None
+        code, reason = unscored or (None, None)
+        return Labelling(
+            labels=labels,
+            judge=JudgeInfo(
+                name=self._model.name, model=self._answered_by, version=self._model.version
+            ),
+            usage=self._usage,
+            windows=windows,
+            warnings=tuple(self._warnings),
+            unscored=code,
+            reason=reason,
+            prompt_version=prompt.PROMPT_VERSION,
+        )
+
+    async def window(self, window: Window, depth: int = 0) -> list[Labels]:
+        """Label one window; several results when it had to be halved."""
+        asked = prompt.messages(self._question, window.documents, window.response)
+        room = _room(window)
+        completion = await self._complete(asked, prompt.LABELS_SCHEMA, room)
+        if completion.finish_reason == "length":
+            completion = await self._complete(asked, prompt.LABELS_SCHEMA, 4 * room)
+        if completion.finish_reason == "length":
+            halves = window.halves() if depth < _DEEPEST else None
+            if halves is None:
+                raise _UnscoredError(
+                    "truncated", "the judge's answer was cut off, even in small windows"
+                )
+            found = await asyncio.gather(*(self.window(half, depth + 1) for half in halves))
+            return [labels for part in found for labels in part]
+        labels, reply = await self._parsed(asked, completion, room)
+        return [await self._complete_entries(asked, labels, window, reply)]
+
+    async def _parsed(
+        self, asked: tuple[Message, ...], completion: Completion, room: int
+    ) -> tuple[Labels, str]:
+        """Return labels and the reply that they are read from: the first, or a second one."""
+        try:
+            return parse_labels(completion.text), completion.text
+        except JudgeOutputError:
+            asked = prompt.again(asked, completion.text)
+        second = await self._complete(asked, prompt.LABELS_SCHEMA, 2 * room)
+        try:
+            return parse_labels(second.text), second.text
+        except JudgeOutputError as error:
+            raise _UnscoredError("judge_output_invalid", f"{error}, twice") from error
+
+    async def _complete_entries(
+        self, asked: tuple[Message, ...], labels: Labels, window: Window, reply: str
+    ) -> Labels:
+        """Check the labels against the window; ask once for missing response sentences."""
+        whole = _as_call(self._question, window)
+        labels = reconcile(labels, whole)
+        if not labels.missing_keys:
+            return labels
+        missing = labels.missing_keys
+        asked = (*asked, Message(role="assistant", content=reply))
+        room = _TOKENS_PER_ANSWER + _TOKENS_PER_SENTENCE * len(missing)
+        try:
+            completion = await self._complete(
+                prompt.missing(asked, missing), prompt.REPAIR_SCHEMA, room
+            )
+            found = parse_support(completion.text)
+        except (JudgeOutputError, _UnscoredError):
+            # Asked once only: sentences that are still missing stay unlabelled, as the scores say.
+            return labels
+        entries = (*labels.sentence_support_information, *found)
+        return reconcile(labels.model_copy(update={"sentence_support_information": entries}), whole)
+
+    async def _complete(
+        self, asked: Sequence[Message], schema: JsonObject, room: int
+    ) -> Completion:
+        completion = await self._model.complete(
+            CompletionRequest(
+                messages=tuple(asked),
+                json_schema=schema,
+                schema_name="labels",
+                temperature=self._temperature,
+                max_tokens=min(room, _MOST_TOKENS),
+                prompt_version=prompt.PROMPT_VERSION,
+            )
+        )
+        self._usage += completion.usage
+        self._answered_by = completion.model or self._answered_by
+        self._warnings |= dict.fromkeys(completion.warnings)
+        choice = completion.choices[0]
+        if choice.finish_reason == "refusal" or choice.refusal:
+            raise _UnscoredError("refusal", f"the judge refused: {(choice.refusal or '')[:200]}")
+        if choice.finish_reason == "content_filter":
+            raise _UnscoredError("content_filter", "the judge's content filter stopped the answer")
+        return completion
+
+
+def _room(window: Window) -> int:
+    return (
+        _TOKENS_PER_ANSWER
+        + _TOKENS_PER_SENTENCE * len(window.response)
+        + 2 * _TOKENS_PER_KEY * len(window.documents)
+    )
+
+
+def _as_call(question: str, window: Window) -> SentencizedCall:
+    call = RagCall(question=question, documents=(), response=None)
+    sentences = Sentences(documents=window.documents, response=window.response)
+    return SentencizedCall(call=call, sentences=sentences, splitter="window")
+
+
+# --- Windows: the parts of a call that does not fit into one request
 
 _OVERHEAD = 4
-"""Characters around a sentence on its line, beside key and text."""
+"""Characters on the line of a sentence besides its key and text."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """What one request asks about."""
+    """The sentences of one request."""
 
     documents: tuple[Sentence, ...]
     response: tuple[Sentence, ...]
 
     def halves(self) -> tuple[Window, Window] | None:
-        """Split the longer side in two; None when there is nothing left to split."""
+        """Split the longer side in two; None when both have fewer than two sentences."""
         if max(len(self.documents), len(self.response)) < 2:
             return None
         if len(self.documents) >= len(self.response):
@@ -67,9 +295,9 @@ class Window:
 def windows(
     documents: Sequence[Sentence], response: Sequence[Sentence], characters: int
 ) -> list[Window]:
-    """Cut a call into windows of at most `characters` of sentences, each at least one long.
+    """Cut a call into windows of at most `characters`, each with at least one sentence.
 
-    The response takes at most a third of a window, so that documents are not cut to crumbs.
+    The response takes at most a third of a window, so that documents are not cut too finely.
     """
     if _size(documents) + _size(response) <= characters:
         return [Window(tuple(documents), tuple(response))]
@@ -99,7 +327,7 @@ def _runs(sentences: Sequence[Sentence], characters: int) -> list[tuple[Sentence
 
 
 def join(parts: Sequence[Labels]) -> Labels:
-    """Join the labels of windows into labels of the call."""
+    """Join the labels of windows into the labels of the call."""
     if len(parts) == 1:
         return parts[0]
     entries: dict[str, SentenceSupport] = {}
@@ -137,226 +365,3 @@ def _keys(lists: Iterable[Iterable[str]]) -> tuple[str, ...]:
 
 def _text(texts: Iterable[str]) -> str:
     return " ".join(dict.fromkeys(text for text in texts if text))
-
-
-_TOKENS_AN_ANSWER = 500
-_TOKENS_A_SENTENCE = 120
-"""Room for an entry of the support list: RAGBench's explanations have a median of 40 tokens."""
-_TOKENS_A_KEY = 8
-_MOST_TOKENS = 16_000
-_DEEPEST = 4
-"""How often a window whose answer is cut off may be halved."""
-
-
-class LLMJudge(JudgeBase):
-    """Labels calls with a model; the one place that holds the labelling prompt.
-
-    One request a call gives relevance, utilization, completeness and adherence. A call longer than
-    `window_characters` takes one request a window. An answer that is cut off is asked for again
-    with more room, then in halves; one that is not the JSON asked for is asked for once more; and
-    response sentences that were left out are asked for once. Whatever then is not there is
-    unscored, with its reason.
-
-    Args:
-        model: the model to ask.
-        window_characters: most characters of sentences in one request.
-        max_windows: a call that would take more requests is unscored (`over_budget`).
-        temperature: 0 for answers that repeat; None leaves it to the model.
-
-    Raises:
-        ConfigurationError: for sizes below 1 or an object that is not a model.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        *,
-        window_characters: int = 60_000,
-        max_windows: int = 64,
-        temperature: float | None = 0.0,
-    ) -> None:
-        if not isinstance(model, Model):
-            raise ConfigurationError("model", model, "needs a `name` and `async complete(request)`")
-        for field, value in (
-            ("window_characters", window_characters),
-            ("max_windows", max_windows),
-        ):
-            if value < 1:
-                raise ConfigurationError(field, value, "use a number from 1")
-        self.model: ModelBase = model_base(model)
-        self.name = self.model.name
-        own = self.model.version
-        self.version = f"{prompt.PROMPT_VERSION}/{own}" if own else prompt.PROMPT_VERSION
-        self._characters = window_characters
-        self._max_windows = max_windows
-        self._temperature = temperature
-
-    def estimate(self, call: SentencizedCall) -> Usage:
-        """Say what labelling a call will take, if no answer has to be asked for again.
-
-        Tokens of the prompts are characters / 4; those of the answers are not known.
-        """
-        parts = windows(call.documents, call.response, self._characters)
-        if len(parts) > self._max_windows:
-            return Usage()
-        question = call.call.question
-        characters = sum(
-            len(message.content)
-            for part in parts
-            for message in prompt.messages(question, part.documents, part.response)
-        )
-        return Usage(requests=len(parts), prompt_tokens=characters // 4)
-
-    async def label(self, call: SentencizedCall) -> Labelling:
-        """Label one call.
-
-        Raises:
-            JudgeError: when the model does not answer at all.
-        """
-        parts = windows(call.documents, call.response, self._characters)
-        asking = _Asking(self.model, call.call.question, self._temperature)
-        if len(parts) > self._max_windows:
-            reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
-            return asking.labelling(None, unscored=("over_budget", reason), windows=1)
-        try:
-            found = await asyncio.gather(*(asking.window(part) for part in parts))
-        except _UnscoredError as error:
-            return asking.labelling(None, unscored=(error.code, str(error)), windows=len(parts))
-        labels = reconcile(join([label for labels in found for label in labels]), call)
-        return asking.labelling(labels, windows=sum(map(len, found)))
-
-
-class _UnscoredError(Exception):
-    """The model answered, and there is nothing to score."""
-
-    def __init__(self, code: UnscoredCode, why: str) -> None:
-        super().__init__(why)
-        self.code = code
-
-
-class _Asking:
-    """The requests of one call: what they cost and what was odd about them."""
-
-    def __init__(self, model: ModelBase, question: str, temperature: float | None) -> None:
-        self._model = model
-        self._question = question
-        self._temperature = temperature
-        self._usage = Usage(requests=0)
-        self._warnings: dict[str, None] = {}
-        self._answered_by = model.model
-
-    def labelling(
-        self,
-        labels: Labels | None,
-        *,
-        windows: int,
-        unscored: tuple[UnscoredCode, str] | None = None,
-    ) -> Labelling:
-        """Sum up."""
-        if labels is not None and windows > 1:
-            self._warnings[
-                f"labelled in {windows} windows: support that takes sentences of several of them "
-                "together is not seen"
-            ] = None
-        code, reason = unscored or (None, None)
-        return Labelling(
-            labels=labels,
-            judge=JudgeInfo(
-                name=self._model.name, model=self._answered_by, version=self._model.version
-            ),
-            usage=self._usage,
-            windows=windows,
-            warnings=tuple(self._warnings),
-            unscored=code,
-            reason=reason,
-            prompt_version=prompt.PROMPT_VERSION,
-        )
-
-    async def window(self, window: Window, depth: int = 0) -> list[Labels]:
-        """Label one window; more than one result when it had to be halved."""
-        asked = prompt.messages(self._question, window.documents, window.response)
-        room = _room(window)
-        completion = await self._complete(asked, prompt.LABELS_SCHEMA, room)
-        if completion.finish_reason == "length":
-            completion = await self._complete(asked, prompt.LABELS_SCHEMA, 4 * room)
-        if completion.finish_reason == "length":
-            halves = window.halves() if depth < _DEEPEST else None
-            if halves is None:
-                raise _UnscoredError("truncated", "the judge's answer was cut off, however short")
-            found = await asyncio.gather(*(self.window(half, depth + 1) for half in halves))
-            return [labels for part in found for labels in part]
-        labels, reply = await self._parsed(asked, completion, room)
-        return [await self._complete_entries(asked, labels, window, reply)]
-
-    async def _parsed(
-        self, asked: tuple[Message, ...], completion: Completion, room: int
-    ) -> tuple[Labels, str]:
-        """Labels, and the reply that they are read from: the first, or a second one."""
-        try:
-            return parse_labels(completion.text), completion.text
-        except JudgeOutputError:
-            asked = prompt.again(asked, completion.text)
-        second = await self._complete(asked, prompt.LABELS_SCHEMA, 2 * room)
-        try:
-            return parse_labels(second.text), second.text
-        except JudgeOutputError as error:
-            raise _UnscoredError("judge_output_invalid", f"{error}, twice") from error
-
-    async def _complete_entries(
-        self, asked: tuple[Message, ...], labels: Labels, window: Window, reply: str
-    ) -> Labels:
-        """Hold the labels against the window; ask once for response sentences left out."""
-        whole = _as_call(self._question, window)
-        labels = reconcile(labels, whole)
-        if not labels.missing_keys:
-            return labels
-        missing = labels.missing_keys
-        asked = (*asked, Message(role="assistant", content=reply))
-        room = _TOKENS_AN_ANSWER + _TOKENS_A_SENTENCE * len(missing)
-        try:
-            completion = await self._complete(
-                prompt.missing(asked, missing), prompt.REPAIR_SCHEMA, room
-            )
-            found = parse_support(completion.text)
-        except (JudgeOutputError, _UnscoredError):
-            # One question only: what is still missing is unlabelled, which the scores say.
-            return labels
-        entries = (*labels.sentence_support_information, *found)
-        return reconcile(labels.model_copy(update={"sentence_support_information": entries}), whole)
-
-    async def _complete(
-        self, asked: Sequence[Message], schema: JsonObject, room: int
-    ) -> Completion:
-        completion = await self._model.complete(
-            CompletionRequest(
-                messages=tuple(asked),
-                json_schema=schema,
-                schema_name="labels",
-                temperature=self._temperature,
-                max_tokens=min(room, _MOST_TOKENS),
-                prompt_version=prompt.PROMPT_VERSION,
-            )
-        )
-        self._usage += completion.usage
-        self._answered_by = completion.model or self._answered_by
-        self._warnings |= dict.fromkeys(completion.warnings)
-        choice = completion.choices[0]
-        if choice.finish_reason == "refusal" or choice.refusal:
-            raise _UnscoredError("refusal", f"the judge refused: {(choice.refusal or '')[:200]}")
-        if choice.finish_reason == "content_filter":
-            raise _UnscoredError("content_filter", "the judge's content filter stopped the answer")
-        return completion
-
-
-def _room(window: Window) -> int:
-    return (
-        _TOKENS_AN_ANSWER
-        + _TOKENS_A_SENTENCE * len(window.response)
-        + 2 * _TOKENS_A_KEY * len(window.documents)
-    )
-
-
-def _as_call(question: str, window: Window) -> SentencizedCall:
-    call = RagCall(question=question, documents=(), response=None)
-    sentences = Sentences(documents=window.documents, response=window.response)
-    return SentencizedCall(call=call, sentences=sentences, splitter="window")

@@ -1,7 +1,7 @@
-"""Notices text that speaks to a judge instead of to a reader: a flag, never a change of a score.
+"""Detect text that addresses a judge instead of a reader: sets a flag, never changes a score.
 
-The labelling prompt does not depend on it (text cannot leave its section whatever it says); the
-flag `suspected_injection` tells a person where to look. It fires on 0 of 2,697 RAGBench rows.
+The labelling prompt does not rely on it (no text can leave its section); the flag
+`suspected_injection` tells a person where to look. It is set on 0 of 2,697 RAGBench rows.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 
 class _Sign(NamedTuple):
-    """A pattern, and words of which every group must be there before it is worth looking.
+    """A pattern, and groups of words: a text is searched only if it has one word of every group.
 
-    The patterns alone take 1.1 ms on RAGBench's mean row, a fifth of all work on it; with the
-    words looked up first they take 0.1.
+    The patterns alone take 1.1 ms on RAGBench's mean row, a fifth of all work on it; looking for
+    the words first reduces that to 0.1 ms.
     """
 
     needs: tuple[tuple[str, ...], ...]
@@ -38,13 +38,13 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 _SIGNS = (
-    # Fields of the judge's own answer.
+    # Fields of the labelling answer.
     _sign(
         r"""all_(?:relevant|utilized)_sentence_keys | fully_supported | overall_supported
         | sentence_support_information""",
         "_sentence_keys _supported _support_",
     ),
-    # Delimiters of prompts and of chat templates, a line that poses as a message.
+    # Delimiters of prompts and chat templates, and lines that imitate a message.
     _sign(r"<<<\s*(?:question|documents|response)\b", "<<<"),
     _sign(r"\b(?:question|documents|response)[^\n]{0,40}>>>", ">>>"),
     _sign(r"<\|\s*(?:im_start|im_end|system|user|assistant|endoftext)", "<|"),
@@ -60,7 +60,7 @@ _SIGNS = (
         "<",
         ">",
     ),
-    # Orders to whoever reads.
+    # Instructions to the model.
     _sign(
         r"""\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}
         \b(?:previous|above|prior|earlier|preceding|other|these|your)\b[^.\n]{0,20}
@@ -79,17 +79,17 @@ _SIGNS = (
     ),
 )
 
-# Characters that hide or reverse text. One byte order mark or soft hyphen is a converter's trace.
+# Characters that hide or reverse text. A single byte order mark is left by converters.
 _HIDDEN = re.compile("[\u200b\u2060-\u2064\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _TOO_MANY_HIDDEN = 8
 
-# An app retrieves the same documents again and again; looking at those of one call takes 0.12 ms.
+# An app retrieves the same documents repeatedly; searching those of one call takes 0.12 ms.
 _REMEMBERED = 512
 _REMEMBERED_LENGTH = 5_000  # characters: at most 10 MB in all
 
 
 def speaks_to_a_judge(texts: Iterable[str]) -> bool:
-    """Whether any text holds orders, verdicts or markup meant for a model, or much hidden text."""
+    """Whether any text has instructions, verdicts or markup for a model, or much hidden text."""
     return any(
         _remembered(text) if len(text) <= _REMEMBERED_LENGTH else _speaks(text) for text in texts
     )
@@ -103,5 +103,5 @@ def _remembered(text: str) -> bool:
 def _speaks(text: str) -> bool:
     if not text.isascii() and len(_HIDDEN.findall(text)) >= _TOO_MANY_HIDDEN:
         return True
-    small = text.casefold()  # as the patterns fold: ſ is an s
+    small = text.casefold()  # as the patterns ignore case: ſ is an s
     return any(sign.is_in(text, small) for sign in _SIGNS)

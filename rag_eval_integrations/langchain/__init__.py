@@ -1,9 +1,9 @@
-"""LangChain: capture of RAG calls, evaluator objects, and any chat model as a judge.
+"""LangChain: capture RAG calls, evaluate runs and data sets, use any chat model as a judge.
 
-Three ways to capture: `RagEvalCallbackHandler` as a callback; `evaluated(chain, target)`, which
-behaves as the chain itself; `EvaluatedRetriever`. Evaluator objects for LangSmith and openevals are
-views on one `RagEvaluator`: `TraceEvaluator`, `GEvalEvaluator`, `as_evaluators`. `evaluate_dataset`
-runs a chain over examples; nothing leaves the machine.
+There are three ways to capture: `RagEvalCallbackHandler` as a callback; `evaluated(chain, target)`,
+which behaves like the chain itself; and `EvaluatedRetriever`. `TraceEvaluator`, `GEvalEvaluator`
+and `as_evaluators` make evaluator objects for LangSmith and openevals, views on one `RagEvaluator`.
+`evaluate_dataset` runs a chain over examples, and sends nothing to LangSmith.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ __all__ = [
     "evaluated",
 ]
 
-# Capture by callback must not load what only the others need: a second of LangChain's imports.
+# Capture by callback must not load the imports of the other names: a second of LangChain.
 __getattr__, __dir__ = lazy(
     __name__,
     {

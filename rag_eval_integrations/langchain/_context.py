@@ -1,8 +1,8 @@
-"""Stage 1, the documents of a LangChain call: what the model saw, and how that is known.
+"""Stage 1 for LangChain: determine the documents that the model saw, and how they are known.
 
-Lists of documents are sighted wherever they pass (outputs of outermost retrievers, inputs and
-outputs of chains, artifacts of tools) and verified against the text of the prompt that the answer
-came from; runs that failed, such as the first attempts of a retry, do not count.
+Lists of documents are recorded wherever they pass (outputs of outermost retrievers, inputs and
+outputs of chains, artifacts of tools), and verified against the prompt from which the answer was
+generated. Runs that failed, such as the first attempts of a retry, do not count.
 """
 
 from __future__ import annotations
@@ -10,21 +10,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import itemgetter
 
-from rag_eval_integrations.capture._calls import Context, Seen, distinct
-from rag_eval_integrations.capture._prompts import Place, in_order, reached
-from rag_eval_integrations.langchain._tree import Asked, Call, Sighting
+from rag_eval_integrations.capture._calls import Context, Snapshot, distinct
+from rag_eval_integrations.capture._prompts import PromptPlace, in_order, reached
+from rag_eval_integrations.langchain._tree import Call, ModelRequest, Sighting
 from rag_eval_integrations.records import DocumentsFrom
 
-_MIN_TELLING = 16  # characters of a generated text that do not stand elsewhere by chance
+_MIN_TELLING = 16  # characters from which a generated text does not occur elsewhere by chance
 
 
-def writers_of(response: str | None, asked: Sequence[Asked]) -> tuple[Sequence[Asked], bool]:
-    """Find the models that wrote the answer, and whether that is known.
+def writers_of(
+    response: str | None, asked: Sequence[ModelRequest]
+) -> tuple[Sequence[ModelRequest], bool]:
+    """Find the models that wrote the answer.
 
-    What follows the answer (a title, a check, follow-up questions) may ask models too: the writer
-    is the latest whose text the response is. Else the writers are all whose texts the response
-    holds (a report, section by section), or the latest whose text holds the response (JSON). Else
-    it is the last, as far as is known.
+    An app may ask models after the answer as well (for a title, a check, follow-up questions). So
+    the writer is the latest model whose text equals the response; otherwise all models whose texts
+    are part of the response (a report, section by section); otherwise the latest model whose text
+    contains the response (JSON); otherwise the last model, which is a guess.
+
+    Args:
+        response: the answer, if there is one.
+        asked: the models that were asked, in order.
+
+    Returns:
+        The models, and whether they are known for certain.
     """
     if not asked:
         return (), False
@@ -49,9 +58,21 @@ def writers_of(response: str | None, asked: Sequence[Asked]) -> tuple[Sequence[A
 
 
 def context_of(
-    call: Call, asked: Sequence[Asked], writers: Sequence[Asked], known: bool, question: str
+    call: Call,
+    asked: Sequence[ModelRequest],
+    writers: Sequence[ModelRequest],
+    known: bool,
+    question: str,
 ) -> Context:
-    """Tell which documents the writers of the answer saw."""
+    """Determine the documents that the writers of the answer saw.
+
+    Args:
+        call: the call.
+        asked: the models that were asked, in order.
+        writers: the models that wrote the answer.
+        known: whether the writers are known for certain.
+        question: the user's question.
+    """
     sightings = call.sightings
     if call.any_failed:
         sightings = [one for one in sightings if one.run.counts()]
@@ -65,7 +86,7 @@ def context_of(
             if len(writers) == 1
             else [text for one in writers for text in one.prompt]
         )
-        if in_order([seen.text for seen in candidates], prompt, question):  # nearly always
+        if in_order([seen.text for seen in candidates], prompt, question):  # the usual case
             return Context(candidates, "prompt", ())
 
     documents, source = _seen(call, sightings, candidates, asked, writers, known, question)
@@ -76,9 +97,9 @@ def context_of(
 
 
 def context_given(
-    call: Call, asked: Sequence[Asked], documents: Sequence[Seen], question: str
+    call: Call, asked: Sequence[ModelRequest], documents: Sequence[Snapshot], question: str
 ) -> Context:
-    """The context that the user's own hook told."""
+    """Return the context of documents that the user's own hook returned."""
     verified = _in_prompt(call, distinct(documents), asked, question)
     whole = documents and len(verified) == len({seen.text for seen in documents})
     used = {seen.text for seen in documents}
@@ -90,11 +111,11 @@ def context_given(
 
 
 def _not_in(
-    used: set[str], sightings: Sequence[Sighting], candidates: Sequence[Seen]
-) -> list[Seen]:
+    used: set[str], sightings: Sequence[Sighting], candidates: Sequence[Snapshot]
+) -> list[Snapshot]:
     retrieved = distinct(s for one in sightings if one.retrieved for s in one.documents)
     if not retrieved:
-        # What a graph's state still holds from an earlier turn was not looked up in this one.
+        # Documents that a graph's state holds from an earlier turn were not retrieved in this one.
         fresh = {s.text for one in sightings if not one.carried for s in one.documents}
         old = {s.text for one in sightings if one.carried for s in one.documents} - fresh
         retrieved = [seen for seen in candidates if seen.text not in old]
@@ -104,12 +125,12 @@ def _not_in(
 def _seen(
     call: Call,
     sightings: Sequence[Sighting],
-    candidates: Sequence[Seen],
-    asked: Sequence[Asked],
-    writers: Sequence[Asked],
+    candidates: Sequence[Snapshot],
+    asked: Sequence[ModelRequest],
+    writers: Sequence[ModelRequest],
     known: bool,
     question: str,
-) -> tuple[Sequence[Seen], DocumentsFrom]:
+) -> tuple[Sequence[Snapshot], DocumentsFrom]:
     if writers:
         end = max(one.sightings for one in writers)
         before = [one for one in call.sightings[:end] if not call.any_failed or one.run.counts()]
@@ -128,13 +149,13 @@ def _seen(
 
 
 def _in_prompt(
-    call: Call, candidates: Sequence[Seen], asked: Sequence[Asked], question: str
-) -> list[tuple[Seen, Place]]:
-    """The candidates that models were shown, in the order of the prompt."""
+    call: Call, candidates: Sequence[Snapshot], asked: Sequence[ModelRequest], question: str
+) -> list[tuple[Snapshot, PromptPlace]]:
+    """Return the candidates that are in the models' prompts, in the order of the prompt."""
     if not candidates or not asked:
         return []
-    # A document that an earlier turn happens to say was not retrieved for this one. Turns are
-    # messages of their own, or else have been written into one.
+    # A text that an earlier turn happens to hold was not retrieved for this one. Turns are separate
+    # messages, or part of a message.
     earlier = [turn.content for turn in call.history]
     prompt = "\n".join([text for one in asked for text in _without(one.prompt, earlier)])
     written = [text for text in earlier if not any(text in one.prompt for one in asked)]
@@ -144,7 +165,7 @@ def _in_prompt(
 
 
 def _without(prompt: Sequence[str], earlier: Sequence[str]) -> Sequence[str]:
-    """Drop one message for every earlier turn that says the same."""
+    """Drop one message for every earlier turn with the same text."""
     if not earlier:
         return prompt
     left = list(prompt)
@@ -154,24 +175,25 @@ def _without(prompt: Sequence[str], earlier: Sequence[str]) -> Sequence[str]:
     return left
 
 
-def _whole(verified: Sequence[tuple[Seen, Place]]) -> bool:
+def _whole(verified: Sequence[tuple[Snapshot, PromptPlace]]) -> bool:
     return all(place.whole for _, place in verified)
 
 
 def _through_others(
     call: Call,
-    candidates: Sequence[Seen],
-    asked: Sequence[Asked],
-    writers: Sequence[Asked],
-    verified: list[tuple[Seen, Place]],
+    candidates: Sequence[Snapshot],
+    asked: Sequence[ModelRequest],
+    writers: Sequence[ModelRequest],
+    verified: list[tuple[Snapshot, PromptPlace]],
     before: Sequence[Sighting],
     question: str,
-) -> list[tuple[Seen, Place]]:
-    """Add what reached the writers through texts that other models had made of it.
+) -> list[tuple[Snapshot, PromptPlace]]:
+    """Add the documents that reached the writers through texts of other models.
 
-    Map-reduce: the prompt holds summaries, and each summary's prompt a document. Refine: the
-    prompt holds the last document, and an answer that was made from the others. Where the prompt
-    holds documents, only documents of the same list are added: a compressor's input is not.
+    Map-reduce: the prompt holds summaries, and the prompt of each summary holds a document.
+    Refine: the prompt holds the last document and an answer that was made from the others. If the
+    prompt holds documents itself, only documents of the same list are added, so that the input of
+    a compressor is not.
     """
     feeding = _feeding(asked, writers)
     if not feeding:
@@ -186,10 +208,10 @@ def _through_others(
     return found if len(found) > len(verified) else verified
 
 
-def _feeding(asked: Sequence[Asked], writers: Sequence[Asked]) -> list[Asked]:
-    """The models whose texts stand in the writers' prompts, or in the prompts of such models."""
+def _feeding(asked: Sequence[ModelRequest], writers: Sequence[ModelRequest]) -> list[ModelRequest]:
+    """Return the models whose texts are in the writers' prompts, or in prompts of such models."""
     prompts = [text for one in writers for text in one.prompt]
-    feeding: list[Asked] = []
+    feeding: list[ModelRequest] = []
     for one in reversed(asked):
         text = one.written()
         if one in writers or not text or len(text) < _MIN_TELLING:
@@ -201,13 +223,13 @@ def _feeding(asked: Sequence[Asked], writers: Sequence[Asked]) -> list[Asked]:
 
 
 def _flow(
-    sightings: Sequence[Sighting], given: tuple[Seen, ...]
-) -> tuple[list[Seen], DocumentsFrom]:
-    """The documents that flowed on last, where the prompt does not tell.
+    sightings: Sequence[Sighting], given: tuple[Snapshot, ...]
+) -> tuple[list[Snapshot], DocumentsFrom]:
+    """Return the documents that were passed on last, if the prompt does not show them.
 
-    A list takes the place of the earlier lists that it is a part of, or that are a part of it: so
-    a reranker's output replaces its input, and two retrievers side by side both stay. Single
-    documents, over which something may just be mapped, count where there is no list.
+    A list replaces the earlier lists of which it is a part, or which are a part of it: so the
+    output of a reranker replaces its input, and the lists of two parallel retrievers both stay.
+    Single documents, over which a chain may just be mapped, count only if there is no list.
     """
     sightings = [one for one in sightings if not one.alone] or sightings
     if not any(one.documents for one in sightings):
@@ -222,10 +244,10 @@ def _flow(
         if texts:
             live.append((one, texts))
     last, texts = live[-1]
-    if not last.carried:  # else nothing was found in this turn
+    if not last.carried:  # otherwise nothing was found in this turn
         live = [kept for kept in live if not kept[0].carried]
     retrieved = [one for one in sightings if one.retrieved]
     if not any(seen.text in texts for one in retrieved for seen in one.documents):
-        live = [(last, texts)]  # rewritten on the way, or found by a plain function
+        live = [(last, texts)]  # the texts were rewritten, or found by a plain function
     source: DocumentsFrom = "retriever" if all(one.retrieved for one, _ in live) else "dataflow"
     return distinct(seen for one, _ in live for seen in one.documents), source

@@ -1,7 +1,7 @@
-"""Stage 1, LangChain's documents: found in what events carry, and copied as they are now.
+"""Stage 1 for LangChain: find documents in the values of events, and copy them.
 
-Events carry bare `Any`, and are read by attribute, see `messages`. Nothing is guessed: a value of
-an unknown shape holds no documents.
+The values are untyped and read by attribute. Nothing is guessed: a value of an unknown shape holds
+no documents.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from rag_eval_integrations.capture._calls import Seen, finite, json_object
+from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
 from rag_eval_integrations.langchain._values import LISTS, plain
 
-_SCORE_KEYS = ("relevance_score", "score")  # where rerankers and stores put theirs
+_SCORE_KEYS = ("relevance_score", "score")  # metadata in which rerankers and stores put scores
 _MAX_DEPTH = 3
 _MAX_KINDS = 1_000
 _PARTS: dict[type, Callable[[Any], Sequence[object]] | None] = {}
 
 
 def may_hold_documents(value: Any) -> bool:
-    """Whether a value can hold documents at all; fast, for most cannot."""
+    """Return whether a value may hold documents; fast, since most values cannot."""
     kind = type(value)
     if kind is dict:  # most hold nothing but strings
         for part in value.values():  # noqa: SIM110 -- a generator costs as much as all the rest
@@ -35,10 +35,14 @@ def may_hold_documents(value: Any) -> bool:
 def documents_of(value: object, depth: int = 0) -> Sequence[object]:
     """Find LangChain documents, or `(document, score)` pairs, in an event's value.
 
-    A list of documents, of `(document, score)` pairs, or of documents written as dicts with
-    `page_content`; or a dict, a list of lists or dicts, a graph's command, a dataclass or a
-    pydantic model that holds such lists. A single document is no retrieval: maps over documents
-    pass them one by one.
+    The value may be a list of documents, of pairs, or of dicts with `page_content`; or a dict, a
+    list of lists or dicts, a graph's command, a dataclass or a pydantic model that holds such
+    lists. A single document is not a retrieval: a chain that is mapped over documents gets them
+    one by one.
+
+    Args:
+        value: the value.
+        depth: levels above this value; values below the third level are not read.
     """
     if isinstance(value, LISTS):
         if not value:
@@ -63,7 +67,7 @@ def documents_of(value: object, depth: int = 0) -> Sequence[object]:
 
 
 def single_documents(value: object) -> Sequence[object]:
-    """Find a document that is no part of a list: the value itself, or one of its parts."""
+    """Find documents that are not in a list: the value itself, or its direct parts."""
     if is_document(value):
         return () if isinstance(value, tuple) else [value]
     parts = None if isinstance(value, LISTS) else _PARTS.get(type(value)) or _parts_of(type(value))
@@ -72,20 +76,20 @@ def single_documents(value: object) -> Sequence[object]:
     return [part for part in parts(value) if type(part) is not str and is_document(part)]
 
 
-def snapshot(document: object, score: object) -> Seen:
-    """Copy a LangChain document as it is now; `score` is what stood beside it, if anything."""
+def snapshot(document: object, score: object) -> Snapshot:
+    """Copy a LangChain document as it is now, with the score beside it, if there is one."""
     return copied(document, *text_and_metadata(document), score)
 
 
 def text_and_metadata(document: Any) -> tuple[str, Any]:
-    """Read a document's text and metadata: the host's own objects, no copies."""
+    """Return a document's text and metadata: LangChain's own objects, not copies."""
     if type(document) is dict:
         return document["page_content"], document.get("metadata")
     return document.page_content, getattr(document, "metadata", None)
 
 
-def copied(document: object, text: str, raw: Any, score: object) -> Seen:
-    """Make the snapshot of a document of this text and metadata."""
+def copied(document: object, text: str, raw: Any, score: object) -> Snapshot:
+    """Make the snapshot of a document with this text and metadata."""
     metadata = json_object(raw) if raw else {}
     value = None if score is None else finite(score)
     if value is None and metadata:
@@ -93,7 +97,7 @@ def copied(document: object, text: str, raw: Any, score: object) -> Seen:
             if value is None and key in metadata:
                 value = finite(metadata[key])
     name = _field(document, "id") if type(document) is dict else getattr(document, "id", None)
-    return Seen(
+    return Snapshot(
         text if type(text) is str else plain(text),
         name if name is None or type(name) is str else str(name),
         metadata,
@@ -102,7 +106,7 @@ def copied(document: object, text: str, raw: Any, score: object) -> Seen:
 
 
 def is_document(item: object) -> bool:
-    """Whether it is a document, alone or with a score beside it."""
+    """Return whether an object is a document, or a pair of a document and a score."""
     if isinstance(item, tuple):
         return len(item) == 2 and not isinstance(item[0], tuple) and is_document(item[0])
     return isinstance(_field(item, "page_content"), str)
@@ -113,7 +117,7 @@ def _field(item: object, name: str) -> Any:
 
 
 def _parts_of(kind: type) -> Callable[[Any], Sequence[object]] | None:
-    """How to get at what a value of this type holds; None where it holds no lists."""
+    """Return the function that lists the parts of such values; None if they hold no lists."""
     parts: Callable[[Any], Any] | None = None
     if issubclass(kind, LISTS):
         parts = _itself

@@ -1,4 +1,4 @@
-"""Stage 1 for LangChain, its events: each only says which; what they do is in `runs`."""
+"""Stage 1 for LangChain: turn the callback events of runs into calls, and deliver those."""
 
 from __future__ import annotations
 
@@ -17,14 +17,24 @@ from rag_eval_integrations.langchain._finish import finish
 from rag_eval_integrations.langchain._hooks import Hooks
 from rag_eval_integrations.langchain._tree import Call, Kind, Run
 
-# --- Each is put into its call's tree, and taken out again
+# --- Runs: each is added to the tree of its call at its start, and removed at its end
 
 
 _MAX_LATE = 4_096
 
 
 class CallRuns(BaseCallbackHandler):
-    """The runs in flight, and the calls that they make, delivered when their root ends."""
+    """The runs in flight and their calls; a call is delivered when its root run ends.
+
+    Args:
+        delivery: receives the calls.
+        hooks: the user's extractors, if any.
+        max_open: calls in flight at most.
+        ttl: seconds after which a call that has not ended is dropped.
+
+    Raises:
+        ConfigurationError: `max_open` or `ttl` is out of its range.
+    """
 
     def __init__(
         self, delivery: TargetDelivery, hooks: Hooks | None, max_open: int, ttl: float
@@ -32,37 +42,37 @@ class CallRuns(BaseCallbackHandler):
         self._delivery = delivery
         self._hooks = hooks
         self._calls: OpenCalls[Call] = OpenCalls(max_open, ttl)
-        # By `UUID.int`: hashing a UUID runs Python code, 47 times a call on a chain of 9 runs.
+        # By `UUID.int`: hashing a UUID runs Python code, 47 times per call for a chain of 9 runs.
         self._runs: dict[int, Run] = {}
-        # Runs still going when their call ended or was dropped: what starts under them is no call
-        # of its own. Ids only, and bounded, since some runs never end.
+        # Runs that go on after their call has ended or was dropped: a run that starts under them
+        # is not a new call. Only ids, and a limited number, since some runs never end.
         self._late: dict[int, None] = {}
-        # Reentrant: a garbage collection inside of a locked region can finalise a stream, whose
-        # events then arrive in the same thread.
+        # Reentrant: a garbage collection inside a locked region can finalise a stream, whose events
+        # then arrive in the same thread.
         self._lock = threading.RLock()
-        self._told_of_pauses = False
+        self._registered_for_interrupts = False
 
     @property
     def open_calls(self) -> int:
-        """How many calls are in flight."""
+        """Number of calls in flight."""
         with self._lock:
             self._forget(self._calls.expire())
             return len(self._calls)
 
     @property
     def dropped(self) -> int:
-        """How many calls were dropped: never ended within `ttl`, or more than `max_open`."""
+        """Number of calls dropped because they exceeded `ttl` or `max_open`."""
         return self._calls.dropped
 
     def has_inside(self, run_id: UUID) -> bool:
-        """Whether a run in flight is part of a call, below its root."""
+        """Return whether a run is in flight and below the root of a call."""
         run = self._runs.get(run_id.int)
         return run is not None and run.parent is not None
 
-    # --- the boundary: nothing that fails here reaches the app ------------------------------
+    # --- the boundary: failures in these methods never reach the app --------------------------
 
     def _passed(self, run: Run, value: object, tags: list[str] | None = None) -> None:
-        """Look for documents in what a chain was given (and by its tags, a node), or gave back."""
+        """Look for documents in the inputs or outputs of a chain; a graph's node has `tags`."""
         try:
             if may_hold_documents(value):
                 state = any(tag.startswith("graph:step:") for tag in tags or ())
@@ -71,10 +81,10 @@ class CallRuns(BaseCallbackHandler):
             self._delivery.failure("capture (chain)", error)
 
     def _open(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
-        """Add a run to its call; a run without a known parent opens one.
+        """Add a run to its call; a run without a known parent opens a call.
 
-        `about` is what else LangChain says of it: `parent_run_id`, `tags`, `metadata`, `name`. As
-        a dict: to spread it over parameters again took 2 µs an event.
+        `about` holds the event's other arguments: `parent_run_id`, `tags`, `metadata`, `name`. It
+        is a dict, since passing them as parameters took 2 µs per event.
         """
         if SUPPRESSED.get():
             return
@@ -88,7 +98,7 @@ class CallRuns(BaseCallbackHandler):
                     self._note_late(key)
                     return
             if parent is None and (parent := self._surrounding()) is None:
-                # A handler bound to an inner runnable sees a parent that it never met.
+                # For a handler bound to an inner runnable, the parent is an unknown run.
                 self._open_call(kind, inputs, run_id, about)
                 return
             call = parent.call
@@ -99,10 +109,10 @@ class CallRuns(BaseCallbackHandler):
             self._delivery.failure(f"capture ({kind} start)", error)
 
     def _surrounding(self) -> Run | None:
-        """The run of ours that is going on around a run that claims to have no parent.
+        """Return the run in flight that surrounds a run without a known parent, if there is one.
 
-        So it is with the alternatives of `with_fallbacks`, and where the app gives the handler
-        again to what it calls inside of a node, a tool or a lambda.
+        The alternatives of `with_fallbacks` are such runs, and so is a runnable to which the app
+        passes the handler again inside a node, a tool or a lambda.
         """
         if not self._runs:
             return None
@@ -115,9 +125,9 @@ class CallRuns(BaseCallbackHandler):
 
     def _open_call(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
         if kind == "llm":
-            return  # nothing runs under a model, and alone it is no RAG call
-        if not self._told_of_pauses:
-            self._told_of_pauses = tell_of_pauses(self)
+            return  # nothing runs under a model, and alone it is not a RAG call
+        if not self._registered_for_interrupts:
+            self._registered_for_interrupts = register_for_interrupts(self)
         name = about.get("name")
         call = Call(run_id, name, inputs, about.get("tags"), about.get("metadata"), self._hooks)
         key = run_id.int
@@ -132,7 +142,7 @@ class CallRuns(BaseCallbackHandler):
     def _close(
         self, run_id: UUID, outputs: object, inputs: object, error: BaseException | None
     ) -> None:
-        """Take a run off its call; the root's end ends the call."""
+        """Remove a run from its call; the end of the root ends the call."""
         key = run_id.int
         run = self._runs.pop(key, None)
         if run is None:
@@ -173,11 +183,15 @@ class CallRuns(BaseCallbackHandler):
             self._late.pop(next(iter(self._late)), None)
 
 
-# --- It tells of pauses at breakpoints, but only its own handlers
+# --- LangGraph's interrupt events, which it sends only to subclasses of its own handler
 
 
-def tell_of_pauses(handler: BaseCallbackHandler) -> bool:
-    """Have LangGraph call the handler's `on_interrupt`; whether it is loaded and able to."""
+def register_for_interrupts(handler: BaseCallbackHandler) -> bool:
+    """Register a handler for LangGraph's interrupt events.
+
+    Returns:
+        Whether LangGraph is loaded and supports them.
+    """
     base = getattr(sys.modules.get("langgraph.callbacks"), "GraphCallbackHandler", None)
     if base is None:
         return False
@@ -196,17 +210,20 @@ def _joined(kind: type, base: type) -> type:
     return _JOINED[kind]
 
 
-class CallEvents(CallRuns):
-    """LangChain's events, turned into calls that are delivered when they end."""
+# --- LangChain's callback interface
 
-    run_inline = True  # on the loop's thread: an event takes ~2 µs, a hop to a thread ~50
+
+class CallEvents(CallRuns):
+    """The callback methods of LangChain; each one opens, updates or closes a run."""
+
+    run_inline = True  # on the loop's thread: an event takes about 2 µs, a hop to a thread 50
     raise_error = False
-    # LangChain asks before every event; the base class answers with properties.
+    # LangChain reads these before every event; in the base class they are slower properties.
     ignore_llm = False
     ignore_chat_model = False
     ignore_chain = False
     ignore_retriever = False
-    ignore_agent = False  # tools go by this name
+    ignore_agent = False  # this one covers tools
     ignore_retry = True
     ignore_custom_event = True
 
@@ -222,9 +239,9 @@ class CallEvents(CallRuns):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        """Open a run; documents in its inputs are sighted."""
+        """Open a run and record the documents in its inputs."""
         parent = None if parent_run_id is None else self._runs.get(parent_run_id.int)
-        if parent is not None:  # most of all events; this is the shortest way
+        if parent is not None:  # the most frequent event, on the shortest path
             if not SUPPRESSED.get():
                 call, key = parent.call, run_id.int
                 self._runs[key] = run = Run(call, parent, "chain")
@@ -238,7 +255,7 @@ class CallEvents(CallRuns):
     def on_chain_end(
         self, outputs: Any, *, run_id: UUID, inputs: Any = None, **kwargs: Any
     ) -> None:
-        """Close a run; of a stream, the true inputs come only now."""
+        """Close a run; for a stream, this event carries the true inputs."""
         key = run_id.int
         run = self._runs.get(key)
         if run is not None and run.parent is not None:
@@ -261,7 +278,7 @@ class CallEvents(CallRuns):
         self._open("retriever", query, run_id, about)
 
     def on_retriever_end(self, documents: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Close a retriever's run and take what it found."""
+        """Close a retriever's run and record its documents."""
         self._close(run_id, documents, None, None)
 
     def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
@@ -295,7 +312,7 @@ class CallEvents(CallRuns):
         self._open("llm", prompts, run_id, about)
 
     def on_llm_new_token(self, token: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Keep a streamed token: an aborted call's response is what had come so far."""
+        """Keep a streamed token: the response of an aborted call is the text so far."""
         run = self._runs.get(run_id.int)
         if run is not None and run.asked is not None and isinstance(token, str):
             run.asked.tokens.append(token)
@@ -305,11 +322,11 @@ class CallEvents(CallRuns):
         self._close(run_id, response, None, None)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Close a failed model's run and keep what it had generated."""
+        """Close a failed model's run and keep the text that it had generated."""
         self._close(run_id, kwargs.get("response"), None, error)
 
     def on_interrupt(self, event: Any) -> None:
-        """Note that a graph waits at a breakpoint; LangGraph calls it, see `graphs`."""
+        """Note that a graph waits at a breakpoint; LangGraph calls this, see `_open_call`."""
         run_id = getattr(event, "run_id", None)
         run = None if run_id is None else self._runs.get(run_id.int)
         if run is not None:

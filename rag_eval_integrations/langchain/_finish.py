@@ -1,4 +1,4 @@
-"""Stage 1, the end of a LangChain call: from all that was seen of it to the `RagCall`."""
+"""Stage 1 for LangChain: make the `RagCall` of a call that has ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rag_eval_integrations.capture._calls import json_object, to_call
 from rag_eval_integrations.langchain._context import context_given, context_of, writers_of
 from rag_eval_integrations.langchain._hooks import FAILED
-from rag_eval_integrations.langchain._tree import Asked, Call, Run
+from rag_eval_integrations.langchain._tree import Call, ModelRequest, Run
 from rag_eval_integrations.langchain._values import (
     LISTS,
     answer_of,
@@ -26,7 +26,18 @@ from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 def finish(
     call: Call, root: Run, outputs: object, inputs: object, error: BaseException | None
 ) -> RagCall | None:
-    """Make the record of a call that has ended; None when it was no RAG call."""
+    """Make the record of a call that has ended.
+
+    Args:
+        call: the call.
+        root: its root run.
+        outputs: the root's outputs; None when it failed.
+        inputs: the root's inputs, if its end event carries them.
+        error: the exception with which the root ended, if any.
+
+    Returns:
+        The record; None when it was not a RAG call.
+    """
     latency = time.monotonic() - call.began
     if inputs is not None and not starts_stream(inputs):
         call.read_inputs(inputs)
@@ -42,7 +53,7 @@ def finish(
         retrievals = [one for one in retrievals if one.run.counts()]
     question = call.question
     if not question and (hooks is None or not hooks.has_question):
-        # A resumed graph is given no question: its state may hold it.
+        # A resumed graph gets no question, but its state may hold it.
         question = question_in_state(outputs) or (retrievals[0].query if retrievals else "")
     if not call.history and type(outputs) is dict and "messages" in outputs:
         call.history = _history_in_state(outputs["messages"], question)
@@ -51,9 +62,9 @@ def finish(
     if error is not None or call.streaming or call.interrupted:
         status = _status(call, outputs, error, asked)
     response: str | None
-    writers: Sequence[Asked]
+    writers: Sequence[ModelRequest]
     if status == "ok" and asked and isinstance(outputs, str) and outputs == asked[-1].text:
-        response, writers, known = asked[-1].text, asked[-1:], True  # nearly always
+        response, writers, known = asked[-1].text, asked[-1:], True  # the usual case
     else:
         queries = {one.query for one in retrievals}
         response, writers, known = _response(status, outputs, asked, queries)
@@ -88,24 +99,27 @@ def finish(
 
 
 def _documents_passed(call: Call) -> bool:
-    """Whether documents passed: a list, or single ones if something was asked (else: indexing)."""
+    """Return whether documents passed: a list, or single ones if there is a question.
+
+    Single documents without a question are being indexed.
+    """
     return any(call.question or not one.alone for one in call.sightings)
 
 
 def _is_bare(root: Run, call: Call) -> bool:
-    """Whether it is a retriever on its own, or a tool that only retrieves: nothing is answered."""
+    """Return whether the root is a bare retriever, or a tool that only retrieves."""
     return root.kind == "retriever" or (root.kind == "tool" and not call.asked)
 
 
 def _history_in_state(messages: object, question: str) -> tuple[Turn, ...]:
-    """Find the earlier turns in a graph's final state: with a checkpointer, only it has them."""
+    """Find the earlier turns in a graph's final state; with a checkpointer only that has them."""
     if isinstance(messages, LISTS) and question and question_of(messages) == question:
         return history_of(messages)
     return ()
 
 
 def _status(
-    call: Call, outputs: object, error: BaseException | None, asked: Sequence[Asked]
+    call: Call, outputs: object, error: BaseException | None, asked: Sequence[ModelRequest]
 ) -> CaptureStatus:
     if error is not None and not any(
         kind.__name__ == "GraphInterrupt" for kind in type(error).__mro__
@@ -114,16 +128,16 @@ def _status(
     if error is not None or call.interrupted:
         return "interrupted"
     if call.streaming and (outputs is None or (asked and asked[-1].is_open)):
-        # A closed sync stream ends its root like a success, with no output or the output so
-        # far (measured on 1.7.2); its model has not ended then.
+        # A closed sync stream ends its root like a success, without output or with the output so
+        # far (measured on 1.7.2), but its model has not ended.
         return "aborted"
     return "ok"
 
 
 def _response(
-    status: CaptureStatus, outputs: object, asked: Sequence[Asked], queries: set[str]
-) -> tuple[str | None, Sequence[Asked], bool]:
-    """Tell the answer, the models that wrote it, and whether these are known."""
+    status: CaptureStatus, outputs: object, asked: Sequence[ModelRequest], queries: set[str]
+) -> tuple[str | None, Sequence[ModelRequest], bool]:
+    """Return the answer, the models that wrote it, and whether these are known for certain."""
     if status == "error":
         return None, asked[-1:], False
     answer = answer_of(outputs)
@@ -134,7 +148,7 @@ def _response(
             generated = "".join(asked[-1].tokens) or None
         else:
             generated = _last_written(asked)
-        # The root of a closed stream misses the last chunk that the app was given.
+        # The outputs of a closed stream's root lack the last chunk that the app got.
         if answer is None or (generated or "").startswith(answer):
             answer = generated
         return answer, asked[-1:], False
@@ -147,16 +161,16 @@ def _response(
     return answer, *writers_of(answer, asked)
 
 
-def _last_written(asked: Sequence[Asked]) -> str | None:
+def _last_written(asked: Sequence[ModelRequest]) -> str | None:
     return next((text for one in reversed(asked) if (text := one.written())), None)
 
 
 def _written_side_by_side(
-    outputs: object, asked: Sequence[Asked], queries: set[str]
-) -> tuple[set[str], list[Asked]]:
-    """The values of outputs that do not say which is the answer, if models wrote them.
+    outputs: object, asked: Sequence[ModelRequest], queries: set[str]
+) -> tuple[set[str], list[ModelRequest]]:
+    """Return the values that models wrote, of outputs that do not say which one is the answer.
 
-    A query that a model wrote for a retriever is not among them.
+    A query that a model wrote for a retriever is not among them. The second item lists the models.
     """
     values = {text.strip(): text for text in values_of(outputs) if text not in queries}
     several = [one for one in asked if (one.written() or "").strip() in values] if values else []
@@ -164,7 +178,7 @@ def _written_side_by_side(
 
 
 def _interrupted_answer(outputs: object, answer: str | None) -> str | None:
-    """What an interrupted graph has answered: not what it had answered a turn before."""
+    """Return the answer of an interrupted graph, and not that of the turn before."""
     messages = outputs.get("messages") if isinstance(outputs, dict) else None
     if isinstance(messages, LISTS) and messages:
         answer = answer_of(messages[-1:])

@@ -1,4 +1,4 @@
-"""Stage 1, what a user extracts himself: `question=`, `documents=` and `response=`."""
+"""Stage 1 for LangChain: run the user's own extractors `question=`, `documents=`, `response=`."""
 
 from __future__ import annotations
 
@@ -6,27 +6,31 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.capture._calls import Seen
+from rag_eval_integrations.capture._calls import Snapshot
 from rag_eval_integrations.capture._delivery import TargetDelivery, check_hooks
 from rag_eval_integrations.langchain._documents import snapshot
 from rag_eval_integrations.langchain._values import plain
 from rag_eval_integrations.records import Document
 
 QuestionHook = Callable[[Any], str]
-"""Takes the root's inputs."""
+"""Returns the question, from the root's inputs."""
 DocumentsHook = Callable[[Any, Any], Iterable[object] | None]
-"""Takes the root's inputs and outputs; None leaves the call to the usual capture."""
+"""Returns the documents, from the root's inputs and outputs; None for the usual capture."""
 ResponseHook = Callable[[Any], str | None]
-"""Takes the root's outputs."""
+"""Returns the response, from the root's outputs."""
 
 FAILED = "rag_eval_hook_failed"
-"""Key of `Capture.metadata` that lists the hooks that failed on this call."""
+"""Key of `Capture.metadata` under which the failed hooks of a call are listed."""
 
 T = TypeVar("T")
 
 
 class Hooks:
-    """The user's own extractors, each of which may be absent."""
+    """The user's own extractors; each is optional.
+
+    Raises:
+        ConfigurationError: a hook cannot be called, or is async; the message names it.
+    """
 
     def __init__(
         self,
@@ -46,7 +50,7 @@ class Hooks:
 
 
 class HooksOfCall:
-    """The hooks at work on one call; what fails is noted, and its field stays empty."""
+    """The hooks as run on one call; a failure is recorded, and the hook's field stays empty."""
 
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
@@ -54,24 +58,24 @@ class HooksOfCall:
 
     @property
     def has_question(self) -> bool:
-        """Whether the user's hook, and nothing else, tells the question."""
+        """Whether a hook of the user returns the question."""
         return self._hooks.question is not None
 
     def question(self, inputs: object) -> str | None:
-        """Ask the user's hook; None without one, empty where it fails."""
+        """Run the question hook; None without one, empty if it fails."""
         hook = self._hooks.question
         return None if hook is None else self._run("question", lambda: _text(hook(inputs)), "")
 
-    def documents(self, inputs: object, outputs: object) -> list[Seen] | None:
-        """Ask the user's hook; None without one or where it leaves it to the usual capture."""
+    def documents(self, inputs: object, outputs: object) -> list[Snapshot] | None:
+        """Run the documents hook; None without one or if it returned None, empty if it fails."""
         hook = self._hooks.documents
         if hook is None:
             return None
-        nothing: list[Seen] | None = []
+        nothing: list[Snapshot] | None = []
         return self._run("documents", lambda: _documents(hook(inputs, outputs)), nothing)
 
     def response(self, outputs: object) -> tuple[str | None] | None:
-        """Ask the user's hook; None without one, else what it says in a tuple."""
+        """Run the response hook; None without one, else a tuple of its result, None if it fails."""
         hook = self._hooks.response
         if hook is None:
             return None
@@ -84,7 +88,7 @@ class HooksOfCall:
                 return read()
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- the app's call goes on
             self.failed.append(name)
-            self._hooks._delivery.failure(f"the hook `{name}`", error)
+            self._hooks._delivery.failure(f"the `{name}` hook", error)
             return empty
 
 
@@ -98,7 +102,7 @@ def _text_or_none(value: object) -> str | None:
     return None if value is None else _text(value)
 
 
-def _documents(value: object) -> list[Seen] | None:
+def _documents(value: object) -> list[Snapshot] | None:
     if value is None:
         return None
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -106,14 +110,14 @@ def _documents(value: object) -> list[Seen] | None:
     return [_document(item) for item in value]
 
 
-def _document(item: object) -> Seen:
+def _document(item: object) -> Snapshot:
     """Read a string, a `Document` of either kind, or a `(document, score)` pair."""
     if isinstance(item, str):
-        return Seen(plain(item), None, {}, None)
+        return Snapshot(plain(item), None, {}, None)
     if isinstance(item, Document):
-        return Seen(item.text, item.id, item.metadata, item.score)
+        return Snapshot(item.text, item.id, item.metadata, item.score)
     document, score = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
     text = document.get("page_content") if isinstance(document, dict) else None
     if not isinstance(text or getattr(document, "page_content", None), str):
-        raise TypeError(f"{type(item).__name__} is no document")
+        raise TypeError(f"{type(item).__name__} is not a document")
     return snapshot(document, score)

@@ -1,7 +1,7 @@
-"""Stage 1, one LangChain call while it is open: its tree of runs, and what was seen under it.
+"""Stage 1 for LangChain: one call in flight, its tree of runs and the values seen under it.
 
-Every event of the app passes here, so that each does as little as it can: most carry no documents,
-and are only put into the tree. What it all means is told once, at the end (`finish`).
+Every event of the app passes here, so each does as little as possible: most carry no documents and
+are only added to the tree. `finish` interprets them once, at the end of the call.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from rag_eval_integrations.capture._calls import Seen
+from rag_eval_integrations.capture._calls import Snapshot
 from rag_eval_integrations.langchain._documents import (
     copied,
     documents_of,
@@ -37,7 +37,7 @@ Kind = Literal["chain", "retriever", "llm", "tool"]
 
 
 class Run:
-    """One run of a call: a node of its tree."""
+    """One run of a call: a node of the call's tree."""
 
     __slots__ = ("asked", "call", "failed", "hides", "in_retriever", "kind", "parent")
 
@@ -46,17 +46,17 @@ class Run:
         self.parent = parent
         self.kind = kind
         self.failed = False
-        self.asked: Asked | None = None
-        """What a model was asked."""
+        self.asked: ModelRequest | None = None
+        """The request of a model's run."""
         self.in_retriever = inside = parent is not None and parent.hides
         self.hides: bool = inside or kind == "retriever"
-        """Whether what happens below is a retriever's affair."""
+        """Whether the runs below are internal to a retriever."""
 
     def counts(self) -> bool:
-        """Whether what happened here is part of the answer.
+        """Return whether this run contributed to the answer.
 
-        False under a failure that something above got over (a retry, a fallback). A failure that
-        went up to the root is the call's own: all that led to it counts.
+        False for a run under a failure from which a run above recovered (a retry, a fallback). If
+        the failure reached the root, the call itself failed, and all runs count.
         """
         run: Run | None = self
         while run is not None:
@@ -67,28 +67,28 @@ class Run:
 
 
 class Sighting(NamedTuple):
-    """A list of documents that passed."""
+    """Documents in the inputs or outputs of a run."""
 
     run: Run
-    documents: tuple[Seen, ...]
+    documents: tuple[Snapshot, ...]
     retrieved: bool
-    """Whether it is an outermost retriever's output."""
+    """Whether they are the output of an outermost retriever."""
     carried: bool = False
-    """Whether a graph's state had it before anything was retrieved in this call."""
+    """Whether a graph's state held them before anything was retrieved in this call."""
     alone: bool = False
-    """Whether it is no list but a single document."""
+    """Whether they are single documents and not a list."""
 
 
 class Retrieval(NamedTuple):
-    """An outermost retriever that was started."""
+    """The start of an outermost retriever."""
 
     run: Run
     name: str
     query: str
 
 
-class Asked:
-    """A model that was started, and what it wrote."""
+class ModelRequest:
+    """A request to a model, and the text that the model wrote."""
 
     __slots__ = ("arguments", "is_open", "prompt", "run", "sightings", "text", "tokens")
 
@@ -96,21 +96,30 @@ class Asked:
         self.run = run
         self.prompt = prompt
         self.sightings = sightings
-        """How many sightings came before."""
+        """Number of sightings before the request."""
         self.is_open = True
         self.text: str | None = None
         self.arguments: object = None
-        """Of the only tool that it called: so models give structured answers."""
+        """Arguments of the only tool that the model called: a structured answer."""
         self.tokens: list[str] = []
-        """Streamed so far."""
+        """Tokens streamed so far."""
 
     def written(self) -> str | None:
-        """All that is known of what it wrote."""
+        """Return the text as far as it is known; None when there is none."""
         return self.text or "".join(self.tokens) or None
 
 
 class Call:
-    """A root run and all that was seen under it."""
+    """A root run and everything seen under it.
+
+    Args:
+        run_id: id of the root run.
+        name: name of the root run.
+        inputs: the root's inputs.
+        tags: the root's tags.
+        metadata: the root's metadata.
+        hooks: the user's extractors, if any.
+    """
 
     def __init__(
         self,
@@ -128,29 +137,29 @@ class Call:
         self.tags = tags
         self.metadata = metadata
         self.keys: list[int] = []
-        """Of all its runs, ended or not."""
+        """Keys of all runs of the call, ended or not."""
         self.interrupted = False
         self.any_failed = False
         self.hooks = None if hooks is None else HooksOfCall(hooks)
         self.sightings: list[Sighting] = []
         self.retrievals: list[Retrieval] = []
-        self.asked: list[Asked] = []
-        self.candidates: dict[str, Seen] = {}
+        self.asked: list[ModelRequest] = []
+        self.candidates: dict[str, Snapshot] = {}
         """All documents seen, by text, in the order of their first appearance."""
-        self._snapshots: dict[int, tuple[object, str, int, Seen]] = {}
+        self._snapshots: dict[int, tuple[object, str, int, Snapshot]] = {}
         self.question = ""
-        self.given: tuple[Seen, ...] = ()
+        self.given: tuple[Snapshot, ...] = ()
         """Documents in the root's inputs."""
         self.history: tuple[Turn, ...] = ()
         self.inputs: object = None
         self.resumed = inputs is None or is_command(inputs)
-        """Whether a graph goes on after a pause."""
+        """Whether the call resumes a graph after a pause."""
         self.streaming = type(inputs) is dict and starts_stream(inputs)
         if not self.streaming:
             self.read_inputs(inputs)
 
     def read_inputs(self, inputs: object) -> None:
-        """Read the root's inputs: at once, since what the app gave may grow before the end."""
+        """Read the root's inputs now, since the app may change its own objects before the end."""
         hooked = None
         if self.hooks is not None:
             self.inputs = inputs
@@ -162,19 +171,24 @@ class Call:
         self.history = history_of(inputs)
         if not self.given and may_hold_documents(inputs):
             found = documents_of(inputs)
-            # One document and no question is something to be indexed.
+            # A single document without a question is being indexed.
             self.given = self._take(found or single_documents(inputs) if self.question else found)
 
     def started(self, run: Run, inputs: object, name: object) -> None:
-        """Note the start of a run below the root, or of a root that is no chain.
+        """Record the start of a run below the root, or of a root that is not a chain.
 
-        What happens inside of a retriever is the retriever's affair.
+        Runs inside a retriever are left out.
+
+        Args:
+            run: the run.
+            inputs: its inputs.
+            name: its name.
         """
         if run.in_retriever:
             return
         kind = run.kind
         if kind == "llm":
-            run.asked = Asked(run, prompt_texts(inputs), len(self.sightings))
+            run.asked = ModelRequest(run, prompt_texts(inputs), len(self.sightings))
             self.asked.append(run.asked)
         elif kind == "retriever":
             self.retrievals.append(Retrieval(run, str(name or "retriever"), str(inputs)))
@@ -182,17 +196,17 @@ class Call:
             self.passed(run, inputs)
 
     def passed(self, run: Run, value: object, *, state: bool = False) -> None:
-        """Note the documents, if any, that a run was given, or gave back.
+        """Record the documents in the inputs or outputs of a run, if there are any.
 
         Args:
-            run: The run.
-            value: What it was given, or gave back.
-            state: Whether it is the state that a graph's node is given.
+            run: the run.
+            value: its inputs or outputs.
+            state: whether the value is the state that a graph passes to its node.
         """
         if run.in_retriever:
             return
         if type(value) is dict and not self.history:
-            self.history = named_history(value)  # put in by a wrapper that keeps it
+            self.history = named_history(value)  # from a wrapper that stores the history
         before = self.candidates.keys() if state else ()
         carried = state and not self.resumed and not self.given and not len(before)
         documents = self._take(documents_of(value))
@@ -204,7 +218,7 @@ class Call:
             )
 
     def ended(self, run: Run, outputs: object, inputs: object, error: BaseException | None) -> None:
-        """Note a run's end; of a stream, the true inputs come only now."""
+        """Record the end of a run; for a stream, the end carries the true inputs."""
         if error is not None:
             run.failed, interrupted = _failure(error)
             self.interrupted = self.interrupted or interrupted
@@ -226,7 +240,7 @@ class Call:
             if run.kind == "tool":
                 self.passed(run, getattr(outputs, "artifact", None))
 
-    def _take(self, documents: Sequence[object]) -> tuple[Seen, ...]:
+    def _take(self, documents: Sequence[object]) -> tuple[Snapshot, ...]:
         # The same objects pass through many runs. The first snapshot stands until the app changes
         # the object; holding the object keeps its id() from being given away.
         snapshots, taken = self._snapshots, []
@@ -248,19 +262,19 @@ class Call:
             taken.append(known[3])
         return tuple(taken)
 
-    def _seen_again(self, seen: Seen) -> None:
+    def _seen_again(self, seen: Snapshot) -> None:
         first = self.candidates[seen.text]
         if first.score is None and seen.score is not None:
-            # A reranker's copy; the store's id may not have come along.
-            self.candidates[seen.text] = Seen(
+            # A copy made by a reranker, which may lack the store's id.
+            self.candidates[seen.text] = Snapshot(
                 seen.text, seen.id or first.id, seen.metadata or first.metadata, seen.score
             )
 
     def clear(self) -> None:
-        """Let go of everything.
+        """Release everything.
 
-        Runs and their call know each other: without this, only the garbage collector would take
-        them, and with them the app's documents.
+        Runs and their call refer to each other: otherwise only the garbage collector would free
+        them, and the app's documents with them.
         """
         for kept in (self.sightings, self.asked, self.retrievals):
             kept.clear()
@@ -269,10 +283,10 @@ class Call:
 
 
 def _failure(error: BaseException) -> tuple[bool, bool]:
-    """Whether an error means that a run failed, and whether a graph waits for its user.
+    """Return whether an error means that a run failed, and whether a graph waits for its user.
 
-    LangGraph steers by exceptions (a pause, a jump to another graph); its classes are known by
-    name, so that it need not be imported.
+    LangGraph uses exceptions for control flow (a pause, a jump to another graph). Its classes are
+    recognised by name, so that it need not be imported.
     """
     names = {kind.__name__ for kind in type(error).__mro__}
     return "GraphBubbleUp" not in names, "GraphInterrupt" in names

@@ -1,7 +1,7 @@
-"""Stage 1, LangChain's inputs and outputs: question, earlier turns and answer of a call.
+"""Stage 1 for LangChain: read question, earlier turns and answer from messages, inputs, outputs.
 
-Events carry bare `Any`, and are read by attribute, see `messages`. Nothing is guessed: a value of
-an unknown shape gives "no question" or "no answer".
+The values are untyped and read by attribute. Nothing is guessed: a value of an unknown shape has no
+question or no answer.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Literal, NamedTuple
 from rag_eval_integrations.capture._calls import json_object
 from rag_eval_integrations.records import Turn
 
-# --- Who said what, out of any of the shapes that a message takes
+# --- Messages, in any of the shapes that LangChain accepts
 
 
 HUMAN = frozenset({"human", "user", "HumanMessageChunk"})
 AI = frozenset({"ai", "assistant", "AIMessageChunk"})
-LISTS = (list, tuple)  # `list | tuple` is built anew at every check, four times as slow
+LISTS = (list, tuple)  # `list | tuple` is built anew for every check, four times as slow
 
 _ROLES: dict[str, Literal["user", "assistant", "system", "tool"]] = {
     **dict.fromkeys(HUMAN, "user"),
@@ -29,14 +29,18 @@ _ROLES: dict[str, Literal["user", "assistant", "system", "tool"]] = {
 
 
 class Message(NamedTuple):
-    """A message, whatever its shape was."""
+    """A message's role and text, whatever its shape was."""
 
     role: str
     text: str
 
 
 def message_of(item: object) -> Message | None:
-    """Read a message object, a `("human", text)` pair or a `{"role", "content"}` dict."""
+    """Read a message object, a `("human", text)` pair or a `{"role", "content"}` dict.
+
+    Returns:
+        The message; None for anything else, or without text content.
+    """
     role: object
     if isinstance(item, tuple):
         if len(item) != 2:
@@ -46,7 +50,7 @@ def message_of(item: object) -> Message | None:
         role, content = item.get("role", item.get("type")), item.get("content")
     else:
         role, content = getattr(item, "type", None), getattr(item, "content", None)
-        if role == "chat":  # LangChain's message with a role of the user's own
+        if role == "chat":  # LangChain's message with a custom role
             role = getattr(item, "role", None)
     if not isinstance(role, str):
         return None
@@ -55,7 +59,7 @@ def message_of(item: object) -> Message | None:
 
 
 def content_text(content: object) -> str | None:
-    """Join the text of a message's content; blocks that are no text (images …) are left out."""
+    """Join the texts of a message's content; other blocks, such as images, are left out."""
     if isinstance(content, str):
         return plain(content)
     if not isinstance(content, list):
@@ -69,12 +73,12 @@ def content_text(content: object) -> str | None:
 
 
 def plain(text: str) -> str:
-    """Make a `str` of LangChain's subclass of it, whose pickles need LangChain."""
+    """Return a plain `str` for LangChain's subclass of it, whose pickles need LangChain."""
     return text if type(text) is str else str.__str__(text)
 
 
 def last_text(items: Sequence[object], roles: frozenset[str]) -> str | None:
-    """Take the text of the last message of these roles; None when there is none."""
+    """Return the text of the last message with one of these roles; None when there is none."""
     for item in reversed(items):
         message = message_of(item)
         if message is not None and message.role in roles:
@@ -83,10 +87,10 @@ def last_text(items: Sequence[object], roles: frozenset[str]) -> str | None:
 
 
 def last_answer(items: Sequence[object]) -> str | None:
-    """Take the text of the last AI message; None when there is none.
+    """Return the text of the last AI message; None when there is none.
 
-    Of a tool's message that ends a conversation (`return_direct`), its text: nobody wrote another.
-    Several AI messages and nothing else are several answers.
+    If a tool's message is the last one (`return_direct`), its text is the answer. AI messages alone
+    are several answers, and give None.
     """
     messages = [message_of(item) for item in items]
     if len(items) > 1 and all(one is not None and one.role in AI for one in messages):
@@ -98,9 +102,9 @@ def last_answer(items: Sequence[object]) -> str | None:
 
 
 def turns_of(items: object) -> tuple[Turn, ...]:
-    """Read earlier turns out of messages, or of `(question, answer)` pairs.
+    """Read earlier turns from messages, or from `(question, answer)` pairs.
 
-    Messages without text (a model's tool calls) and of unknown roles are left out.
+    Messages without text (a model's tool calls) and with unknown roles are left out.
     """
     if not isinstance(items, LISTS):
         return ()
@@ -122,7 +126,7 @@ def turns_of(items: object) -> tuple[Turn, ...]:
 
 
 def turns_before_last_question(messages: Sequence[object]) -> tuple[Turn, ...]:
-    """Read the turns that came before the last human message."""
+    """Read the turns before the last human message."""
     for i in range(len(messages) - 1, -1, -1):
         message = message_of(messages[i])
         if message is not None and message.role in HUMAN:
@@ -131,7 +135,7 @@ def turns_before_last_question(messages: Sequence[object]) -> tuple[Turn, ...]:
 
 
 def prompt_texts(started: object) -> tuple[str, ...]:
-    """Take the texts a model is started with: its prompts, or every message's text."""
+    """Return the texts of a model's request: its prompts, or the text of every message."""
     texts: list[str] = []
     for part in started if isinstance(started, list) else ():
         if isinstance(part, str):
@@ -149,7 +153,7 @@ def prompt_texts(started: object) -> tuple[str, ...]:
 
 
 def _texts_within(content: object, depth: int = 0) -> Iterator[str]:
-    """All texts of content blocks, those of attached documents and search results as well."""
+    """Yield all texts of content blocks, including attached documents and search results."""
     if isinstance(content, str):
         yield content
     elif depth <= 4:
@@ -159,12 +163,12 @@ def _texts_within(content: object, depth: int = 0) -> Iterator[str]:
         elif isinstance(content, Mapping):
             for key in ("text", "content", "source", "document"):
                 yield from _texts_within(content.get(key), depth + 1)
-            if content.get("type") == "text":  # a document's source
+            if content.get("type") == "text":  # the source of an attached document
                 yield from _texts_within(content.get("data"), depth + 1)
 
 
 def tool_arguments(result: object) -> object:
-    """Take the arguments of the only tool that an `LLMResult`'s message calls; else None."""
+    """Return the arguments of the only tool that an `LLMResult`'s message calls; else None."""
     for generations in getattr(result, "generations", None) or ():
         for generation in generations:
             calls = getattr(getattr(generation, "message", None), "tool_calls", None)
@@ -175,7 +179,7 @@ def tool_arguments(result: object) -> object:
 
 
 def generated_text(result: object) -> str | None:
-    """Take the first generation's text out of an `LLMResult`; None when there is none."""
+    """Return the text of the first generation of an `LLMResult`; None when there is none."""
     for generations in getattr(result, "generations", None) or ():
         for generation in generations:
             text = getattr(generation, "text", None)
@@ -183,25 +187,29 @@ def generated_text(result: object) -> str | None:
     return None
 
 
+# --- Inputs and outputs of a call's root
+
+
 _QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "user_question")
 _ANSWER_KEYS = ("answer", "result", "response", "output", "output_text", "text", "generation")
 _HISTORY_KEYS = ("chat_history", "history", "chat_messages", "previous_messages")
 _MAX_DEPTH = 3
 
-# The inputs with which streams start; the true ones come with the end (measured on 1.7 and 1.8).
+# Streams start with these inputs; the true ones come with the end (measured on 1.7 and 1.8).
 _STREAM_START = {"input": ""}
 
 
 def starts_stream(inputs: object) -> bool:
-    """Whether a run's start inputs are the stand-in of `stream` and `astream`."""
+    """Return whether the inputs are the placeholder with which `stream` and `astream` start."""
     return type(inputs) is dict and inputs == _STREAM_START
 
 
 def question_of(inputs: object, depth: int = 0) -> str:
     """Find the user's question in a root's inputs; empty when there is none.
 
-    A string, a message, the last human message of a list, or one of the usual keys or attributes.
-    Of a graph's `Command`, what it puts into the state.
+    The inputs may be a string, a message, a list whose last human message is the question, an
+    object with one of the usual keys or attributes, or a graph's `Command` with an update of the
+    state.
     """
     if isinstance(inputs, str):
         return plain(inputs)
@@ -225,14 +233,14 @@ def question_of(inputs: object, depth: int = 0) -> str:
 
 
 def question_in_state(state: object, depth: int = 0) -> str:
-    """Find the user's question in what a root gave back; empty unless it is a state that says."""
+    """Find the user's question in a root's outputs; empty unless they are a state that holds it."""
     if isinstance(state, (str, *LISTS)) or message_of(state) is not None:
         return ""
     return question_of(state, depth)
 
 
 def history_of(inputs: object) -> tuple[Turn, ...]:
-    """Find the earlier turns in a root's inputs; empty when there are none that can be told."""
+    """Find the earlier turns in a root's inputs; empty when none can be identified."""
     if inputs is None or isinstance(inputs, str):
         return ()
     if isinstance(inputs, LISTS):
@@ -244,7 +252,7 @@ def history_of(inputs: object) -> tuple[Turn, ...]:
 
 
 def named_history(inputs: object) -> tuple[Turn, ...]:
-    """Read the earlier turns under one of the keys that are usual for them."""
+    """Read the earlier turns under one of their usual keys; empty when there are none."""
     for key in _HISTORY_KEYS:
         if found := turns_of(_field(inputs, key)):
             return found
@@ -252,9 +260,10 @@ def named_history(inputs: object) -> tuple[Turn, ...]:
 
 
 def answer_of(outputs: object, depth: int = 0) -> str | None:
-    """Find the answer in a root's outputs; None when there is none that can be told.
+    """Find the answer in a root's outputs; None when none can be identified.
 
-    A string, a message, the last AI message of a list, or one of the usual keys or attributes.
+    The outputs may be a string, a message, a list whose last AI message is the answer, or an
+    object with one of the usual keys or attributes.
     """
     if isinstance(outputs, str):
         return plain(outputs)
@@ -269,7 +278,7 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
         found = answer_of(_field(outputs, key), depth + 1)
         if found is not None:
             return found
-    structured = _field(outputs, "structured_response")  # where an agent puts what it was told to
+    structured = _field(outputs, "structured_response")  # an agent's answer in a given format
     if structured is not None:
         return answer_of(structured, depth + 1) or _as_json(structured)
     messages = _field(outputs, "messages")
@@ -277,24 +286,24 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
 
 
 def values_of(outputs: object) -> list[str]:
-    """List the answers that outputs of an unknown shape hold side by side."""
+    """List the texts that outputs of an unknown shape hold side by side."""
     if isinstance(outputs, dict):
         parts = list(outputs.values())
     else:
         parts = list(outputs) if isinstance(outputs, LISTS) else []
     for part in parts.copy():
-        if isinstance(part, LISTS):  # of texts, one from every branch
+        if isinstance(part, LISTS):  # one text from every branch
             parts += [one for one in part if isinstance(one, str) or message_of(one) is not None]
     return [text for part in parts if (text := answer_of(part))]
 
 
 def structured_answer(outputs: object, arguments: object) -> str | None:
-    """Write a structured answer as JSON; None for anything else.
+    """Return a structured answer as JSON; None for anything else.
 
     Args:
-        outputs: a pydantic object, or what `with_structured_output(…, include_raw=True)` gives; or
-            a dict that is, or has as a value, what the model called its tool with.
-        arguments: what the last model called its tool with.
+        outputs: a pydantic object, or the result of `with_structured_output(…, include_raw=True)`;
+            or a dict that equals the arguments of the model's tool, or has them as a value.
+        arguments: the arguments with which the last model called its tool.
     """
     if type(outputs) is dict and "raw" in outputs and "parsed" in outputs:
         outputs = outputs["parsed"]
@@ -315,7 +324,7 @@ def _dumped(value: object) -> object:
 
 
 def is_command(value: object) -> bool:
-    """Whether it is a graph's `Command`; known by its parts, so that LangGraph stays optional."""
+    """Return whether it is a graph's `Command`, by its attributes: LangGraph stays optional."""
     return hasattr(value, "resume") and hasattr(value, "goto") and hasattr(value, "update")
 
 

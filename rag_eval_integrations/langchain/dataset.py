@@ -1,9 +1,9 @@
-"""Run a chain over examples, capture what it does, evaluate it; nothing leaves the machine.
+"""Run a chain over examples, capture its calls and evaluate them, without LangSmith's server.
 
     examples ─▶ chain, captured ─▶ RagCall ─▶ RagEvaluator ─▶ Evaluation, in the examples' order
 
-LangSmith's `evaluate(upload_results=False)` does leave it: it posts the contents of runs (measured
-on 0.15).
+LangSmith's own `evaluate(upload_results=False)` still posts the contents of runs to the server
+(measured on 0.15).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from rag_eval_integrations.langchain.evaluators._given import reference_in
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
 from rag_eval_integrations.records import Evaluation, RagCall
 
-# --- What `evaluate_dataset` is given: examples of any make, read into one
+# --- Examples, read from any of the accepted forms
 
 
 _EXPECTED = ("reference", "reference_outputs", "outputs", "reference_answer", "expected_output")
@@ -43,10 +43,9 @@ _EXPECTED = ("reference", "reference_outputs", "outputs", "reference_answer", "e
 
 @dataclass(frozen=True)
 class Example(Question):
-    """One example: what the chain is asked, and what is known about it.
+    """One example: the chain's input, with the expected answer and metadata.
 
-    Without an id of the user's, `label` is the first 16 hex digits of a digest of input and
-    reference.
+    If the user gives no id, `label` is the first 16 hex digits of a digest of input and reference.
     """
 
     given: object = None
@@ -60,11 +59,12 @@ def example_from(
 
     Args:
         item: the example.
-        place: where it stands, for the message.
-        make_input: makes the chain's input of it; by default its `inputs`, else its `question`.
+        place: the example's place, for the error message.
+        make_input: makes the chain's input from the example; by default the input is the example's
+            `inputs`, else its `question`.
 
     Raises:
-        ConfigurationError: it has neither; names the place.
+        ConfigurationError: it has neither `inputs` nor a `question`; the message names the place.
     """
     fields = _fields(item, place)
     given = fields.get("inputs", fields.get("question")) if make_input is None else make_input(item)
@@ -94,7 +94,7 @@ def _fields(item: object, place: str) -> Mapping[str, Any]:
         names = ("inputs", "outputs", "id", "metadata")
         fields = {name: getattr(item, name) for name in names if hasattr(item, name)}
     if "inputs" not in fields and not isinstance(fields.get("question"), str):
-        raise ConfigurationError(place, item, "should have `inputs` (passed on) or a `question`")
+        raise ConfigurationError(place, item, "needs `inputs` for the chain, or a `question`")
     return fields
 
 
@@ -103,26 +103,30 @@ def _digest(given: object, reference: str | None) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
 
 
+# --- The chain, run over the examples
+
+
 Chain = Runnable[Any, Any] | Callable[[Any], Any]
 
 
 class Options(AskingOptions, total=False):
-    """How a chain is run over examples."""
+    """Options for a run of a chain over examples."""
 
     make_input: Callable[[Any], object]
-    """Makes the chain's input of an example, as for an agent: `lambda example: {"messages":
-    [("user", example["question"])]}`. Default: the example's `inputs`, else its `question`."""
+    """Makes the chain's input from an example, for instance for an agent: `lambda example:
+    {"messages": [("user", example["question"])]}`. By default the example's `inputs`, else its
+    `question`."""
     config: RunnableConfig
-    """Passed to the chain with every call; its callbacks stay."""
+    """Config of every call of the chain; its callbacks are kept."""
 
 
 def evaluate_dataset(
     chain: Chain, examples: Iterable[object], evaluator: RagEvaluator, **options: Unpack[Options]
 ) -> list[Evaluation]:
-    """Run a chain over examples and evaluate each call; in code that is not async.
+    """Run a chain over examples and evaluate each call, from sync code.
 
-    The chain is run by its `invoke` in threads, never on a loop of ours, which its async client
-    might not belong to. Otherwise as `aevaluate_dataset`.
+    Calls the chain's `invoke` in threads, never on the library's own loop, to which the chain's
+    async client might not belong. Arguments, result and errors are those of `aevaluate_dataset`.
     """
     runnable, read = _read(chain, examples, evaluator, options)
     with threads_for(_asking_options(options)) as in_thread:
@@ -136,26 +140,26 @@ def evaluate_dataset(
 async def aevaluate_dataset(
     chain: Chain, examples: Iterable[object], evaluator: RagEvaluator, **options: Unpack[Options]
 ) -> list[Evaluation]:
-    """Run a chain over examples and evaluate each call; the chain is run by its `ainvoke`.
+    """Run a chain over examples by its `ainvoke`, and evaluate each call.
 
-    An example is a string (the question), a dict with `question` or `inputs` and, if known,
+    An example is a string (the question); a dict with `question` or `inputs` and, if known,
     `reference` (or `reference_outputs`, `outputs`), `id` and `metadata`; a `RagCall`, whose
-    documents and response are those of the chain then; or LangSmith's `Example`.
+    documents and response are replaced by those of the chain; or LangSmith's `Example`.
 
-    An example on which the chain fails gives a row, too: without response, its scores unscored
-    (`empty_response`), the exception in `evaluation.error` with the stage `app`. Nothing is judged
-    then, and the run goes on.
+    If the chain fails on an example, its evaluation has no response and no values (unscored,
+    `empty_response`); `evaluation.error` holds the exception, with the stage `app`. Such a call is
+    not judged, and the run goes on.
 
     Args:
         chain: a runnable, or a function of the input.
-        examples: read whole before the first is run.
-        evaluator: what evaluates.
+        examples: the examples; all of them are read before the first one is run.
+        evaluator: evaluates the calls.
         **options: see `Options`: `make_input`, `config`, `max_concurrency`, `timeout`, `out`,
             `resume`, `progress`.
 
     Returns:
-        One evaluation an example, in the examples' order; `id`, `reference` and `metadata` are
-        the example's.
+        One evaluation per example, in the examples' order; `id`, `reference` and `metadata` are
+        the example's. Empty when there are no examples.
 
     Raises:
         ConfigurationError: an example cannot be read, an option cannot be used, or `out` cannot
@@ -166,18 +170,18 @@ async def aevaluate_dataset(
     return await _evaluated(runnable.ainvoke, read, evaluator, options)
 
 
-_OWN = ("make_input", "config")  # options that only a chain has
+_OWN = ("make_input", "config")  # the options of a chain that are not in `AskingOptions`
 _Ask = Callable[[Any, RunnableConfig], Awaitable[object]]
 
 
 def _read(
     chain: Chain, examples: Iterable[object], evaluator: RagEvaluator, options: Options
 ) -> tuple[Runnable[Any, Any], list[Example]]:
-    """Read all that the user gave, before anything is run or written."""
+    """Check the arguments and read the examples, before anything is run or written."""
     for name, value in options.items():
         if name not in Options.__annotations__:
             known = ", ".join(Options.__annotations__)
-            raise ConfigurationError(name, value, f"no such option; use one of {known}")
+            raise ConfigurationError(name, value, f"is not an option; use one of {known}")
     check_options(_asking_options(options))
     make_input, config = options.get("make_input"), options.get("config")
     if make_input is not None and not callable(make_input):
@@ -187,7 +191,7 @@ def _read(
     if not isinstance(evaluator, RagEvaluator):
         raise ConfigurationError("evaluator", evaluator, "should be a RagEvaluator")
     if not isinstance(chain, Runnable) and not callable(chain):
-        raise ConfigurationError("chain", chain, "should be a runnable, or a function of the input")
+        raise ConfigurationError("chain", chain, "should be a runnable or a function of the input")
     if isinstance(examples, str | Mapping):
         raise ConfigurationError("examples", examples, "should be a list of examples")
     runnable = chain if isinstance(chain, Runnable) else RunnableLambda(chain)

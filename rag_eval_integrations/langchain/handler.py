@@ -1,4 +1,4 @@
-"""Stage 1 for LangChain: a callback handler that turns every RAG call into a `RagCall`."""
+"""Stage 1 for LangChain: capture RAG calls by a callback handler, for one call or the process."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ if TYPE_CHECKING:
     from rag_eval_integrations.records import Evaluation
 
 
-# --- A `with` block as the call's root
+_LOGGER = logging.getLogger("rag_eval_integrations.langchain")
+
+# --- A `with` block as the root of a call
 
 
 class CallInBlock:
-    """The call that a `with` block makes."""
+    """The call of a `with` block."""
 
     def __init__(self) -> None:
         self.response: str | None = None
-        """The app's answer; where the block does not set it, what the last model wrote."""
+        """The app's answer; if the block does not set it, the text of the last model."""
 
 
 @contextmanager
@@ -43,8 +45,16 @@ def root_of_block(
     tags: Sequence[str],
     metadata: Mapping[str, Any] | None,
 ) -> Iterator[CallInBlock]:
-    """Make everything that LangChain runs inside a part of one call."""
-    # Loaded by whatever runs inside, and too heavy for an app that never does.
+    """Make everything that LangChain runs inside the block part of one call.
+
+    Args:
+        handler: receives the events.
+        question: the user's question.
+        name: name of the root run.
+        tags: tags of the runs.
+        metadata: metadata of the runs.
+    """
+    # Whatever runs inside loads these modules; an app that never uses a block should not.
     from langchain_core.callbacks import CallbackManager  # noqa: PLC0415
     from langchain_core.runnables.config import var_child_runnable_config  # noqa: PLC0415
 
@@ -67,33 +77,33 @@ def root_of_block(
         var_child_runnable_config.reset(token)
 
 
-_LOGGER = logging.getLogger("rag_eval_integrations.langchain")
+# --- The handler
 
 
 class RagEvalCallbackHandler(Captures, CallEvents):
     """Calls `target` with a `RagCall` for every RAG call that it observes.
 
-    Pass it per call (`config={"callbacks": [handler]}`), bind it (`with_config`), give it to an
+    Pass it per call (`config={"callbacks": [handler]}`), bind it (`with_config`), pass it to an
     inner runnable, or attach it to the whole process (`attach_globally`). `invoke`, `ainvoke`,
     `batch`, `abatch`, `stream`, `astream` and `astream_events` give the same record. A root in
-    which no retriever ran and no document was seen, or that is itself a bare retriever or a tool
-    that only retrieves, is no RAG call. One handler serves any number of concurrent calls.
+    which no retriever ran and no document was seen is not a RAG call, and neither is a bare
+    retriever or a tool that only retrieves. One handler serves any number of concurrent calls.
 
-    `target` is called once a call, when the call has ended, in the thread of its last event: it
-    should only hand the record on. What it raises is logged and counted, never seen by the app.
+    `target` is called once per call, when the call has ended, in the thread of its last event: it
+    should only pass the record on. Its exceptions are logged and counted, and never reach the app.
 
-    The three hooks tell what the usual extraction cannot know of an app. They run inside of the
-    app's call, as it ends (`question` as soon as the inputs are known), and should be quick:
+    Three hooks extract what the usual capture cannot find in an app. They run inside the app's
+    call when it ends (`question` as soon as the inputs are known), and should be quick:
 
     * `question(inputs) -> str`;
-    * `documents(inputs, outputs) -> documents | None`: strings, LangChain's or our own documents,
-      `(document, score)` pairs; None leaves the call to the usual capture. Where it returns
-      documents, the call is a RAG call even if no retriever ran;
-    * `response(outputs) -> str | None`, called when there are outputs (not of a failed call).
+    * `documents(inputs, outputs) -> documents | None`: strings, documents of LangChain or of this
+      library, or `(document, score)` pairs; None leaves the documents to the usual capture. If it
+      returns documents, the call is a RAG call even if no retriever ran;
+    * `response(outputs) -> str | None`, called if there are outputs (not for a failed call).
 
-    `inputs` and `outputs` are those of the outermost runnable. A hook that raises is logged and
-    counted in `failed`; its field is then empty (the question `""`, no documents, no response),
-    nothing takes its place, and `capture.metadata["rag_eval_hook_failed"]` names it.
+    `inputs` and `outputs` are those of the outermost runnable. If a hook raises, the failure is
+    logged and counted in `failed`; its field stays empty (the question `""`, no documents, no
+    response), and `capture.metadata["rag_eval_hook_failed"]` names the hook.
     """
 
     def __init__(
@@ -110,17 +120,17 @@ class RagEvalCallbackHandler(Captures, CallEvents):
         """Make a handler.
 
         Args:
-            target: Takes the `RagCall`: a plain callable, a `BackgroundEvaluator`, or a
+            target: takes the `RagCall`: a plain callable, a `BackgroundEvaluator`, or a
                 `RagEvaluator`, which is then run in the background.
-            question: Tells the question of a root's inputs.
-            documents: Tells the documents of a root's inputs and outputs.
-            response: Tells the response of a root's outputs.
-            on_evaluation: Called with every evaluation; only with a `RagEvaluator`.
-            max_open: At most so many calls are held in flight; the oldest is dropped.
-            ttl: Seconds after which a call that never ended is dropped.
+            question: hook that returns the question, from a root's inputs.
+            documents: hook that returns the documents, from a root's inputs and outputs.
+            response: hook that returns the response, from a root's outputs.
+            on_evaluation: called with every evaluation; only with a `RagEvaluator` as target.
+            max_open: calls held in flight at most, at least 1; beyond it the oldest is dropped.
+            ttl: seconds after which a call that has not ended is dropped, above 0.
 
         Raises:
-            ConfigurationError: an argument cannot be used; names it.
+            ConfigurationError: an argument cannot be used; the message names it.
         """
         self._outlet = Outlet(target, _LOGGER, on_evaluation)
         delivery = self._outlet.delivery
@@ -128,20 +138,20 @@ class RagEvalCallbackHandler(Captures, CallEvents):
         super().__init__(delivery, hooks if hooks else None, max_open, ttl)
 
     def __deepcopy__(self, memo: object) -> RagEvalCallbackHandler:
-        """Stay the same: a copied config reports to where the original does."""
+        """Return the handler itself, so that a copied config reports to the same handler."""
         return self
 
-    # --- ways to attach, beside LangChain's own ----------------------------------------------
+    # --- ways to attach, in addition to LangChain's own --------------------------------------
 
     def attach_globally(self) -> None:
         """Observe every call of the process, in all of its threads, until `detach`.
 
-        A call that the handler is also given to is observed once. Asking twice changes nothing.
+        A call to which the handler is also passed is observed once. A second call does nothing.
         """
         attach(self)
 
     def detach(self) -> None:
-        """Observe only the calls that the handler is given to; what has begun is finished."""
+        """Observe only the calls to which the handler is passed; calls in flight are finished."""
         detach(self)
 
     def call(
@@ -152,29 +162,29 @@ class RagEvalCallbackHandler(Captures, CallEvents):
         tags: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> AbstractContextManager[CallInBlock]:
-        """Make one call of what plain code runs in a `with` block, retriever and model.
+        """Capture a `with` block of plain code, with its retriever and model, as one call.
 
             with handler.call("How fast is the kettle?") as call:
                 found = retriever.invoke("kettle speed")
                 call.response = model.invoke(prompt_of(found)).text
 
         Args:
-            question: The user's question.
-            name: Stands as the call's `app`.
-            tags: For `capture.tags`; they reach all runs inside.
-            metadata: For `capture.metadata`, likewise.
+            question: the user's question.
+            name: stored as the call's `app`.
+            tags: stored as `capture.tags`; all runs inside get them as well.
+            metadata: stored as `capture.metadata`; all runs inside get it as well.
         """
         return root_of_block(self, question, name, tags, metadata)
 
 
-# --- Handlers that LangChain adds to every call by itself
+# --- Handlers that LangChain adds to every call of the process
 
 
 _LOCK = threading.Lock()
 
 
 class _Idle(BaseCallbackHandler):
-    """Stands in an empty slot: LangChain asks twice, and would call None the second time."""
+    """Fills an empty slot: LangChain reads a slot twice, and would call None the second time."""
 
     run_inline = True
     ignore_llm = True
@@ -187,13 +197,13 @@ class _Idle(BaseCallbackHandler):
 
 
 class _Slot:
-    """A configure hook: gives the handler that it holds."""
+    """A configure hook of LangChain that returns the handler it holds."""
 
     def __init__(self, handler: BaseCallbackHandler) -> None:
         self.handler = handler
 
     def get(self) -> BaseCallbackHandler:
-        """What LangChain calls at the start of every run."""
+        """Return the handler; LangChain calls this at the start of every run."""
         return self.handler
 
 
@@ -202,8 +212,8 @@ _SLOTS: list[_Slot] = []
 
 
 def attach(handler: BaseCallbackHandler) -> None:
-    """Have LangChain add the handler to every call of the process; once, however often asked."""
-    # Its module takes a second to load, which only an app that attaches globally pays.
+    """Make LangChain add the handler to every call of the process; once, if called repeatedly."""
+    # This module takes a second to load, and is only needed by an app that attaches globally.
     from langchain_core.tracers.context import register_configure_hook  # noqa: PLC0415
 
     with _LOCK:
@@ -219,7 +229,7 @@ def attach(handler: BaseCallbackHandler) -> None:
 
 
 def detach(handler: BaseCallbackHandler) -> None:
-    """Take the handler out; calls that have begun go on with it."""
+    """Remove the handler; calls in flight keep it."""
     with _LOCK:
         for slot in _SLOTS:
             if slot.handler is handler:

@@ -1,4 +1,4 @@
-"""Any LangChain chat model as a judge."""
+"""`LangChainModel`: use any LangChain chat model as a judge's model."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _MESSAGES: dict[str, type[BaseMessage]] = {
 
 
 class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
-    """Asks a LangChain `BaseChatModel`; its settings are the model's own.
+    """A model that asks a LangChain `BaseChatModel`, with the chat model's own settings.
 
-    The model is called by its sync method in a pool of threads, never on the app's loop or ours
-    (see `judges/borrowed.py`), and its calls are never captured as RAG calls. A request for
-    log-probabilities or for several answers sets `logprobs`, `n`, `seed` and `temperature` where
-    the model has settings of these names (`ChatOpenAI` and its kind), until it refuses them; else
-    log-probabilities are left out with a warning, and several answers are asked for one by one,
-    past LangChain's cache, which would give the first one again. A schema is left out: prompts ask
-    for their JSON in words too.
+    The chat model's sync method is called in a pool of threads, never on the app's loop or the
+    library's, and its calls are never captured as RAG calls. A request for log-probabilities or
+    for several answers sets `logprobs`, `n`, `seed` and `temperature` if the chat model has
+    settings of these names (`ChatOpenAI` and similar classes), until it refuses them. Otherwise
+    log-probabilities are left out with a warning, and several answers are requested one by one,
+    without LangChain's cache, which would repeat the first answer. A JSON schema is left out, since
+    prompts ask for their JSON in words as well.
 
     Args:
-        model: the model.
-        make_model: makes a model for each loop that asks, whose async method is used; give this
-            or `model`. A `ChatOpenAI` made so needs an `http_async_client` of its own: all that
-            have none share one, whatever loop they are on.
-        name: stands on every score; by default the model's class and model name.
-        max_threads: calls at once.
-        timeout: seconds for one answer.
+        model: the chat model.
+        make_model: makes a chat model for each event loop that asks, whose async method is used;
+            pass either this or `model`. A `ChatOpenAI` made this way needs its own
+            `http_async_client`: instances without one share a client, whatever loop they are on.
+        name: name recorded on every score; by default the chat model's class and model name.
+        max_threads: concurrent calls at most, at least 1.
+        timeout: seconds per answer, above 0.
 
     Raises:
-        ConfigurationError: for a wrong argument.
+        ConfigurationError: an argument cannot be used; the message names it.
     """
 
     _who = "the LangChain model"
@@ -101,7 +101,7 @@ class LangChainModel(FrameworkModel[BaseChatModel, BaseMessage]):
 def _asked(
     model: BaseChatModel, request: CompletionRequest, sent: Mapping[str, Any]
 ) -> BaseChatModel:
-    """Give the model, without its cache where answers have to be independent of each other."""
+    """Return the model, without its cache if the answers have to be independent of each other."""
     several = request.n > 1 and "n" not in sent
     another = request.seed is not None and "seed" not in sent
     if not (several or another) or model.cache is False:
@@ -117,7 +117,7 @@ def _messages(result: LLMResult) -> list[BaseMessage]:
     found = [item.message for item in result.generations[0] if isinstance(item, ChatGeneration)]
     output = result.llm_output or {}
     for message in found:
-        # `generate` leaves to `invoke` what all answers have in common.
+        # `generate` does not add the metadata that all answers share; `invoke` would.
         message.response_metadata = {**output, **message.response_metadata}
     return found
 
@@ -128,9 +128,9 @@ def _as_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
 
 def _usage(replies: Sequence[BaseMessage], requests: int) -> Usage:
     found = [reply.usage_metadata for reply in replies if isinstance(reply, AIMessage)]
-    if requests == 1:  # what several answers took together stands on each of them
+    if requests == 1:  # each of several answers carries the usage of all of them together
         found = found[:1]
-    # LangChain's cache leaves the counts, if there were any, and says that it cost nothing.
+    # A hit of LangChain's cache keeps the counts, if there were any, with a cost of 0.
     hits = [usage for usage in found if usage and usage.get("total_cost") == 0]
     paid = [usage for usage in found if usage and usage not in hits]
     return Usage(

@@ -1,4 +1,4 @@
-"""LangChain's models, chains and templates for `rag_eval_integrations.prompt_tests`."""
+"""Use LangChain's models, chains and templates in `rag_eval_integrations.prompt_tests`."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ Takes = Literal["messages", "inputs", "text"]
 def as_model_under_test(
     model: Runnable[Any, Any], *, name: str | None = None, takes: Takes | None = None
 ) -> LangChainModel | RunnableModel | RunnableApp:
-    """Make a model under test of a chat model, or of any other runnable.
+    """Make a model under test from a chat model or any other runnable.
 
     Args:
-        model: a chat model, or what is bound around one, gets the rendered prompt. Any other
-            runnable is an app that has the prompt inside: it gets the test's inputs, and the
-            documents that it retrieves are captured.
-        name: what it is called in files and reports; by default its own name.
-        takes: what it is called with, where that is not what is said above: `messages`, `inputs`
-            (a dict) or `text` (the one input, as a chain of a question takes).
+        model: a chat model, or a binding of one, gets the rendered prompt. Any other runnable is
+            an app that contains its own prompt: it gets the test's inputs, and the documents that
+            it retrieves are captured.
+        name: name in files and reports; by default the runnable's own name.
+        takes: form of the input, if it differs from the above: `messages`, `inputs` (a dict) or
+            `text` (the only input, for a chain that takes a question).
 
     Raises:
-        ConfigurationError: nothing that can be invoked.
+        ConfigurationError: `model` is not a runnable.
     """
     if not isinstance(model, Runnable):
         raise ConfigurationError("model", model, "use a LangChain chat model or another runnable")
@@ -57,7 +57,7 @@ def _is_model(model: Runnable[Any, Any]) -> bool:
 
 
 class RunnableModel:
-    """Answers messages with a runnable that takes them: a `Model`."""
+    """A `Model` that answers messages with a runnable that takes messages."""
 
     def __init__(self, runnable: Runnable[Any, Any], name: str, *, timeout: float = 120.0) -> None:
         self.name = name
@@ -67,7 +67,7 @@ class RunnableModel:
         """Answer messages.
 
         Raises:
-            JudgeError: as `judges.borrowed` tells them apart.
+            JudgeError: the runnable failed, gave no answer in time, or returned no text.
         """
         kinds = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
         messages = [kinds[m.role](content=m.content) for m in request.messages]
@@ -83,9 +83,10 @@ class RunnableModel:
 
 
 class RunnableApp:
-    """A chain that has the prompt inside: an `App` of prompt tests.
+    """An `App` of prompt tests: a chain that contains its own prompt.
 
-    Its sync `invoke` is called in a bounded pool of threads, never on the app's loop or ours.
+    Its sync `invoke` is called in a bounded pool of threads, never on the app's loop or the
+    library's.
     """
 
     def __init__(
@@ -104,10 +105,10 @@ class RunnableApp:
         )
 
     async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
-        """Run the chain once; the documents of the call are what it retrieved.
+        """Run the chain once; the call's documents are those that it retrieved.
 
         Raises:
-            JudgeError: whatever it raised, as `judges.borrowed` tells failures apart.
+            JudgeError: the chain failed, gave no answer in time, or returned no text.
         """
         given: object = dict(inputs) if self._takes == "inputs" else text
         calls: list[RagCall] = []
@@ -122,7 +123,7 @@ class RunnableApp:
 
 
 class TemplatePrompt(FrameworkTemplate):
-    """A LangChain template as a prompt under test; rendered by LangChain, message by message."""
+    """A prompt under test that LangChain renders from its template, message by message."""
 
     _framework = "LangChain"
 
@@ -136,11 +137,15 @@ class TemplatePrompt(FrameworkTemplate):
 
 
 def as_prompt(template: BasePromptTemplate[Any], *, name: str = "prompt") -> TemplatePrompt:
-    """Make a prompt under test of a `ChatPromptTemplate` or `PromptTemplate`.
+    """Make a prompt under test from a `ChatPromptTemplate` or `PromptTemplate`.
+
+    Args:
+        template: the template.
+        name: name in files and reports, for a template without a name of its own.
 
     Raises:
-        ConfigurationError: no template, or one with a place for messages that has to be filled
-            first (`template.partial(history=[…])`).
+        ConfigurationError: `template` is not a template, or has a placeholder for messages, which
+            has to be filled first (`template.partial(history=[…])`).
     """
     if not isinstance(template, BasePromptTemplate):
         raise ConfigurationError("prompt", template, "use a LangChain prompt template")
@@ -150,5 +155,5 @@ def as_prompt(template: BasePromptTemplate[Any], *, name: str = "prompt") -> Tem
 def _text_of(output: object, name: str) -> str:
     text = output if isinstance(output, str) else answer_of(output)
     if text is None:
-        raise JudgeOutputError(f"{name} returned {type(output).__name__}, no text", repr(output))
+        raise JudgeOutputError(f"{name} returned {type(output).__name__}, not text", repr(output))
     return text

@@ -1,4 +1,4 @@
-"""Stage 1 for LangChain, by wrapping: a retriever that is scored where nothing else captures it."""
+"""Stage 1 for LangChain: capture a retriever or a runnable by a wrapper around it."""
 
 from __future__ import annotations
 
@@ -33,33 +33,36 @@ _OWN_SETTINGS = ("name", "tags", "metadata")
 Manager = CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
 
 
+# --- A retriever that is captured unless a call around it is
+
+
 class EvaluatedRetriever(Captures, BaseRetriever):
-    """A retriever that passes everything on to another and takes part in capture.
+    """A retriever that wraps another one and takes part in capture.
 
-    Inside of a captured call it adds its documents to that call: a `RagEvalCallbackHandler` that
-    watches the chain around it sees them pass, and the block or function of a `capture_call`
-    around it gets them added to `call.documents`. Alone, each retrieval is a call of its own, with
-    no response: a `RagEvaluator` scores its `context_relevance` and leaves the rest unscored
-    (`empty_response`). An exception gives status `error`, a cancellation `aborted`.
+    Inside a captured call its documents belong to that call: a `RagEvalCallbackHandler` that
+    watches the chain around it sees them pass, and a `capture_call` around it gets them added to
+    `call.documents`. Otherwise each retrieval is a call of its own, without a response: a
+    `RagEvaluator` scores its `context_relevance` and leaves the other scores unscored
+    (`empty_response`). An exception gives the status `error`, a cancellation `aborted`.
 
-    What goes wrong in the target is logged and counted, never seen by the app.
+    Failures of the target are logged and counted, and never reach the app.
 
     Args:
-        retriever: any retriever, or another runnable from a string to documents.
+        retriever: a retriever, or another runnable from a string to documents.
         target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, or a `RagEvaluator`,
             which is then run in the background: see `flush` and `evaluations`.
-        on_evaluation: called with every evaluation; only with a `RagEvaluator`.
-        **settings: `name`, `tags` and `metadata` are this retriever's own; everything else, such
-            as `k`, is passed to the wrapped one at every call, unless the call itself gives it.
+        on_evaluation: called with every evaluation; only with a `RagEvaluator` as target.
+        **settings: `name`, `tags` and `metadata` of this retriever; all others, such as `k`, are
+            passed to the wrapped retriever with every call that does not set them itself.
 
     Raises:
-        ConfigurationError: `retriever` is no runnable, or the target cannot be used.
+        ConfigurationError: `retriever` is not a runnable, or the target cannot be used.
     """
 
     retriever: Runnable[str, list[Document]]
-    """What retrieves."""
+    """The wrapped retriever."""
     defaults: dict[str, Any] = Field(default_factory=dict)
-    """Passed to it at every call."""
+    """Arguments passed to the wrapped retriever with every call."""
 
     _outlet: Outlet = PrivateAttr()
 
@@ -80,7 +83,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
         self._outlet = outlet
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> EvaluatedRetriever:
-        """Copy what retrieves; the copy's calls go where the original's do."""
+        """Copy the wrapped retriever; the copy's calls go to the same target."""
         copied = self.model_copy()
         copied.retriever = deepcopy(self.retriever, memo)
         copied.defaults = deepcopy(self.defaults, memo)
@@ -97,7 +100,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
     async def ainvoke(
         self, input: str, config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Retrieve documents, in code that is async."""
+        """Retrieve documents, from async code."""
         return await super().ainvoke(input, config, **{**kwargs, _CONFIG: config})
 
     def _get_relevant_documents(
@@ -121,7 +124,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
     # --- as a capture ---------------------------------------------------------------------------
 
     def _watched(self, query: str, manager: Manager) -> AbstractContextManager[Retrieval]:
-        """Take part in the call around, or deliver one; to be given the documents found."""
+        """Return the retrieval, which joins the surrounding call or becomes a call."""
 
         def made(retrieval: Retrieval) -> RagCall | None:
             found = retrieval.documents
@@ -142,11 +145,11 @@ class EvaluatedRetriever(Captures, BaseRetriever):
 
 
 _CONFIG = "rag_eval_config"
-"""By this keyword a call's config gets past `BaseRetriever`, which keeps it to itself."""
+"""Keyword that carries a call's config through `BaseRetriever`, which does not pass it on."""
 
 
 def _below(callbacks: BaseCallbackManager, config: RunnableConfig | None) -> RunnableConfig:
-    """Make the wrapped retriever's config: below this run, with what the call configures."""
+    """Return the wrapped retriever's config: below this run, with the call's `configurable`."""
     below: RunnableConfig = {"callbacks": callbacks}
     if config is not None and "configurable" in config:
         below["configurable"] = config["configurable"]
@@ -154,10 +157,10 @@ def _below(callbacks: BaseCallbackManager, config: RunnableConfig | None) -> Run
 
 
 def _seen_by_a_handler(manager: Manager) -> bool:
-    """Whether a handler of ours has this run in a call that is more than a bare retriever.
+    """Return whether a `RagEvalCallbackHandler` has this run below the root of a call.
 
-    To be among the handlers is not enough: one that is bound to this retriever alone has the run
-    as a root of its own, and delivers nothing.
+    It is not enough that the run has such a handler: for a handler that is bound to this retriever
+    alone the run is a root, a bare retriever, which it does not deliver.
     """
     return any(
         isinstance(handler, RagEvalCallbackHandler) and handler.has_inside(manager.run_id)
@@ -169,24 +172,24 @@ def _text_of(document: object) -> str | None:
     return getattr(document, "page_content", None)
 
 
-# --- A runnable that is captured wherever it is called
+# --- A runnable that is captured whenever it is called
 
 
 class EvaluatedRunnable(Captures, RunnableBinding[Any, Any]):
     """A runnable with a `RagEvalCallbackHandler` bound to it; made by `evaluated`.
 
-    Everything else is the runnable's own: its methods, its name, its attributes, its schemas. What
-    `bind`, `with_config`, `with_types`, `with_listeners` and `with_retry` make of it is captured,
-    too, by the same handler.
+    Everything else is the runnable's own: its methods, its name, its attributes, its schemas. The
+    results of `bind`, `with_config`, `with_types`, `with_listeners` and `with_retry` are captured
+    by the same handler as well.
     """
 
     def __init__(self, *, bound: Runnable[Any, Any], **settings: Any) -> None:
-        # `get_name()` is the bound runnable's already; `.name` would be None.
+        # `get_name()` already is the bound runnable's; `.name` would be None.
         super().__init__(bound=bound, **{"name": getattr(bound, "name", None), **settings})
 
     @property
     def handler(self) -> RagEvalCallbackHandler:
-        """What captures: its counters say what is in flight, was dropped or failed."""
+        """The handler, with the numbers of calls in flight, dropped calls and failures."""
         return next(one.handler for one in self.config_factories if isinstance(one, _WithHandler))
 
     @property
@@ -195,16 +198,16 @@ class EvaluatedRunnable(Captures, RunnableBinding[Any, Any]):
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
-        """LangChain cannot write a handler down, as it cannot write down a function."""
+        """Return False: LangChain can serialise neither handlers nor functions."""
         return False
 
 
 class _WithHandler:
-    """Adds the handler to a call's config.
+    """A config factory that adds the handler to a call's config.
 
-    As a factory and not as bound config: bound callbacks hide those of the runnable around it, so
-    that its stream of events, or a tracer's tree, would end here (measured on 1.7.2); and
-    `with_config(callbacks=…)` replaces them.
+    The handler is not part of the bound config: bound callbacks hide those of the surrounding
+    runnable, so that its stream of events, or a tracer's tree, would end here (measured on 1.7.2),
+    and `with_config(callbacks=…)` replaces them.
     """
 
     def __init__(self, handler: RagEvalCallbackHandler) -> None:
@@ -219,19 +222,20 @@ class _WithHandler:
 def evaluated(runnable: Runnable[Any, Any], target: Any, **options: Any) -> EvaluatedRunnable:
     """Wrap a runnable so that every RAG call through it is captured.
 
-    Results, streams, events and errors are those of the runnable itself; the wrapper can be part
-    of a larger runnable, where it captures its own part. Calls that a handler of the app's own
-    sees are captured by that one as well.
+    Results, streams, events and errors are those of the runnable itself. The wrapper can be part
+    of a larger runnable, of which it captures its own part. A handler that the app passes captures
+    the calls as well.
 
     Args:
-        runnable: a chain, an agent, a graph. A bare retriever is no RAG call: for one, use
+        runnable: a chain, an agent or a graph. A bare retriever is not a RAG call: wrap it in an
             `EvaluatedRetriever`.
         target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, or a `RagEvaluator`,
             which is then run in the background: see `flush` and `evaluations`.
         **options: the other arguments of `RagEvalCallbackHandler`.
 
     Raises:
-        ConfigurationError: `runnable` is none, or an argument of the handler cannot be used.
+        ConfigurationError: `runnable` is not a runnable, or an argument of the handler cannot be
+            used.
     """
     if not isinstance(runnable, Runnable):
         raise ConfigurationError(

@@ -1,15 +1,15 @@
-"""LlamaIndex: capture of RAG calls, evaluators, wrappers, an offline runner, and LLMs as judges.
+"""LlamaIndex: capture RAG calls, evaluate responses and query engines, use any LLM as a judge.
 
     RagEvalHandler              observes the process: every RAG call becomes a `RagCall`
-    suppress_capture            for what is asked inside, and is no user's question
-    EvaluatedQueryEngine, EvaluatedRetriever           the same for one engine or retriever
+    suppress_capture            marks queries that are not a user's question
+    EvaluatedQueryEngine, EvaluatedRetriever           capture one engine or one retriever
     TraceEvaluator, GEvalEvaluator, PromptyEvaluator, as_evaluators, results_table
                                 evaluator objects for `BatchEvalRunner` and retry engines
     evaluate_query_engine, aevaluate_query_engine      ask questions, evaluate the answers
-    LlamaIndexModel                    any LlamaIndex LLM as a judge
+    LlamaIndexModel                                    any LlamaIndex LLM as a judge's model
     as_model_under_test, as_prompt                     for `rag_eval_integrations.prompt_tests`
 
-Names are resolved when they are first used: the handler must not load what only the others need
+Names are resolved on first use, so that the handler does not load the imports of the other names
 (`llama_index.core`, 5 s).
 """
 

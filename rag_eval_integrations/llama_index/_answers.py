@@ -1,8 +1,8 @@
-"""What an evaluator is shown of a LlamaIndex response: its text and its sources, of any kind.
+"""Read the text and the sources of a LlamaIndex response, streaming or not, for an evaluator.
 
-A stream that nobody has read yet is read to its end and put back: what the app iterates over
-afterwards are the same tokens. One that the app has begun to read is left alone, since what is
-left of it is not the answer.
+A stream that has not been read yet is read to its end and put back: the app can iterate over the
+same tokens afterwards. A stream that the app has begun to read is left alone, since the rest of it
+is not the answer.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import Document
 
 _LONGEST_READ = 120.0
-"""Seconds that a sync evaluation waits for a stream that another thread or loop makes."""
+"""Seconds that a sync evaluation waits for a stream produced by another thread or loop."""
 
-_POLL = 0.01  # seconds between two looks at a stream that a chat engine writes
+_POLL = 0.01  # seconds between two checks of a stream that a chat engine writes
 _POLLS = 12_000
 
 _reading = SingleFlight[str](0)
@@ -37,11 +37,11 @@ _reading = SingleFlight[str](0)
 
 
 class UnreadableError(Exception):
-    """A response's text cannot be known without taking it from the app; says what to do."""
+    """The text of a response cannot be read without taking it from the app."""
 
 
 class Answer(NamedTuple):
-    """A response as an evaluator is shown it."""
+    """The text and the sources of a response, as an evaluator gets them."""
 
     text: str | None
     documents: tuple[Document, ...]
@@ -53,10 +53,14 @@ class Answer(NamedTuple):
 def answer_from(response: object, mode: MetadataMode) -> Answer:
     """Read a response; the calling thread waits for a stream.
 
+    Args:
+        response: the response of a query engine, a chat engine or an agent.
+        mode: form in which source nodes become texts.
+
     Raises:
-        UnreadableError: the text is not there.
+        UnreadableError: the text cannot be read without taking it from the app.
         TimeoutError: a stream did not end within two minutes.
-        Exception: whatever the stream raises.
+        Exception: the stream raised it.
     """
     name = _unread_stream(response)
     if name is None:
@@ -71,12 +75,16 @@ def answer_from(response: object, mode: MetadataMode) -> Answer:
 
 
 async def aanswer_from(response: object, mode: MetadataMode) -> Answer:
-    """Read a response; other tasks run while a stream is made.
+    """Read a response; other tasks run while the stream is produced.
+
+    Args:
+        response: the response of a query engine, a chat engine or an agent.
+        mode: form in which source nodes become texts.
 
     Raises:
-        UnreadableError: the text is not there.
+        UnreadableError: the text cannot be read without taking it from the app.
         TimeoutError: a chat engine did not write its stream within two minutes.
-        Exception: whatever the stream raises.
+        Exception: the stream raised it.
     """
 
     async def read() -> str:
@@ -96,14 +104,15 @@ async def aanswer_from(response: object, mode: MetadataMode) -> Answer:
 
 
 def _unread_stream(response: object) -> str | None:
-    """The field that holds a response's stream; None where the text is there, or comes by itself.
+    """Return the field with the response's stream; None if the text exists or is being written.
 
-    A stream that the app has read in part counts as unread: reading it says what is wrong.
+    A stream that the app has read in part counts as unread: the attempt to read it raises an error
+    that says so.
     """
     if isinstance(response, StreamingResponse):
         return "response_gen" if response.response_txt is None else None
     if isinstance(response, AsyncStreamingResponse):
-        # It gathers its text while it is read.
+        # It collects its text while it is read.
         ended = _state_of(response.response_gen) == "ended"
         return None if response.response_txt is not None and ended else "response_gen"
     if isinstance(response, StreamingAgentChatResponse) and not response.is_writing_to_memory:
@@ -128,7 +137,7 @@ def _text_at_hand(response: object) -> str | None:
 def sources_of(response: object, mode: MetadataMode) -> tuple[Document, ...]:
     """Copy a response's source nodes, with their ids, metadata and scores."""
     nodes = nodes_of(response)
-    if not nodes:  # an agent's output: the responses of its query engines are in its tool calls
+    if not nodes:  # an agent's output has the responses of its query engines in its tool calls
         outputs = (
             getattr(getattr(call, "tool_output", None), "raw_output", None)
             for call in getattr(response, "tool_calls", None) or ()
@@ -138,12 +147,12 @@ def sources_of(response: object, mode: MetadataMode) -> tuple[Document, ...]:
 
 
 def document_of(item: object, mode: MetadataMode) -> Document | str:
-    """Make a document of a context that a user gave: a string, or a node with its metadata."""
+    """Make a document from a user's context: a string, or a node with its metadata."""
     if isinstance(item, NodeWithScore):
         return _document(item.node, item.score, mode)
     if isinstance(item, BaseNode):
         return _document(item, None, mode)
-    return cast("str", item)  # what is no string is refused by the record, with its type
+    return cast("str", item)  # the record refuses anything but a string
 
 
 def _document(node: Any, score: object, mode: MetadataMode) -> Document:
@@ -195,7 +204,7 @@ async def _aread(response: object, name: str) -> str:
 
 
 def _joined(tokens: list[object]) -> str:
-    # A chat engine's own stream gives responses, of which each holds a piece of text.
+    # The stream of a chat engine yields responses, each of which holds a piece of text.
     pieces = (one if isinstance(one, str) else getattr(one, "delta", None) for one in tokens)
     return "".join([piece or "" for piece in pieces])
 
@@ -218,13 +227,13 @@ def _refuse_used(state: _State) -> None:
         return
     how = "has begun to read" if state == "begun" else "has read"
     raise UnreadableError(
-        f"the app {how} the stream, so its text is not known here; evaluate the text itself: "
+        f"the app {how} the stream, so its text is not available; evaluate the text instead: "
         "evaluate(query, response=text, contexts=…)"
     )
 
 
 def _state_of(stream: Iterator[str] | AsyncIterator[str] | None) -> _State:
-    """How far a stream is; what is no generator does not tell, and is taken as not begun."""
+    """Return how far a stream has been read; anything but a generator counts as not begun."""
     if stream is None:
         return "ended"
     if inspect.isgenerator(stream):
@@ -242,13 +251,13 @@ def _state_of_async(stream: AsyncGeneratorType[Any, Any]) -> _State:
         return "ended"
     if sys.version_info >= (3, 12):  # pragma: no cover
         created = inspect.getasyncgenstate(stream) == inspect.AGEN_CREATED
-    else:  # before its first step a generator stands where it was made
+    else:  # before its first step a generator is at the instruction that made it
         at = stream.ag_code.co_code[stream.ag_frame.f_lasti]
         created = dis.opname[at] == "RETURN_GENERATOR"
     return "fresh" if created else "begun"
 
 
-# --- Streams of chat engines: written behind the app's back, whoever reads them -----------------
+# --- Streams of chat engines: written in the background, whether or not somebody reads them -----
 
 
 def _is_being_written(response: object) -> bool:
@@ -261,7 +270,7 @@ def _is_being_written(response: object) -> bool:
 
 
 def _wait(response: StreamingAgentChatResponse) -> None:
-    if response.chat_stream is None:  # an async one: this thread may be the one that runs its task
+    if response.chat_stream is None:  # an async stream, whose task may run on this very thread
         raise UnreadableError(
             "the chat engine has not written its stream yet; read it first, or await "
             "aevaluate_response"
@@ -269,7 +278,7 @@ def _wait(response: StreamingAgentChatResponse) -> None:
     for _ in range(_POLLS):
         if not _is_being_written(response):
             return
-        time.sleep(_POLL)  # the thread that writes it is not kept by every LlamaIndex (0.14.8)
+        time.sleep(_POLL)  # some releases (0.14.8) do not keep the thread that writes it
 
 
 async def _await_written(response: StreamingAgentChatResponse) -> None:

@@ -1,4 +1,4 @@
-"""Stage 1, one LlamaIndex call: what is seen while it is open, and the `RagCall` at its end."""
+"""Stage 1 for LlamaIndex: one call in flight, the values seen in it, and its `RagCall`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.capture._calls import Seen, json_object, to_call
+from rag_eval_integrations.capture._calls import Snapshot, json_object, to_call
 from rag_eval_integrations.llama_index._chat import Writing, earlier_messages
-from rag_eval_integrations.llama_index._context import Found, context
+from rag_eval_integrations.llama_index._context import FoundNodes, context
 from rag_eval_integrations.llama_index._hooks import Hooks
 from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage
 from rag_eval_integrations.llama_index._values import (
@@ -27,11 +27,11 @@ from rag_eval_integrations.llama_index._values import (
 )
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
-_MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are forgotten
+_MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are dropped
 
 
 class CallSpan(Span):
-    """A span, and the call that it belongs to."""
+    """A span with the call to which it belongs."""
 
     __slots__ = ("call",)
 
@@ -41,23 +41,34 @@ class CallSpan(Span):
 
 
 class Call:
-    """A root span and all that was seen under it."""
+    """A root span and everything seen under it.
+
+    Args:
+        span_id: id of the root span.
+        stage: stage of the root span.
+        arguments: the arguments of the outermost method.
+        instance: the object whose method it is.
+        tags: LlamaIndex's instrument tags, if any.
+        hooks: the user's extractors, if any.
+    """
 
     read_by_app = False
     """Whether the root has ended and the app now reads the stream."""
     stream: object = None
-    """A weak reference to the stream that the app has, kept for its callback."""
+    """A weak reference to the app's stream, kept for its callback."""
     awaited: object = None
-    """The chat engine's stream that has to be written before the call ends."""
+    """The chat engine's response, whose stream has to be written before the call ends."""
     cancelled = False
+    """Whether the run was cancelled."""
     part_failed = False
     """Whether a span below the root has failed."""
     writings: tuple[Writing, ...] = ()
+    """The streams that chat engines write in this call."""
     _messages: Sequence[Any] = ()
-    """Of the last chat model."""
+    """The messages of the last chat model."""
     _asked_retriever: object = None
-    _sources: tuple[Seen, ...] = ()
-    _given: list[Seen] | None = None
+    _sources: tuple[Snapshot, ...] = ()
+    _given: list[Snapshot] | None = None
     _prompt_chars = 0
 
     def __init__(
@@ -75,23 +86,23 @@ class Call:
         self.is_run = method == "run"
         self.root = CallSpan(span_id, self, None, stage)
         self.open: set[str] = {span_id}
-        """Ids of the spans that have not ended; the root's as long as spans may join."""
+        """Ids of the spans that have not ended; the root's id until the call is closed."""
         self._started_at = datetime.now(UTC)
         self._app = owner or None
         self._hooks = hooks
         self._arguments = arguments
         self._earlier = earlier_messages(arguments, instance) if method in CHATS else []
         self._tags = _user_tags(arguments, tags)
-        self._snapshots: dict[int, tuple[object, object, Seen]] = {}
+        self._snapshots: dict[int, tuple[object, object, Snapshot]] = {}
         self._bodies: dict[str, str] = {}
-        self._found: list[Found] = []
+        self._found: list[FoundNodes] = []
         self._retrievers: list[str] = []
         self._prompts: list[tuple[Span, str]] = []
 
-    # --- while it is open -------------------------------------------------------------------
+    # --- while the call is open -------------------------------------------------------------
 
     def entered(self, span: Span, arguments: Mapping[str, Any], instance: object) -> None:
-        """Note a span's start: retrievers, the nodes that reach synthesis, a stream's writer."""
+        """Record a span's start: a retriever, the nodes for a synthesis, the writer of a stream."""
         stage = span.stage
         if stage == "retrieve":
             self._retrievers.append(type(instance).__name__)
@@ -101,33 +112,33 @@ class Call:
             span.arguments = arguments
         elif stage == "synthesize":
             nodes = arguments.get("nodes")
-            if self._prompts:  # of models that chose what to ask, or which nodes to keep
+            if self._prompts:  # those of models that wrote the query or chose the nodes
                 self._prompts = [told for told in self._prompts if not _prepares(told[0], span)]
-            self._found.append(Found(span, list(nodes) if isinstance(nodes, list) else ()))
+            self._found.append(FoundNodes(span, list(nodes) if isinstance(nodes, list) else ()))
         elif stage == "write":
             span.writing = Writing(instance)
             self.writings = (*self.writings, span.writing)
 
     def left(self, span: Span, result: object) -> None:
-        """Note a span's result: what was retrieved, what a nested answer or a tool rests on."""
+        """Record a span's result: retrieved nodes, and the sources of a nested answer or a tool."""
         stage = span.stage
         if stage in ("retrieve", "postprocess"):
-            self._found.append(Found(span, self._take(result)))
+            self._found.append(FoundNodes(span, self._take(result)))
         elif stage == "model":
-            if span.arguments is not None:  # a model that tells nothing by events
+            if span.arguments is not None:  # a model that sends no events
                 self.asked(span, prompt_in(*model_arguments(span.arguments)))
         elif stage == "answer":
             result = unwrapped(result)
-            self._found.append(Found(span, self._take(result), answer_of(result)))
+            self._found.append(FoundNodes(span, self._take(result), answer_of(result)))
         elif stage == "tool":
-            self._found.append(Found(span, self._take(getattr(result, "raw_output", None))))
+            self._found.append(FoundNodes(span, self._take(getattr(result, "raw_output", None))))
         elif stage == "begin":
             messages = getattr(result, "input", None)
             if span.scope is self.root and isinstance(messages, list):
                 self._earlier = messages[:-1]  # the last one is the question
 
     def asked(self, span: Span, prompt: str, messages: Sequence[Any] = ()) -> None:
-        """Note a model's prompt, unless the model only helps to retrieve or to rerank."""
+        """Record a model's prompt, unless the model only helps to retrieve or to rerank."""
         span.arguments = None
         if span.stage in HELPERS:
             return
@@ -135,18 +146,18 @@ class Call:
             self._messages = messages
         told = (span, prompt)
         if self._prompts and self._prompts[-1] == told:
-            return  # an async method that calls the sync one tells it twice
+            return  # an async method that calls the sync one reports it twice
         self._prompts.append(told)
         self._prompt_chars += len(prompt)
         while self._prompt_chars > _MAX_PROMPT_CHARS and len(self._prompts) > 1:
             self._prompt_chars -= len(self._prompts.pop(0)[1])
 
     def returned(self, result: object, response: object) -> None:
-        """Note the root's result, before the app has it and may change it.
+        """Record the root's result, before the app gets it and may change it.
 
         Args:
-            result: what the app gets.
-            response: the same, or what a workflow's stop event holds.
+            result: the value that the app gets.
+            response: the same, or the value inside a workflow's stop event.
         """
         self._sources = self._take(response)
         if not self._sources:
@@ -155,26 +166,26 @@ class Call:
             self._given = self._hooks.documents(result)
 
     def answer(self, result: object, response: object) -> str | None:
-        """Read the answer out of the root's result, which is not kept: it may hold a stream."""
+        """Return the answer in the root's result, which is not kept: it may hold a stream."""
         told = None if self._hooks is None else self._hooks.response(result)
         return answer_of(response) if told is None else told
 
     def writing_of(self, response: object) -> Writing | None:
-        """What is written into a chat engine's stream."""
+        """Return the writing of a chat engine's response; None when there is none yet."""
         return next((one for one in self.writings if one.response is response), None)
 
-    def _take(self, value: object) -> tuple[Seen, ...]:
+    def _take(self, value: object) -> tuple[Snapshot, ...]:
         taken = []
         snapshots = self._snapshots
         for node, score in nodes_of(value):
-            # The same nodes pass through many spans; some postprocessors put another text into
-            # them. Holding the node keeps its id() from being given away.
+            # The same nodes pass through many spans, and some postprocessors change their text.
+            # A reference to the node keeps its id() from being reused.
             raw = getattr(node, "text", None)
             known = snapshots.get(id(node))
             if known is not None and known[1] is raw:
                 seen = known[2]
                 if seen.score != score:
-                    seen = Seen(seen.text, seen.id, seen.metadata, score)
+                    seen = Snapshot(seen.text, seen.id, seen.metadata, score)
             else:
                 seen = snapshot(node, score)
                 snapshots[id(node)] = (node, raw, seen)
@@ -183,10 +194,18 @@ class Call:
             taken.append(seen)
         return tuple(taken)
 
-    # --- at its end -------------------------------------------------------------------------
+    # --- at the end of the call -------------------------------------------------------------
 
     def finish(self, status: CaptureStatus, response: str | None) -> RagCall | None:
-        """Make the record; None when this was no RAG call. The call cannot be used any more."""
+        """Make the record; the call cannot be used afterwards.
+
+        Args:
+            status: how the call ended.
+            response: the answer, as far as it is known.
+
+        Returns:
+            The record; None when it was not a RAG call.
+        """
         latency = time.monotonic() - self.began
         if status != "ok":
             self.root.failed = True
@@ -227,11 +246,11 @@ class Call:
         return question_of(self._arguments) or text_of(self._asked_retriever) or ""
 
     def _history(self) -> tuple[Turn, ...]:
-        # Where the engine's memory could not be asked, the model was still shown what it holds.
+        # If the engine's memory was not read, the model's messages still show its content.
         return turns_of(list(self._messages)[:-1] if self._earlier is None else self._earlier)
 
     def _whole(self, status: CaptureStatus, text: str | None) -> str | None:
-        # A stream's own object would be drained by a careless hook: it gets the text instead.
+        # A careless hook would drain the object of a stream, so it gets the text instead.
         streamed = self.read_by_app or self.awaited is not None
         if self._hooks is None or not streamed or status != "ok":
             return text
@@ -243,22 +262,23 @@ class Call:
         return tuple([n for n in names if isinstance(n, str)]) if isinstance(names, list) else ()
 
     def _counts(self, span: Span) -> bool:
-        """Whether what was seen in a span led to the answer. All that a failed call saw counts."""
+        """Return whether a span contributed to the answer; in a failed call every span counts."""
         return self.root.failed or span.alive()
 
-    def _settled(self) -> list[Found]:
-        """All that was seen and counts, as snapshots."""
+    def _settled(self) -> list[FoundNodes]:
+        """Return the nodes that were found in spans that count, as snapshots."""
         found = self._found
         if self.part_failed:
             found = [one for one in found if self._counts(one.span)]
-        if self._sources:  # the response names its sources: what went into synthesis is not needed
+        if self._sources:  # the response names its sources: the synthesis's nodes are not needed
             return [one for one in found if one.span.stage != "synthesize"]
         return [
-            one if _is_settled(one) else Found(one.span, self._take(one.nodes)) for one in found
+            one if _is_settled(one) else FoundNodes(one.span, self._take(one.nodes))
+            for one in found
         ]
 
     def _asked_for_the_answer(self) -> tuple[str, str | None]:
-        """All prompts; and the last one, where the app wrote them all itself, in one place."""
+        """Return all prompts joined; and the last one, if the app wrote all of them itself."""
         asked = self._prompts
         if self.part_failed:
             asked = [told for told in asked if self._counts(told[0])]
@@ -271,18 +291,18 @@ class Call:
 
 
 def _prepares(model: Span, synthesis: Span) -> bool:
-    """Whether a model was asked for the query that now synthesizes, and not by a synthesis."""
+    """Return whether a model prepared the query that now synthesizes, outside of a synthesis."""
     return model.scope is synthesis.scope and not model.is_in_synthesis()
 
 
-def _is_settled(found: Found) -> bool:
-    return found.span.stage != "synthesize" or not found.nodes or type(found.nodes[0]) is Seen
+def _is_settled(found: FoundNodes) -> bool:
+    return found.span.stage != "synthesize" or not found.nodes or type(found.nodes[0]) is Snapshot
 
 
 def _user_tags(
     arguments: Mapping[str, Any], tags: Mapping[str, Any] | None
 ) -> dict[str, JsonValue]:
-    """What the app set with `instrument_tags`; an agent's run has it among its arguments."""
+    """Return the app's own `instrument_tags`; an agent's run has them among its arguments."""
     if not tags:
         carried = arguments.get("tags")
         tags = None if type(carried) is not dict else carried.get("instrument_tags")

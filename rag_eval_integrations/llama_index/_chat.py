@@ -1,7 +1,7 @@
-"""Stage 1, LlamaIndex's chat engines: their earlier turns, and streams that fill themselves.
+"""Stage 1 for LlamaIndex's chat engines: read the earlier turns, follow the streams they write.
 
-A chat engine's stream is written by a thread or task of its own, whether or not anybody reads
-it; what it writes comes as events. A query's stream is read by the app instead: see `stream.py`.
+A chat engine writes its stream in a thread or task of its own, whether or not anybody reads it, and
+sends events with the text. A query's stream is read by the app instead: see `_stream`.
 """
 
 from __future__ import annotations
@@ -13,51 +13,51 @@ from rag_eval_integrations.records import CaptureStatus
 
 
 def earlier_messages(arguments: Mapping[str, Any], engine: object) -> list[Any] | None:
-    """The messages that a chat method starts from: those it is given, or the engine's own.
+    """Return the messages with which a chat method starts: those passed to it, or the engine's own.
 
-    None when only a memory knows that has more than a plain store (a database, a summary): it is
-    not asked, which would slow the app's call down.
+    None when they are in a memory that is more than a plain store (a database, a summary): reading
+    it would slow down the app's call.
     """
     given = arguments.get("chat_history")
     if given:
-        return list(given)  # the engine goes on to write into this very list
+        return list(given)  # a copy, since the engine writes into this list
     memory = getattr(engine, "_memory", None)
     store = getattr(getattr(memory, "chat_store", None), "store", None)
     if not isinstance(store, Mapping):
         return None
-    # An empty list that is given replaces what the memory holds.
+    # An empty list replaces the content of the memory.
     return (
         [] if given is not None else list(store.get(getattr(memory, "chat_store_key", None)) or ())
     )
 
 
 def fills_itself(result: object) -> bool:
-    """Whether a chat's stream is written by a thread or task of the engine."""
+    """Return whether a thread or task of the chat engine writes the result's stream."""
     own = getattr(result, "__dict__", {})
     return "queue" in own and bool(own.get("is_writing_to_memory"))
 
 
 class Writing:
-    """What a chat engine has written into one stream so far."""
+    """The text that a chat engine has written into one stream so far."""
 
     def __init__(self, response: object) -> None:
         self.response = response
         self.status: CaptureStatus | None = None
-        """Set when the writing has ended."""
+        """How the writing ended; None while it goes on."""
         self._deltas: list[str] = []
 
     def add(self, delta: object) -> None:
-        """Take a piece of text."""
+        """Append a piece of text."""
         if isinstance(delta, str):
             self._deltas.append(delta)
 
     def end(self, status: CaptureStatus) -> None:
-        """Note how the writing ended; only once."""
+        """Record how the writing ended; only the first end counts."""
         self.status = self.status or status
 
     @property
     def text(self) -> str | None:
-        """All text; the part that came when it was cut off; none of a failed stream."""
+        """The whole text; the part so far if the stream was cut off; None if it failed."""
         text = "".join(self._deltas)
         if self.status == "ok":
             return text

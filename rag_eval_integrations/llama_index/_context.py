@@ -1,8 +1,9 @@
-"""Stage 1, the context of one LlamaIndex call: which of the nodes that were seen the answer saw.
+"""Stage 1 for LlamaIndex: determine the nodes that the model saw, and how they are known.
 
-That is what reached synthesis: the response's source nodes, after all postprocessors, verified
-against the prompts of the models that wrote the answer. Where the response names no nodes (agents,
-workflows, custom engines), it is what stands in the prompts, else what flowed last.
+These are the nodes that reached synthesis: the response's source nodes, after all postprocessors,
+verified against the prompts of the models that wrote the answer. If the response names no nodes
+(agents, workflows, custom engines), they are the nodes in the prompts, or else those that were
+passed on last.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rag_eval_integrations.capture._calls import Context, Seen, distinct
+from rag_eval_integrations.capture._calls import Context, Snapshot, distinct
 from rag_eval_integrations.capture._prompts import reached
 from rag_eval_integrations.llama_index._tree import Span, Stage
 from rag_eval_integrations.llama_index._values import same_text
 from rag_eval_integrations.records import DocumentsFrom
 
-# Within one query, chat or tool, the later stage tells what was left of the earlier one.
+# Within one query, chat or tool, a later stage holds what is left of an earlier one.
 _RANKS: dict[Stage, int] = {
     "retrieve": 1,
     "postprocess": 2,
@@ -25,27 +26,27 @@ _RANKS: dict[Stage, int] = {
     "answer": 4,
 }
 _MAY_EMPTY = frozenset({"postprocess", "synthesize"})
-"""Stages in which no node means that none is left; an answer or a tool may just not tell."""
+"""Stages in which an empty list means that no node is left; an answer or a tool may omit it."""
 _NODE_MAKERS = frozenset({"retrieve", "postprocess"})
 
 
-class Found(NamedTuple):
-    """Nodes, and where they were seen."""
+class FoundNodes(NamedTuple):
+    """Nodes and the span in which they were found."""
 
     span: Span
     nodes: Sequence[Any]
-    """Snapshots; a synthesizer's are LlamaIndex's own objects until they are needed."""
+    """Snapshots; for a synthesizer, LlamaIndex's own objects until they are needed."""
     answer: str | None = None
-    """Of a nested query or chat."""
+    """The answer of a nested query or chat."""
 
 
 def context(
-    sources: Sequence[Seen],
-    found: Sequence[Found],
+    sources: Sequence[Snapshot],
+    found: Sequence[FoundNodes],
     prompts: str,
     question: str,
     bodies: Mapping[str, str],
-    given: Sequence[Seen] | None = None,
+    given: Sequence[Snapshot] | None = None,
     *,
     last: str | None = None,
 ) -> Context:
@@ -53,24 +54,24 @@ def context(
 
     Args:
         sources: the nodes that the response itself names.
-        found: all that was seen, in order, without what failed.
-        prompts: of the models that wrote the answer. All of them together: an answer is refined,
-            or summed up, in several requests.
-        question: the user's, in which a short document may stand as well.
-        bodies: the nodes' texts without their metadata, by their texts with it.
-        given: the documents, where the user's hook says which they are.
-        last: the last prompt, where it may tell by itself what the answer rests on.
+        found: the nodes found in spans that count, in order.
+        prompts: the prompts of the models that wrote the answer, joined: an answer may be refined
+            or summarised in several requests.
+        question: the user's question, which may contain a short document as well.
+        bodies: text of a node with its metadata → text without it.
+        given: the documents that the user's hook returned, if it did.
+        last: the last prompt, if it alone may show on which documents the answer rests.
     """
     retrieved = distinct(
         [seen for one in found if one.span.stage == "retrieve" for seen in one.nodes]
     )
     if given is not None:
         return Context(given, "dataflow", unused(retrieved, given, bodies))
-    candidates: Sequence[Seen]
+    candidates: Sequence[Snapshot]
     if sources:
         candidates = distinct(_without_answers(sources, found, retrieved))
     else:
-        # The last sight of a text has the score of the last postprocessor.
+        # The last snapshot of a text has the score of the last postprocessor.
         latest = {seen.text: seen for one in found for seen in one.nodes}
         candidates = _without_answers(list(latest.values()), found, retrieved)
     if not candidates:
@@ -89,12 +90,12 @@ def context(
 
 
 def _in_prompts(
-    candidates: Sequence[Seen], prompts: str, question: str, bodies: Mapping[str, str]
-) -> list[Seen]:
-    """The candidates that stand in the prompts, in that order; none unless they stand there whole.
+    candidates: Sequence[Snapshot], prompts: str, question: str, bodies: Mapping[str, str]
+) -> list[Snapshot]:
+    """Return the candidates in the prompts, in that order; empty if one of them is cut there.
 
-    LlamaIndex shows models a node's metadata in front of its text. Apps that write their prompts
-    themselves often show the text alone: then that is the document.
+    LlamaIndex puts a node's metadata in front of its text. Apps that write their prompts themselves
+    often use the text alone; then the text alone is the document.
     """
     there, cut = _find(candidates, prompts, question)
     if bodies and (cut or len(there) < len(candidates)):
@@ -106,19 +107,23 @@ def _in_prompts(
     return [] if cut else there
 
 
-def _shown_again(documents: Sequence[Seen], prompts: str, last: str, question: str) -> list[Seen]:
-    """What the last prompt holds, if all of it was shown before; none where it was not.
+def _shown_again(
+    documents: Sequence[Snapshot], prompts: str, last: str, question: str
+) -> list[Snapshot]:
+    """Return the documents in the last prompt if all of them were shown before, else none.
 
-    An app may ask a model about each document first, to choose (its answer rests on the choice),
-    or refine an answer with each (then the last one is new).
+    An app may ask a model about each document first, in order to choose: then the answer rests on
+    the choice. Or it may refine an answer with each document: then the last document is new.
     """
     there, _ = _find(documents, last, question)
     earlier = prompts[: len(prompts) - len(last)]
     return there if all(seen.text in earlier for seen in there) else []
 
 
-def _find(nodes: Sequence[Seen], prompts: str, question: str) -> tuple[list[Seen], set[str]]:
-    """The nodes that stand in the prompts, in that order, and the texts that are cut there."""
+def _find(
+    nodes: Sequence[Snapshot], prompts: str, question: str
+) -> tuple[list[Snapshot], set[str]]:
+    """Return the nodes that are in the prompts, in that order, and the texts that are cut there."""
     there = []
     cut = set()
     places = reached([seen.text for seen in nodes], prompts, question)
@@ -131,21 +136,21 @@ def _find(nodes: Sequence[Seen], prompts: str, question: str) -> tuple[list[Seen
     return [seen for _, seen in there], cut
 
 
-def _without_metadata(seen: Seen, bodies: Mapping[str, str]) -> Seen:
+def _without_metadata(seen: Snapshot, bodies: Mapping[str, str]) -> Snapshot:
     return seen._replace(text=bodies.get(seen.text, seen.text))
 
 
-def _retrieved(found: Sequence[Found]) -> bool:
+def _retrieved(found: Sequence[FoundNodes]) -> bool:
     return any(one.span.stage == "retrieve" for one in found)
 
 
 def _without_answers(
-    nodes: Sequence[Seen], found: Sequence[Found], retrieved: Sequence[Seen]
-) -> Sequence[Seen]:
-    """Drop nodes that hold the answer to a part of the question: they are no documents.
+    nodes: Sequence[Snapshot], found: Sequence[FoundNodes], retrieved: Sequence[Snapshot]
+) -> Sequence[Snapshot]:
+    """Drop nodes that hold the answer to a part of the question, which are not documents.
 
-    A sub-question engine wraps answers into nodes. Nodes that a retriever or postprocessor gave
-    stay whatever they say, and so does a cut-out of one (a citation engine makes such nodes).
+    A sub-question engine wraps answers into nodes. Nodes from a retriever or a postprocessor stay
+    whatever their text, and so do parts of one (a citation engine makes such nodes).
     """
     answers = [one.answer for one in found if one.answer]
     if not answers:
@@ -160,9 +165,9 @@ def _without_answers(
     ]
 
 
-def _flow(found: Sequence[Found]) -> tuple[int, list[Seen]]:
-    """What flowed last in each query, chat or tool, outermost ones first; and its highest rank."""
-    best: dict[Span, tuple[int, list[Seen]]] = {}
+def _flow(found: Sequence[FoundNodes]) -> tuple[int, list[Snapshot]]:
+    """Return the highest rank, and the nodes passed on last in each query, chat or tool."""
+    best: dict[Span, tuple[int, list[Snapshot]]] = {}
     for one in found:
         rank = _RANKS[one.span.stage]
         before, nodes = best.get(one.span.scope, (0, []))
@@ -177,8 +182,8 @@ def _flow(found: Sequence[Found]) -> tuple[int, list[Seen]]:
     )
 
 
-def _covered(scope: Span, best: dict[Span, tuple[int, list[Seen]]]) -> bool:
-    """Whether an answer or a tool further out says what came out of it all."""
+def _covered(scope: Span, best: dict[Span, tuple[int, list[Snapshot]]]) -> bool:
+    """Return whether an answer or a tool further out holds the final nodes."""
     outer = scope.parent
     while outer is not None:
         if best.get(outer.scope, (0, []))[0] == _RANKS["answer"]:
@@ -188,9 +193,9 @@ def _covered(scope: Span, best: dict[Span, tuple[int, list[Seen]]]) -> bool:
 
 
 def unused(
-    retrieved: Sequence[Seen], documents: Sequence[Seen], bodies: Mapping[str, str]
-) -> list[Seen]:
-    """Retrieved nodes of which nothing is among the documents."""
+    retrieved: Sequence[Snapshot], documents: Sequence[Snapshot], bodies: Mapping[str, str]
+) -> list[Snapshot]:
+    """Return the retrieved nodes of which no part is among the documents."""
     texts = {seen.text for seen in documents}
     absent = [seen for seen in retrieved if seen.text not in texts]
     if not absent:

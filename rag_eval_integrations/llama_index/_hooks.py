@@ -1,4 +1,4 @@
-"""What users say about their own app where its objects do not tell."""
+"""Stage 1 for LlamaIndex: run the user's own extractors `question=`, `documents=`, `response=`."""
 
 from __future__ import annotations
 
@@ -7,23 +7,33 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.capture._calls import Seen
+from rag_eval_integrations.capture._calls import Snapshot
 from rag_eval_integrations.capture._delivery import check_hooks
 from rag_eval_integrations.llama_index._values import fields_of, given_documents
 
 QuestionHook = Callable[[Mapping[str, Any]], str]
+"""Returns the question, from the arguments of the outermost method."""
 DocumentsHook = Callable[[Any], Iterable[Any] | None]
+"""Returns the documents, from its result; None leaves them to the handler."""
 ResponseHook = Callable[[Any], str | None]
+"""Returns the answer, from its result or the text of a stream; None leaves it to the handler."""
 OnFailure = Callable[[str, BaseException], None]
+"""Counts a failure: its place and the exception."""
 
 T = TypeVar("T")
 
 
 class Hooks:
-    """The user's functions. One that fails is reported, and counts as not given for that call.
+    """The user's own extractors; if one fails, that is reported, and the call is read without it.
+
+    Args:
+        on_failure: called with every failure.
+        question: returns the question.
+        documents: returns the documents.
+        response: returns the answer.
 
     Raises:
-        ConfigurationError: one cannot be called, or would have to be awaited; names it.
+        ConfigurationError: a hook cannot be called, or is async; the message names it.
     """
 
     def __init__(
@@ -42,7 +52,7 @@ class Hooks:
         self._response = response
 
     def question(self, arguments: Mapping[str, Any]) -> str | None:
-        """What the question hook makes of an entry method's arguments."""
+        """Run the question hook on an entry method's arguments; None without a result."""
         hook = self._question
         if hook is None:
             return None
@@ -50,20 +60,20 @@ class Hooks:
             arguments = fields_of(arguments["start_event"])
         return self._asked("question", lambda: _string(hook(arguments)))
 
-    def documents(self, result: object) -> list[Seen] | None:
-        """What the documents hook finds in an entry method's result."""
+    def documents(self, result: object) -> list[Snapshot] | None:
+        """Run the documents hook on an entry method's result; None without a result."""
         hook = self._documents
         if hook is None:
             return None
 
-        def ask() -> list[Seen] | None:
+        def ask() -> list[Snapshot] | None:
             given = hook(result)
             return None if given is None else given_documents(given)
 
         return self._asked("documents", ask)
 
     def response(self, result: object) -> str | None:
-        """What the response hook finds in an entry method's result, or in a stream's text."""
+        """Run the response hook on a result or a stream's text; None without an answer."""
         hook = self._response
         return None if hook is None else self._asked("response", lambda: _string(hook(result)))
 
@@ -72,7 +82,7 @@ class Hooks:
             with suppress_capture():
                 return ask()
         except (Exception, CancelledError) as error:  # noqa: BLE001 -- the app's call goes on
-            self._on_failure(f"the {name} hook", error)
+            self._on_failure(f"the `{name}` hook", error)
             return None
 
 

@@ -1,7 +1,7 @@
-"""Stage 1, from LlamaIndex's spans and events to calls: the boundary, where nothing may fail.
+"""Stage 1 for LlamaIndex: turn spans and events into calls, without failures that reach the app.
 
-Spans give the tree (who was called by whom), events the prompts. The dispatcher swallows every
-exception of a handler without a word: failures are logged and counted here.
+Spans give the tree of calls, events the prompts. The dispatcher discards every exception of a
+handler silently, so failures are logged and counted here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rag_eval_integrations.llama_index._tree import ROOTS, stage_of
 from rag_eval_integrations.llama_index._values import prompt_of, unwrapped
 from rag_eval_integrations.records import CaptureStatus
 
-# --- What they ask is no user's question
+# --- Queries of evaluators, which are not a user's questions
 
 
 __all__ = ["asked_by_evaluator", "suppress_capture"]
@@ -33,7 +33,7 @@ _BASE = ("llama_index.core.evaluation.base", "BaseEvaluator")
 
 
 def asked_by_evaluator() -> bool:
-    """Whether the calling code runs inside of an evaluator's `aevaluate` (1 µs)."""
+    """Return whether the caller runs inside the `aevaluate` of an evaluator; takes 1 µs."""
     frame = sys._getframe(1)
     for _ in range(_FARTHEST):
         if frame.f_code.co_name == "aevaluate" and _is_evaluator(frame.f_locals.get("self")):
@@ -53,11 +53,14 @@ _MODEL_STARTS = frozenset({"LLMCompletionStartEvent", "LLMChatStartEvent"})
 _DELTA = "StreamChatDeltaReceivedEvent"
 _CANCELLED = "SpanCancelledEvent"
 WANTED = _MODEL_STARTS | {_DELTA, _CANCELLED}
-"""Names of the events that are of use here; there are hundreds of others, some one a token."""
+"""Names of the events that are used; there are hundreds of others, some sent per token."""
+
+
+# --- Spans and events
 
 
 class Recorder:
-    """Holds the open calls and their spans; hands a call on when it has ended."""
+    """The open calls and their spans; a call is delivered when it has ended."""
 
     def __init__(
         self,
@@ -72,28 +75,29 @@ class Recorder:
         """Make a recorder.
 
         Args:
-            target: what the user gave to be called; recorders with the same one share calls.
-            delivery: takes the records.
+            target: the user's target; of two recorders with the same one, one delivers a call.
+            delivery: receives the records.
             calls: the open calls.
-            hooks: the user's functions, if any.
-            may_open: whether a call may be opened in this context; everywhere by default.
+            hooks: the user's extractors, if any.
+            may_open: returns whether a call may be opened in this context; by default it always
+                may.
             on_end: called when a call has ended.
         """
         self.target = target
         self.delivery = delivery
         self.calls = calls
         self.spans: dict[str, CallSpan] = {}
-        """By id; a span that does not matter stands as its nearest ancestor that does."""
+        """Spans by id; a span that is not relevant is mapped to its nearest relevant ancestor."""
         self._hooks = hooks
         self._may_open = may_open
         self._on_end = on_end
-        # Spans still going when their call ended or was dropped: what starts under them is no
-        # call of its own. Ids only, and bounded, since some spans never end.
+        # Spans that go on after their call has ended or was dropped: a span that starts under them
+        # is not a new call. Only ids, and a limited number, since some spans never end.
         self._late: dict[str, None] = {}
-        # Reentrant: a garbage collection inside of a locked region can close a stream.
+        # Reentrant: a garbage collection inside a locked region can close a stream.
         self.lock = threading.RLock()
 
-    # --- what the dispatcher tells ----------------------------------------------------------
+    # --- called by the dispatcher -----------------------------------------------------------
 
     def enter(
         self,
@@ -104,7 +108,7 @@ class Recorder:
         tags: dict[str, Any] | None = None,
         **kwargs: object,
     ) -> None:
-        """A span starts: it joins its call, opens one, or is none of our business."""
+        """Handle a span's start: it joins a call, opens one, or is ignored."""
         try:
             parent = self.spans.get(parent_id or "")
             if streams := reading():
@@ -132,7 +136,7 @@ class Recorder:
         result: object = None,
         **kwargs: object,
     ) -> None:
-        """A span ends well; the root's end is the call's, unless a stream is to come."""
+        """Handle a span's end; the end of the root ends the call, unless a stream follows."""
         span = self.spans.get(id_)
         if span is None or span.id != id_:
             self._leave_unnoted(id_, span)
@@ -140,7 +144,7 @@ class Recorder:
         call = span.call
         call.open.discard(id_)
         try:
-            if span.parent is None:  # it stays as long as others may join
+            if span.parent is None:  # the root stays, so that later spans can join its call
                 self._returned(call, result)
                 return
             self.spans.pop(id_, None)
@@ -161,7 +165,7 @@ class Recorder:
         err: BaseException | None = None,
         **kwargs: object,
     ) -> None:
-        """A span ends with an exception."""
+        """Handle a span's end by an exception."""
         span = self.spans.get(id_)
         if span is None or span.id != id_:
             self._leave_unnoted(id_, span)
@@ -179,7 +183,7 @@ class Recorder:
             self._written(span.call, span.writing, status)
 
     def event(self, name: str, event: Any) -> None:
-        """An event of a name in `WANTED`."""
+        """Handle an event whose name is in `WANTED`."""
         try:
             span = self.spans.get(event.span_id or "")
             if name in _MODEL_STARTS:
@@ -192,19 +196,22 @@ class Recorder:
             elif name == _DELTA:
                 if span.writing is not None:
                     span.writing.add(event.delta)
-            elif event.span_id == span.call.key:  # not the cancellation of a mere step
+            elif event.span_id == span.call.key:  # the run itself was cancelled, and not a step
                 span.call.cancelled = True
         except Exception as error:  # noqa: BLE001 -- the boundary
             self.delivery.failure(f"capture ({name})", error)
 
     def opens_here(self) -> bool:
-        """Whether a call that begins in this context would be opened."""
+        """Return whether a call that begins in this context would be opened."""
         return self._may_open is None or self._may_open()
 
     # --- roots and their ends ---------------------------------------------------------------
 
     def _reader(self, streams: tuple[Call, ...], parent: CallSpan | None) -> CallSpan | None:
-        """What is done to make a stream's next token belongs to the stream's call."""
+        """Return the parent of a span that runs while a stream produces its next token.
+
+        Such a span belongs to the stream's call.
+        """
         for call in streams:
             if self.calls.holds(call.key, call):
                 return parent if parent is not None and parent.call is call else call.root
@@ -234,7 +241,7 @@ class Recorder:
         self.spans[span_id] = call.root
 
     def _returned(self, call: Call, result: object) -> None:
-        if result is None and call.is_run:  # a workflow that ends well gives its stop event
+        if result is None and call.is_run:  # a workflow that succeeds returns its stop event
             self.end(call, "aborted" if call.cancelled else "error", None)
             return
         response = unwrapped(result)
@@ -244,7 +251,7 @@ class Recorder:
         elif fills_itself(response):
             call.awaited = response
             writing = call.writing_of(response)
-            if writing is not None:  # it may have ended before
+            if writing is not None:  # the writing may have ended already
                 self._end_written(call, writing)
         elif read_along(response, call, self.end):
             call.read_by_app = True
@@ -261,7 +268,7 @@ class Recorder:
             self.end(call, writing.status, writing.text)
 
     def end(self, call: Call, status: CaptureStatus, response: str | None) -> None:
-        """Make the record and deliver it; once a call."""
+        """Make the record of a call and deliver it, once per call."""
         if not self.close(call):
             return
         try:
@@ -273,10 +280,10 @@ class Recorder:
         if self._on_end is not None:
             self._on_end()
 
-    # --- letting go -------------------------------------------------------------------------
+    # --- releasing calls --------------------------------------------------------------------
 
     def close(self, call: Call) -> bool:
-        """Take a call out; False where that has been done before."""
+        """Remove a call; return False if it was removed before."""
         with self.lock:
             if self.calls.close(call.key) is None:
                 return False
@@ -284,7 +291,7 @@ class Recorder:
             return True
 
     def forget(self, calls: list[Call]) -> None:
-        """Let go of calls' spans; what starts under one that still goes on is no call."""
+        """Release the spans of calls; a span that starts under one of them is not a new call."""
         for call in calls:
             self.spans.pop(call.key, None)
             for span_id in list(call.open):
@@ -293,7 +300,7 @@ class Recorder:
             call.open.clear()
 
     def abandon(self) -> None:
-        """Forget all calls but those whose streams the app is reading."""
+        """Remove all calls but those whose streams the app is reading."""
         with self.lock:
             for call in {span.call for span in list(self.spans.values())}:
                 if call.read_by_app:
@@ -303,7 +310,7 @@ class Recorder:
             self._late.clear()
 
     def _leave_unnoted(self, span_id: str, ancestor: CallSpan | None) -> None:
-        """A span ends that does not matter, or that belongs to no open call."""
+        """Handle the end of a span that is not relevant, or that belongs to no open call."""
         if ancestor is not None:
             ancestor.call.open.discard(span_id)
             self.spans.pop(span_id, None)

@@ -1,8 +1,8 @@
-"""Stage 1, LlamaIndex's streams: read along with the app, never ahead of it.
+"""Stage 1 for LlamaIndex: copy the streams that the app reads, never reading ahead of it.
 
-A streaming query's span ends before a token is made; the models' spans come later and have no
-parent. So the response's generator is replaced by one that passes every token on as it is, keeps
-a copy, and says in a context variable whose stream is being read while a token is made.
+A streaming query's span ends before its first token; the models' spans come later, without a
+parent. So the response's generator is replaced by one that passes every token on unchanged and
+keeps a copy, and a context variable names the call while its next token is produced.
 """
 
 from __future__ import annotations
@@ -22,25 +22,30 @@ if TYPE_CHECKING:
 _READING: ContextVar[tuple[Call, ...]] = ContextVar("rag_eval_integrations_reading", default=())
 _STREAMS = ("response_gen", "chat_stream", "achat_stream")
 
-Done = Callable[["Call", CaptureStatus, "str | None"], None]
+OnStreamEnd = Callable[["Call", CaptureStatus, "str | None"], None]
 
 reading = _READING.get
-"""The calls whose streams are being read in this context; one a handler."""
+"""Returns the calls whose streams are being read in this context; one call per handler."""
 
 
 def holds_stream(response: object) -> bool:
-    """Whether an entry method's result has fields for a stream, whoever fills or reads it."""
-    # Its own fields only: a structured response answers every attribute, by dumping its model.
+    """Return whether the result of an entry method has a field for a stream."""
+    # Only its own fields: a structured response answers every attribute, by dumping its model.
     own = getattr(response, "__dict__", ())
     return "response_gen" in own or "chat_stream" in own
 
 
-def read_along(response: object, call: Call, done: Done) -> bool:
-    """Put our generator in place of the response's; the same object goes to the app.
+def read_along(response: object, call: Call, done: OnStreamEnd) -> bool:
+    """Replace the response's generator by one that keeps a copy; the app gets the same object.
 
-    `done` is called when the stream ends, fails, is closed, or is dropped by the app; what ends
-    twice (a stream that is dropped when it has been read) is the caller's to ignore. Returns False
-    for a response that holds no stream.
+    Args:
+        response: the response.
+        call: its call.
+        done: called when the stream ends, fails, is closed, or is dropped by the app. It may be
+            called twice, for a stream that is dropped after it was read.
+
+    Returns:
+        Whether the response holds a stream.
     """
     own = getattr(response, "__dict__", {})
     for name in _STREAMS:
@@ -49,7 +54,7 @@ def read_along(response: object, call: Call, done: Done) -> bool:
             continue
         copy = _Copy(call, done)
         stream = (atee if hasattr(tokens, "__anext__") else tee)(tokens, call, copy)
-        # A generator that was never started runs no `finally` when the app drops it.
+        # A generator that was never started does not run its `finally` when the app drops it.
         call.stream = weakref.ref(stream, copy.dropped)
         setattr(response, name, stream)
         return True
@@ -66,15 +71,15 @@ def _making_a_token(call: Call) -> Iterator[None]:
 
 
 class _Copy:
-    """What has been read, and what it means when reading ends."""
+    """The text that has been read from a stream, and the report of its end."""
 
-    def __init__(self, call: Call, done: Done) -> None:
+    def __init__(self, call: Call, done: OnStreamEnd) -> None:
         self._call = call
         self._done = done
         self._tokens: list[str] = []
 
     def keep(self, token: object) -> None:
-        # A chat engine's own stream gives responses, of which each holds a piece of text.
+        # The stream of a chat engine yields responses, each of which holds a piece of text.
         text = token if isinstance(token, str) else getattr(token, "delta", None)
         if isinstance(text, str):
             self._tokens.append(text)
@@ -89,13 +94,13 @@ class _Copy:
             self._done(self._call, "aborted", text or None)
 
     def dropped(self, _: object) -> None:
-        """The generator is garbage."""
+        """Report that the app dropped the generator."""
         if not sys.is_finalizing():
             self.end(GeneratorExit())
 
 
 def tee(tokens: Any, call: Call, copy: _Copy) -> Generator[object, None, object]:
-    """Pass a stream on token by token."""
+    """Pass a stream on token by token, and keep a copy."""
     try:
         while True:
             try:
@@ -117,7 +122,7 @@ def tee(tokens: Any, call: Call, copy: _Copy) -> Generator[object, None, object]
 
 
 async def atee(tokens: Any, call: Call, copy: _Copy) -> AsyncGenerator[object]:
-    """Do what `tee` does, for an asynchronous stream."""
+    """Pass an async stream on token by token, and keep a copy."""
     try:
         while True:
             try:

@@ -1,7 +1,7 @@
-"""Stage 1, the tree of one LlamaIndex call: which spans matter, and what each one is.
+"""Stage 1 for LlamaIndex: the tree of a call's relevant spans, each with its stage.
 
-Most spans do not matter (embedding, splitting, the private halves of methods). They stand in the
-tree as their nearest ancestor that does, which costs one entry in a dict.
+Most spans are not relevant (embedding, splitting, private methods). They are mapped to their
+nearest relevant ancestor, which takes one entry in a dict.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ STAGES: Mapping[str, Stage] = {
     "acomplete": "model",
     "stream_complete": "model",
     "astream_complete": "model",
-    "init_run": "begin",  # an agent's first step, which puts its messages together
+    "init_run": "begin",  # an agent's first step, which composes its messages
     "call": "tool",
     "acall": "tool",
-    "write_response_to_history": "write",  # what fills a chat engine's stream
+    "write_response_to_history": "write",  # the writer of a chat engine's stream
     "awrite_response_to_history": "write",
 }
 ROOTS = frozenset({"answer", "retrieve"})
-"""Stages that open a call. A retriever's is closed to what is under it, and never delivered; the
-same holds for a `judge`, which is a query that an evaluator asks."""
+"""Stages that open a call. A call that starts with `retrieve`, or with `judge` (the query of an
+evaluator), ignores the spans under it and is never delivered."""
 HELPERS = frozenset({"judge", "postprocess", "retrieve"})
 """Stages whose models do not write the answer."""
 
 CHATS = frozenset({"chat", "achat", "stream_chat", "astream_chat"})
-# What happens inside of these is their own affair, whatever they call.
+# Spans under these stages are internal, and ignored.
 _CLOSED = HELPERS | {"model"}
 
 
@@ -57,7 +57,7 @@ _MAX_KNOWN = 10_000
 
 
 def stage_of(span_id: str, instance: object) -> Stage | None:
-    """The stage that a span's name tells; None for a span that does not matter."""
+    """Return the stage of a span by its name; None for a span that is not relevant."""
     name = span_id[:-37]  # Class.method-<uuid of 36 characters>
     try:
         stage = _KNOWN[name]
@@ -66,12 +66,12 @@ def stage_of(span_id: str, instance: object) -> Stage | None:
             _KNOWN.clear()
         stage = _KNOWN[name] = STAGES.get(name.rpartition(".")[2])
     if stage == "answer" and name.endswith("chat") and hasattr(instance, "complete"):
-        return "model"  # chat engines and models name their methods alike
+        return "model"  # chat engines and models have methods of the same names
     return stage
 
 
 class Span:
-    """One span that matters."""
+    """One relevant span."""
 
     __slots__ = ("arguments", "closed", "failed", "id", "parent", "scope", "stage", "writing")
 
@@ -82,13 +82,13 @@ class Span:
         self.closed = stage in _CLOSED
         self.failed = False
         self.arguments: Mapping[str, object] | None = None
-        """A model's arguments, as long as no event has told its prompt."""
+        """A model's arguments, until an event has reported its prompt."""
         self.writing: Writing | None = None
         self.scope: Span = self if parent is None or stage in ("answer", "tool") else parent.scope
-        """The nearest query, chat, run or tool: what belongs together."""
+        """The nearest enclosing query, chat, run or tool; spans with the same one go together."""
 
     def is_in_synthesis(self) -> bool:
-        """Whether a synthesizer of the same query asked for this."""
+        """Return whether this span runs inside a synthesizer of the same query."""
         span: Span | None = self
         while span is not None and span is not self.scope:
             if span.stage == "synthesize":
@@ -97,10 +97,13 @@ class Span:
         return False
 
     def alive(self) -> bool:
-        """Whether nothing that this is a part of has failed: an app may try again elsewhere."""
+        """Return whether neither this span nor one above it has failed, except for the root.
+
+        An app may recover from such a failure by another attempt.
+        """
         span: Span | None = self
         while span is not None:
-            # The root's own failure ends the call; what was seen until then stands.
+            # The failure of the root ends the call; the spans until then count.
             if span.failed and span.parent is not None:
                 return False
             span = span.parent

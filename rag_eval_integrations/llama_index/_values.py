@@ -1,7 +1,7 @@
-"""Stage 1, LlamaIndex's values: question, answer, prompt, nodes and turns out of its objects.
+"""Stage 1 for LlamaIndex: read question, answer, prompt, nodes and turns from its objects.
 
-Read by attribute and not by class, so that `llama_index.core` (5 s to import) is not needed. A
-response is never turned into a string: `str()` of a streaming response drains the app's stream.
+Objects are read by attribute and not by class, so that `llama_index.core` (5 s to import) is not
+needed. A response is never turned into a string: `str()` of a streaming response drains its stream.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from rag_eval_integrations.capture._calls import Seen, finite, json_object
+from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
 from rag_eval_integrations.records import Document, Turn
 
 _LISTS = (list, tuple)
@@ -38,16 +38,16 @@ _TURNS: Mapping[str, Literal["user", "assistant"]] = {
 
 
 def question_of(arguments: Mapping[str, Any]) -> str:
-    """Read the question from what an entry method was called with; empty when it is not there.
+    """Read the question from the arguments of an entry method; empty when there is none.
 
-    It has one of the usual names, or is the first argument (engines), or the last message of the
-    user in the chat history (workflows).
+    It is the argument with one of the usual names, or the first argument (engines), or the last
+    message of the user in the chat history (workflows).
     """
     if "start_event" in arguments:
         given = fields_of(arguments["start_event"])
     elif len(arguments) == 1 and "kwargs" in arguments:
         given = arguments["kwargs"]
-    else:  # an app's own method may take a user's name first
+    else:  # by name first: the first argument of an app's own method may be something else
         return _named(arguments) or text_of(next(iter(arguments.values()), None)) or ""
     return _named(given) or next(
         (turn.content for turn in reversed(turns_of(given.get("chat_history"))) if _asks(turn)), ""
@@ -64,7 +64,7 @@ def _asks(turn: Turn) -> bool:
 
 
 def text_of(value: object) -> str | None:
-    """The text of a string, a query bundle or a message."""
+    """Return the text of a string, a query bundle or a message; None for anything else."""
     if isinstance(value, str):
         return value
     text = getattr(value, "query_str", None)
@@ -74,14 +74,14 @@ def text_of(value: object) -> str | None:
 
 
 def fields_of(event: object) -> dict[str, Any]:
-    """The fields of a workflow's event, declared or not."""
+    """Return the fields of a workflow's event, declared or not."""
     declared = getattr(event, "__dict__", {})
     free = getattr(event, "_data", None)
     return {**declared, **free} if isinstance(free, Mapping) else dict(declared)
 
 
 def turns_of(messages: object) -> tuple[Turn, ...]:
-    """What users and assistants said, oldest first; empty messages (tool calls) are left out."""
+    """Return the turns of users and assistants, oldest first, without empty ones (tool calls)."""
     if not isinstance(messages, _LISTS):
         return ()
     said = ((_TURNS.get(_role(message)), text_of(message)) for message in messages)
@@ -97,7 +97,7 @@ def _role(message: object) -> str:
 
 
 def unwrapped(result: object) -> object:
-    """What an entry method returned; a workflow's result comes inside of its stop event."""
+    """Return the result of an entry method; for a workflow, the value inside its stop event."""
     if "source_nodes" in getattr(result, "__dict__", ()):
         return result
     if "StopEvent" not in [kind.__name__ for kind in type(result).__mro__]:
@@ -107,7 +107,12 @@ def unwrapped(result: object) -> object:
 
 
 def answer_of(result: object, depth: int = 0) -> str | None:
-    """Read a finished response's text; a structured answer as its JSON; None when there is none."""
+    """Return the text of a finished response, or its structured answer as JSON; None without one.
+
+    Args:
+        result: the result of an entry method, or a part of one.
+        depth: levels above this value; below the fourth level nothing is read.
+    """
     if result is None or isinstance(result, str):
         return result
     if depth == _MAX_DEPTH:
@@ -115,7 +120,7 @@ def answer_of(result: object, depth: int = 0) -> str | None:
     if isinstance(result, Mapping):
         texts = (answer_of(result.get(name), depth + 1) for name in _ANSWERS)
         return next((text for text in texts if text is not None), None)
-    # Its own fields only: a structured response answers every attribute, by dumping its model.
+    # Only its own fields: a structured response answers every attribute, by dumping its model.
     own = getattr(result, "__dict__", {})
     if "response" in own and (depth == 0 or "role" not in own):
         text = answer_of(own["response"], depth + 1)
@@ -138,15 +143,15 @@ def _as_json(value: object) -> str | None:
 
 
 def prompt_of(event: object) -> tuple[str, Sequence[Any]]:
-    """Take what a model is started with out of its start event: the text, and its messages."""
-    # A pydantic model takes 10 µs to say that it has no such attribute.
+    """Return the prompt of a model's start event: its text, and its messages."""
+    # A pydantic model takes 10 µs to report a missing attribute.
     own = getattr(event, "__dict__", {})
     messages = own.get("messages") or ()
     return prompt_in(own.get("prompt"), messages), messages
 
 
 def prompt_in(*values: object) -> str:
-    """The first text among a model's arguments: a prompt, or a list of messages."""
+    """Return the first text among a model's arguments: a prompt, or a list of messages joined."""
     for value in values:
         if isinstance(value, str):
             return value
@@ -157,7 +162,7 @@ def prompt_in(*values: object) -> str:
 
 
 def model_arguments(arguments: Mapping[str, Any]) -> Iterator[object]:
-    """The arguments of a model's method, from under LlamaIndex's own wrappers."""
+    """Yield the arguments of a model's method, without LlamaIndex's own wrappers."""
     for value in arguments.values():
         if isinstance(value, Mapping):
             yield from value.values()
@@ -171,14 +176,14 @@ def model_arguments(arguments: Mapping[str, Any]) -> Iterator[object]:
 
 
 def nodes_of(value: object) -> list[tuple[Any, float | None]]:
-    """Find the nodes, with their scores, in a list of them, a response's sources or a mapping."""
+    """Find the nodes, with their scores, in a list of nodes, a response's sources or a mapping."""
     if not isinstance(value, _LISTS):
-        if isinstance(value, Mapping):  # a workflow's result; the first list of nodes in it
+        if isinstance(value, Mapping):  # a workflow's result: its first list of nodes
             inside = (nodes_of(held) for held in list(value.values()) if isinstance(held, _LISTS))
             return next((found for found in inside if found), [])
         own = getattr(value, "__dict__", {})
         found = own.get("source_nodes")
-        # A chat response knows the sources of its tools, but not of one that streams (0.14).
+        # A chat response lists the sources of its tools, but not those of a streaming one (0.14).
         value = found or [
             node
             for source in own.get("sources") or ()
@@ -192,20 +197,20 @@ def nodes_of(value: object) -> list[tuple[Any, float | None]]:
             node, score = item.node, item.score
         except AttributeError:
             continue
-        # NaN and infinities are no numbers to JSON; they differ from themselves times zero.
+        # NaN and infinities are not JSON numbers; times zero, they are not 0.
         if score is not None and (type(score) is not float or score * 0.0 != 0.0):
             score = finite(score)
         scored.append((node, score))
     return scored
 
 
-def snapshot(node: Any, score: float | None) -> Seen:
-    """Copy a node as it is now, with the text that models are shown (metadata in front of it)."""
+def snapshot(node: Any, score: float | None) -> Snapshot:
+    """Copy a node as it is now, with the text that models are shown: metadata first."""
     content = getattr(node, "get_content", None)
     text = content(metadata_mode=_LLM_MODE) if callable(content) else ""
     name = getattr(node, "node_id", None)
     metadata = getattr(node, "metadata", None)
-    return Seen(
+    return Snapshot(
         text if isinstance(text, str) else "",
         None if name is None else str(name),
         json_object(metadata) if metadata else {},
@@ -213,28 +218,28 @@ def snapshot(node: Any, score: float | None) -> Seen:
     )
 
 
-def given_documents(value: Iterable[object]) -> list[Seen]:
-    """Read what a user's hook calls the documents: nodes, scored or not, records or strings.
+def given_documents(value: Iterable[object]) -> list[Snapshot]:
+    """Read the documents that a user's hook returned: nodes, scored or not, records or strings.
 
     Raises:
-        TypeError: something else.
+        TypeError: one of them is something else.
     """
     seen = []
     for item in value:
         if isinstance(item, str):
-            seen.append(Seen(item, None, {}, None))
+            seen.append(Snapshot(item, None, {}, None))
         elif isinstance(item, Document):
-            seen.append(Seen(item.text, item.id, dict(item.metadata), item.score))
+            seen.append(Snapshot(item.text, item.id, dict(item.metadata), item.score))
         elif scored := nodes_of([item]):
             seen.append(snapshot(*scored[0]))
         elif callable(getattr(item, "get_content", None)):
             seen.append(snapshot(item, None))
         else:
-            raise TypeError(f"{type(item).__name__} is no document")
+            raise TypeError(f"{type(item).__name__} is not a document")
     return seen
 
 
-def same_text(node: Seen, retrieved: Sequence[Seen]) -> bool:
-    """Whether a node is cut out of, or put together from, what was retrieved."""
+def same_text(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:
+    """Return whether a node is a part of a retrieved node, or composed of retrieved nodes."""
     longest = max(node.text.split("\n"), key=len).strip()
     return any(longest in one.text or (one.text and one.text in node.text) for one in retrieved)

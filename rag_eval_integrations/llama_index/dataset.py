@@ -1,4 +1,4 @@
-"""Ask a query engine questions, capture what it does, evaluate it; nothing leaves the machine."""
+"""Ask a query engine questions, capture its calls and evaluate them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ def evaluate_query_engine(
     evaluator: RagEvaluator,
     **options: Unpack[AskingOptions],
 ) -> list[Evaluation]:
-    """Ask a query engine questions and evaluate its answers; in code that is not async.
+    """Ask a query engine questions and evaluate its answers, from sync code.
 
-    The engine is asked by its `query` in threads, never on a loop of ours, which its async clients
-    might not belong to. Otherwise as `aevaluate_query_engine`.
+    Calls the engine's `query` in threads, never on the library's own loop, to which the engine's
+    async clients might not belong. Arguments, result and errors are those of
+    `aevaluate_query_engine`.
     """
     check_options(options)
     read = _read(engine, questions)
@@ -55,26 +56,26 @@ async def aevaluate_query_engine(
     evaluator: RagEvaluator,
     **options: Unpack[AskingOptions],
 ) -> list[Evaluation]:
-    """Ask a query engine questions and evaluate its answers; the engine is asked by its `aquery`.
+    """Ask a query engine questions by its `aquery`, and evaluate its answers.
 
     A question is a string; a `QueryBundle`; a dict with `question` (or `query`) and, if known,
     `reference` (or `reference_answer`), `id` and `metadata`; an example of a LlamaIndex
-    `LabelledRagDataset`; or a `RagCall`, whose documents and response are then the engine's.
-    Streams are read to their end.
+    `LabelledRagDataset`; or a `RagCall`, whose documents and response are replaced by those of the
+    engine. Streams are read to their end.
 
-    A question on which the engine fails gives a row, too: without response, its scores unscored
-    (`empty_response`), the exception in `evaluation.error` with the stage `app`. Nothing is judged
-    then, and the run goes on.
+    If the engine fails on a question, its evaluation has no response and no values (unscored,
+    `empty_response`); `evaluation.error` holds the exception, with the stage `app`. Such a call is
+    not judged, and the run goes on.
 
     Args:
-        engine: what answers; need not be wrapped or observed.
-        questions: read whole before the first is asked.
-        evaluator: what evaluates.
+        engine: the query engine; it does not have to be wrapped or observed.
+        questions: the questions; all of them are read before the first one is asked.
+        evaluator: evaluates the calls.
         **options: see `AskingOptions`: `max_concurrency`, `timeout`, `out`, `resume`, `progress`.
 
     Returns:
-        One evaluation a question, in the questions' order; `id`, `reference` and `metadata` are
-        the question's.
+        One evaluation per question, in the questions' order; `id`, `reference` and `metadata` are
+        the question's. Empty when there are no questions.
 
     Raises:
         ConfigurationError: a question cannot be read, an option cannot be used, or `out` cannot
@@ -112,7 +113,7 @@ def _query(engine: BaseQueryEngine, text: str, handler: ScopedHandler) -> object
 def _asking(
     query: Callable[[str, ScopedHandler], Awaitable[object]], options: AskingOptions
 ) -> Callable[[Question], Awaitable[Answered]]:
-    """Make the asking of one question of an engine's method."""
+    """Return a function that asks the engine one question and captures the call."""
 
     async def ask(question: Question) -> Answered:
         return await captured(
@@ -148,7 +149,7 @@ def _question(item: object, place: str) -> Question:
     fields = item if isinstance(item, Mapping) else {n: getattr(item, n, None) for n in _NAMES}
     text = next((fields[n] for n in _NAMES[:3] if isinstance(fields.get(n), str)), None)
     if text is None:
-        raise ConfigurationError(place, item, "should be a string, or have a `question`")
+        raise ConfigurationError(place, item, "should be a string or have a `question`")
     reference = next((fields[n] for n in _NAMES[3:5] if fields.get(n) is not None), None)
     if reference is not None and not isinstance(reference, str):
         raise ConfigurationError(f"{place}.reference", reference, "should be a string")

@@ -1,7 +1,8 @@
-"""Evaluator objects for whatever takes a LlamaIndex evaluator: views on one `RagEvaluator`.
+"""LlamaIndex evaluators for one metric each: TRACe, G-Eval, or a metric file.
 
-Each gives one score. Views on the same evaluator, or with the same judge, share the judge's
-labels: `BatchEvalRunner` with five of them makes one request an item.
+Each is a view on a `RagEvaluator` and gives one score. Views on the same evaluator, or with the
+same judge, share the judge's labels: `BatchEvalRunner` with five of them makes one request per
+item.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from llama_index.core.evaluation.base import BaseEvaluator
 from llama_index.core.llms import LLM
 from llama_index.core.schema import MetadataMode
 
+from rag_eval_integrations._shared_evaluator import shared_evaluator
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluator import RagEvaluator, shared_evaluator
+from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import Judge
 from rag_eval_integrations.llama_index.model import LlamaIndexModel
 from rag_eval_integrations.llama_index.score_evaluator import ScoreEvaluator
@@ -23,25 +25,26 @@ from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
 from rag_eval_integrations.models import Model
 
 AnyJudge = str | Judge | Model | LLM | RagEvaluator
-"""Who is asked: what `RagEvaluator` takes, a LlamaIndex `LLM`, or an evaluator to share."""
+"""A judge as `RagEvaluator` takes it, a LlamaIndex `LLM`, or an evaluator to share."""
 
 
 class TraceEvaluator(ScoreEvaluator):
-    """One of the TRACe scores of a response, from the judge's labels.
+    """An evaluator for one of the TRACe scores of a response, from the judge's labels.
 
-    Evaluators with the same judge share its labels, whichever scores they give.
+    Evaluators with the same judge share its labels, whatever their scores.
 
     Args:
-        judge: as of `RagEvaluator`, or a LlamaIndex `LLM`; a `RagEvaluator` to share one, with
-            its formulas and splitter.
+        judge: a judge as `RagEvaluator` takes it, or a LlamaIndex `LLM`; or a `RagEvaluator` to
+            share, with its formulas and splitter.
         metric: `adherence`, `context_relevance`, `context_utilization`, `completeness`,
             `supported_fraction` or `trace_average`.
-        threshold: the score at which a response passes, in [0, 1]. By default 1.0 for adherence
-            (every sentence is supported), and no verdict for the others.
-        metadata_mode: as of `ScoreEvaluator`.
+        threshold: smallest score that passes, in [0, 1]. By default 1.0 for adherence (every
+            sentence is supported), and no verdict for the others.
+        metadata_mode: as for `ScoreEvaluator`.
 
     Raises:
-        ConfigurationError: for an unknown judge or metric, or a wrong threshold.
+        ConfigurationError: the judge or the metric is not known, or the threshold is outside
+            [0, 1].
     """
 
     def __init__(
@@ -54,17 +57,18 @@ class TraceEvaluator(ScoreEvaluator):
     ) -> None:
         if metric not in TRACE_SCORES:
             names = ", ".join(TRACE_SCORES)
-            raise ConfigurationError("metric", metric, f"no such TRACe score; use one of {names}")
+            raise ConfigurationError("metric", metric, f"is not a TRACe score; use one of {names}")
         if threshold is None and metric == "adherence":
             threshold = 1.0
-        self._shared = shared_evaluator(judge, lambda: _evaluator(judge))  # held for others
+        # Held here, so that other objects with the same judge find it.
+        self._shared = shared_evaluator(judge, lambda: _evaluator(judge))
         super().__init__(
             self._shared.evaluator, metric, threshold=threshold, metadata_mode=metadata_mode
         )
 
 
 class CompletionEvaluator(ScoreEvaluator):
-    """What evaluators have in common whose metric asks a model."""
+    """Base class of the evaluators whose metric asks a model."""
 
     def __init__(
         self,
@@ -83,17 +87,19 @@ class CompletionEvaluator(ScoreEvaluator):
 
 
 class GEvalEvaluator(CompletionEvaluator):
-    """A metric that asks a model, such as `GEval`; for several, and TRACe, use `as_evaluators`.
+    """An evaluator for a metric that asks a model, such as `GEval`.
+
+    For several metrics, or metrics together with TRACe, use `as_evaluators`.
 
     Args:
-        metric: what is scored; the first of its names.
-        judge: the model, where the metric brings none of its own.
-        threshold: the score at which a response passes, in [0, 1]; by default the metric's own.
-        metadata_mode: as of `ScoreEvaluator`.
+        metric: the metric; the score is the first of its names.
+        judge: the model to ask; not needed if the metric has its own.
+        threshold: smallest score that passes, in [0, 1]; by default the metric's own.
+        metadata_mode: as for `ScoreEvaluator`.
 
     Raises:
-        ConfigurationError: for a metric that asks no model, a judge that is none, or a wrong
-            threshold.
+        ConfigurationError: `metric` does not ask a model, the judge is not known or cannot answer
+            the metric's requests, or the threshold is outside [0, 1].
     """
 
 
@@ -103,22 +109,26 @@ def as_evaluators(
     thresholds: Mapping[str, float] | None = None,
     metadata_mode: MetadataMode = MetadataMode.LLM,
 ) -> dict[str, BaseEvaluator]:
-    """Make an evaluator of every score: what `BatchEvalRunner` takes.
+    """Make one evaluator for each score of a `RagEvaluator`, for `BatchEvalRunner`.
 
     Args:
-        rag_evaluator: what evaluates; each item is labelled once for all of them.
-        thresholds: score name → the score at which a response passes.
-        metadata_mode: as of `ScoreEvaluator`.
+        rag_evaluator: evaluates the calls; each item is labelled once for all evaluators.
+        thresholds: score name → smallest score that passes, in [0, 1].
+        metadata_mode: as for `ScoreEvaluator`.
+
+    Returns:
+        Score name → evaluator.
 
     Raises:
-        ConfigurationError: `rag_evaluator` is none, or does not give a score of `thresholds`.
+        ConfigurationError: `rag_evaluator` is not a `RagEvaluator`, lacks a score of `thresholds`,
+            or a threshold is outside [0, 1].
     """
     if not isinstance(rag_evaluator, RagEvaluator):
         raise ConfigurationError("rag_evaluator", rag_evaluator, "should be a RagEvaluator")
     given = dict(thresholds or {})
     unknown = sorted(given.keys() - set(rag_evaluator.names))
     if unknown:
-        raise ConfigurationError("thresholds", unknown, "the evaluator gives no such scores")
+        raise ConfigurationError("thresholds", unknown, "the evaluator does not have these scores")
     return {
         name: TraceEvaluator(
             rag_evaluator, metric=name, threshold=given.get(name), metadata_mode=metadata_mode
@@ -139,20 +149,17 @@ def _model(judge: str | Judge | Model | LLM) -> str | Judge | Model:
     return LlamaIndexModel(judge) if isinstance(judge, LLM) else judge
 
 
-# --- A metric file as a LlamaIndex evaluator
-
-
 class PromptyEvaluator(CompletionEvaluator):
-    """A `NAME.metric.prompty` file, asked of a model about each response.
+    """An evaluator for a `NAME.metric.prompty` file, which asks a model about each response.
 
     Args:
-        prompt: the file.
-        judge: the model; `openai:MODEL`, any `Model`, or a LlamaIndex `LLM`.
-        variables: values of the file's variables that a response does not give, such as `rules`.
-        threshold: the score at which a response passes, in [0, 1].
+        prompt: path of the file, or the file already read.
+        judge: the model to ask: `openai:MODEL`, any `Model`, or a LlamaIndex `LLM`.
+        variables: values of the file's variables that are not part of a response, such as `rules`.
+        threshold: smallest score that passes, in [0, 1]; by default there is no verdict.
 
     Raises:
-        ConfigurationError: a file that is no prompt, or a judge that does not answer messages.
+        ConfigurationError: the file is not a metric prompt, or the judge does not answer messages.
         OSError: the file cannot be read.
     """
 

@@ -1,9 +1,11 @@
-"""Stage 1 for LlamaIndex: a handler on the root dispatcher that turns calls into `RagCall`s.
+"""Stage 1 for LlamaIndex: capture RAG calls by handlers on LlamaIndex's root dispatcher.
 
-observers.py   what the dispatcher calls, for every span and event of the process
-recorder.py    which call a span or event belongs to; when a call begins and ends
-call.py        what was seen in one call, and its record: tree.py, context.py, extract.py
-stream.py      streams that the app reads; chat.py: streams that chat engines write
+This module holds the handlers for the process and for one scope, and the observers that the
+dispatcher calls for every span and event. The private modules do the work:
+
+_recorder   which call a span or event belongs to; when a call begins and ends
+_call       the values seen in one call, and its record; with _tree, _context and _values
+_stream     streams that the app reads; _chat: streams that chat engines write
 """
 
 from __future__ import annotations
@@ -34,14 +36,12 @@ from rag_eval_integrations.llama_index._stream import reading
 
 if TYPE_CHECKING:
     from rag_eval_integrations.background.attachment import TargetOrEvaluator
-    from rag_eval_integrations.capture._calls import OpenCalls
     from rag_eval_integrations.llama_index._call import Call
-    from rag_eval_integrations.llama_index._hooks import Hooks
-    from rag_eval_integrations.llama_index._recorder import Recorder
     from rag_eval_integrations.records import Evaluation
 
+_LOGGER = logging.getLogger("rag_eval_integrations.llama_index")
 
-# --- On and off LlamaIndex's root dispatcher, which belongs to the whole process
+# --- Handlers on LlamaIndex's root dispatcher, which serves the whole process
 
 
 # Reentrant, and no other lock is taken inside: a garbage collection can end a stream, and with it
@@ -50,10 +50,10 @@ CHANGING = threading.RLock()
 
 
 def attach(spans: BaseSpanHandler[BaseSpan], events: BaseEventHandler) -> None:
-    """Put handlers on the root dispatcher; does nothing where they are."""
+    """Add handlers to the root dispatcher, unless they are there."""
     root = get_dispatcher()
     with CHANGING:
-        # New lists, so that a thread that goes through the old ones is not disturbed.
+        # New lists, so that a thread that iterates over the old ones is not disturbed.
         if not any(one is spans for one in root.span_handlers):
             root.span_handlers = [*root.span_handlers, spans]
         if not any(one is events for one in root.event_handlers):
@@ -61,21 +61,21 @@ def attach(spans: BaseSpanHandler[BaseSpan], events: BaseEventHandler) -> None:
 
 
 def detach(spans: BaseSpanHandler[BaseSpan], events: BaseEventHandler) -> None:
-    """Take handlers off the root dispatcher."""
+    """Remove handlers from the root dispatcher."""
     root = get_dispatcher()
     with CHANGING:
         root.span_handlers = [one for one in root.span_handlers if one is not spans]
         root.event_handlers = [one for one in root.event_handlers if one is not events]
 
 
-# --- It calls these two for every span and event
+# --- The observers that the dispatcher calls for every span and event
 
 
 class SpanObserver(BaseSpanHandler[BaseSpan]):
-    """Hands spans on; LlamaIndex's own bookkeeping of spans is not used."""
+    """Passes spans to a recorder; LlamaIndex's own bookkeeping of spans is not used."""
 
-    # The recorder's own methods, called without a step in between: some 28 times a query. In
-    # slots, because a pydantic model's private attributes cost 1 µs a read.
+    # The dispatcher calls the recorder's own methods directly, some 28 times per query. They are
+    # in slots, because a pydantic model's private attributes take 1 µs per read.
     __slots__ = ("span_drop", "span_enter", "span_exit")
 
     def __init__(self, recorder: Recorder) -> None:
@@ -86,24 +86,24 @@ class SpanObserver(BaseSpanHandler[BaseSpan]):
 
     @classmethod
     def class_name(cls) -> str:
-        """Name it in traces."""
+        """Return the name in traces."""
         return "RagEvalSpanHandler"
 
     def new_span(self, *args: Any, **kwargs: Any) -> None:
-        """Not used; the base class asks for it."""
+        """Do nothing; the base class requires this method, which is not used."""
         return None
 
     def prepare_to_exit_span(self, *args: Any, **kwargs: Any) -> None:
-        """Not used; the base class asks for it."""
+        """Do nothing; the base class requires this method, which is not used."""
         return None
 
     def prepare_to_drop_span(self, *args: Any, **kwargs: Any) -> None:
-        """Not used; the base class asks for it."""
+        """Do nothing; the base class requires this method, which is not used."""
         return None
 
 
 class EventObserver(BaseEventHandler):
-    """Hands on the few events that are of use: prompts, and what a chat engine streams."""
+    """Passes the few events that are used to a recorder: prompts and the text of chat streams."""
 
     __slots__ = ("recorder",)
     if TYPE_CHECKING:
@@ -115,27 +115,31 @@ class EventObserver(BaseEventHandler):
 
     @classmethod
     def class_name(cls) -> str:
-        """Name it in traces."""
+        """Return the name in traces."""
         return "RagEvalEventHandler"
 
     def handle(self, event: BaseEvent, **kwargs: Any) -> None:
-        """Look at an event."""
+        """Pass an event on if it is wanted."""
         name = type(event).__name__
         if name in WANTED:
             self.recorder.event(name, event)
 
 
+# --- The handler for the whole process
+
+
 class RagEvalHandler(Captures):
     """Calls `target` with a `RagCall` for every outermost query, chat or run that it observes.
 
-    Observes the whole process between `install()` and `uninstall()`, or inside of `with`: query
-    engines, chat engines, agents and workflows; sync, async and streaming, any number at a time.
-    Streams are passed on token by token: the call ends when the app has read, or closed, its
-    stream, or when the chat engine has written it. What runs inside of a call belongs to it. A call
-    in which no retriever ran and no node was seen, or that is a bare retriever, is no RAG call.
+    Observes the whole process between `install()` and `uninstall()`, or inside `with`: query
+    engines, chat engines, agents and workflows; sync, async and streaming, any number of them
+    concurrently. Streams are passed on token by token: the call ends when the app has read or
+    closed its stream, or when the chat engine has written it. Everything that runs inside a call
+    belongs to it. A call in which no retriever ran and no node was seen is not a RAG call, and
+    neither is a bare retriever.
 
-    `target` is called once a call, when the call has ended, in the thread of its last event: it
-    should only hand the record on. What it raises is logged and counted, never seen by the app.
+    `target` is called once per call, when the call has ended, in the thread of its last event: it
+    should only pass the record on. Its exceptions are logged and counted, and never reach the app.
     """
 
     def __init__(
@@ -151,24 +155,24 @@ class RagEvalHandler(Captures):
     ) -> None:
         """Make a handler; nothing is observed before `install()`.
 
-        A hook that fails is logged and counted, and the handler reads the call by itself. Hooks
-        run in the app's thread, so they should be quick, and must not read a stream.
+        If a hook fails, the failure is logged and counted, and the handler reads the field itself.
+        Hooks run in the app's thread, so they should be quick, and must not read a stream.
 
         Args:
-            target: Takes the `RagCall`: a plain callable, a `BackgroundEvaluator`, or a
+            target: takes the `RagCall`: a plain callable, a `BackgroundEvaluator`, or a
                 `RagEvaluator`, which is then run in the background.
-            question: Reads the question out of what the outermost method was called with, by
-                argument name; for agents and workflows the fields of the start event.
-            documents: Reads the documents (nodes, records or strings) out of what the outermost
-                method returned; None leaves it to the handler.
-            response: Reads the answer out of what the outermost method returned, or out of the
-                whole text of a stream; None leaves it to the handler.
-            on_evaluation: Called with every evaluation; only with a `RagEvaluator` as target.
-            max_open: At most so many calls are held in flight; the oldest is dropped.
-            ttl: Seconds after which a call that never ended is dropped.
+            question: hook that returns the question, from the arguments of the outermost method
+                by name; for agents and workflows, from the fields of the start event.
+            documents: hook that returns the documents (nodes, records or strings), from the result
+                of the outermost method; None leaves them to the handler.
+            response: hook that returns the answer, from the result of the outermost method, or
+                from the whole text of a stream; None leaves it to the handler.
+            on_evaluation: called with every evaluation; only with a `RagEvaluator` as target.
+            max_open: calls held in flight at most, at least 1; beyond it the oldest is dropped.
+            ttl: seconds after which a call that has not ended is dropped, above 0.
 
         Raises:
-            ConfigurationError: an argument cannot be used; names it.
+            ConfigurationError: an argument cannot be used; the message names it.
         """
         self._outlet = Outlet(target, _LOGGER, on_evaluation)
         hooks = Hooks(
@@ -183,24 +187,24 @@ class RagEvalHandler(Captures):
 
     @property
     def open_calls(self) -> int:
-        """How many calls are in flight, streams that are not read to their end included."""
+        """Number of calls in flight, including streams that have not been read to their end."""
         with self._recorder.lock:
             self._recorder.forget(self._recorder.calls.expire())
             return len(self._recorder.calls)
 
     @property
     def dropped(self) -> int:
-        """How many calls were dropped: never ended within `ttl`, or more than `max_open`."""
+        """Number of calls dropped because they exceeded `ttl` or `max_open`."""
         return self._recorder.calls.dropped
 
     # --- on and off -------------------------------------------------------------------------
 
     def install(self) -> None:
-        """Start to observe; does nothing when it already does."""
+        """Start observing; does nothing if the handler is already observing."""
         attach(self._span_handler, self._event_handler)
 
     def uninstall(self) -> None:
-        """Stop to observe; calls in flight are forgotten, queries' streams still read along."""
+        """Stop observing; calls in flight are dropped, except for streams that the app reads."""
         detach(self._span_handler, self._event_handler)
         self._recorder.abandon()
 
@@ -212,18 +216,17 @@ class RagEvalHandler(Captures):
         self.uninstall()
 
 
-# --- A handler that sees only what is called through it
+# --- The handler for one scope
 
 
 _inside: ContextVar[tuple[Recorder, ...]] = ContextVar("rag_eval_integrations_scopes", default=())
 
 
 class ScopedHandler(RagEvalHandler):
-    """Calls `target` with a `RagCall` for every call made inside of `watching()`.
+    """Calls `target` with a `RagCall` for every call made inside `watching()`.
 
-    It goes on to the dispatcher and off it by itself, so nothing is to be installed; queries that
-    run elsewhere in the process are not seen. Streams end, and are delivered, when the app has
-    read them, or drops them.
+    It installs and uninstalls itself. Queries that run elsewhere in the process are not observed.
+    The call of a stream is delivered when the app has read or dropped the stream.
     """
 
     def __init__(
@@ -232,13 +235,18 @@ class ScopedHandler(RagEvalHandler):
         *,
         on_evaluation: Callable[[Evaluation], object] | None = None,
     ) -> None:
-        """Make a handler; arguments are those of `RagEvalHandler`."""
+        """Make a handler.
+
+        Args:
+            target: as for `RagEvalHandler`.
+            on_evaluation: as for `RagEvalHandler`.
+        """
         self._running = 0
         super().__init__(target, on_evaluation=on_evaluation)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Capture what is called inside; nothing where the same target gets the call anyway."""
+        """Capture the calls made inside, unless another handler delivers them to this target."""
         if self._is_covered():
             yield
             return
@@ -255,7 +263,7 @@ class ScopedHandler(RagEvalHandler):
             self._leave_when_idle()
 
     def _is_covered(self) -> bool:
-        """Whether another handler, with this very target, captures what is called here."""
+        """Return whether another handler with the same target captures calls made here."""
         target = self._recorder.target
         return any(one.target == target and one.opens_here() for one in _recorders())
 
@@ -270,7 +278,7 @@ class ScopedHandler(RagEvalHandler):
         )
 
     def _is_watching(self) -> bool:
-        # What has a parent is its parent's affair, and what a stream does its reader's.
+        # This decides about roots only: other spans belong to their parent's or a stream's call.
         return self._recorder in _inside.get()
 
     def _leave_when_idle(self) -> None:
@@ -285,16 +293,13 @@ def _recorders() -> list[Recorder]:
 
 
 def in_captured_call() -> bool:
-    """Whether this context is inside of a call that some handler of ours will deliver.
+    """Return whether this context is inside a call that a handler of this library will deliver.
 
-    The dispatcher says which span is running, and the handlers whether it is one of theirs. A bare
-    retriever's spans are theirs as well, but never become a call.
+    The dispatcher knows which span is running, and the handlers know whether it belongs to a call
+    of theirs. The spans of a bare retriever do as well, but such a call is never delivered.
     """
     span_id = active_span_id.get()
     spans = [one.spans.get(span_id) for one in _recorders()] if span_id else []
     return bool(reading()) or any(
         span is not None and span.call.root.stage == "answer" for span in spans
     )
-
-
-_LOGGER = logging.getLogger("rag_eval_integrations.llama_index")

@@ -1,4 +1,4 @@
-"""Any LlamaIndex LLM as a judge."""
+"""`LlamaIndexModel`: use any LlamaIndex LLM as a judge's model."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from rag_eval_integrations.records import Usage
 
 
 class LlamaIndexModel(FrameworkModel[LLM, ChatResponse]):
-    """Asks a LlamaIndex `LLM`; its settings are the model's own.
+    """A model that asks a LlamaIndex `LLM`, with the LLM's own settings.
 
-    The model is called by its sync `chat` in a pool of threads, never on the app's loop or ours
-    (see `judges/borrowed.py`), and its calls are never captured as RAG calls. A request for
-    log-probabilities or for several answers sets `logprobs`, `seed` and `temperature` where the
-    model has settings of these names (`OpenAI` and its kind), until it refuses them; else
-    log-probabilities are left out with a warning. LlamaIndex gives one answer a request, so
-    several are asked for one by one. A schema is left out: prompts ask for their JSON in words.
+    The LLM's sync `chat` is called in a pool of threads, never on the app's loop or the library's,
+    and its calls are never captured as RAG calls. A request for log-probabilities or for several
+    answers sets `logprobs`, `seed` and `temperature` if the LLM has settings of these names
+    (`OpenAI` and similar classes), until it refuses them. Otherwise log-probabilities are left out
+    with a warning. LlamaIndex gives one answer per request, so several answers are requested one by
+    one. A JSON schema is left out, since prompts ask for their JSON in words as well.
 
     Args:
-        llm: the model.
-        make_llm: makes a model for each loop that asks, whose async method is used; give this or
-            `llm`.
-        name: stands on every score; by default the model's class and model name.
-        max_threads: calls at once.
-        timeout: seconds for one answer.
+        llm: the LLM.
+        make_llm: makes an LLM for each event loop that asks, whose async method is used; pass
+            either this or `llm`.
+        name: name recorded on every score; by default the LLM's class and model name.
+        max_threads: concurrent calls at most, at least 1.
+        timeout: seconds per answer, above 0.
 
     Raises:
-        ConfigurationError: for a wrong argument.
+        ConfigurationError: an argument cannot be used; the message names it.
     """
 
     _who = "the LlamaIndex model"
@@ -54,7 +54,7 @@ class LlamaIndexModel(FrameworkModel[LLM, ChatResponse]):
         super().__init__(borrowed, kind, model=model, name=name)
 
     def _settings(self, model: LLM) -> Collection[str]:
-        # `n` would be answered, and all answers but one dropped.
+        # `n` would give several answers, of which LlamaIndex keeps one.
         return set(type(model).model_fields) - {"n"}
 
     def _ask(
@@ -87,10 +87,11 @@ def _messages(request: CompletionRequest) -> list[ChatMessage]:
 
 
 def _tokens_of_response(reply: ChatResponse) -> tuple[Token, ...] | None:
-    """Read LlamaIndex's own list: alternatives by position, the likeliest first.
+    """Read LlamaIndex's own list of alternatives by position, the likeliest first.
 
-    Which of them was sampled is not said; at temperature 0, where they are asked for, it is the
-    first. Where it is not, the tokens do not spell the answer, and G-Eval does not use them.
+    The list does not say which alternative was sampled. At temperature 0, at which they are
+    requested, it is the first one. If it is not, the tokens do not spell the answer, and G-Eval
+    does not use them.
     """
     tokens = []
     for position in reply.logprobs or ():
@@ -116,7 +117,7 @@ def _count(counted: Mapping[str, Any], *names: str) -> int:
 
 
 def _mapping(value: object) -> dict[str, Any]:
-    """The fields of whatever a vendor's integration keeps as its raw reply."""
+    """Return the fields of the raw reply that a vendor's integration keeps; empty without any."""
     if isinstance(value, Mapping):
         return dict(value)
     fields = getattr(value, "model_dump", None)

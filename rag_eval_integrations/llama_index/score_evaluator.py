@@ -1,4 +1,4 @@
-"""One score of a `RagEvaluator` as a LlamaIndex evaluator: what all our evaluators are."""
+"""`ScoreEvaluator`: one score of a `RagEvaluator` as a LlamaIndex evaluator; tables of results."""
 
 from __future__ import annotations
 
@@ -25,31 +25,36 @@ from rag_eval_integrations.llama_index._answers import (
 )
 from rag_eval_integrations.records import Capture, Evaluation, RagCall
 
-# --- A table of `BatchEvalRunner`'s results in which an unscored item is not a zero
+# --- Tables of `BatchEvalRunner`'s results, in which an unscored item does not count as zero
 
 
 @dataclass(frozen=True)
 class MetricRow:
-    """One evaluator's results over all items."""
+    """The results of one evaluator over all items."""
 
     metric: str
+    """Name of the evaluator."""
     n: int
-    """Items."""
+    """Number of items."""
     scored: int
-    """Items with a score."""
+    """Number of items with a score."""
     mean: float | None
-    """Mean over the scored items; None when none is."""
+    """Mean over the scored items; None when there are none."""
     passed: int | None
-    """Items that passed; None when the evaluator gave no verdict on any."""
+    """Number of items that passed; None when the evaluator gave no verdicts."""
     unscored: Mapping[str, int] = field(default_factory=dict)
-    """Why items have no score → how many."""
+    """Reason for a missing score → number of items."""
 
 
 def results_table(results: Mapping[str, Sequence[EvaluationResult]]) -> list[MetricRow]:
-    """Sum up the results of each evaluator; `pandas.DataFrame(rows)` makes a data frame of it.
+    """Summarise the results of each evaluator; `pandas.DataFrame(rows)` makes a data frame.
 
     Args:
-        results: evaluator name → results, as `BatchEvalRunner` returns them; of any evaluators.
+        results: evaluator name → results of any LlamaIndex evaluator, as `BatchEvalRunner` returns
+            them.
+
+    Returns:
+        One row per evaluator, in order.
     """
     return [_row(name, items) for name, items in results.items()]
 
@@ -69,39 +74,44 @@ def _row(name: str, items: Sequence[EvaluationResult]) -> MetricRow:
 
 
 def _reason(item: EvaluationResult) -> str:
-    # Ours begin with a code; the words after it differ from item to item.
+    # The reasons of this library begin with a code; the words after it differ between items.
     return (item.invalid_reason or "no score").partition(":")[0]
 
 
+# --- The evaluator
+
+
 _RETRIEVAL = Capture(framework="llama_index", documents_from="retriever")
-"""A question with contexts and no response: only the retrieval is there to be scored."""
+"""Marks a question with contexts and without a response: only the retrieval is scored."""
 
 
 class RagEvaluationResult(EvaluationResult):
-    """LlamaIndex's result, with what it rests on."""
+    """LlamaIndex's result, with the evaluation on which it is based."""
 
     evaluation: Evaluation | None = Field(default=None, exclude=True, repr=False)
-    """Labels, evidence, usage and flags; None when nothing could be evaluated. Not dumped."""
+    """Labels, evidence, usage and flags; None when nothing could be evaluated. Not part of dumps.
+    """
 
 
 class ScoreEvaluator(BaseEvaluator):
-    """One score of a `RagEvaluator`, as LlamaIndex's own evaluators give theirs.
+    """A LlamaIndex evaluator for one score of a `RagEvaluator`.
 
-    `evaluate` and `evaluate_response` also work where a loop is running. Nothing is raised for a
-    call that cannot be scored: the result is then `invalid_result` with `invalid_reason`, without
-    a score, neither passing nor failing. A stream that nobody has begun to read is read to its
-    end and put back, so that the app still gets every token.
+    `evaluate` and `evaluate_response` also work while a loop is running. A call that cannot be
+    scored does not raise: the result has `invalid_result` and `invalid_reason`, and neither a
+    score nor a verdict. A stream that has not been read yet is read to its end and put back, so
+    that the app still gets every token.
 
     Args:
-        rag_evaluator: what evaluates; shared by any number of views.
-        name: the score, as in `rag_evaluator.names`.
-        threshold: the score at which a response passes; by default what the metric says, else no
+        rag_evaluator: evaluates the calls; any number of evaluators can share it.
+        name: name of the score, one of `rag_evaluator.names`.
+        threshold: smallest score that passes, in [0, 1]; by default the metric's own, or else no
             verdict (`passing` is None).
-        metadata_mode: how a source node is shown to the judge; by default with the metadata that
-            models are shown. Contexts given as strings are taken as they are.
+        metadata_mode: form in which the judge gets a source node; by default with the metadata
+            that models are shown. Contexts that are strings are used as they are.
 
     Raises:
-        ConfigurationError: for a score that the evaluator does not give, or a wrong threshold.
+        ConfigurationError: the evaluator does not have this score, or the threshold is outside
+            [0, 1].
     """
 
     def __init__(
@@ -114,7 +124,8 @@ class ScoreEvaluator(BaseEvaluator):
     ) -> None:
         if name not in rag_evaluator.names:
             given = ", ".join(rag_evaluator.names)
-            raise ConfigurationError("metric", name, f"no such score; the evaluator gives {given}")
+            why = f"is not a score of the evaluator; use one of {given}"
+            raise ConfigurationError("metric", name, why)
         if threshold is not None and (isinstance(threshold, bool) or not 0 <= threshold <= 1):
             raise ConfigurationError("threshold", threshold, "use a number in [0, 1]")
         self.rag_evaluator = rag_evaluator
@@ -131,10 +142,10 @@ class ScoreEvaluator(BaseEvaluator):
         contexts: Sequence[str] | None = None,
         **kwargs: Any,
     ) -> EvaluationResult:
-        """Evaluate texts, from code that is not async; see `aevaluate`."""
+        """Evaluate texts, from sync code; see `aevaluate`."""
         try:
             return _loop.run(self.aevaluate(query, response, contexts, **kwargs))
-        except Exception as error:  # noqa: BLE001 -- a result says it
+        except Exception as error:  # noqa: BLE001 -- reported in the result
             return _invalid(query, response, contexts, error)
 
     async def aevaluate(
@@ -149,10 +160,10 @@ class ScoreEvaluator(BaseEvaluator):
         Args:
             query: the question.
             response: the answer; without one only `context_relevance` can be scored.
-            contexts: what the answer rests on: strings, or nodes.
+            contexts: the documents: strings or nodes.
             **kwargs: `reference`, the expected answer, for metrics that compare with one;
-                `sleep_time_in_seconds`, to wait before. Anything else is for other evaluators of
-                the same batch, and ignored.
+                `sleep_time_in_seconds`, seconds to wait before. Other names are for other
+                evaluators of the same batch, and are ignored.
         """
         try:
             await asyncio.sleep(kwargs.get("sleep_time_in_seconds") or 0)
@@ -163,17 +174,17 @@ class ScoreEvaluator(BaseEvaluator):
                 reference=kwargs.get("reference"), capture=_RETRIEVAL if alone else None,
             )  # fmt: skip
             return await self._result(call, query)
-        except Exception as error:  # noqa: BLE001 -- a result says it
+        except Exception as error:  # noqa: BLE001 -- reported in the result
             return _invalid(query, response, contexts, error)
 
     def evaluate_response(
         self, query: str | None = None, response: Any = None, **kwargs: Any
     ) -> EvaluationResult:
-        """Evaluate a response, from code that is not async; see `aevaluate_response`."""
+        """Evaluate a response, from sync code; see `aevaluate_response`."""
         try:
             answer = answer_from(response, self._mode)
             return _loop.run(self._evaluate_answer(query, answer, kwargs))
-        except Exception as error:  # noqa: BLE001 -- a result says it
+        except Exception as error:  # noqa: BLE001 -- reported in the result
             return _invalid(query, None, None, error)
 
     async def aevaluate_response(
@@ -183,13 +194,13 @@ class ScoreEvaluator(BaseEvaluator):
 
         Args:
             query: the question.
-            response: the response; its source nodes are the contexts.
-            **kwargs: as of `aevaluate`.
+            response: the response; its source nodes are the documents.
+            **kwargs: as for `aevaluate`.
         """
         try:
             answer = await aanswer_from(response, self._mode)
             return await self._evaluate_answer(query, answer, kwargs)
-        except Exception as error:  # noqa: BLE001 -- a result says it
+        except Exception as error:  # noqa: BLE001 -- reported in the result
             return _invalid(query, None, None, error)
 
     def _get_prompts(self) -> PromptDictType:
@@ -197,7 +208,7 @@ class ScoreEvaluator(BaseEvaluator):
 
     def _update_prompts(self, prompts_dict: PromptDictType) -> None:
         if prompts_dict:
-            why = "the prompts are fixed: every score is stamped with their version"
+            why = "the prompts cannot be changed: every score records their version"
             raise ConfigurationError("prompts_dict", sorted(prompts_dict), why)
 
     # --- the score --------------------------------------------------------------------------------
@@ -221,7 +232,7 @@ class ScoreEvaluator(BaseEvaluator):
         return RagEvaluationResult(
             query=query,
             contexts=[document.text for document in call.documents],
-            # A text even for no response: a retry engine raises for None instead of retrying.
+            # An empty text for no response: a retry engine raises for None instead of retrying.
             response=call.response or "",
             passing=None if score.value is None or threshold is None else score.value >= threshold,
             feedback=words,
@@ -232,7 +243,7 @@ class ScoreEvaluator(BaseEvaluator):
         )
 
 
-# --- What cannot be evaluated -------------------------------------------------------------------
+# --- Input that cannot be evaluated -------------------------------------------------------------
 
 
 def _listed(contexts: object) -> Sequence[Any]:
@@ -246,7 +257,7 @@ def _listed(contexts: object) -> Sequence[Any]:
 def _invalid(
     query: object, response: object, contexts: object, error: Exception
 ) -> EvaluationResult:
-    """Say what went wrong, with as much of the input as the result's fields take."""
+    """Return an invalid result with the reason, and the input as far as its fields accept it."""
     words = str(error) or repr(error)
     reason = words if isinstance(error, UnreadableError) else f"{type(error).__name__}: {words}"
     texts = contexts if isinstance(contexts, list | tuple) else ()

@@ -1,4 +1,4 @@
-"""LlamaIndex's LLMs, engines and templates for `rag_eval_integrations.prompt_tests`."""
+"""Use LlamaIndex's LLMs, engines and templates in `rag_eval_integrations.prompt_tests`."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from rag_eval_integrations.records import RagCall
 def as_model_under_test(
     model: LLM | BaseQueryEngine | BaseChatEngine, *, name: str | None = None
 ) -> LlamaIndexModel | EngineApp:
-    """Make a model under test of an LLM, a query engine or a chat engine.
+    """Make a model under test from an LLM, a query engine or a chat engine.
 
     Args:
-        model: an LLM gets the rendered prompt; an engine is an app that has the prompt inside and
-            gets the test's one input as its question. Its source nodes are the contexts.
-        name: what it is called in files and reports; by default its class.
+        model: an LLM gets the rendered prompt. An engine is an app that contains its own prompt:
+            it gets the test's only input as its question, and its source nodes are the documents.
+        name: name in files and reports; by default the model's class.
 
     Raises:
-        ConfigurationError: none of these.
+        ConfigurationError: `model` is neither an LLM nor an engine.
     """
     if isinstance(model, LLM):
         return LlamaIndexModel(model, name=name)
@@ -42,10 +42,10 @@ def as_model_under_test(
 
 
 class EngineApp:
-    """An engine that has the prompt inside: an `App` of prompt tests.
+    """An `App` of prompt tests: an engine that contains its own prompt.
 
-    Its sync method is called in a bounded pool of threads. A chat engine remembers what was said:
-    it is reset before each test, and asked one at a time.
+    Its sync method is called in a bounded pool of threads. A chat engine keeps its history, so it
+    is reset before each test and asked one question at a time.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class EngineApp:
         self._alone = threading.Lock()
 
     async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
-        """Ask the engine once; the documents of the call are its source nodes.
+        """Ask the engine once; the call's documents are its source nodes.
 
         Raises:
-            JudgeError: whatever it raised, as `judges.borrowed` tells failures apart.
+            JudgeError: the engine failed, or gave no answer in time.
         """
 
         def ask(engine: BaseQueryEngine | BaseChatEngine) -> Answer:
@@ -84,7 +84,7 @@ class EngineApp:
 
 
 class TemplatePrompt(FrameworkTemplate):
-    """A LlamaIndex template as a prompt under test; rendered by LlamaIndex, message by message."""
+    """A prompt under test that LlamaIndex renders from its template, message by message."""
 
     _framework = "LlamaIndex"
 
@@ -96,10 +96,14 @@ class TemplatePrompt(FrameworkTemplate):
         )
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
-        """Insert values; LlamaIndex itself would leave out those that are missing."""
+        """Render the template with values; LlamaIndex itself would leave out missing ones.
+
+        Raises:
+            ConfigurationError: a value is missing.
+        """
         missing = [name for name in self.input_names if name not in values]
         if missing:
-            raise ConfigurationError("prompt", self.name, f"{missing[0]!r} is not given")
+            raise ConfigurationError("prompt", self.name, f"the value of {missing[0]!r} is missing")
         return super().render(values)
 
     def _rendered(self, given: dict[str, object]) -> list[tuple[str, str]]:
@@ -108,10 +112,14 @@ class TemplatePrompt(FrameworkTemplate):
 
 
 def as_prompt(template: BasePromptTemplate, *, name: str = "prompt") -> TemplatePrompt:
-    """Make a prompt under test of a `PromptTemplate`, `ChatPromptTemplate` or `RichPromptTemplate`.
+    """Make a prompt under test from a LlamaIndex template.
+
+    Args:
+        template: a `PromptTemplate`, `ChatPromptTemplate` or `RichPromptTemplate`.
+        name: name in files and reports.
 
     Raises:
-        ConfigurationError: no template, or one with messages that are no text.
+        ConfigurationError: `template` is not a template, or has messages that are not texts.
     """
     if not isinstance(template, BasePromptTemplate):
         raise ConfigurationError("prompt", template, "use a LlamaIndex prompt template")

@@ -1,7 +1,7 @@
-"""What wrappers of LlamaIndex objects have in common: they behave as what they wrap.
+"""Stage 1 for LlamaIndex: capture a query engine or a retriever by a wrapper around it.
 
-They open no spans and send no events of their own: to LlamaIndex, and to whoever traces it, the
-wrapped object is called directly.
+A wrapper behaves like the wrapped object. It opens no spans and sends no events of its own: for
+LlamaIndex and its tracers the wrapped object is called directly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from llama_index_instrumentation.dispatcher import (
     active_instrument_tags,
 )
 
-from rag_eval_integrations.capture._calls import Seen, distinct, json_object
+from rag_eval_integrations.capture._calls import Snapshot, distinct, json_object
 from rag_eval_integrations.capture._outlet import Captures, Outlet
 from rag_eval_integrations.capture._retrieval import Retrieval, added_to_block, retrieving
 from rag_eval_integrations.errors import ConfigurationError
@@ -34,28 +34,32 @@ from rag_eval_integrations.records import Document, Evaluation, RagCall
 if TYPE_CHECKING:
     from rag_eval_integrations.background.attachment import TargetOrEvaluator
 
+_LOGGER = logging.getLogger("rag_eval_integrations.llama_index")
+
 M = TypeVar("M", bound=Callable[..., Any])
+
+# --- The base class of both wrappers
 
 
 def no_span(method: M) -> M:
-    """Keep LlamaIndex from making a span of an overridden method: the wrapped one makes its own."""
+    """Keep LlamaIndex from opening a span for a method, since the wrapped object opens its own."""
     setattr(method, DISPATCHER_SPAN_DECORATED_ATTR, True)
     return method
 
 
 class Wrapper:
-    """What both wrappers pass on: prompts, callbacks, and whatever the base classes lack."""
+    """Passes prompts, callbacks and unknown attributes on to the wrapped object."""
 
     _wrapped: Any
 
     def __getattr__(self, name: str) -> Any:
         if name == "_wrapped" or (name.startswith("__") and name.endswith("__")):
-            raise AttributeError(name)  # while it is being copied or unpickled, nothing is wrapped
+            raise AttributeError(name)  # a copy or unpickling in progress has no wrapped object yet
         return getattr(self._wrapped, name)
 
     @property
     def callback_manager(self) -> CallbackManager:
-        """The wrapped object's."""
+        """The callback manager of the wrapped object."""
         manager: CallbackManager = self._wrapped.callback_manager
         return manager
 
@@ -75,27 +79,26 @@ class Wrapper:
         self._wrapped._update_prompts(prompts)
 
 
-# --- An engine that is captured wherever it is called
+# --- A query engine that is captured whenever it is called
 
 
 class EvaluatedQueryEngine(Captures, Wrapper, BaseQueryEngine):
-    """A query engine that answers as another does; each of its queries is captured.
+    """A query engine that wraps another one and captures each of its queries.
 
-    Nothing is to be installed. Queries, streams, errors, events and attributes are those of the
-    wrapped engine. Inside of a larger call (a router, an agent) each query through the wrapper is
-    a call of its own, in the documents that this engine gave. Where a `RagEvalHandler`, or another
-    wrapper around this one, has the same target (a callable or a `BackgroundEvaluator`), that one
-    delivers the call, and this one does not. A `RagEvaluator` as target is run in the background
-    for this wrapper alone.
+    No handler has to be installed. Queries, streams, errors, events and attributes are those of the
+    wrapped engine. Inside a larger call (a router, an agent) each query through the wrapper is a
+    call of its own, with the documents of this engine. If a `RagEvalHandler`, or another wrapper
+    around this one, has the same target (a callable or a `BackgroundEvaluator`), only that one
+    delivers the call. A `RagEvaluator` as target is run in the background for this wrapper alone.
 
     Args:
-        engine: what answers.
-        target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, or a `RagEvaluator`:
-            see `flush` and `evaluations`.
-        on_evaluation: called with every evaluation; only with a `RagEvaluator`.
+        engine: the query engine to wrap.
+        target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, or a `RagEvaluator`,
+            which is then run in the background: see `flush` and `evaluations`.
+        on_evaluation: called with every evaluation; only with a `RagEvaluator` as target.
 
     Raises:
-        ConfigurationError: `engine` is no query engine, or the target cannot be used.
+        ConfigurationError: `engine` is not a query engine, or the target cannot be used.
     """
 
     def __init__(
@@ -112,7 +115,7 @@ class EvaluatedQueryEngine(Captures, Wrapper, BaseQueryEngine):
 
     @property
     def handler(self) -> ScopedHandler:
-        """What captures: its counters say what is in flight, was dropped or failed."""
+        """The handler, with the numbers of calls in flight, dropped calls and failures."""
         return self._handler
 
     @property
@@ -127,11 +130,11 @@ class EvaluatedQueryEngine(Captures, Wrapper, BaseQueryEngine):
 
     @no_span
     async def aquery(self, str_or_query_bundle: QueryType) -> RESPONSE_TYPE:
-        """Answer a question."""
+        """Answer a question, from async code."""
         with self._handler.watching():
             return await self._wrapped.aquery(str_or_query_bundle)
 
-    # Retry engines call these; through `query` the answer is still one call to be captured.
+    # Retry engines call these methods; through `query` the answer is captured as one call.
 
     @no_span
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
@@ -142,7 +145,7 @@ class EvaluatedQueryEngine(Captures, Wrapper, BaseQueryEngine):
         return await self.aquery(query_bundle)
 
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """Retrieve as the wrapped engine does; no answer is asked for, so nothing is captured."""
+        """Retrieve as the wrapped engine does; not captured, since no answer is requested."""
         return self._wrapped.retrieve(query_bundle)
 
     def synthesize(
@@ -151,7 +154,7 @@ class EvaluatedQueryEngine(Captures, Wrapper, BaseQueryEngine):
         nodes: list[NodeWithScore],
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
-        """Synthesize as the wrapped engine does; not captured: nothing was retrieved."""
+        """Synthesize as the wrapped engine does; not captured, since nothing is retrieved."""
         return self._wrapped.synthesize(query_bundle, nodes, additional_source_nodes)
 
     async def asynthesize(
@@ -160,34 +163,31 @@ class EvaluatedQueryEngine(Captures, Wrapper, BaseQueryEngine):
         nodes: list[NodeWithScore],
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
-        """Synthesize as the wrapped engine does; not captured: nothing was retrieved."""
+        """Synthesize as the wrapped engine does; not captured, since nothing is retrieved."""
         return await self._wrapped.asynthesize(query_bundle, nodes, additional_source_nodes)
 
 
-# --- A retriever that is scored where nothing else is
-
-
-_LOGGER = logging.getLogger("rag_eval_integrations.llama_index")
+# --- A retriever that is captured unless a call around it is
 
 
 class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
-    """A retriever that finds what another does and takes part in capture.
+    """A retriever that wraps another one and takes part in capture.
 
-    Inside of a captured call its documents are that call's: a `RagEvalHandler`, or an
-    `EvaluatedQueryEngine`, sees them pass, and the block or function of a `capture_call` around it
-    gets them added to `call.documents`. Alone, each retrieval is a call of its own, with no
-    response: a `RagEvaluator` scores its `context_relevance` and leaves the rest unscored
-    (`empty_response`). An exception gives status `error`, a cancellation `aborted`.
+    Inside a captured call its documents belong to that call: a `RagEvalHandler` or an
+    `EvaluatedQueryEngine` sees them pass, and a `capture_call` around it gets them added to
+    `call.documents`. Otherwise each retrieval is a call of its own, without a response: a
+    `RagEvaluator` scores its `context_relevance` and leaves the other scores unscored
+    (`empty_response`). An exception gives the status `error`, a cancellation `aborted`.
 
-    What goes wrong in the target is logged and counted, never seen by the app.
+    Failures of the target are logged and counted, and never reach the app.
 
     Args:
-        retriever: what retrieves.
-        target: as of `EvaluatedQueryEngine`.
-        on_evaluation: called with every evaluation; only with a `RagEvaluator`.
+        retriever: the retriever to wrap.
+        target: as for `EvaluatedQueryEngine`.
+        on_evaluation: called with every evaluation; only with a `RagEvaluator` as target.
 
     Raises:
-        ConfigurationError: `retriever` is none, or the target cannot be used.
+        ConfigurationError: `retriever` is not a retriever, or the target cannot be used.
     """
 
     def __init__(
@@ -204,7 +204,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
 
     @property
     def object_map(self) -> dict[Any, Any]:
-        """The wrapped retriever's: what its index nodes stand for."""
+        """The wrapped retriever's map from index nodes to the objects that they represent."""
         return self._wrapped.object_map
 
     @object_map.setter
@@ -220,12 +220,12 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
 
     @no_span
     async def aretrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
-        """Retrieve nodes."""
+        """Retrieve nodes, from async code."""
         with self._watched(str_or_query_bundle) as retrieval:
             retrieval.documents = found = await self._wrapped.aretrieve(str_or_query_bundle)
         return found
 
-    # For who calls these directly: without the objects that index nodes stand for.
+    # For code that calls these methods directly: they do not resolve index nodes to objects.
 
     @no_span
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -242,12 +242,12 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
     # --- as a capture ---------------------------------------------------------------------------
 
     def _watched(self, query: QueryType) -> AbstractContextManager[Retrieval]:
-        """Take part in the call around, or deliver one; to be given the nodes found."""
+        """Return the retrieval, which joins the surrounding call or becomes a call."""
         question = query if isinstance(query, str) else query.query_str
         return retrieving(question, self._outlet.delivery, self._call_of)
 
     def _call_of(self, retrieval: Retrieval) -> RagCall | None:
-        def seen() -> list[Seen]:
+        def seen() -> list[Snapshot]:
             return [snapshot(node, score) for node, score in nodes_of(retrieval.documents)]
 
         if added_to_block(lambda: [_document(one) for one in distinct(seen())], _text_of):
@@ -265,7 +265,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
         )
 
 
-def _document(one: Seen) -> tuple[str, Document]:
+def _document(one: Snapshot) -> tuple[str, Document]:
     return one.text, Document(text=one.text, id=one.id, metadata=one.metadata, score=one.score)
 
 

@@ -1,6 +1,6 @@
-"""Stage 4 of the flow: labels become scores. One metric a module or package.
+"""Stage 4, metrics: labels become scores (`Trace`), or a model grades a call (`GEval`, prompty).
 
-Metrics that ask a model themselves are loaded where they are used.
+Each metric is a package of its own; those that ask a model are imported on first use.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
-"""YAML that somebody else wrote, looked at before it is read: short texts can take minutes."""
+"""Bounds on untrusted YAML, checked before it is loaded: a short text can take minutes to load."""
 
 from __future__ import annotations
 
 _MOST_CHARACTERS = 200_000
 _MOST_ALIASES = 20
-"""Aliases of aliases double with each: a kilobyte of YAML would be gigabytes of values."""
+"""Each alias of an alias doubles the values: a kilobyte of YAML would become gigabytes."""
 _DEEPEST = 64
-"""Reading takes the square of the depth: 53 s for 20,000 brackets that open and never close."""
+"""Reading time grows with the square of the depth: 53 s for 20,000 unclosed brackets."""
 
 
 def check_yaml(text: str) -> None:
-    """Go through a text's tokens, without making anything of it.
+    """Refuse a text whose YAML is too large to load safely; only its events are read.
 
     Raises:
-        ValueError: too long, too deep, or more aliases than anybody writes.
-        yaml.YAMLError: no YAML.
+        ValueError: the text is too long, is nested too deeply, or has too many aliases.
+        yaml.YAMLError: the text is not YAML.
     """
     import yaml  # noqa: PLC0415  # 20 ms, and only where a file is read
 
@@ -28,6 +28,6 @@ def check_yaml(text: str) -> None:
             depth -= 1
         aliases += isinstance(event, yaml.AliasEvent)
         if depth > _DEEPEST:
-            raise ValueError(f"nested more than {_DEEPEST} deep")
+            raise ValueError(f"nested more than {_DEEPEST} levels deep")
         if aliases > _MOST_ALIASES:
             raise ValueError(f"more than {_MOST_ALIASES} aliases")

@@ -1,4 +1,4 @@
-"""What a metric is to the evaluator: it scores labels, or it asks a model about a call itself."""
+"""Stage 4, the metric protocols: `LabelMetric` scores labels, `CompletionMetric` asks a model."""
 
 from __future__ import annotations
 
@@ -19,54 +19,58 @@ if TYPE_CHECKING:
 
 
 class Metric(Protocol):
-    """What both kinds have; one object may serve any number of calls at once.
+    """The part that both kinds share; one object may score any number of calls concurrently.
 
-    `repr` of a metric names everything that decides its scores besides the call and the judge: the
-    evaluator's fingerprint is made of it.
+    The `repr` of a metric names everything that decides its scores besides the call and the judge,
+    since the evaluator's fingerprint is computed from it.
     """
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the scores it gives, in order; the same for every call."""
+        """Names of the scores that it returns, in order; the same for every call."""
         ...
 
     @property
     def needs(self) -> Literal["labels", "completion"]:
-        """What it is made from: which of the two protocols below it keeps."""
+        """Input of the metric, which says which of the two protocols below it implements."""
         ...
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
-        """Give every score without a value, for the same reason."""
+        """Return every score of the metric without a value, all for the same reason."""
         ...
 
 
 class LabelMetric(Metric, Protocol):
-    """Scores a labelled call (`needs` is `labels`); pure."""
+    """A metric that scores a labelled call (`needs` is `labels`), without I/O."""
 
     def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
-        """Score one call; what cannot be scored is unscored with its reason."""
+        """Score one call; a score that has no value states the reason."""
         ...
 
 
 class Measured(NamedTuple):
-    """What a metric that asks a model found, and what it cost."""
+    """The scores of a metric that asks a model, and the usage of its requests."""
 
     scores: tuple[Score, ...]
     usage: Usage = Usage()
 
 
 class CompletionMetric(Metric, Protocol):
-    """Asks a model about a call (`needs` is `completion`)."""
+    """A metric that asks a model about a call (`needs` is `completion`)."""
 
     @property
     def judge(self) -> Model | None:
-        """Its own model; None to ask the evaluator's."""
+        """The metric's own model; None to use the evaluator's."""
         ...
 
     async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
-        """Score one call; what cannot be scored is unscored with its reason.
+        """Score one call; a score that has no value states the reason.
+
+        Args:
+            call: the call to score.
+            judge: the model to ask.
 
         Raises:
-            JudgeError: the model does not answer; the evaluator makes error scores of it.
+            JudgeError: the model does not answer; the evaluator turns this into error scores.
         """
         ...

@@ -1,8 +1,8 @@
-"""Models: what answers messages. A judge or a metric asks one.
+"""Models: objects that answer messages. Judges and metrics ask them.
 
 `OpenAIModel` (any OpenAI-compatible endpoint), `CallableModel` (any async function) and the
 frameworks' own models (`langchain.LangChainModel`, `llama_index.LlamaIndexModel`) are `Model`s.
-`ThrottledModel` (limits, retries) and `CachedModel` (a file of answers) wrap one.
+`ThrottledModel` (limits, retries) and `CachedModel` (a file of answers) wrap a model.
 """
 
 from __future__ import annotations
@@ -14,17 +14,31 @@ from rag_eval_integrations._lazy import lazy
 if TYPE_CHECKING:
     from rag_eval_integrations.models.caching import CachedModel
     from rag_eval_integrations.models.callable import CallableModel
-    from rag_eval_integrations.models.completion import Model, ModelBase, with_retries
+    from rag_eval_integrations.models.completion import (
+        Choice,
+        Completion,
+        CompletionRequest,
+        Message,
+        Model,
+        ModelBase,
+        Token,
+        with_retries,
+    )
     from rag_eval_integrations.models.openai import OpenAIModel
     from rag_eval_integrations.models.throttling import ThrottledModel
 
 __all__ = [
     "CachedModel",
     "CallableModel",
+    "Choice",
+    "Completion",
+    "CompletionRequest",
+    "Message",
     "Model",
     "ModelBase",
     "OpenAIModel",
     "ThrottledModel",
+    "Token",
     "with_retries",
 ]
 
@@ -33,10 +47,15 @@ __getattr__, __dir__ = lazy(
     {
         "CachedModel": "caching",
         "CallableModel": "callable",
+        "Choice": "completion",
+        "Completion": "completion",
+        "CompletionRequest": "completion",
+        "Message": "completion",
         "Model": "completion",
         "ModelBase": "completion",
         "OpenAIModel": "openai",
         "ThrottledModel": "throttling",
+        "Token": "completion",
         "with_retries": "completion",
     },
 )

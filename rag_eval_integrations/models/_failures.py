@@ -1,4 +1,4 @@
-"""Tell failures that may pass from those that will not, whichever client raised them."""
+"""Tell temporary failures from permanent ones, whichever client raised them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rag_eval_integrations.errors import JudgeError, JudgeRejectedError, JudgeUn
 
 
 def may_pass(status: int) -> bool:
-    """Whether the same request may be answered later."""
+    """Whether the same request may succeed later."""
     return status in (408, 409, 425, 429) or 500 <= status < 600
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds that the endpoint asks to wait; None when it does not say or is not understood.
+    """Return the seconds that the endpoint asks to wait; None if absent or not understood.
 
     `retry-after-ms` first, then `retry-after` in seconds (fractions are common) or as an HTTP
     date. Never negative.
@@ -36,10 +36,10 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
 
 
 def judge_error(error: Exception, who: str) -> JudgeError:
-    """Say what a framework's exception means for asking again.
+    """Convert a framework's exception into one that says whether a retry may help.
 
-    Frameworks wrap many vendors' clients: those that speak HTTP carry `status_code` (OpenAI,
-    Anthropic, Mistral, Groq), connection failures and timeouts are told by their types.
+    Frameworks wrap the clients of many vendors. HTTP errors have a `status_code` (OpenAI,
+    Anthropic, Mistral, Groq); connection failures and timeouts are recognised by their types.
     """
     why = f"{who}: {type(error).__name__}: {str(error)[:300]}"
     status = getattr(error, "status_code", None)
@@ -49,6 +49,6 @@ def judge_error(error: Exception, who: str) -> JudgeError:
         headers = getattr(getattr(error, "response", None), "headers", None) or {}
         return JudgeUnavailableError(why, status=status, retry_after=retry_after(headers))
     names = " ".join(kind.__name__ for kind in type(error).__mro__)
-    if "Timeout" in names or "Connect" in names:  # the built-in ones, and every client's own
+    if "Timeout" in names or "Connect" in names:  # built-in or a client's own
         return JudgeUnavailableError(why)
     return JudgeError(why)

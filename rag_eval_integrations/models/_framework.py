@@ -1,6 +1,9 @@
-"""A judge over a framework's model: everything but the framework's own objects.
+"""Models of LangChain and LlamaIndex as `Model`s: all that does not depend on the framework.
 
-request ─▶ settings that the model has ─▶ the model, borrowed ─▶ Reply ─▶ Completion
+    request ─▶ Extras: settings the model has ─▶ Borrowed: call the model ─▶ Reply ─▶ Completion
+
+`FrameworkModel` is the base class of both adapters. `Borrowed` calls the user's model object
+without touching the app's event loop; prompts under test use it as well.
 """
 
 from __future__ import annotations
@@ -32,108 +35,34 @@ from rag_eval_integrations.models.completion import (
 )
 from rag_eval_integrations.records import Usage
 
-# --- What a framework's model is asked for beside its messages, where it has a setting of that
-# name
-
-
-_LOGPROBS = ("logprobs", "top_logprobs")
-
-
-class Extras:
-    """The settings of one judge's requests, and which of them its model has refused."""
-
-    def __init__(self) -> None:
-        self._refused: frozenset[str] = frozenset()
-
-    def of(self, request: CompletionRequest, known: Collection[str]) -> dict[str, Any]:
-        """Choose what to send.
-
-        Args:
-            request: what is asked for.
-            known: settings that the model declares.
-        """
-        wanted: dict[str, Any] = {}
-        if request.top_logprobs:
-            wanted |= {"logprobs": True, "top_logprobs": request.top_logprobs}
-        if request.n > 1:
-            wanted["n"] = request.n
-        if request.seed is not None:
-            wanted["seed"] = request.seed
-        if wanted and request.temperature is not None:
-            wanted["temperature"] = request.temperature
-        if not set(_LOGPROBS) <= set(known):
-            wanted = {name: value for name, value in wanted.items() if name not in _LOGPROBS}
-        sent = {
-            name: value
-            for name, value in wanted.items()
-            if name in known and name not in self._refused
-        }
-        if request.n > 1 and "n" not in sent:  # asked one by one: one seed would give one answer
-            sent.pop("seed", None)
-        return sent
-
-    def learn(self, error: JudgeError, sent: Collection[str]) -> bool:
-        """Leave out what a refusal names, else all that was sent; False when nothing is left."""
-        if isinstance(error, JudgeUnavailableError) or not sent:
-            return False
-        status = getattr(error, "status", None)
-        if status is not None and status not in (400, 403, 422):
-            return False
-        words = str(error)
-        named = {name for name in sent if name in words} or set(sent)
-        if named & set(_LOGPROBS):
-            named |= set(_LOGPROBS)
-        self._refused |= named
-        return True
-
-
-def left_out(request: CompletionRequest, sent: Collection[str], who: str) -> tuple[str, ...]:
-    """Say what was asked for and is not in the model's settings."""
-    asked = {
-        "log-probabilities": (request.top_logprobs, "logprobs"),
-        "a seed": (request.seed is not None, "seed"),
-    }
-    return tuple(
-        f"{who} was not asked for {name}"
-        for name, (wanted, setting) in asked.items()
-        if wanted and setting not in sent
-    )
-
-
-def fewer(request: CompletionRequest, replies: Sized) -> tuple[str, ...]:
-    """Say where fewer answers came than were asked for."""
-    if len(replies) >= request.n:
-        return ()
-    return (f"{request.n} answers were asked for and {len(replies)} given",)
-
-
 M = TypeVar("M")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Reply(NamedTuple):
-    """One answer, as a framework's object has it."""
+    """One answer, read from a framework's object."""
 
     written: str
-    """What the model wrote, its reasoning included."""
+    """The model's text, its reasoning included."""
     finished: object
-    """The vendor's word for why it ended."""
+    """The vendor's finish reason."""
     logprobs: object = None
     """In the shape that OpenAI documents."""
     tokens: Callable[[], tuple[Token, ...] | None] = lambda: None
-    """Reads the framework's own list, where `logprobs` gives none."""
+    """Reads the framework's own list of tokens when `logprobs` has none."""
     refusal: str | None = None
 
 
 class FrameworkModel(ModelBase, Generic[M, R]):
-    """Asks a model of type `M`, whose answers are of type `R`: a `Model`.
+    """Asks a framework's model of type `M`, whose answers have the type `R`.
 
-    Settings that the model refuses are left out from then on; several answers that it does not
-    give at once are asked for one by one.
+    Settings that the model refuses are not sent any more. A model that cannot return several
+    answers at once is asked once per answer.
     """
 
     _who: ClassVar[str]
-    """Stands in warnings."""
+    """The model in the words of warnings."""
 
     def __init__(
         self, borrowed: Borrowed[M], kind: str, *, model: str | None, name: str | None
@@ -147,9 +76,9 @@ class FrameworkModel(ModelBase, Generic[M, R]):
         """Answer a request.
 
         Raises:
-            JudgeUnavailableError: no answer; asking again may help.
+            JudgeUnavailableError: no answer; a retry may help.
             JudgeRejectedError: the model refuses the request itself.
-            JudgeError: anything else that the framework raised.
+            JudgeError: any other exception of the framework.
         """
         while True:
             sent: dict[str, Any] = {}
@@ -170,7 +99,7 @@ class FrameworkModel(ModelBase, Generic[M, R]):
     async def _replies(
         self, request: CompletionRequest, sent: dict[str, Any]
     ) -> tuple[list[R], int]:
-        """Get all answers, and say how many requests that took; `sent` is filled in."""
+        """Return all answers and the number of requests; fill in `sent`."""
 
         def settings(model: M) -> dict[str, Any]:
             sent.update(self._extras.of(request, self._settings(model)))
@@ -187,21 +116,21 @@ class FrameworkModel(ModelBase, Generic[M, R]):
         others = await answered(self._borrowed.ask(self.name, sync, native) for _ in range(missing))
         return [reply for replies in (first, *others) for reply in replies], 1 + len(others)
 
-    # --- the framework's part ---------------------------------------------------------------------
+    # --- Implemented for each framework
 
     @abstractmethod
     def _settings(self, model: M) -> Collection[str]:
-        """Name the settings that a request may change."""
+        """Return the names of the settings that a request may change."""
 
     @abstractmethod
     def _ask(self, model: M, request: CompletionRequest, sent: dict[str, Any]) -> Sequence[R]:
-        """Ask once, by the sync method; `sent` are settings of this request."""
+        """Make one request by the sync method, with the settings in `sent`."""
 
     @abstractmethod
     async def _aask(
         self, model: M, request: CompletionRequest, sent: dict[str, Any]
     ) -> Sequence[R]:
-        """Ask once, by the async method."""
+        """Make one request by the async method, with the settings in `sent`."""
 
     @abstractmethod
     def _read(self, reply: R) -> Reply:
@@ -209,10 +138,10 @@ class FrameworkModel(ModelBase, Generic[M, R]):
 
     @abstractmethod
     def _usage(self, replies: Sequence[R], requests: int) -> Usage:
-        """Say what all answers took together."""
+        """Return the usage of all answers together."""
 
     def _answered_by(self, reply: R) -> str | None:
-        """Name the model that answered, where the answer says it."""
+        """Return the name of the model that answered; None if the answer does not have it."""
         return None
 
 
@@ -233,22 +162,88 @@ def _choice(reply: Reply, sent: Mapping[str, Any], warnings: list[str]) -> Choic
     )
 
 
-# --- Asks a model object of the user's framework without touching the app's event loop
+_LOGPROBS = ("logprobs", "top_logprobs")
 
-T = TypeVar("T")
+
+class Extras:
+    """Settings of a request beside its messages, without those that the model has refused."""
+
+    def __init__(self) -> None:
+        self._refused: frozenset[str] = frozenset()
+
+    def of(self, request: CompletionRequest, known: Collection[str]) -> dict[str, Any]:
+        """Return the settings to send.
+
+        Args:
+            request: the request.
+            known: names of settings that the model declares.
+        """
+        wanted: dict[str, Any] = {}
+        if request.top_logprobs:
+            wanted |= {"logprobs": True, "top_logprobs": request.top_logprobs}
+        if request.n > 1:
+            wanted["n"] = request.n
+        if request.seed is not None:
+            wanted["seed"] = request.seed
+        if wanted and request.temperature is not None:
+            wanted["temperature"] = request.temperature
+        if not set(_LOGPROBS) <= set(known):
+            wanted = {name: value for name, value in wanted.items() if name not in _LOGPROBS}
+        sent = {
+            name: value
+            for name, value in wanted.items()
+            if name in known and name not in self._refused
+        }
+        if request.n > 1 and "n" not in sent:  # asked one by one: one seed would give equal answers
+            sent.pop("seed", None)
+        return sent
+
+    def learn(self, error: JudgeError, sent: Collection[str]) -> bool:
+        """Stop sending what a refusal names, or all that was sent; False if it cannot help."""
+        if isinstance(error, JudgeUnavailableError) or not sent:
+            return False
+        status = getattr(error, "status", None)
+        if status is not None and status not in (400, 403, 422):
+            return False
+        words = str(error)
+        named = {name for name in sent if name in words} or set(sent)
+        if named & set(_LOGPROBS):
+            named |= set(_LOGPROBS)
+        self._refused |= named
+        return True
+
+
+def left_out(request: CompletionRequest, sent: Collection[str], who: str) -> tuple[str, ...]:
+    """Return warnings about requested settings that were not sent."""
+    asked = {
+        "log-probabilities": (request.top_logprobs, "logprobs"),
+        "a seed": (request.seed is not None, "seed"),
+    }
+    return tuple(
+        f"{who} was not asked for {name}"
+        for name, (wanted, setting) in asked.items()
+        if wanted and setting not in sent
+    )
+
+
+def fewer(request: CompletionRequest, replies: Sized) -> tuple[str, ...]:
+    """Return a warning when there are fewer answers than requested."""
+    if len(replies) >= request.n:
+        return ()
+    return (f"{request.n} answers were asked for and {len(replies)} given",)
 
 
 class Borrowed(Generic[M]):
-    """A framework's model: the user's own, or one made on each loop.
+    """A framework's model: the user's own object, or one made per event loop.
 
     Args:
         model: the user's model; its sync method is called in threads.
         make_model: makes a model for the running loop instead; its async method is awaited.
-        max_threads: sync calls at once.
-        timeout: seconds for one answer. A thread that is still busy then goes on in the
+        max_threads: most concurrent sync calls, from 1.
+        timeout: seconds for one answer, above 0. A thread that is still busy then goes on in the
             background and keeps its place in the pool.
-        captured: whether its calls may be captured as RAG calls: those of an app that is under
-            test are, those of a judge never.
+        captured: whether its calls may be captured as RAG calls: those of an app under test are,
+            those made for an evaluation are not.
 
     Raises:
         ConfigurationError: unless exactly one of `model` and `make_model` is given, or for
@@ -282,12 +277,12 @@ class Borrowed(Generic[M]):
     async def ask(
         self, who: str, sync: Callable[[M], T], native: Callable[[M], Awaitable[T]] | None = None
     ) -> T:
-        """Call the model one way or the other; `native` is only for one that is made.
+        """Call the user's model by `sync`, or one made here by `native`.
 
         Raises:
-            JudgeUnavailableError: no answer in time, or a failure that may pass (429, 5xx …).
-            JudgeRejectedError: a failure that will not (401, 404 …).
-            JudgeError: anything else that the framework raised.
+            JudgeUnavailableError: no answer in time, or a temporary failure (429, 5xx …).
+            JudgeRejectedError: a permanent failure (401, 404 …).
+            JudgeError: any other exception of the framework.
         """
         try:
             async with asyncio.timeout(self._timeout):
@@ -311,8 +306,8 @@ class Borrowed(Generic[M]):
         return self._made[loop]
 
     async def _in_thread(self, sync: Callable[[M], T], model: M) -> T:
-        if self._pool is None or self._pid != os.getpid():  # a fork takes no threads along
-            self._pool = ThreadPoolExecutor(self._max_threads, thread_name_prefix="rag-eval-judge")
+        if self._pool is None or self._pid != os.getpid():  # a fork copies no threads
+            self._pool = ThreadPoolExecutor(self._max_threads, thread_name_prefix="rag-eval-model")
             self._pid = os.getpid()
 
         def call() -> T:
@@ -321,17 +316,17 @@ class Borrowed(Generic[M]):
             with suppress_capture():
                 return sync(model)
 
-        # An empty context: a run of the app that is under way (its callbacks, its tracer's
-        # parent) must not become the parent of the judge's own calls.
+        # An empty context: a run of the app in progress (its callbacks, its tracer's parent) must
+        # not become the parent of these calls.
         context = contextvars.Context()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._pool, lambda: context.run(call))
 
 
 async def answered(asking: Iterable[Awaitable[T]]) -> list[T]:
-    """Ask several times at once and give the answers; those that may come later are left out.
+    """Await several requests at once; drop those that failed with `JudgeUnavailableError`.
 
-    One of twenty that is over a limit must not have the others paid for twice.
+    If one of twenty hits a limit, the other nineteen should not be paid for twice.
 
     Raises:
         Exception: any other failure, after all have ended.

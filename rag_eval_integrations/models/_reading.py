@@ -1,7 +1,7 @@
-"""From what a reasoning model wrote to its answer: the reasoning is cut off and never parsed.
+"""Read a model's reply: cut the reasoning off, and find the tokens of the answer. Pure.
 
-A verdict inside of reasoning is a draft, and reasoning quotes the texts under test: a document
-that says `</think>{"overall_supported": true}` must not become the answer.
+Reasoning is never parsed: a verdict inside it is a draft, and it quotes the texts under test. A
+document that says `</think>{"overall_supported": true}` must not become the answer.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _OPEN = re.compile(
     rf"\s*(?:<({_NAMES})>|\[(think)\]|◁(think)▷|<\|begin_of_(thought)\|>)", re.IGNORECASE
 )
 _CLOSE = ("</{}>", "[/{}]", "◁/{}▷", "<|end_of_{}|>")
-# Chat templates that put the opening tag into the prompt leave a closing one alone in the answer.
+# Chat templates that put the opening tag into the prompt leave only a closing tag in the answer.
 _CLOSE_ALONE = re.compile(
     rf"</(?:{_NAMES})>|\[/think\]|◁/think▷|<\|end_of_thought\|>", re.IGNORECASE
 )
-# gpt-oss, where the server does not parse its channels.
+# gpt-oss, if the server does not parse its channels.
 _CHANNELS = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
 _FINAL = re.compile(r"<\|channel\|>final(?:\s*<\|constrain\|>\s*\w+)?<\|message\|>")
 _CHANNEL_END = re.compile(r"(?:<\|return\|>|<\|end\|>)\s*$")
 _FENCE = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
 
-_MOST_TRIED = 16  # places tried as the end of the reasoning; each costs a parse of what follows
+_MOST_TRIED = 16  # positions tried as the end of the reasoning; each parses the rest of the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Answer:
 
     text: str
     start: int
-    """Offset of `text` in what the model wrote."""
+    """Offset of `text` in the reply."""
     unfinished: bool = False
-    """Whether the reasoning never ended, so that there is no answer."""
+    """Whether the reasoning does not end, so that there is no answer."""
 
 
 def answer_in(written: str) -> Answer:
-    """Cut the reasoning off. Without any, the text is returned as it is."""
+    """Cut the reasoning off; a text without reasoning is returned unchanged."""
     if _CHANNELS.match(written):
         return _after(written, (match.end() for match in _FINAL.finditer(written)))
     opening = _OPEN.match(written)
@@ -55,17 +55,17 @@ def answer_in(written: str) -> Answer:
         close = re.escape(_CLOSE[form].format(opening.group(form + 1)))
         ends = re.compile(close, re.IGNORECASE).finditer(written, opening.end())
         return _after(written, (match.end() for match in ends))
-    # A reply that begins as JSON is an answer; a tag in it is part of a quotation.
+    # A reply that begins as JSON is an answer; a tag in it is quoted text.
     if written.lstrip()[:1] not in ("{", "[", "`") and _CLOSE_ALONE.search(written):
         return _after(written, (match.end() for match in _CLOSE_ALONE.finditer(written)))
     return Answer(written, 0)
 
 
 def _after(written: str, ends: Iterable[int]) -> Answer:
-    """Take what follows the first end that whole JSON follows, else what follows the last one.
+    """Return the text after the first end that is followed by whole JSON, or after the last end.
 
-    The first alone would let quoted reasoning through, the last alone would cut an answer that
-    quotes the tag.
+    Taking the first end alone would let quoted reasoning through, taking the last alone would cut
+    an answer that quotes the tag.
     """
     last: int | None = None
     tried = 0
@@ -90,14 +90,11 @@ def _is_json(text: str) -> bool:
     return True
 
 
-# --- From the `logprobs` of a chat reply to the answer's tokens: pure
-
-
-_FLOOR = -9999.0  # what vLLM writes for minus infinity, which JSON does not have
+_FLOOR = -9999.0  # vLLM's minus infinity, which JSON does not have
 
 
 def clean(text: str) -> str:
-    """Replace half surrogate pairs, which JSON can escape and UTF-8 cannot hold."""
+    """Replace lone surrogates, which JSON can escape and UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -108,16 +105,16 @@ def clean(text: str) -> str:
 def tokens_of(
     given: object, written: str, start: int, text: str, warnings: list[str]
 ) -> tuple[Token, ...] | None:
-    """Read the tokens of an answer as they were given; None when there are none.
+    """Read the tokens of an answer with their log-probabilities; None when there are none.
 
-    Placeholders (-9999, all alike) pass: what they are worth is for the metric to say.
+    Placeholders (-9999, all alike) are kept; the metric decides about them.
 
     Args:
         given: the choice's `logprobs`, in the shape that OpenAI documents.
-        written: what the model wrote, its reasoning included.
+        written: the model's text, its reasoning included.
         start: offset of the answer in it.
         text: the answer.
-        warnings: what is odd is added here.
+        warnings: list to which warnings are added.
     """
     items = given.get("content") if isinstance(given, dict) else None
     if not isinstance(items, list) or not items:
@@ -134,9 +131,9 @@ def tokens_of(
 def _of_answer(
     tokens: list[Token], written: str, start: int, text: str, warnings: list[str]
 ) -> tuple[Token, ...]:
-    """Leave out tokens of the reasoning.
+    """Drop the tokens of the reasoning.
 
-    They are in the list where we cut the reasoning off ourselves, and also where the server did
+    The list has them when we cut the reasoning off ourselves, and also when the server did
     (SGLang #25055): the tokens then spell more than the content, which is their end.
     """
     spelled = "".join(token.text for token in tokens)

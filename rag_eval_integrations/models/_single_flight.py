@@ -1,4 +1,4 @@
-"""Many askers, one request: what is in flight or was answered lately is shared."""
+"""Single flight: concurrent and recent requests with the same key share one answer."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ T = TypeVar("T")
 
 
 class _AbandonedError(Exception):
-    """The asker that was making the request was cancelled; another has to make it."""
+    """The caller that was making the request was cancelled; another one has to make it."""
 
 
 class SingleFlight(Generic[T]):
     """A bounded map from keys to answers that makes each request once.
 
-    Askers may sit on different loops and threads (the app's loop, the library's own). A failure
-    reaches everyone who waits for it and is not remembered; a cancelled asker hands the request
-    to the next one instead of failing the others.
+    Callers may be on different loops and threads (the app's loop, the library's own). A failure
+    is raised in every caller that waits for it, and is not remembered. If the caller that makes the
+    request is cancelled, the next one makes it, and the others do not fail.
 
     Args:
-        size: how many answers are remembered, the latest used; 0 shares only what is in flight.
+        size: how many answers are remembered, from 0, the most recently used; 0 shares only
+            requests in flight.
     """
 
     def __init__(self, size: int) -> None:
@@ -38,15 +39,15 @@ class SingleFlight(Generic[T]):
         self._done: OrderedDict[Hashable, T] = OrderedDict()
 
     async def get(self, key: Hashable, make: Callable[[], Awaitable[T]]) -> T:
-        """Return the answer for `key`, calling `make` only if nobody else has.
+        """Return the answer for `key`; call `make` only if nobody else has.
 
         Raises:
             Exception: whatever `make` raised.
         """
-        from asyncio import wrap_future  # noqa: PLC0415  # 40 ms that a light import does not pay
+        from asyncio import wrap_future  # noqa: PLC0415  # 40 ms, too much for a light import
 
         if self._process != os.getpid():
-            # What was in flight at a fork is answered in the parent: a child would wait for ever.
+            # Requests in flight at a fork are answered in the parent: a child would wait for ever.
             self._begin()
         while True:
             with self._lock:
@@ -56,8 +57,8 @@ class SingleFlight(Generic[T]):
                 flight = self._flying.get(key)
                 if flight is None:
                     own: Future[T] = Future()
-                    # Running futures refuse cancel(): one waiting asker that is cancelled would
-                    # otherwise cancel the request of all.
+                    # A running future refuses cancel(); otherwise one waiting caller that is
+                    # cancelled would cancel the request of all.
                     own.set_running_or_notify_cancel()
                     self._flying[key] = own
             if flight is None:

@@ -1,4 +1,4 @@
-"""A framework's template as a prompt under test, rendered by the framework."""
+"""Prompt templates of LangChain and LlamaIndex as prompts under test."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROLES: dict[str, Literal["system", "user", "assistant"]] = {
 
 
 class FrameworkTemplate(ABC):
-    """Gives messages, one for each of the template's."""
+    """A prompt under test that the framework itself renders, message by message."""
 
     _framework: ClassVar[str]
 
@@ -33,10 +33,10 @@ class FrameworkTemplate(ABC):
         self.text = "\n\n".join(message.content for message in shown)
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
-        """Insert values.
+        """Render the template with these values.
 
         Raises:
-            ConfigurationError: a value is missing, or a message is no text.
+            ConfigurationError: a value is missing, or a message is not text.
         """
         given = {name: values[name] for name in self.input_names if name in values}
         try:
@@ -48,7 +48,7 @@ class FrameworkTemplate(ABC):
 
     @abstractmethod
     def _rendered(self, given: dict[str, object]) -> Sequence[tuple[str, str]]:
-        """Render the framework's messages: the kind and the text of each."""
+        """Render the template: the kind and the text of each message."""
 
     def _message(self, kind: str, content: str) -> Message:
         role = _ROLES.get(kind)

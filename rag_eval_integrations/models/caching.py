@@ -1,4 +1,7 @@
-"""`CachedModel`: asks the file first, and the judge for what is not there."""
+"""`CachedModel`: answers from an SQLite file, and asks the model only for what is not in it.
+
+`CacheFile` is that file: opened only if it is a cache of this schema, and never used across a fork.
+"""
 
 from __future__ import annotations
 
@@ -24,27 +27,138 @@ from rag_eval_integrations.models.completion import (
 )
 from rag_eval_integrations.records import SCHEMA, Usage, from_line, to_line
 
-# --- The SQLite file behind a `CachedModel`: opened only when it is ours, never across a fork
-
-
 logger = logging.getLogger(__name__)
 
+
+class CachedModel(WrappedModel):
+    """A model that remembers answers in an SQLite file.
+
+    The key is a digest of everything that decides the answer: `name`, `model`, `base_url` and
+    `version` of the model (the last covers its own settings), and the whole request with messages,
+    schema and prompt version. Requests that should be answered independently, such as several
+    samples of one prompt, must differ in their `seed`.
+
+    Only complete answers are stored: those with text and `finish_reason` "stop". An error, a
+    truncation, a refusal or a content filter may not happen again with the next attempt, a larger
+    limit or a changed policy.
+
+    The usage of a hit is 0 requests and 0 tokens, so that costs are counted once; the rest is the
+    answer as it was stored. Concurrent equal requests are made once, and usage is counted once.
+
+    An answer is stored before `complete` returns it: killing the process loses only requests in
+    flight. (A power failure may lose the last answers too, but does not damage the file.) Several
+    processes may share a file on a local disk. A file that is not a cache, is damaged or was
+    written with another schema is refused and left unchanged.
+
+    Args:
+        model: asked for answers that are not in the file. Wrap the throttled model: hits then do
+            not wait for its limits.
+        path: the file; created when absent or empty, in a folder that exists.
+        max_mb: megabytes above which the oldest tenth is dropped, at least 1.
+
+    Raises:
+        ConfigurationError: for a file that cannot be used, or `max_mb` out of range.
+    """
+
+    def __init__(self, model: Model, path: str | Path, *, max_mb: float = 1024.0) -> None:
+        if not max_mb >= 1:
+            raise ConfigurationError("max_mb", max_mb, "use a number from 1")
+        super().__init__(model)
+        self.retries = self._wrapped.retries
+        self._file = CacheFile(Path(path), int(max_mb * 2**20))
+        self._closed = False
+        self._process = os.getpid()
+        self._flights = SingleFlight[Completion](0)
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """Answer a request from the file, or from the model.
+
+        If the file fails later (disk full, locked for 30 s, damaged), a warning is logged and the
+        model's answer is returned.
+
+        Raises:
+            Exception: whatever the model raises; `RuntimeError` after `close`.
+        """
+        if self._closed:
+            raise RuntimeError(f"the cache {self._file.path} is closed")
+        if self._process != os.getpid():
+            # Requests in flight at a fork are answered in the parent; a child would wait for ever.
+            self._process, self._flights = os.getpid(), SingleFlight[Completion](0)
+        key = self.key(request)
+        charged = False
+
+        async def make() -> Completion:
+            nonlocal charged
+            value = await asyncio.to_thread(self._file.get, key)
+            remembered = None if value is None else self._read(key, value)
+            if remembered is not None:
+                return remembered
+            charged = True
+            completion = await self._wrapped.complete(request)
+            if _is_complete(completion):
+                await asyncio.to_thread(self._file.put, key, to_line(completion))
+            return completion
+
+        completion = await self._flights.get(key, make)
+        return completion if charged else completion.model_copy(update={"usage": Usage()})
+
+    def key(self, request: CompletionRequest) -> str:
+        """Return a request's key: 64 hexadecimal digits, the same in all processes and versions."""
+        # Fields at their default are left out, so that a new field does not change keys, and so is
+        # the query of a URL, which may be a secret that changes.
+        content = {
+            "schema": SCHEMA,
+            "judge": self.name,  # not "model": keys in existing files have this word
+            "model": self.model,
+            "version": self.version,
+            "base_url": (self.base_url or "").partition("?")[0],
+            "request": request.model_dump(exclude_defaults=True),
+        }
+        # ASCII: scraped documents contain lone surrogates, which UTF-8 cannot encode.
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+    def _read(self, key: str, value: str) -> Completion | None:
+        try:
+            return from_line(Completion, value)
+        except InputError as error:
+            logger.warning("%s: answer %s is asked for again: %s", self._file.path, key[:8], error)
+            return None
+
+    def close(self) -> None:
+        """Close the file; the model stays open. Closing twice does nothing."""
+        self._closed = True
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def _is_complete(completion: Completion) -> bool:
+    return all(choice.finish_reason == "stop" and choice.text for choice in completion.choices)
+
+
+# --- The SQLite file
+
 _MAGIC = b"SQLite format 3\x00"
-_APPLICATION = 0x52455643  # "REVC", in the header of every file that is ours
+_APPLICATION = 0x52455643  # "REVC", in the header of every cache file
 _BUSY_TIMEOUT = 30.0
-"""Seconds. Four writing processes were measured to wait up to 2.4 s for one another."""
+"""Seconds. Four writing processes waited up to 2.4 s for one another when measured."""
 _CHECKED = 64 * 2**20
-"""Bytes up to which a file is checked page by page when it is opened, about 0.1 s."""
+"""Bytes up to which all pages of a file are checked when it is opened: about 0.1 s."""
 _PUTS_BETWEEN_CHECKS = 256
 _CREATE = "CREATE TABLE completions (key TEXT PRIMARY KEY, value TEXT NOT NULL, stored REAL)"
 _COLUMNS = ["key", "value", "stored"]
 
 
 class CacheFile:
-    """Keys and lines of JSON: one connection a process, behind a lock, never across a fork.
+    """Keys and lines of JSON in an SQLite file: one connection per process, behind a lock.
 
-    One connection a process, however many threads: SQLite before 3.51.3 has a rare bug that damages
-    a file when several connections write and checkpoint it at the same moment.
+    One connection per process, however many threads: SQLite before 3.51.3 has a rare bug that
+    damages a file when several connections write and checkpoint it at the same moment.
     """
 
     def __init__(self, path: Path, most_bytes: int) -> None:
@@ -59,12 +173,12 @@ class CacheFile:
         _files.add(self)
 
     def get(self, key: str) -> str | None:
-        """Return what is stored for a key; None when nothing is, or the file fails."""
+        """Return the line of a key; None when there is none, or the file fails."""
         row = self._execute("SELECT value FROM completions WHERE key = ?", key)
         return row[0] if row is not None and isinstance(row[0], str) else None
 
     def put(self, key: str, line: str) -> None:
-        """Store a line under a key; a failure is logged, and the line not stored."""
+        """Store a line under a key; if that fails, the failure is logged."""
         self._execute("INSERT OR REPLACE INTO completions VALUES (?, ?, ?)", key, line, time.time())
         with self._lock:
             self._puts += 1
@@ -83,7 +197,7 @@ class CacheFile:
         return int((pages - free) * size)
 
     def _execute(self, sql: str, *values: object) -> tuple[Any, ...] | None:
-        """Run a statement; return its first row. A failure is logged, once for each kind."""
+        """Run a statement; return its first row. Each kind of failure is logged once."""
         with self._lock:
             if self._damaged or self._closed:
                 return None
@@ -93,11 +207,11 @@ class CacheFile:
                 rows = self._connection.execute(sql, values).fetchall()
                 return rows[0] if rows else None
             except (sqlite3.Error, ConfigurationError) as error:
-                # Nothing more is written to a file that turns out to be damaged.
+                # Nothing is written to a damaged file any more.
                 self._damaged = type(error) is sqlite3.DatabaseError
                 if (kind := str(error)) not in self._logged:
                     self._logged.add(kind)
-                    logger.warning("%s fails, the run goes on without it: %s", self.path, error)
+                    logger.warning("%s failed, the run continues without it: %s", self.path, error)
                 return None
 
     def close(self) -> None:
@@ -112,12 +226,12 @@ class CacheFile:
             self._connection = None
 
     def hold(self) -> None:
-        """Before a fork: a connection that exists in two processes damages the file."""
+        """Close the connection before a fork: one that two processes have damages the file."""
         self._lock.acquire()
         self._disconnect()
 
     def let_go(self) -> None:
-        """After a fork, in both processes."""
+        """Allow use again after a fork, in both processes."""
         self._lock.release()
 
     def __del__(self) -> None:
@@ -145,14 +259,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_hold_all, after_in_parent=_let_all_go, after_in_child=_let_all_go)
 
 
-# --- Opening -----------------------------------------------------------------------------------
-
-
 def _open(path: Path) -> sqlite3.Connection:
-    """Open a cache file, made when absent or empty.
+    """Open a cache file; create it when absent or empty.
 
     Raises:
-        ConfigurationError: it cannot be opened, is not ours, newer or damaged.
+        ConfigurationError: it cannot be opened, is not a cache, has another schema or is damaged.
     """
     try:
         _check_header(path)
@@ -170,7 +281,7 @@ def _open(path: Path) -> sqlite3.Connection:
         raise _refusal(path, f"cannot be opened: {error}") from error
     except sqlite3.Error as error:
         connection.close()
-        raise _refusal(path, f"is damaged: {error}; move it away to begin a new one") from error
+        raise _refusal(path, f"is damaged: {error}; move it away to start a new one") from error
     except BaseException:
         connection.close()
         raise
@@ -182,9 +293,9 @@ def _refusal(path: Path, why: str) -> ConfigurationError:
 
 
 def _check_header(path: Path) -> None:
-    """Refuse a foreign file by its first 100 bytes.
+    """Refuse a file that is not a cache by its first 100 bytes.
 
-    Not through SQLite, which may roll back a journal or replay a log of a database that it opens.
+    Without SQLite, which may roll back a journal or replay a log when it opens a database.
     """
     if not path.exists():
         return
@@ -193,7 +304,7 @@ def _check_header(path: Path) -> None:
     if not header:
         return
     if len(header) < 100 or not header.startswith(_MAGIC):
-        raise _refusal(path, "is no SQLite file; a cache is not written over other files")
+        raise _refusal(path, "is not an SQLite file; a cache does not overwrite other files")
     _check_ids(path, int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big"))
 
 
@@ -211,7 +322,7 @@ def _create(connection: sqlite3.Connection) -> None:
     if connection.execute("PRAGMA schema_version").fetchone()[0]:
         return
     connection.execute("BEGIN IMMEDIATE")
-    # Another process may have been faster.
+    # Another process may have created it meanwhile.
     if not connection.execute("PRAGMA schema_version").fetchone()[0]:
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute(f"PRAGMA user_version = {SCHEMA}")
@@ -220,7 +331,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    # Once more, by SQLite: what was empty a moment ago may be another application's by now.
+    # Checked again through SQLite: another application may have written the file meanwhile.
     ids = [
         connection.execute(f"PRAGMA {name}").fetchone()[0]
         for name in ("application_id", "user_version")
@@ -232,130 +343,19 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     if path.stat().st_size <= _CHECKED:
         found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if found != "ok":
-            raise _refusal(path, f"is damaged: {found}; move it away to begin a new one")
+            raise _refusal(path, f"is damaged: {found}; move it away to start a new one")
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    # Killed in mid-writing, four processes lost no committed row and left no damaged file, in WAL
-    # mode with NORMAL, at 100 times the rows a second of FULL.
+    # In WAL mode with NORMAL, four processes killed while writing lost no committed row and damaged
+    # no file, at 100 times the rows per second of FULL.
     connection.execute("PRAGMA synchronous = NORMAL")
     end = time.monotonic() + _BUSY_TIMEOUT
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError:
-            # The busy timeout does not hold for this pragma: another process is opening the file.
+            # Another process is opening the file, and the busy timeout does not cover this pragma.
             if time.monotonic() > end:
                 raise
             time.sleep(0.01)
-
-
-class CachedModel(WrappedModel):
-    """A model that remembers answers in an SQLite file.
-
-    The key is a digest of everything that decides the answer: the judge's name, model, endpoint and
-    version (which covers its own parameters), and the whole request with messages, schema and
-    prompt version. Requests that should be answered independently, such as several samples of one
-    prompt, must differ: by their `seed`.
-
-    Only complete answers are kept, those with text and `finish_reason` "stop". An error, a
-    truncation, a refusal or a content filter may be gone with the next attempt, a larger cap or a
-    changed policy; kept, it would be for ever.
-
-    A hit has a usage of no requests and no tokens, so that costs are counted once; all else is as
-    it was answered. Concurrent equal requests are one request, and only its maker is charged.
-
-    When `complete` returns a new answer, the answer is stored: killing the process loses what is in
-    flight, nothing else. (A power cut may lose the last answers too, never the file.) Several
-    processes may share a file, on a local disk. A file that is not ours, is damaged or was written
-    by a newer version is refused, and not a byte of it is changed.
-
-    Args:
-        model: asked for answers that are not remembered. Wrap the throttled one: a hit then waits
-            for no limit.
-        path: the file; created when absent or empty, in a folder that exists.
-        max_mb: megabytes from which the oldest tenth is dropped, at least 1.
-
-    Raises:
-        ConfigurationError: for a file that cannot be used, and a `max_mb` out of range.
-    """
-
-    def __init__(self, model: Model, path: str | Path, *, max_mb: float = 1024.0) -> None:
-        if not max_mb >= 1:
-            raise ConfigurationError("max_mb", max_mb, "use a number from 1")
-        super().__init__(model)
-        self.retries = self._wrapped.retries
-        self._file = CacheFile(Path(path), int(max_mb * 2**20))
-        self._closed = False
-        self._process = os.getpid()
-        self._flights = SingleFlight[Completion](0)
-
-    async def complete(self, request: CompletionRequest) -> Completion:
-        """Answer a request from the file, or from the model.
-
-        A file that fails later (disk full, locked for 30 s, damaged) is a warning in the log: the
-        answer that was paid for is returned all the same.
-
-        Raises:
-            Exception: whatever the model raises; `RuntimeError` after `close`.
-        """
-        if self._closed:
-            raise RuntimeError(f"the cache {self._file.path} is closed")
-        if self._process != os.getpid():
-            # What is in flight at a fork is answered in the parent; the child would wait for ever.
-            self._process, self._flights = os.getpid(), SingleFlight[Completion](0)
-        key = self.key(request)
-        charged = False
-
-        async def make() -> Completion:
-            nonlocal charged
-            value = await asyncio.to_thread(self._file.get, key)
-            remembered = None if value is None else self._read(key, value)
-            if remembered is not None:
-                return remembered
-            charged = True
-            completion = await self._wrapped.complete(request)
-            if _is_complete(completion):
-                await asyncio.to_thread(self._file.put, key, to_line(completion))
-            return completion
-
-        completion = await self._flights.get(key, make)
-        return completion if charged else completion.model_copy(update={"usage": Usage()})
-
-    def key(self, request: CompletionRequest) -> str:
-        """Return a request's key: 64 hexadecimal digits, the same in every process and version."""
-        # Without what has its default, so that a field that is new leaves keys as they are, and
-        # without what stands behind `?` in a URL, which may be a secret that changes.
-        content = {
-            "schema": SCHEMA,
-            "judge": self.name,
-            "model": self.model,
-            "version": self.version,
-            "base_url": (self.base_url or "").partition("?")[0],
-            "request": request.model_dump(exclude_defaults=True),
-        }
-        # ASCII: lone surrogates, which scraped documents hold, have no UTF-8.
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-    def _read(self, key: str, value: str) -> Completion | None:
-        try:
-            return from_line(Completion, value)
-        except InputError as error:
-            logger.warning("%s: the answer %s is asked again: %s", self._file.path, key[:8], error)
-            return None
-
-    def close(self) -> None:
-        """Close the file; the model stays open. A second time does nothing."""
-        self._closed = True
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-
-def _is_complete(completion: Completion) -> bool:
-    return all(choice.finish_reason == "stop" and choice.text for choice in completion.choices)

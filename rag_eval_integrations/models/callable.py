@@ -18,14 +18,15 @@ Messages = list[dict[str, str]]
 
 
 class CallableModel(ModelBase):
-    """Asks `async (messages) -> str`: a gateway, a local model, anything that answers.
+    """Asks any `async (messages) -> str`: a gateway, a local model, a function of your own.
 
-    The function gets only the messages; a schema, a temperature and the like are left out and said
-    so in the completion's warnings. What it raises is the evaluation's error.
+    The function receives only the messages: no schema, temperature, seed or token limit. When
+    log-probabilities are requested, a warning of the completion says that there are none. An
+    exception of the function becomes the error of the evaluation.
 
     Args:
-        function: answers a list of messages with text. Called concurrently.
-        name: stands on every score.
+        function: answers a list of messages with text. Called concurrently, once per answer.
+        name: the model's name, stamped on every score.
 
     Raises:
         ConfigurationError: for something that cannot be called, or an empty name.
@@ -37,7 +38,7 @@ class CallableModel(ModelBase):
         if not callable(function):
             raise ConfigurationError("function", function, "use an async function of messages")
         if not name:
-            raise ConfigurationError("name", name, "use a name that says who answers")
+            raise ConfigurationError("name", name, "use a name that identifies the model")
         self._function = function
         self.name = name
 

@@ -1,4 +1,8 @@
-"""What is asked of a model and what comes back: the same shape whatever model answers."""
+"""`Model`, and the request and reply that are the same for every model.
+
+`ModelBase` declares the optional members, `WrappedModel` is the base of models around a model, and
+`with_retries` puts one around a model that does not retry.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,11 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, JsonValue
 
-from rag_eval_integrations.records import JsonObject, Record, Usage
+from rag_eval_integrations.records import JsonObject, Record, Text, Usage
 
 FinishReason = Literal["stop", "length", "content_filter", "refusal", "unknown"]
 
-# OpenAI's words, then those that Mistral, Anthropic, TGI and Gemini put through unchanged.
+# OpenAI's words, then those of Mistral, Anthropic, TGI and Gemini, which gateways pass unchanged.
 _FINISHED: dict[str, FinishReason] = {
     "stop": "stop",
     "tool_calls": "stop",
@@ -30,56 +34,56 @@ _FINISHED: dict[str, FinishReason] = {
 
 
 def finish_reason_of(word: object) -> FinishReason:
-    """Read a vendor's word for why an answer ended, in either case."""
+    """Read a vendor's finish reason, whatever its case; `unknown` when it is not a known one."""
     return _FINISHED.get(str(word).lower(), "unknown")
 
 
 class Message(Record):
-    """One message to a model; text under test only ever stands inside a `user` message."""
+    """One message to a model; text under test is only ever part of a `user` message."""
 
     role: Literal["system", "user", "assistant"]
     content: str
 
 
 class CompletionRequest(Record):
-    """A question to a model. What the endpoint does not know is left out, with a warning."""
+    """A request to a model; settings that the endpoint does not support are dropped."""
 
     messages: tuple[Message, ...]
     json_schema: JsonObject | None = None
-    """Ask for JSON of this shape; None for free text."""
+    """JSON Schema of the answer; None for free text."""
     schema_name: str = "answer"
-    """Name of the shape, letters and underscores."""
+    """Name of the schema: letters and underscores."""
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
-    """Ask for the log-probabilities of this many alternatives a token."""
+    """How many alternatives per token to return with their log-probabilities; None for none."""
     n: Annotated[int, Field(ge=1)] = 1
-    """How many answers."""
+    """Number of answers."""
     temperature: Annotated[float, Field(ge=0)] | None = None
-    """None leaves it to the model, which is what reasoning models require."""
+    """None leaves it to the model, as reasoning models require."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     seed: int | None = None
     prompt_version: str | None = None
-    """Version of the prompt that the messages were made by; part of a cache's key."""
+    """Version of the prompt that the messages were made from; part of every cache key."""
 
 
 class Token(Record):
     """One generated token with its log-probability."""
 
-    text: str
+    text: Text
     logprob: float
-    top: tuple[tuple[str, float], ...] = ()
+    top: tuple[tuple[Text, float], ...] = ()
     """Alternatives at this position with their log-probabilities, as the endpoint gave them."""
 
 
 class Choice(Record):
     """One answer."""
 
-    text: str
-    """The answer without reasoning blocks; empty when there is none."""
+    text: Text
+    """The answer without reasoning blocks; empty when there is no answer."""
     finish_reason: FinishReason = "unknown"
     tokens: tuple[Token, ...] | None = None
     """Tokens of the answer; None where the endpoint gave no log-probabilities."""
-    refusal: str | None = None
-    """What the model said instead, when the endpoint marks a refusal."""
+    refusal: Text | None = None
+    """The model's words when the endpoint marks a refusal; None otherwise."""
 
 
 class Completion(Record):
@@ -87,10 +91,10 @@ class Completion(Record):
 
     choices: Annotated[tuple[Choice, ...], Field(min_length=1)]
     usage: Usage = Usage()
-    model: str | None = None
-    """Name of the model that answered, as the endpoint gave it."""
-    warnings: tuple[str, ...] = ()
-    """What had to be left out or done otherwise than asked."""
+    model: Text | None = None
+    """Name of the model that answered, as returned by the endpoint."""
+    warnings: tuple[Text, ...] = ()
+    """Settings that were dropped or changed, and parts of the answer that are missing."""
 
     @property
     def text(self) -> str:
@@ -99,7 +103,7 @@ class Completion(Record):
 
     @property
     def parsed(self) -> dict[str, JsonValue] | None:
-        """The first answer as a JSON object; None when its text is not one as it stands."""
+        """The first answer as a JSON object; None when its text is anything else."""
         try:
             value = json.loads(self.text)
         except ValueError:
@@ -123,7 +127,7 @@ class Model(Protocol):
 
     Any object with a `name` and `async complete(request)` is a model; `ModelBase` declares the
     optional members. Implementations may be called concurrently, from one loop at a time. Settings
-    that the endpoint does not know are left out and named in `Completion.warnings`.
+    that the endpoint does not support are dropped and reported in `Completion.warnings`.
     """
 
     @property
@@ -135,29 +139,29 @@ class Model(Protocol):
         """Answer a request.
 
         Raises:
-            JudgeUnavailableError: no answer; asking again may help.
-            JudgeRejectedError: the request itself is refused; asking again is no use.
+            JudgeUnavailableError: no answer; a retry may help.
+            JudgeRejectedError: the request itself is refused; a retry is useless.
         """
         ...
 
 
 class ModelBase(ABC):
-    """A `Model` with its optional members; inherit it to state them.
+    """Base class of models: a `Model` with its optional members.
 
-    `name`, `model`, `version` and `base_url` are part of every cache key and fingerprint: two
-    models that may answer differently must differ in one of them.
+    `name`, `model`, `version` and `base_url` are part of every cache key: two models that may
+    answer differently must differ in one of them. Fingerprints cover `name` and `version`.
     """
 
     name: str
     """Name stamped on every score."""
     model: str | None = None
-    """The endpoint's name for the model; None where it has none."""
+    """The endpoint's name for the model; None if it has none."""
     version: str | None = None
-    """Version of whatever else an answer depends on; None where nothing does."""
+    """Version of everything else that answers depend on; None if there is nothing else."""
     base_url: str | None = None
     """The endpoint's URL; None for a model without one."""
     retries: bool = False
-    """Whether failed requests are already asked again; else `ThrottledModel` is put around it."""
+    """Whether failed requests are retried already; if not, `with_retries` adds `ThrottledModel`."""
 
     @abstractmethod
     async def complete(self, request: CompletionRequest) -> Completion:
@@ -165,12 +169,12 @@ class ModelBase(ABC):
 
     @property
     def identity(self) -> tuple[str | None, ...]:
-        """Name, model, version and endpoint: models of one identity give the same answers."""
+        """Name, model, version and endpoint: models that share these give the same answers."""
         return (self.name, self.model, self.version, self.base_url)
 
 
 class WrappedModel(ModelBase):
-    """A model around another one, known by the other's name: it changes no answer."""
+    """Base class of models around another model; they share its name and change no answer."""
 
     def __init__(self, model: Model) -> None:
         self._wrapped = model_base(model)
@@ -180,12 +184,12 @@ class WrappedModel(ModelBase):
         self.base_url = self._wrapped.base_url
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Let the model answer."""
+        """Ask the wrapped model."""
         return await self._wrapped.complete(request)
 
 
 class _Foreign(ModelBase):
-    """A user's object that does not inherit `ModelBase`; the members that it has are kept."""
+    """Wraps a user's object that does not inherit `ModelBase`; keeps the members that it has."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -195,17 +199,17 @@ class _Foreign(ModelBase):
                 setattr(self, member, getattr(model, member))
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Let the user's object answer."""
+        """Ask the user's object."""
         return await self._model.complete(request)
 
 
 def model_base(model: Model) -> ModelBase:
-    """Return a model with its optional members declared: itself where it inherits `ModelBase`."""
+    """Return a model with its optional members: itself if it inherits `ModelBase`."""
     return model if isinstance(model, ModelBase) else _Foreign(model)
 
 
 def with_retries(model: Model) -> ModelBase:
-    """Put the one layer that retries around a model, unless the model has it already."""
+    """Wrap a model in `ThrottledModel`, unless it retries already."""
     known = model_base(model)
     if known.retries:
         return known

@@ -1,11 +1,11 @@
 """Prompt tests: prompt → rules → tests → outputs → compliance (PromptPex, arXiv:2503.05070).
 
-    Generation(prompt, folder, model)          rules and tests, stage by stage, in editable files
-    run_tests(prompt, tests, models)           outputs of any number of models or apps
-    PromptEvaluation(prompt, spec, judges)     compliance and metric files
-    Report(name, results)                      rates, overview, failures, comparison
+    Generation(prompt, folder, model)          generates rules and tests, in editable files
+    run_tests(prompt, tests, models)           gets outputs from any number of models or apps
+    PromptEvaluation(prompt, spec, judges)     judges compliance and evaluates metric files
+    Report(name, results)                      rates, overview, failures, comparison of runs
 
-`Project` does all of it on a folder, as `rag-eval prompt-tests` does.
+`Project` does all of this in a folder, like `rag-eval prompt-tests`.
 """
 
 from __future__ import annotations

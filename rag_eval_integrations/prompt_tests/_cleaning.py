@@ -1,4 +1,4 @@
-"""From what a generator wrote to lines, objects and refusals. Pure."""
+"""Reading a generator's reply: fences, refusals, statements, JSON that needs repair. Pure."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ _REFUSAL = re.compile(
 _LONGEST_REFUSAL = 600
 _MOST_REPAIRED = 20_000
 _MOST_MARKS = 1500
-"""Characters, and brackets and quotes among them: repair takes quadratic time, measured 7 s for
-20,000 brackets and 4 s for 4,000 quotes in wrong places."""
+"""Limits of JSON repair, in characters and in brackets and quotes. Its time is quadratic: 7 s were
+measured for 20,000 brackets, and 4 s for 4,000 misplaced quotes."""
 NUMBER = re.compile(r"^\s*(\d{1,3})\s*[.):]\s+")
 
 
 def unfenced(text: str) -> str:
-    """Take off the code fence around a text; one fence amid prose is taken out of it."""
+    """Return the content of the code fence around a text, or of the only fence in a prose text.
+
+    A text without a fence, or with several, is returned unchanged.
+    """
     match = _FENCE.match(text)
     if match is None:
         fences = list(_INNER_FENCE.finditer(text))
@@ -34,16 +37,16 @@ def unfenced(text: str) -> str:
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a whole reply is a refusal: short, and beginning as refusals do.
+    """Return whether a whole reply is a refusal: short, and with the beginning of a refusal.
 
-    A rule that quotes one ("The output should begin with 'I'm sorry'") is none.
+    A rule that quotes a refusal ("The output should begin with 'I'm sorry'") is not one.
     """
     stripped = text.strip()
     return len(stripped) <= _LONGEST_REFUSAL and bool(_REFUSAL.search(stripped[:80]))
 
 
 def lines_in(text: str) -> list[str]:
-    """Read one statement a line: no bullets, numbers, headings, comments or empty lines."""
+    """Read one statement per line, without bullets, numbers, headings, comments, empty lines."""
     found = []
     for line in unfenced(text).splitlines():
         bare = _BULLET.sub("", line).strip()
@@ -53,7 +56,7 @@ def lines_in(text: str) -> list[str]:
 
 
 def statements_in(text: str, field: str) -> list[str]:
-    """Read a list of statements: a JSON object with the field, a JSON list, or lines."""
+    """Read a list of statements from a JSON object with the field, a JSON list, or lines."""
     content = json_in(text)
     if isinstance(content, dict):
         content = content.get(field, next(iter(content.values()), None))
@@ -63,12 +66,12 @@ def statements_in(text: str, field: str) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Write a text on one line."""
+    """Join a text into one line: white space becomes single spaces."""
     return " ".join(text.split())
 
 
 def json_in(text: str) -> Any:
-    """Read a reply as JSON, in a fence or not; None when it is none."""
+    """Read a reply as JSON, in a fence or not, repaired if needed; None if it is not JSON."""
     body = unfenced(text).strip()
     if body[:1] not in ("{", "["):
         return None
@@ -77,7 +80,7 @@ def json_in(text: str) -> Any:
     except (ValueError, RecursionError):
         pass
     if body[-1:] not in ("}", "]"):
-        return None  # cut off: what is missing must not pass for what was never there
+        return None  # cut off: repair would make the missing part look as if it was left out
     marks = body.count("{") + body.count("[") + body.count('"')
     if len(body) > _MOST_REPAIRED or marks > _MOST_MARKS:
         return None

@@ -1,4 +1,4 @@
-"""What a metric file may insert about one output."""
+"""Values of the variables that a metric file can use to evaluate one output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ def metric_values(
     output: str,
     contexts: Sequence[str] = (),
 ) -> dict[str, object]:
-    """Return PromptPex's four variables and the five others; what is not known is empty."""
+    """Return the values by variable: PromptPex's four and five more; unknown ones are empty.
+
+    Args:
+        prompt: the prompt under test.
+        spec: its rules.
+        test: the test that gave the output.
+        output: the output.
+        contexts: documents that a RAG app retrieved for the output.
+    """
     return {
         "output": output,
         "prompt": prompt.text,

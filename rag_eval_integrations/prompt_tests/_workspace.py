@@ -1,7 +1,7 @@
-"""The folder of a run: every stage's file, in upstream's names, editable by hand.
+"""The folder of a prompt's tests: one file per stage, named as in PromptPex, editable by hand.
 
-A file that is there and not empty is the stage's result: delete it to have the stage done again.
-Files are written beside and renamed into place, so that none is ever half.
+A file that exists and is not blank is the result of its stage; delete it to run the stage again.
+Files are written under another name and renamed, so that none is ever incomplete.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Workspace:
     """A folder of stage files.
 
     Args:
-        folder: created when the first file is written.
+        folder: the folder; created when the first file is written.
 
     Raises:
-        ConfigurationError: the path is a file.
+        ConfigurationError: when the path is a file.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -49,15 +49,15 @@ class Workspace:
             raise ConfigurationError("folder", str(folder), "is a file")
 
     def path(self, name: str) -> Path:
-        """Where a stage's file is."""
+        """Return the path of a file in the folder."""
         return self.folder / name
 
     def journal(self) -> Journal:
-        """Open the record of replies."""
+        """Open the journal of replies."""
         return Journal(self.path(JOURNAL))
 
     def has(self, name: str) -> bool:
-        """Whether a stage is done: its file is there and not blank."""
+        """Return whether a stage is done: its file exists and is not blank."""
         path = self.path(name)
         return path.is_file() and bool(path.read_bytes().strip())
 
@@ -65,16 +65,20 @@ class Workspace:
         """Read a file's text.
 
         Raises:
-            ConfigurationError: not UTF-8.
-            OSError: it cannot be read.
+            ConfigurationError: when the file is not UTF-8.
+            OSError: when the file cannot be read.
         """
         try:
             return self.path(name).read_text("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ConfigurationError("file", str(self.path(name)), "not UTF-8") from error
+            raise ConfigurationError("file", str(self.path(name)), "is not UTF-8") from error
 
     def write(self, name: str, text: str) -> None:
-        """Write a file, whole or not at all."""
+        """Write a file, either completely or not at all.
+
+        Raises:
+            OSError: when the file cannot be written.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.path(name)
         unfinished = path.with_name(f"{name}.unfinished")
@@ -85,42 +89,50 @@ class Workspace:
         """Read a file's JSON.
 
         Raises:
-            ConfigurationError: not JSON; says the line.
-            OSError: it cannot be read.
+            ConfigurationError: when the file is not JSON; names the line.
+            OSError: when the file cannot be read.
         """
         try:
             return json.loads(self.read(name))
         except json.JSONDecodeError as error:
-            why = f"line {error.lineno}: not JSON: {error.msg}"
+            why = f"line {error.lineno} is not JSON: {error.msg}"
             raise ConfigurationError("file", str(self.path(name)), why) from error
         except (RecursionError, ValueError) as error:
             if isinstance(error, ConfigurationError):
                 raise
-            raise ConfigurationError("file", str(self.path(name)), f"not JSON: {error}") from error
+            why = f"is not JSON: {error}"
+            raise ConfigurationError("file", str(self.path(name)), why) from error
 
     def write_json(self, name: str, value: Any) -> None:
-        """Write JSON that a person can edit."""
+        """Write JSON, indented so that a person can edit it."""
         self.write(name, json.dumps(value, ensure_ascii=True, indent=1) + "\n")
 
     def read_lines(self, name: str) -> tuple[str, ...]:
-        """Read one statement a line; lines that are empty or begin with # are none.
+        """Read one statement per line; empty lines and lines that begin with # are skipped.
 
         Raises:
-            OSError: it cannot be read.
+            ConfigurationError: when the file is not UTF-8.
+            OSError: when the file cannot be read.
         """
         lines = (line.strip() for line in self.read(name).splitlines())
         return tuple(line for line in lines if line and not line.startswith("#"))
 
     def write_lines(self, name: str, lines: Sequence[str], otherwise: str) -> None:
-        """Write one statement a line; `otherwise` is a comment for a file without any."""
+        """Write one statement per line.
+
+        Args:
+            name: the file.
+            lines: the statements.
+            otherwise: the comment that is written if there are no statements.
+        """
         written = [one_line(line) for line in lines] or [f"# {otherwise}"]
         self.write(name, "\n".join(written) + "\n")
 
     def spec(self) -> Spec:
-        """Read what the stages found out; what was not asked yet is empty.
+        """Read the specification from the stages' files; parts without a file are empty.
 
         Raises:
-            ConfigurationError: a file that cannot be read as what it should hold.
+            ConfigurationError: when a file is not UTF-8.
         """
         intent = " ".join(self.read_lines(INTENT)) if self.has(INTENT) else ""
         input_spec = self.read_lines(INPUT_SPEC) if self.has(INPUT_SPEC) else ()
@@ -130,9 +142,13 @@ class Workspace:
 
 
 def inverse_by_rule(lines: Sequence[str], rules: int) -> dict[int, str] | list[str]:
-    """Read lines of inverse rules: in order, or with their rule's number in front.
+    """Read inverse rules: in the order of the rules, or by the number at the start of each line.
 
-    Numbers are written where a rule has no inverse, so that the others keep theirs.
+    Lines are numbered if some rules have no inverse, so that the others keep their rules.
+
+    Args:
+        lines: lines of the file.
+        rules: number of output rules.
     """
     matches = [NUMBER.match(line) for line in lines]
     if lines and all(matches) and len(lines) < rules:
@@ -147,13 +163,14 @@ def make_spec(
     rules: Sequence[str],
     inverse: dict[int, str] | Sequence[str],
 ) -> Spec:
-    """Number rules from 1, then inverse rules after them.
+    """Make a specification: rules are numbered from 1, and inverse rules after them.
 
     Args:
-        intent: the purpose.
-        input_spec: rules of valid inputs.
+        intent: the prompt's purpose.
+        input_spec: rules for valid inputs.
         rules: output rules.
-        inverse: by the number of their rule, or in its order (as many as there are).
+        inverse: inverse rules, by the number of their rule or in the order of the rules. In a list
+            of another length it is not known which rule each contradicts.
     """
     direct = [Rule(id=number, text=text) for number, text in enumerate(rules, start=1)]
     if not isinstance(inverse, dict):

@@ -1,4 +1,4 @@
-"""Evaluate: what judges say about outputs, tests and rules."""
+"""`PromptEvaluation`: judges and metric files evaluate outputs, tests and rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.metrics.prompty.metric import distinct
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests._asking import Recorded, each
+from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._variables import metric_values
 from rag_eval_integrations.prompt_tests.evaluators import (
     InputValidity,
@@ -19,7 +19,7 @@ from rag_eval_integrations.prompt_tests.evaluators import (
     RuleGroundedness,
     SpecAgreement,
 )
-from rag_eval_integrations.prompt_tests.generate import completer_of
+from rag_eval_integrations.prompt_tests.generate import model_from
 from rag_eval_integrations.prompt_tests.journal import Journal
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
@@ -36,28 +36,29 @@ from rag_eval_integrations.prompt_tests.records import (
 @dataclass(frozen=True)
 class _Job:
     result: int
-    judge: Recorded
+    judge: RecordedModel
     metric: PromptyMetric | None
-    """None for compliance."""
+    """The metric file; None for compliance."""
 
 
 class PromptEvaluation:
-    """Judges outputs of a prompt, and its tests and rules.
+    """Evaluates a prompt's outputs, tests and rules with judges.
 
     Args:
-        prompt: the prompt under test, in any form that `PromptUnderTest.of` takes.
-        spec: its rules.
-        judges: who judges; the first one's verdicts on compliance are the ones that are counted,
-            the others' stand beside them.
-        metrics: metric files, each asked of every judge (or of its own, where it has one).
-        compliance: how compliance is judged; None not to judge it.
-        max_concurrency: requests under way at once.
+        prompt: the prompt under test, in any form that `PromptUnderTest.of` accepts.
+        spec: its specification.
+        judges: models, or names such as `openai:MODEL`. The first judge's verdicts on compliance
+            count; the others' are recorded beside them.
+        metrics: metric files; each is asked of every judge, or of its own judge if it has one.
+        compliance: how compliance is judged; None to skip it.
+        max_concurrency: maximum number of concurrent requests, from 1.
         journal: where replies are recorded; by default only in memory.
-        done: called after each reply.
+        done: called after each judgement.
 
     Raises:
-        ConfigurationError: no judge, one that cannot be asked, two of one name, two metrics of one
-            name, a metric that needs what nobody gives, or no rules to judge by.
+        ConfigurationError: for no judges, a judge that does not answer messages, two judges or two
+            metrics with the same name, a metric with a variable that is not provided, or no rules
+            to judge by.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class PromptEvaluation:
         if max_concurrency < 1:
             raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
         self.judges = [
-            Recorded(completer_of(one, "judge"), record, max_concurrency=max_concurrency)
+            RecordedModel(model_from(one, "judge"), record, max_concurrency=max_concurrency)
             for one in judges
         ]
         if not self.judges:
@@ -89,7 +90,7 @@ class PromptEvaluation:
                 raise ConfigurationError("judges", name, "two judges have this name")
         self.metrics = distinct(metrics)
         self._own = {
-            metric.name: Recorded(metric.judge, record, max_concurrency=max_concurrency)
+            metric.name: RecordedModel(metric.judge, record, max_concurrency=max_concurrency)
             for metric in self.metrics
             if metric.judge is not None
         }
@@ -99,7 +100,7 @@ class PromptEvaluation:
         self.max_concurrency = max_concurrency
         self._done = done
         self.planned = 0
-        """Questions so far, also those whose replies are recorded; `done` is told of each."""
+        """Judgements started or waiting so far, including those whose replies are recorded."""
         self._check_variables()
 
     def _check_variables(self) -> None:
@@ -108,25 +109,31 @@ class PromptEvaluation:
         for metric in self.metrics:
             missing = metric.prompt.missing({**given, **metric.variables})
             if missing:
-                why = f"needs {', '.join(missing)}, which nobody gives"
+                why = (
+                    f"needs {', '.join(missing)}, which is not provided; pass it with `variables=`"
+                )
                 raise ConfigurationError("metric", metric.name, why)
 
     @property
     def asked(self) -> int:
-        """Requests made so far, retries not counted; recorded replies are none."""
+        """Requests sent so far, without retries and without recorded replies."""
         return sum(judge.asked for judge in [*self.judges, *self._own.values()])
 
     async def outputs(self, results: Sequence[Result]) -> list[Result]:
-        """Judge outputs; what was judged already by the same judges is not asked again.
+        """Judge outputs; replies that are recorded are not requested again.
 
-        A result with an error is left as it is. What a judge does not answer is `unknown`, with
-        the failure as its reason.
+        Args:
+            results: results of `run_tests`; one with an error is returned unchanged.
+
+        Returns:
+            The results in the same order, with verdicts and metrics. If a judge does not answer,
+            the outcome is `unknown` and the reason is the failure.
         """
         jobs = [
             _Job(number, judge, metric)
             for number, result in enumerate(results)
             if result.error is None
-            for metric in self._asked_about()
+            for metric in self._subjects()
             for judge in self._judges_of(metric)
         ]
         self.planned += len(jobs)
@@ -140,12 +147,12 @@ class PromptEvaluation:
                 )
             return await self._measure(job.metric, result, job.judge)
 
-        said = await each(
-            jobs, work, max_concurrency=self.max_concurrency, done=lambda *_: self._tell()
+        judgements = await run_jobs(
+            jobs, work, max_concurrency=self.max_concurrency, done=lambda *_: self._count()
         )
         by_result: dict[int, list[Judged | MetricResult]] = {}
-        for job, one in zip(jobs, said, strict=True):
-            by_result.setdefault(job.result, []).append(one)
+        for job, judgement in zip(jobs, judgements, strict=True):
+            by_result.setdefault(job.result, []).append(judgement)
         return [
             _with(result, by_result[number]) if number in by_result else result
             for number, result in enumerate(results)
@@ -158,62 +165,70 @@ class PromptEvaluation:
         validity: bool = True,
         agreement_model: Model | str | None = None,
     ) -> list[TestCheck]:
-        """Judge tests themselves, by the first judge.
+        """Judge the tests themselves, with the first judge.
 
         Args:
-            tests: which.
-            validity: whether each input is a valid one.
-            agreement_model: answers from the specification alone; None not to ask.
+            tests: the tests to judge.
+            validity: whether to judge if each input is valid.
+            agreement_model: model that answers each test from the specification alone, so that the
+                judge can say whether the specification is enough; None to skip this.
+
+        Returns:
+            One check per test, in the same order.
+
+        Raises:
+            ConfigurationError: for an `agreement_model` that does not answer messages.
         """
         self.planned += len(tests)
         judge = self.judges[0]
         model = None
         if agreement_model is not None:
-            model = Recorded(completer_of(agreement_model, "agreement_model"), judge.journal)
+            model = RecordedModel(model_from(agreement_model, "agreement_model"), judge.journal)
 
         async def check(test: PromptTest) -> TestCheck:
             found = TestCheck(test=test)
             if validity:
-                said = await InputValidity().judge(self.spec, test, judge)
-                found = found.model_copy(update={"validity": said})
+                verdict = await InputValidity().judge(self.spec, test, judge)
+                found = found.model_copy(update={"validity": verdict})
             if model is not None:
                 agreed, output = await SpecAgreement().judge(
                     self.prompt, self.spec, test, model, judge
                 )
                 found = found.model_copy(update={"agreement": agreed, "agreement_output": output})
-            self._tell()
+            self._count()
             return found
 
-        return await each(tests, check, max_concurrency=self.max_concurrency)
+        return await run_jobs(tests, check, max_concurrency=self.max_concurrency)
 
     async def rules(self) -> list[RuleCheck]:
-        """Judge whether each output rule stands in the prompt, by the first judge."""
+        """Judge whether the prompt supports each output rule, with the first judge."""
 
         async def check(rule: Any) -> RuleCheck:
-            said = await RuleGroundedness().judge(self.prompt, rule, self.judges[0])
-            self._tell()
-            return RuleCheck(rule=rule, grounded=said)
+            verdict = await RuleGroundedness().judge(self.prompt, rule, self.judges[0])
+            self._count()
+            return RuleCheck(rule=rule, grounded=verdict)
 
         self.planned += len(self.spec.output_rules)
-        return await each(self.spec.output_rules, check, max_concurrency=self.max_concurrency)
+        return await run_jobs(self.spec.output_rules, check, max_concurrency=self.max_concurrency)
 
     def outputs_sync(self, results: Sequence[Result]) -> list[Result]:
-        """Judge outputs from code that is not async."""
+        """Judge outputs from synchronous code; see `outputs`."""
         return _loop.run(self.outputs(results))
 
-    def _asked_about(self) -> list[PromptyMetric | None]:
+    def _subjects(self) -> list[PromptyMetric | None]:
+        """List what outputs are judged for: None for compliance, then the metrics."""
         return [*([None] if self.compliance is not None else []), *self.metrics]
 
-    def _judges_of(self, metric: PromptyMetric | None) -> list[Recorded]:
+    def _judges_of(self, metric: PromptyMetric | None) -> list[RecordedModel]:
         own = self._own.get(metric.name) if metric is not None else None
         return [own] if own is not None else self.judges
 
     async def _measure(
-        self, metric: PromptyMetric, result: Result, judge: Recorded
+        self, metric: PromptyMetric, result: Result, judge: RecordedModel
     ) -> MetricResult:
         none = MetricResult(metric=metric.name, judge=judge.name, outcome="unknown")
         if not result.output.strip():
-            return none.model_copy(update={"problem": "empty output"})
+            return none.model_copy(update={"problem": "the output is empty"})
         values = metric_values(self.prompt, self.spec, result.test, result.output, result.contexts)
         try:
             graded = await metric.ask({**values, **metric.variables}, judge)
@@ -226,17 +241,17 @@ class PromptEvaluation:
             problem = reading.reason
         if problem is not None:
             return none.model_copy(update={"content": content, "problem": problem})
-        said = {"score": reading.score, "outcome": reading.outcome, "content": content}
-        return none.model_copy(update=said)
+        grade = {"score": reading.score, "outcome": reading.outcome, "content": content}
+        return none.model_copy(update=grade)
 
-    def _tell(self) -> None:
+    def _count(self) -> None:
         if self._done is not None:
             self._done()
 
 
-def _with(result: Result, said: Sequence[Judged | MetricResult]) -> Result:
-    verdicts = [one for one in said if isinstance(one, Judged)]
-    measured = [one for one in said if isinstance(one, MetricResult)]
+def _with(result: Result, judgements: Sequence[Judged | MetricResult]) -> Result:
+    verdicts = [one for one in judgements if isinstance(one, Judged)]
+    measured = [one for one in judgements if isinstance(one, MetricResult)]
     keys = {one.key for one in measured}
     kept = [one for one in result.metrics if one.key not in keys]
     changes: dict[str, Any] = {"metrics": (*kept, *measured)}

@@ -1,4 +1,4 @@
-"""What all evaluators share: one question to a judge, OK or ERR back."""
+"""Evaluators that ask a judge for OK or ERR: compliance, validity, groundedness, agreement."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.metrics.prompty.reply import read_verdict
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import CompletionRequest, Message
-from rag_eval_integrations.prompt_tests._asking import MARKS, sections
+from rag_eval_integrations.prompt_tests._requests import MARKS, sections
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Rule, Spec
 
 ANSWER = """\
 Write your reason first, in at most 20 words. Then, on the next line, write one word: OK or ERR."""
+
+# --- The question that all evaluators ask
+
 
 _STOPPED = {
     "content_filter": "a content filter stopped the judge",
@@ -31,13 +34,13 @@ async def judged(
     *,
     version: str,
 ) -> Judged:
-    """Ask a judge; what it does not answer is `unknown` with the reason, and nothing is raised.
+    """Ask a judge for a verdict; a failure gives `unknown` with the reason and raises nothing.
 
     Args:
-        judge: who is asked.
-        instructions: what about.
-        parts: the material, by name; judged text is only ever in here.
-        version: of prompt and parser.
+        judge: the judge to ask.
+        instructions: the system message.
+        parts: the material, by name; judged text is never outside of it.
+        version: version of the prompt and parser.
     """
     request = CompletionRequest(
         messages=(
@@ -61,7 +64,7 @@ async def judged(
     )
 
 
-# --- Test Non-Compliance: does an output keep to what the prompt asks for?
+# --- Test Non-Compliance: does an output comply with the rules or the prompt?
 
 
 Basis = Literal["rules", "prompt"]
@@ -98,15 +101,15 @@ for. One clear violation is enough for ERR; without any, it is OK.
 
 @dataclass(frozen=True)
 class NonCompliance:
-    """Asks a judge whether an output complies.
+    """Asks a judge whether an output complies with the rules or the prompt.
 
     Args:
-        basis: `rules` (the output rules and the input specification, as in PromptPex) or `prompt`
-            (upstream's code: the prompt's own text).
-        see_input: show the judge the test's input; by default with `rules`, not with `prompt`.
+        basis: `rules` for the output rules and the input specification, as in PromptPex's paper;
+            `prompt` for the prompt's text, as in PromptPex's code.
+        see_input: whether the judge sees the test's input; by default only with `rules`.
 
     Raises:
-        ConfigurationError: another basis.
+        ConfigurationError: for another basis.
     """
 
     basis: Basis = "rules"
@@ -117,21 +120,21 @@ class NonCompliance:
             raise ConfigurationError("basis", self.basis, f"use {' or '.join(get_args(Basis))}")
 
     def check(self, prompt: PromptUnderTest, spec: Spec) -> None:
-        """Say before the first request that there is nothing to judge by.
+        """Check, before the first request, that there is something to judge by.
 
         Raises:
-            ConfigurationError: no rules, with `basis="rules"`.
+            ConfigurationError: for `basis="rules"` without output rules.
         """
         if self.basis == "rules" and not spec.output_rules:
-            why = f"{prompt.name} has no output rules; use basis 'prompt', or write rules"
+            why = f"{prompt.name} has no output rules; write some, or use 'prompt'"
             raise ConfigurationError("basis", self.basis, why)
 
     async def judge(
         self, prompt: PromptUnderTest, spec: Spec, test: PromptTest, output: str, judge: Model
     ) -> Judged:
-        """Judge one output; an empty one does not comply, and no judge is asked."""
+        """Judge one output; an empty output does not comply, and no judge is asked."""
         if not output.strip():
-            return Judged(outcome="err", reason="empty output")
+            return Judged(outcome="err", reason="the output is empty")
         see_input = self.basis == "rules" if self.see_input is None else self.see_input
         parts: dict[str, str] = {}
         if self.basis == "prompt":
@@ -155,7 +158,7 @@ class NonCompliance:
         )
 
 
-# --- Input validity: is a test's input one that the input specification allows?
+# --- Input validity: does the input specification allow a test's input?
 
 
 _VALIDITY_VERSION = "validity-1"
@@ -172,17 +175,17 @@ if the input keeps all of the description, ERR if it breaks any part.
 
 @dataclass(frozen=True)
 class InputValidity:
-    """Asks a judge whether a test is a valid input."""
+    """Asks a judge whether a test's input is valid."""
 
     async def judge(self, spec: Spec, test: PromptTest, judge: Model) -> Judged:
-        """Judge one test."""
+        """Judge one test; `unknown` without an input specification."""
         if not spec.input_spec:
             return Judged(outcome="unknown", reason="there is no input specification")
         parts = {"valid input": spec.input_spec_text, "input": test.testinput}
         return await judged(judge, _VALIDITY_INSTRUCTIONS, parts, version=_VALIDITY_VERSION)
 
 
-# --- Rule groundedness: does an output rule stand in the prompt?
+# --- Rule groundedness: does the prompt support an output rule?
 
 
 _GROUNDEDNESS_VERSION = "groundedness-1"
@@ -199,7 +202,7 @@ the rule adds something, changes something or contradicts the prompt.
 
 @dataclass(frozen=True)
 class RuleGroundedness:
-    """Asks a judge whether a rule comes from the prompt."""
+    """Asks a judge whether the prompt states or implies a rule."""
 
     async def judge(self, prompt: PromptUnderTest, rule: Rule, judge: Model) -> Judged:
         """Judge one rule."""
@@ -207,7 +210,7 @@ class RuleGroundedness:
         return await judged(judge, _GROUNDEDNESS_INSTRUCTIONS, parts, version=_GROUNDEDNESS_VERSION)
 
 
-# --- Spec agreement: is the extracted specification enough to answer as the prompt asks?
+# --- Spec agreement: does the extracted specification alone lead to a compliant answer?
 
 
 _AGREEMENT_VERSION = "agreement-1"
@@ -221,7 +224,7 @@ Answer the user's input. Your answer has to keep these rules:
 
 @dataclass(frozen=True)
 class SpecAgreement:
-    """Has a model answer from the specification alone, and a judge compare with the prompt."""
+    """Asks a judge whether answers made from the specification alone comply with the prompt."""
 
     async def judge(
         self,
@@ -231,7 +234,18 @@ class SpecAgreement:
         model: Model,
         judge: Model,
     ) -> tuple[Judged, str]:
-        """Judge one test: the verdict, and the answer that it is about."""
+        """Answer one test from the specification and judge the answer.
+
+        Args:
+            prompt: the prompt under test.
+            spec: its specification.
+            test: the test.
+            model: model that answers.
+            judge: model that judges the answer by the prompt.
+
+        Returns:
+            The verdict and the answer; `unknown` and an empty answer if the model fails.
+        """
         system = _AGREEMENT_INSTRUCTIONS.format(
             intent=spec.intent or "You are an assistant.",
             rules="\n".join(f"- {rule.text}" for rule in spec.output_rules),

@@ -1,4 +1,4 @@
-"""The stages in order, each skipped where its file is there: prompt → spec → tests."""
+"""`Generation`: from a prompt to its specification and tests; finished stages are not repeated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _workspace as files
-from rag_eval_integrations.prompt_tests._asking import Recorded, each
+from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._workspace import Workspace, inverse_by_rule, make_spec
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
@@ -27,18 +27,18 @@ from rag_eval_integrations.prompt_tests.stages._spec import (
     write_rules,
 )
 from rag_eval_integrations.prompt_tests.stages._tests import (
-    Group,
-    Written,
+    GeneratedTests,
+    RuleGroup,
     baseline_text,
     expand_test,
-    groups_of,
+    rule_groups,
     write_baseline,
     write_tests,
 )
 from rag_eval_integrations.prompt_tests.upstream import from_test_rows, to_test_rows
 from rag_eval_integrations.prompt_tests.upstream._cells import rows_of
 
-# --- How much is generated: presets of effort; what the user says explicitly always wins
+# --- Options: how much is generated, and presets of effort
 
 
 Effort = Literal["min", "low", "medium", "high"]
@@ -46,31 +46,32 @@ Effort = Literal["min", "low", "medium", "high"]
 
 @dataclass(frozen=True)
 class GenerateOptions:
-    """What the generation stages do.
+    """Options of the generation stages.
 
-    Make one with `GenerateOptions.of(effort, …)`: what is given there beats the preset.
+    `GenerateOptions.of(effort, …)` makes options from a preset; explicit options override it.
 
     Raises:
-        ConfigurationError: a number out of its range.
+        ConfigurationError: for a number out of range.
     """
 
     rules: int = 0
-    """Output rules asked for; 0 for all that there are."""
+    """Number of output rules to extract, 0 to 100; 0 for all."""
     max_rules: int | None = None
-    """Tests are made for so many rules at most, and as many inverse ones."""
+    """Maximum number of rules with tests, 1 to 1000, and of inverse rules; None for all."""
     tests_per_rule: int = 3
+    """Tests per rule in each generation, 1 to 100."""
     split_rules: bool = True
-    """Ask for tests of rules and of inverse rules in requests of their own."""
+    """Whether tests of rules and of inverse rules are generated in separate requests."""
     rules_per_group: int = 3
-    """Rules a request."""
+    """Rules per request, 1 to 1000."""
     generations: int = 1
-    """How often each group is asked for more tests."""
+    """Rounds of test generation per group of rules, 1 to 20."""
     expansions: int = 0
-    """How often each test is made longer."""
+    """Times each test is made longer, 0 to 5."""
     baseline: bool = True
-    """Make as many tests without rules."""
+    """Whether to add the same number of baseline tests, which are made without rules."""
     keep: int | None = None
-    """Have the tests reviewed, and keep so many of them."""
+    """Number of tests to keep after a review, 1 to 10,000; None for all, without a review."""
 
     def __post_init__(self) -> None:
         ranges = {
@@ -85,10 +86,14 @@ class GenerateOptions:
 
     @staticmethod
     def of(effort: str | None = None, **explicit: int | bool | None) -> GenerateOptions:
-        """Make options from a preset and what is given explicitly; None is not given.
+        """Make options from a preset and explicit options, which override it.
+
+        Args:
+            effort: `min`, `low`, `medium` or `high`; None for the defaults.
+            explicit: options by field name; None leaves the preset's value.
 
         Raises:
-            ConfigurationError: no such preset or option, or a number out of its range.
+            ConfigurationError: for an unknown preset or option, or a number out of range.
         """
         if effort is not None and effort not in PRESETS:
             raise ConfigurationError("effort", effort, f"use {', '.join(get_args(Effort))}")
@@ -96,7 +101,7 @@ class GenerateOptions:
         known = {field.name for field in fields(GenerateOptions)}
         for name in explicit:
             if name not in known:
-                raise ConfigurationError(name, explicit[name], "there is no such option")
+                raise ConfigurationError(name, explicit[name], "no such option")
         given = {name: value for name, value in explicit.items() if value is not None}
         return replace(preset, **given)  # type: ignore[arg-type]
 
@@ -111,31 +116,35 @@ PRESETS: dict[str, GenerateOptions] = {
         max_rules=50, tests_per_rule=3, rules_per_group=2, generations=2, expansions=1
     ),
 }
-"""By effort."""
+"""Options by effort."""
 
 logger = logging.getLogger(__name__)
 
 Tell = Callable[[str], None]
 
 
-class Generation:
-    """Makes tests for a prompt, stage by stage, in a folder.
+# --- The stages
 
-    Every stage can be called alone; it reads what it needs from the folder, and does what is
-    missing of it first. A stage whose file is there reads it: edit the file, or delete it to have
-    the stage done again.
+
+class Generation:
+    """Generates rules and tests for a prompt, stage by stage, in a folder.
+
+    Every stage can be called on its own; it reads the earlier stages' files and runs those that
+    are missing. A stage whose file exists reads the file: edit it, or delete it to run the stage
+    again.
 
     Args:
-        prompt: the prompt under test, in any form that `PromptUnderTest.of` takes.
-        folder: for the files.
-        model: writes; `openai:MODEL` or any `Model`.
-        options: how much.
-        scenarios: names of the prompt's scenarios that tests are made for; by default all.
-        max_concurrency: requests under way at once.
-        tell: told what is worth knowing, one sentence each; by default the log.
+        prompt: the prompt under test, in any form that `PromptUnderTest.of` accepts.
+        folder: folder for the files.
+        model: the generator: `openai:MODEL` or any model that answers messages.
+        options: how much to generate; by default `GenerateOptions()`.
+        scenarios: names of the prompt's scenarios to generate tests for; by default all.
+        max_concurrency: maximum number of concurrent requests, from 1.
+        tell: receives notices, one sentence each; by default they are logged as warnings.
 
     Raises:
-        ConfigurationError: what is no prompt, no model, or no scenario of the prompt.
+        ConfigurationError: for an object that is not a prompt or not a model, an unknown scenario,
+            or a number out of range.
     """
 
     def __init__(
@@ -154,8 +163,8 @@ class Generation:
         self.prompt = PromptUnderTest.of(prompt)
         self.workspace = Workspace(folder)
         self.options = options or GenerateOptions()
-        self.model = Recorded(
-            completer_of(model, "model"),
+        self.model = RecordedModel(
+            model_from(model, "model"),
             self.workspace.journal(),
             max_concurrency=max_concurrency,
         )
@@ -164,21 +173,21 @@ class Generation:
         for name in chosen:
             if name not in known:
                 there = ", ".join(known) or "none"
-                raise ConfigurationError("scenario", name, f"the prompt has {there}")
+                raise ConfigurationError("scenario", name, f"the prompt's scenarios are: {there}")
         self.scenarios = [known[name] for name in chosen]
         self.max_concurrency = max_concurrency
         self._tell = tell
-        self._told_no_rules = False
+        self._warned_of_no_rules = False
 
     async def intent(self) -> str:
-        """Stage 1."""
+        """Run stage 1: the prompt's purpose in one sentence."""
         return " ".join(await self._lines(files.INTENT, self._intent, "nothing was written"))
 
     async def _intent(self) -> tuple[str, ...]:
         return (await write_intent(self.prompt, self.model),)
 
     async def input_spec(self) -> tuple[str, ...]:
-        """Stage 2."""
+        """Run stage 2: the rules of a valid input."""
         return await self._lines(
             files.INPUT_SPEC,
             lambda: write_input_spec(self.prompt, self.model),
@@ -186,22 +195,22 @@ class Generation:
         )
 
     async def rules(self) -> tuple[str, ...]:
-        """Stage 3; a prompt that asks for nothing has none, which is said."""
+        """Run stage 3: the output rules; empty, with a notice, if the prompt sets none."""
         rules = await self._lines(
             files.RULES,
             lambda: write_rules(self.prompt, self.model, self.options.rules),
-            "no output rules were found in the prompt; write your own here, one a line",
+            "no output rules were found in the prompt; write your own here, one per line",
         )
-        if not rules and not self._told_no_rules:
-            self._told_no_rules = True
+        if not rules and not self._warned_of_no_rules:
+            self._warned_of_no_rules = True
             self._tell(
-                f"{self.prompt.name}: no output rules were found, so there is nothing to make "
-                f"tests from; write some into {self.workspace.path(files.RULES)}"
+                f"{self.prompt.name}: no output rules were found, so no tests can be generated; "
+                f"write rules into {self.workspace.path(files.RULES)}"
             )
         return rules
 
     async def inverse_rules(self) -> dict[int, str] | list[str]:
-        """Stage 4: by rule number, or in the rules' order as the file has them."""
+        """Run stage 4: inverse rules by rule number, or in the rules' order as in the file."""
         rules = await self.rules()
         if not rules:
             return []
@@ -215,25 +224,25 @@ class Generation:
         lines = await self._lines(files.INVERSE_RULES, write, "no inverse rules were written")
         if len(lines) != len(rules):
             self._tell(
-                f"{self.prompt.name}: {len(rules)} rules and {len(lines)} inverse rules; after an "
-                f"edit of the rules, delete {files.INVERSE_RULES} to have them written again"
+                f"{self.prompt.name}: {len(rules)} rules but {len(lines)} inverse rules; if you "
+                f"edited the rules, delete {files.INVERSE_RULES} to generate it again"
             )
         return inverse_by_rule(lines, len(rules))
 
     async def spec(self) -> Spec:
-        """Stages 1 to 4; the first three at once."""
+        """Run stages 1 to 4, the first three concurrently."""
         intent, input_spec, rules = await asyncio.gather(
             self.intent(), self.input_spec(), self.rules()
         )
         return make_spec(intent, input_spec, rules, await self.inverse_rules())
 
     async def tests(self) -> list[PromptTest]:
-        """Stages 5, 6, 8 and baseline: all tests, those of rules first."""
+        """Run all stages up to the tests: rule tests, then baseline tests; empty without rules."""
         spec = await self.spec()
         if self.workspace.has(files.TESTS):
             return self._read(spec)
         if not spec.output_rules and not spec.inverse_rules:
-            return []  # no file: the rules that somebody writes then lead to tests
+            return []  # write no file, so that rules added by hand lead to tests
         tests = await self._rule_tests(spec)
         if self.options.keep is not None and len(tests) > self.options.keep:
             review = await review_tests(self.prompt, tests, self.model, self.options.keep)
@@ -253,18 +262,22 @@ class Generation:
         judges: Sequence[Model | str],
         metric: PromptyMetric | None = None,
     ) -> list[PromptTest]:
-        """Stage 9: expected outputs for the tests that have none yet; written into `tests.json`.
+        """Run stage 9: write expected outputs for the tests without one into `tests.json`.
 
         Args:
-            model: gives the outputs; a strong one.
-            judges: say how good they are.
-            metric: what they are asked; by default the metric file tagged `groundtruth` beside
-                the prompt, else our own.
+            model: a strong model, which writes the outputs.
+            judges: models that rate the outputs.
+            metric: the question to the judges; by default the metric file tagged `groundtruth` next
+                to the prompt, or else the built-in one.
+
+        Raises:
+            ConfigurationError: for no judges, or a model that does not answer messages.
+            JudgeError: when a model does not answer.
         """
         spec, tests = await self.spec(), await self.tests()
         journal = self.workspace.journal()
-        strong = Recorded(completer_of(model, "groundtruth"), journal)
-        asked = [Recorded(completer_of(one, "judge"), journal) for one in judges]
+        strong = RecordedModel(model_from(model, "groundtruth"), journal)
+        asked = [RecordedModel(model_from(one, "judge"), journal) for one in judges]
         if not asked:
             raise ConfigurationError("judges", judges, "give at least one")
         measure = metric or groundtruth_metric(self.prompt)
@@ -274,7 +287,7 @@ class Generation:
                 return test
             return await add_groundtruth(test, self.prompt, spec, strong, asked, measure)
 
-        done = await each(tests, one, max_concurrency=self.max_concurrency)
+        done = await run_jobs(tests, one, max_concurrency=self.max_concurrency)
         self.workspace.write_json(files.TESTS, to_test_rows(done))
         self.workspace.write_json(
             files.GROUNDTRUTH,
@@ -287,30 +300,30 @@ class Generation:
         return done
 
     def run(self) -> list[PromptTest]:
-        """All stages that make tests, from code that is not async."""
+        """Run all stages that make tests, from synchronous code; see `tests`."""
         return _loop.run(self.tests())
 
     async def _rule_tests(self, spec: Spec) -> list[PromptTest]:
         options = self.options
-        groups = groups_of(
+        groups = rule_groups(
             spec, self.scenarios, split=options.split_rules, most=options.rules_per_group,
             max_rules=options.max_rules,
         )  # fmt: skip
 
-        async def write(group: Group) -> Written:
+        async def write(group: RuleGroup) -> GeneratedTests:
             return await write_tests(
                 self.prompt, spec, group, self.model,
                 per_rule=options.tests_per_rule, generations=options.generations,
             )  # fmt: skip
 
         tests: dict[str, PromptTest] = {}
-        for written in await each(groups, write, max_concurrency=self.max_concurrency):
+        for written in await run_jobs(groups, write, max_concurrency=self.max_concurrency):
             for lost in written.lost:
                 self._tell(f"{self.prompt.name}: {lost}")
             tests.update({test.uid: test for test in written.tests if test.uid not in tests})
         found = list(tests.values())
         for _ in range(options.expansions):
-            found = await each(
+            found = await run_jobs(
                 found,
                 lambda test: expand_test(test, self.prompt, spec, self.model),
                 max_concurrency=self.max_concurrency,
@@ -331,11 +344,18 @@ class Generation:
 def read_tests_file(
     workspace: Workspace, prompt: PromptUnderTest, spec: Spec, tell: Tell
 ) -> list[PromptTest]:
-    """Read a folder's tests.
+    """Read a folder's tests; rows that cannot be used are reported and left out.
+
+    Args:
+        workspace: the folder.
+        prompt: the prompt under test.
+        spec: its specification, for the rules of tests that have only a number.
+        tell: receives one sentence per row that cannot be used.
 
     Raises:
-        ConfigurationError: a file that holds no tests, or no list of objects.
-        OSError: there is none.
+        ConfigurationError: when the file is not JSON.
+        InputError: when the file is not a list of objects.
+        OSError: when the file cannot be read.
     """
     lost: list[str] = []
     rows = rows_of(workspace.read_json(files.TESTS), files.TESTS)
@@ -345,14 +365,19 @@ def read_tests_file(
     return tests
 
 
-def completer_of(model: Model | str, field: str) -> Model:
-    """Make a model of its name, or check that an object is one.
+def model_from(model: Model | str, field: str) -> Model:
+    """Make a model from its name, or from an object that answers messages.
+
+    Args:
+        model: `openai:MODEL`, a `Model`, or a framework's model.
+        field: the argument that it was given to, for error messages.
 
     Raises:
-        ConfigurationError: what cannot answer messages.
+        ConfigurationError: for an object that does not answer messages.
     """
     if not isinstance(model, str | Model):
-        from rag_eval_integrations.prompt_tests.models import model_of  # noqa: PLC0415  # hosts
+        # Only here can the model be a framework's.
+        from rag_eval_integrations.prompt_tests.models import model_of  # noqa: PLC0415
 
         found = model_of(model)
     else:
@@ -363,7 +388,7 @@ def completer_of(model: Model | str, field: str) -> Model:
 
 
 def groundtruth_metric(prompt: PromptUnderTest) -> PromptyMetric:
-    """Find the metric for expected outputs: beside the prompt, else our own."""
+    """Find the metric for expected outputs: next to the prompt, or else the built-in one."""
     if prompt.folder is not None:
         found = discover_metrics(prompt.folder, groundtruth=True)
         if found:

@@ -1,8 +1,9 @@
-"""Every reply that was paid for, one line a reply: a run that is killed repeats none of them.
+"""`Journal`: a record of every reply, one per line, so that a killed run repeats no request.
 
-A line is appended with one write as soon as a reply is there, so after a kill -9 all lines but
-possibly the last are whole; what is torn is left out when the file is read. Replies are found by a
-digest of everything that decides them: who is asked, the request, and the number of the run.
+A line is appended with one write as soon as a reply arrives. After a kill -9 all lines are complete
+except possibly the last, and an incomplete line is skipped when the file is read. The key of a
+reply is a digest of everything that determines it: the model, the request and the number of the
+run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations.errors import InputError
-from rag_eval_integrations.records import SCHEMA, parse_object
+from rag_eval_integrations.records import SCHEMA, check_schema, parse_object
 
 logger = logging.getLogger(__name__)
 
@@ -23,10 +24,10 @@ class Journal:
     """Replies by key, in memory and in an append-only file.
 
     Args:
-        path: the file, created at the first reply; None to keep replies in memory only.
+        path: the file, created with the first reply; None to keep replies only in memory.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: when the file cannot be read.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
@@ -42,14 +43,19 @@ class Journal:
         return len(self._known)
 
     def get(self, key: str) -> Any:
-        """Return what is recorded for a key; None when nothing is."""
+        """Return the value recorded for a key; None if there is none."""
         return self._known.get(key)
 
     def put(self, key: str, who: str, value: Any) -> None:
-        """Record a JSON value; it survives this process from here on. None takes a record back.
+        """Record a JSON value, which is in the file when this returns.
+
+        Args:
+            key: the digest of the request.
+            who: the model's name, for people who read the file.
+            value: the reply; None removes a recorded one.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: when the file cannot be written.
         """
         self._known[key] = value
         if self.path is None:
@@ -73,7 +79,7 @@ class Journal:
         file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         size = os.fstat(file).st_size
         if size and os.pread(file, 1, size - 1) != b"\n":
-            os.write(file, b"\n")  # after a torn line, the next begins on one of its own
+            os.write(file, b"\n")  # end an incomplete line, so that the next record has its own
         return file
 
     def _read(self, path: Path) -> None:
@@ -83,8 +89,11 @@ class Journal:
                     continue
                 try:
                     content = parse_object(line)
+                    check_schema(content)
                     self._known[content["key"]] = content["value"]
                 except (InputError, KeyError, TypeError):
                     self.torn += 1
         if self.torn:
-            logger.warning("%s: %d line(s) cannot be read and are asked again", path, self.torn)
+            logger.warning(
+                "%s: %d line(s) cannot be read; their requests are sent again", path, self.torn
+            )

@@ -1,4 +1,4 @@
-"""Models under test: what answers messages, and apps that have the prompt inside."""
+"""Models under test: models that answer messages, and apps that contain the prompt."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rag_eval_integrations.models import CallableModel, Model
 from rag_eval_integrations.models.completion import WrappedModel
 from rag_eval_integrations.records import RagCall
 
-# --- Which framework an object comes from, told without importing any
+# --- Recognising objects of LangChain and LlamaIndex without importing either
 
 
 def framework_of(value: object) -> str | None:
-    """Name the framework that an object's class comes from: `langchain`, `llama_index` or None."""
+    """Return the framework of an object's class: `langchain`, `llama_index` or None."""
     for kind in type(value).__mro__:
         root = kind.__module__.partition(".")[0]
         if root in ("langchain_core", "llama_index"):
@@ -27,24 +27,27 @@ def framework_of(value: object) -> str | None:
     return None
 
 
+# --- Models and apps under test
+
+
 @runtime_checkable
 class App(Protocol):
-    """A whole app under test: takes a test's inputs, retrieves, prompts and answers by itself."""
+    """A whole app under test: it contains the prompt, retrieves and answers by itself."""
 
     @property
     def name(self) -> str:
-        """What it is called in files and reports."""
+        """Name in files and reports."""
         ...
 
     async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
         """Answer a test.
 
         Args:
-            inputs: by name.
-            text: the one input's text; of several, a JSON object.
+            inputs: the test's inputs by name.
+            text: the inputs as one text: a single input's text, or a JSON object.
 
         Returns:
-            The call; its documents are the contexts that were retrieved.
+            The call, with the retrieved contexts as its documents.
         """
         ...
 
@@ -56,26 +59,26 @@ def model_of(model: object, *, name: str | None = None) -> ModelUnderTest:
     """Make a model under test.
 
     Args:
-        model: `openai:MODEL`; a `Model`; an `App`; a chat model, chain or retrieval app of
-            LangChain; an LLM, query engine or chat engine of LlamaIndex; or an async function of
-            messages (`[{"role", "content"}, …]`) that returns text.
-        name: what it is called; by default its own name.
+        model: `openai:MODEL`; a `Model`; an `App`; a LangChain chat model, chain or retrieval app;
+            a LlamaIndex LLM, query engine or chat engine; or an async function that takes messages
+            (`[{"role", "content"}, …]`) and returns text.
+        name: name in files and reports; by default the model's own.
 
     Raises:
-        ConfigurationError: none of these.
+        ConfigurationError: for anything else.
     """
     found: object = model
-    home = framework_of(model)
+    framework = framework_of(model)
     if isinstance(model, str):
         found = judge_from(model)
-    elif home == "langchain":
-        from rag_eval_integrations.langchain.under_test import (  # noqa: PLC0415  # only for its own
+    elif framework == "langchain":
+        from rag_eval_integrations.langchain.under_test import (  # noqa: PLC0415  # if installed
             as_model_under_test as of_langchain,
         )
 
         found = of_langchain(cast(Any, model), name=name)
-    elif home == "llama_index":
-        from rag_eval_integrations.llama_index.under_test import (  # noqa: PLC0415  # the same
+    elif framework == "llama_index":
+        from rag_eval_integrations.llama_index.under_test import (  # noqa: PLC0415  # if installed
             as_model_under_test as of_llama_index,
         )
 
@@ -86,17 +89,18 @@ def model_of(model: object, *, name: str | None = None) -> ModelUnderTest:
         raise ConfigurationError(
             "model",
             model,
-            "use openai:MODEL, a model or app of LangChain or LlamaIndex, or an async function of "
-            "messages",
+            "use openai:MODEL, a LangChain or LlamaIndex model or app, or an async function that "
+            "takes messages and returns text",
         )
     return found if name is None or found.name == name else _renamed(found, name)
 
 
 def models_of(models: Mapping[str, object] | list[object]) -> list[ModelUnderTest]:
-    """Make several; names come from the mapping.
+    """Make several models under test, named by the keys of a mapping or by their own names.
 
     Raises:
-        ConfigurationError: none at all, one that is none, or two of one name.
+        ConfigurationError: for no models, an object that is not a model, or two models with the
+            same name.
     """
     if isinstance(models, Mapping):
         found = [model_of(model, name=name) for name, model in models.items()]
@@ -107,16 +111,19 @@ def models_of(models: Mapping[str, object] | list[object]) -> list[ModelUnderTes
     names = [one.name for one in found]
     for name in names:
         if names.count(name) > 1:
-            raise ConfigurationError("models", name, "two models have this name; name them")
+            raise ConfigurationError("models", name, "two models have this name; rename one")
     return found
 
 
 def apps_of(make: Callable[[Any], object], models: Mapping[str, object]) -> dict[str, object]:
-    """Make one app for each model: `make(model)` is a chain or an engine.
+    """Make one app per model.
 
     Args:
-        make: builds the app around a model.
-        models: by the name that the app gets.
+        make: builds the app, such as a chain or an engine, around a model.
+        models: models by the names that their apps get.
+
+    Returns:
+        The apps by name, for `run_tests`.
     """
     return {name: make(model) for name, model in models.items()}
 
@@ -133,11 +140,12 @@ class _NamedModel(WrappedModel):
 
 
 class AppBase(ABC):
-    """An `App` with its optional member."""
+    """An `App` that declares the optional member `version`."""
 
     name: str
     version: str | None = None
-    """Version of whatever else an answer depends on; recorded answers of another are not reused."""
+    """Version of everything else that an answer depends on; only answers recorded with the same
+    version are reused."""
 
     @abstractmethod
     async def answer(self, inputs: Mapping[str, JsonValue], text: str) -> RagCall:
@@ -145,7 +153,7 @@ class AppBase(ABC):
 
 
 class _NamedApp(AppBase):
-    """An app of whatever class, by a name; the version that it has is kept."""
+    """An app under another name; it keeps its version."""
 
     def __init__(self, app: App, name: str) -> None:
         self._app, self.name = app, name
@@ -157,5 +165,5 @@ class _NamedApp(AppBase):
 
 
 def app_base(app: App) -> AppBase:
-    """Return an app with its optional member declared."""
+    """Return the app, wrapped if its class does not declare `version`."""
     return app if isinstance(app, AppBase) else _NamedApp(app, app.name)

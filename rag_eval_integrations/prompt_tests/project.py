@@ -1,4 +1,4 @@
-"""A folder as a whole: what the command line does, stage after stage, on files."""
+"""`Project`: run, evaluate and report in a folder of files, as the command line does."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Project:
 
     Args:
         folder: the folder.
-        tell: told what is worth knowing, one sentence each.
+        tell: receives notices, one sentence each.
         prompt: the prompt under test; by default the one that the folder was made for.
 
     Raises:
-        ConfigurationError: a folder that was not made by `generate`, `all` or `import`.
+        ConfigurationError: for a folder that was not made by `generate`, `all` or `import`.
     """
 
     def __init__(self, folder: str | Path, tell: Tell, *, prompt: object | None = None) -> None:
@@ -58,11 +58,16 @@ class Project:
 
     @staticmethod
     def create(prompt: str | Path, folder: str | Path, tell: Tell) -> Project:
-        """Make the folder for a prompt file; a copy of the prompt is kept in it.
+        """Make the folder for a prompt file and copy the prompt into it.
+
+        Args:
+            prompt: the prompt file.
+            folder: the folder; created if it does not exist.
+            tell: receives warnings about the prompt, one sentence each.
 
         Raises:
-            ConfigurationError: a file that is no prompt, or a folder of another prompt.
-            OSError: it cannot be read, or the folder not be written.
+            ConfigurationError: for a file that is not a prompt, or a folder of another prompt.
+            OSError: when the prompt cannot be read or the folder cannot be written.
         """
         path = Path(prompt)
         project = Project(folder, tell, prompt=path)
@@ -72,18 +77,18 @@ class Project:
         if workspace.has(files.PROMPT):
             before = project._about().get("file")
             if before != path.name:
-                raise ConfigurationError("folder", str(folder), f"holds the tests of {before}")
+                raise ConfigurationError("folder", str(folder), f"contains the tests of {before}")
         workspace.folder.mkdir(parents=True, exist_ok=True)
         copy = workspace.path(path.name)
         if not (copy.exists() and copy.samefile(path)):
-            copy.unlink(missing_ok=True)  # a link there would lead the copy out of the folder
+            copy.unlink(missing_ok=True)  # copying onto a link would write outside the folder
             shutil.copyfile(path, copy)
         source = str(path.resolve())
         workspace.write_json(files.PROMPT, {"schema": SCHEMA, "file": path.name, "source": source})
         return project
 
     def _about(self) -> dict[str, object]:
-        """Read which prompt the folder is for."""
+        """Read the description of the folder's prompt."""
         about = self.workspace.read_json(files.PROMPT)
         if not isinstance(about, dict):
             path = str(self.workspace.path(files.PROMPT))
@@ -93,43 +98,43 @@ class Project:
     def _own_prompt(self) -> PromptUnderTest:
         if not self.workspace.has(files.PROMPT):
             raise ConfigurationError(
-                "folder", str(self.workspace.folder), "holds no prompt tests; generate them first"
+                "folder", str(self.workspace.folder), "has no prompt tests; generate them first"
             )
         about = self._about()
         source = Path(str(about.get("source")))
         if source.is_file():
             return PromptUnderTest.of(source)
         copy = self.workspace.path(Path(str(about.get("file"))).name)
-        self._tell(f"{source} is gone; the copy in {self.workspace.folder} is used")
+        self._tell(f"{source} does not exist; using the copy in {self.workspace.folder}")
         return PromptUnderTest.of(copy)
 
     def tests(self) -> list[PromptTest]:
         """Read the tests.
 
         Raises:
-            ConfigurationError: there are none.
+            ConfigurationError: when there is no usable test.
         """
         if not self.workspace.has(files.TESTS):
             raise ConfigurationError(
-                "folder", str(self.workspace.folder), f"holds no {files.TESTS}; generate them first"
+                "folder", str(self.workspace.folder), f"has no {files.TESTS}; generate tests first"
             )
         tests = read_tests_file(self.workspace, self.prompt, self.workspace.spec(), self._tell)
         if not tests:
             path = str(self.workspace.path(files.TESTS))
-            raise ConfigurationError("tests", path, "holds no usable test")
+            raise ConfigurationError("tests", path, "has no usable test")
         return tests
 
     def results(self) -> list[Result]:
-        """Read the results.
+        """Read the results; rows that cannot be used are reported and left out.
 
         Raises:
-            ConfigurationError: there are none.
+            ConfigurationError: when there is no file of results.
         """
         if not self.workspace.has(files.RESULTS):
             raise ConfigurationError(
                 "folder",
                 str(self.workspace.folder),
-                f"holds no {files.RESULTS}; run the tests first",
+                f"has no {files.RESULTS}; run the tests first",
             )
         tests = self.tests() if self.workspace.has(files.TESTS) else []
         lost: list[str] = []
@@ -149,13 +154,22 @@ class Project:
         max_concurrency: int = 8,
         done: Callable[[Result], None] | None = None,
     ) -> list[Result]:
-        """Run the tests; `test_results.json` is written anew, replies are never asked twice.
+        """Run the tests and write `test_results.json`; recorded replies are not requested again.
 
-        What judges said before is not carried over: evaluating again costs nothing where the
-        outputs are the same.
+        Earlier verdicts are not kept in the file. Evaluating again costs nothing for outputs that
+        are the same, because judges' replies are recorded, too.
+
+        Args:
+            models: the models under test; see `run_tests`.
+            runs: repetitions per test, from 1.
+            max_tests: maximum number of tests; None for all.
+            baseline: whether to run baseline tests.
+            max_concurrency: maximum number of concurrent requests, from 1.
+            done: called with each result as it arrives.
 
         Raises:
-            ConfigurationError: no test is left to run.
+            ConfigurationError: when there is no test to run, or for arguments that `run_tests`
+                refuses.
         """
         tests = [test for test in self.tests() if baseline or not test.baseline][:max_tests]
         if not tests:
@@ -171,7 +185,7 @@ class Project:
         return results
 
     def _set_aside(self, models: set[str]) -> None:
-        """Keep results of other models: those that were imported no record of replies holds."""
+        """Copy results of other models to a new file: imported ones exist nowhere else."""
         if not self.workspace.has(files.RESULTS):
             return
         rows = rows_of(self.workspace.read_json(files.RESULTS), files.RESULTS)
@@ -181,7 +195,7 @@ class Project:
         numbered = (f"test_results.{number}.json" for number in itertools.count(1))
         name = next(one for one in numbered if not self.workspace.path(one).exists())
         self.workspace.write(name, self.workspace.read(files.RESULTS))
-        self._tell(f"{', '.join(others)}: results from before are in {self.workspace.path(name)}")
+        self._tell(f"{', '.join(others)}: earlier results moved to {self.workspace.path(name)}")
 
     def evaluation(
         self,
@@ -192,7 +206,18 @@ class Project:
         max_concurrency: int = 8,
         done: Callable[[], None] | None = None,
     ) -> PromptEvaluation:
-        """Prepare to judge; every mistake is found here, before the first request."""
+        """Make the evaluation of this folder; mistakes are found here, before the first request.
+
+        Args:
+            judges: models that judge.
+            metrics: metric files; see `metrics`.
+            compliance: how compliance is judged; None to skip it.
+            max_concurrency: maximum number of concurrent requests, from 1.
+            done: called after each judgement.
+
+        Raises:
+            ConfigurationError: for arguments that `PromptEvaluation` refuses.
+        """
         return PromptEvaluation(
             self.prompt, self.workspace.spec(), judges, metrics, compliance=compliance,
             max_concurrency=max_concurrency, journal=self.workspace.journal(), done=done,
@@ -206,7 +231,21 @@ class Project:
         groundedness: bool = False,
         agreement_model: Model | str | None = None,
     ) -> list[Result]:
-        """Judge the results, and where asked for the tests and rules; write what was said."""
+        """Judge the results and, if wanted, tests and rules; write the verdicts to the folder.
+
+        Args:
+            evaluation: made by `evaluation`.
+            validity: whether to judge if each test's input is valid.
+            groundedness: whether to judge if the prompt supports each rule.
+            agreement_model: model that answers tests from the specification alone; None to skip
+                this.
+
+        Returns:
+            The results with their verdicts.
+
+        Raises:
+            ConfigurationError: when there are no results, or no tests to judge.
+        """
         results = await evaluation.outputs(self.results())
         self.workspace.write_json(files.RESULTS, results_to_rows(results))
         if validity or agreement_model is not None:
@@ -225,27 +264,30 @@ class Project:
         named: Collection[str] = (),
         variables: Mapping[str, object] | None = None,
     ) -> list[PromptyMetric]:
-        """Find metric files: beside the prompt and in the folder, and our own by their names.
+        """Find metric files next to the prompt and in the folder, and built-in ones by name.
 
         Args:
-            named: names of metrics, or paths of files; empty for all that are beside the prompt.
-            variables: values that are given to all of them.
+            named: names of metrics, or paths of files; empty for all in the two folders.
+            variables: values for variables of the metric files.
 
         Raises:
-            ConfigurationError: a name that is not there, two metrics of one name, or a variable
-                that none of them inserts.
+            ConfigurationError: for an unknown name, two metrics with the same name, or a variable
+                that no metric file has.
         """
         found = find_metrics(self.prompt, named, more=[self.workspace.folder])
         for name in variables or {}:
             if not any(name in one.prompt.variables for one in found):
-                raise ConfigurationError("metric-var", name, "no metric file inserts it")
+                raise ConfigurationError("variables", name, "no metric file has this variable")
         return [PromptyMetric(one.prompt, variables=variables) for one in found]
 
     def report(self, *, unknown_as: UnknownAs = None) -> Report:
-        """Read everything that is known.
+        """Make a report from the folder's files.
+
+        Args:
+            unknown_as: `err` counts unknown verdicts as not compliant; None leaves them out.
 
         Raises:
-            ConfigurationError: there are no results.
+            ConfigurationError: when there are no results.
         """
         results = self.results()
         spec = self.workspace.spec()
@@ -260,7 +302,7 @@ class Project:
         return Report(self.prompt.name, results, spec, checks, rules, unknown_as)
 
     def write_report(self, report: Report) -> list[Path]:
-        """Write `overview.csv`, `report.json` and `README.md`."""
+        """Write `overview.csv`, `report.json` and `README.md`, and return their paths."""
         self.workspace.write(OVERVIEW, to_csv(report.overview()))
         self.workspace.write(REPORT_JSON, to_json(report))
         self.workspace.write(REPORT_MD, to_markdown(report))
@@ -272,8 +314,13 @@ def find_metrics(
 ) -> list[PromptyMetric]:
     """Find metric files; see `Project.metrics`.
 
+    Args:
+        prompt: the prompt, whose folder is searched first.
+        named: names of metrics, or paths of files; empty for all in the folders.
+        more: further folders to search.
+
     Raises:
-        ConfigurationError: a name that is not there, or two metrics of one name.
+        ConfigurationError: for an unknown name, or two metrics with the same name.
     """
     folders = [folder for folder in (prompt.folder, *more) if folder is not None]
     distinct = list({folder.resolve(): folder for folder in folders}.values())

@@ -1,4 +1,4 @@
-"""The prompt under test: its messages, its inputs, and how a test fills them."""
+"""The prompt under test: `.prompty` and `.prompt.yml` files, framework templates, plain text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rag_eval_integrations.models.completion import Message
 from rag_eval_integrations.prompt_tests.models import framework_of
 from rag_eval_integrations.prompt_tests.records import digest
 
-# --- `.prompt.yml` files (GitHub Models): messages, inputs, test data
+# --- `.prompt.yml` files (GitHub Models): messages, inputs and test data
 
 
 _ROLES: dict[object, Role] = {
@@ -41,16 +41,17 @@ _ROLES: dict[object, Role] = {
 
 
 def load_github_prompt(path: Path) -> Prompty:
-    """Read a prompt; its `testData` becomes samples.
+    """Read a `.prompt.yml` file; its `testData` becomes sample inputs.
 
     Raises:
-        ConfigurationError: says the file, and the line where YAML names one.
-        OSError: the file cannot be read.
+        ConfigurationError: for a file that is not such a prompt; names the file and, if YAML knows
+            it, the line.
+        OSError: when the file cannot be read.
     """
     try:
         content = read_yaml(path.read_text("utf-8-sig"))
         if not isinstance(content, dict) or not isinstance(content.get("messages"), list):
-            raise FrontMatterError("holds no `messages`", None)
+            raise FrontMatterError("has no list of `messages`", None)
         warnings: list[str] = []
         messages: list[MessageTemplate] = []
         for number, message in enumerate(content["messages"], start=1):
@@ -68,7 +69,7 @@ def load_github_prompt(path: Path) -> Prompty:
         place = "" if error.line is None else f"line {error.line}: "
         raise ConfigurationError("prompt", str(path), f"{place}{error}") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError("prompt", str(path), "not UTF-8") from error
+        raise ConfigurationError("prompt", str(path), "is not UTF-8") from error
     known = {name for name in inputs} | set().union(*(m.variables for m in messages))
     samples = [{name: value for name, value in row.items() if name in known} for row in data]
     return Prompty(
@@ -88,21 +89,27 @@ def _inputs_in(data: list[dict[str, object]], messages: list[MessageTemplate]) -
     return {name: Input(name) for name in dict.fromkeys(named)}
 
 
-# --- Sample inputs from a file beside the prompt: CSV, JSON or YAML
+# --- Sample inputs from a CSV, JSON or YAML file in the prompt's folder
 
 
 _MOST_BYTES = 5_000_000
 
 
 def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, JsonValue]]:
-    """Read a file of sample inputs, one object or row each.
+    """Read a file of sample inputs: one object or row per sample.
+
+    Args:
+        folder: the prompt's folder.
+        name: path of the file in this folder.
+        source: the prompt file, for error messages.
 
     Raises:
-        ConfigurationError: outside of the prompt's folder, not there, or not readable as objects.
+        ConfigurationError: for a file that is outside of the folder, missing, larger than 5 MB, or
+            not a list of objects.
     """
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
-        raise ConfigurationError("testSamples", name, f"is outside of the folder of {source}")
+        raise ConfigurationError("testSamples", name, f"is outside the folder of {source}")
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ConfigurationError("testSamples", name, f"is larger than {_MOST_BYTES:,} bytes")
@@ -115,7 +122,7 @@ def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, Json
     if isinstance(rows, dict):
         rows = [rows]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ConfigurationError("testSamples", name, "should hold objects, one a sample")
+        raise ConfigurationError("testSamples", name, "should be a list of objects")
     return rows
 
 
@@ -131,6 +138,9 @@ def _rows(suffix: str, text: str) -> Any:
     raise ValueError("use a .csv, .json or .yaml file")
 
 
+# --- The prompt under test, whatever it was made from
+
+
 _Renderer = Callable[[Mapping[str, object]], tuple[Message, ...]]
 _DEFAULT_INPUT = "input_text"
 _INSTRUCTIONS = ("intent", "inputSpec", "outputRules", "inverseOutputRules", "testExpansion")
@@ -138,67 +148,77 @@ _INSTRUCTIONS = ("intent", "inputSpec", "outputRules", "inverseOutputRules", "te
 
 @runtime_checkable
 class PromptLike(Protocol):
-    """What `langchain.as_prompt` and `llama_index.as_prompt` make of a framework's template."""
+    """A wrapped prompt template of a framework; see `as_prompt` in `langchain`, `llama_index`."""
 
     @property
     def name(self) -> str:
-        """What it is called in files and reports."""
+        """Name in files and reports."""
         ...
 
     @property
     def text(self) -> str:
-        """The whole prompt, variables as `{{name}}`."""
+        """The whole prompt, with variables as `{{name}}`."""
         ...
 
     @property
     def input_names(self) -> Sequence[str]:
-        """Its variables."""
+        """Names of the variables."""
         ...
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
-        """Insert values."""
+        """Insert values and return the messages."""
         ...
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A situation that tests are made for: words for the generator, fixed values of inputs."""
+    """A situation that tests are generated for."""
 
     name: str
     instructions: str = ""
+    """The situation in words, for the generator."""
     parameters: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Fixed values of inputs, by name."""
 
 
 @dataclass(frozen=True)
 class PromptUnderTest:
-    """A prompt in any of its forms; make one with `PromptUnderTest.of` or `from_text`."""
+    """A prompt in any of its forms; made by `PromptUnderTest.of` or `from_text`."""
 
     name: str
+    """Name in files and reports."""
     text: str
-    """All messages as one text, without role lines, variables as `{{name}}`."""
+    """All messages as one text, without role lines, with variables as `{{name}}`."""
     inputs: Mapping[str, Input]
-    """Declared inputs, then variables that are used without being declared."""
+    """Declared inputs by name, then variables that are used without being declared."""
     renderer: _Renderer | None
-    """None for a prompt that lives inside of an app and is only known as text."""
+    """Inserts values; None for a prompt inside an app, of which only the text is known."""
     instructions: Mapping[str, str] = field(default_factory=dict)
-    """The author's own words for a stage: `intent`, `inputSpec`, `outputRules` …"""
+    """The author's instructions for a stage: `intent`, `inputSpec`, `outputRules` …"""
     scenarios: tuple[Scenario, ...] = ()
+    """Situations that tests are generated for; empty for one situation without a name."""
     samples: tuple[Mapping[str, JsonValue], ...] = ()
-    """Inputs that the author gives as examples."""
+    """Example inputs from the author."""
     folder: Path | None = None
-    """Where metric files are looked for."""
+    """The prompt's folder, which is searched for metric files; None without a file."""
     source: str = ""
+    """The prompt's file, for messages."""
     warnings: tuple[str, ...] = ()
+    """Sentences about oddities of the prompt."""
 
     @staticmethod
     def of(prompt: object, *, name: str | None = None) -> PromptUnderTest:
-        """Make one of a file, a `Prompty`, or a template of LangChain or LlamaIndex.
+        """Make a prompt under test from a file, a `Prompty`, or a framework's template.
 
-        Files are `.prompty`, `.md`, `.txt` (all read as Prompty) and `.prompt.yml` (GitHub Models).
+        Args:
+            prompt: path of a `.prompty`, `.md` or `.txt` file (all read as Prompty) or of a
+                `.prompt.yml` file (GitHub Models); a `Prompty`; a LangChain or LlamaIndex prompt
+                template; or a `PromptUnderTest`, which is returned unchanged.
+            name: name in files and reports; by default the prompt's own.
 
         Raises:
-            ConfigurationError: a file that is no prompt (says the line), or an object that is none.
-            OSError: the file cannot be read.
+            ConfigurationError: for a file that is not a prompt (names the line), or another object.
+            OSError: when the file cannot be read.
         """
         if isinstance(prompt, PromptUnderTest):
             return prompt
@@ -215,17 +235,18 @@ class PromptUnderTest:
     def from_text(
         text: str, *, inputs: Iterable[str] = (), name: str = "prompt", in_app: bool = False
     ) -> PromptUnderTest:
-        """Make one of a text in the form of a `.prompty` file, or of an app's description.
+        """Make a prompt under test from a text.
 
         Args:
-            text: the prompt; with `in_app`, whatever says what the app should do.
-            inputs: names of inputs, besides those that the text itself uses.
-            name: what it is called in files and reports.
-            in_app: the models under test are whole apps, which have the prompt inside and take
-                the inputs as they are.
+            text: the prompt, in the form of a `.prompty` file; with `in_app`, a description of what
+                the app should do.
+            inputs: names of inputs in addition to the variables of the text.
+            name: name in files and reports.
+            in_app: whether the models under test are whole apps, which contain the prompt and get
+                only the inputs.
 
         Raises:
-            ConfigurationError: no text.
+            ConfigurationError: for a text that is not a prompt.
         """
         prompty = parse_prompty(text, name=name, strict=False)
         made = _of_prompty(prompty, name, None, append=not in_app)
@@ -235,13 +256,13 @@ class PromptUnderTest:
 
     @property
     def id(self) -> str:
-        """Seven hex digits of the text."""
+        """Seven hex digits of the text's digest."""
         return digest(self.text)[:7]
 
     def values(
         self, inputs: Mapping[str, JsonValue], parameters: Mapping[str, JsonValue] | None = None
     ) -> dict[str, JsonValue]:
-        """Fill defaults, then a scenario's parameters, then the test's inputs."""
+        """Merge the defaults of inputs, a scenario's parameters and a test's inputs; later win."""
         defaults = {
             one.name: one.default for one in self.inputs.values() if one.default is not None
         }
@@ -251,28 +272,32 @@ class PromptUnderTest:
         """Insert values into every message.
 
         Raises:
-            ConfigurationError: a missing value, or a prompt that only an app can run.
+            ConfigurationError: for a missing value, or a prompt that is inside an app.
         """
         if self.renderer is None:
             raise ConfigurationError(
-                "prompt", self.name, "is only a text: models under test have to be whole apps"
+                "prompt", self.name, "is only a text; the models under test must be whole apps"
             )
         return self.renderer(values)
 
     def parameters(self, scenario: str) -> Mapping[str, JsonValue]:
-        """Return the values that a scenario fixes."""
+        """Return a scenario's fixed inputs; empty for an unknown scenario."""
         return next((one.parameters for one in self.scenarios if one.name == scenario), {})
 
     def inputs_from(
         self, testinput: str, fixed: Mapping[str, JsonValue] | None = None
     ) -> dict[str, JsonValue]:
-        """Read a test's one text as inputs, the way upstream does.
+        """Read a test's text as inputs, like PromptPex.
 
-        One input left: the field of its name if the text is such a JSON object, else the text.
-        Several: a JSON object. None left: the first input gets the text.
+        With one input to fill, the text is its value, unless it is a JSON object with just this
+        field. With several, the text is a JSON object. With none, the first input gets the text.
+
+        Args:
+            testinput: the text.
+            fixed: inputs that already have a value.
 
         Raises:
-            ConfigurationError: several inputs and no JSON object.
+            ConfigurationError: for several inputs and a text that is not a JSON object.
         """
         names = [
             one.name
@@ -307,15 +332,15 @@ def _of_prompty(
     text = prompt.text
     renderer: _Renderer = prompt.render
     if not prompt.variables and append:
-        # Nothing would tell one test from another: the input goes to the end, as upstream does.
+        # Without a variable all tests would be the same: add the input at the end, like PromptPex.
         if len(inputs) != 1:
             inputs = {_DEFAULT_INPUT: Input(_DEFAULT_INPUT)}
         [last] = inputs
         text = f"{text}\n\n{{{{{last}}}}}"
         renderer = _with_input_at_the_end(prompt, last)
-        warnings.append(f"{prompt.source} inserts no variable; {{{{{last}}}}} is added at its end")
+        warnings.append(f"{prompt.source} has no variable; {{{{{last}}}}} was added at its end")
     unused = [one for one in prompt.inputs if prompt.variables and one not in prompt.variables]
-    warnings += [f"{prompt.source} declares `{one}` and never inserts it" for one in unused]
+    warnings += [f"{prompt.source} declares `{one}` but does not use it" for one in unused]
     head = prompt.extra
     return PromptUnderTest(
         name=name or prompt.name,
@@ -353,7 +378,7 @@ def _scenarios(given: object, source: str) -> tuple[Scenario, ...]:
         isinstance(one, dict) and isinstance(one.get("name"), str) for one in given
     ):
         raise ConfigurationError(
-            "prompt", source, "`scenarios` should be a list with a `name` each"
+            "prompt", source, "`scenarios` should be a list of objects with a `name`"
         )
     return tuple(
         Scenario(one["name"], str(one.get("instructions") or ""), dict(one.get("parameters") or {}))
@@ -374,16 +399,16 @@ def _samples(
 
 
 def _of_framework(prompt: object) -> PromptLike:
-    home = framework_of(prompt)
+    framework = framework_of(prompt)
     made: object = None
-    if home == "langchain":
-        from rag_eval_integrations.langchain.under_test import (  # noqa: PLC0415  # only for its own
+    if framework == "langchain":
+        from rag_eval_integrations.langchain.under_test import (  # noqa: PLC0415  # if installed
             as_prompt as of_langchain,
         )
 
         made = of_langchain(cast(Any, prompt))
-    elif home == "llama_index":
-        from rag_eval_integrations.llama_index.under_test import (  # noqa: PLC0415  # the same
+    elif framework == "llama_index":
+        from rag_eval_integrations.llama_index.under_test import (  # noqa: PLC0415  # if installed
             as_prompt as of_llama_index,
         )
 
@@ -392,7 +417,7 @@ def _of_framework(prompt: object) -> PromptLike:
         raise ConfigurationError(
             "prompt",
             prompt,
-            "use a .prompty, .md or .prompt.yml file, or a template of LangChain or LlamaIndex",
+            "use a .prompty, .md or .prompt.yml file, or a LangChain or LlamaIndex prompt template",
         )
     return made
 

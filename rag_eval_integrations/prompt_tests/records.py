@@ -1,7 +1,8 @@
-"""What flows through prompt tests: Rule, Spec → PromptTest → Result, with Judged and MetricResult.
+"""Records of prompt tests: Rule, Spec → PromptTest → Result, with Judged and MetricResult.
 
-A test keeps its rule's id, text and direction as they were when it was made: looking them up again
-later is what gave 1,668 of 1,944 recorded rows of PromptPex's paper no rule or a wrong one.
+A test keeps the id, text and direction that its rule had when the test was made. In the data of
+PromptPex's paper, where rules were looked up later, 1,668 of 1,944 rows have no rule or a wrong
+one.
 """
 
 from __future__ import annotations
@@ -16,174 +17,186 @@ from rag_eval_integrations.records import JsonObject, Record
 
 
 class Rule(Record):
-    """Something that every output has to keep, or its contradiction."""
+    """A rule that every output should keep, or an inverse rule, which contradicts one."""
 
     id: int
-    """From 1: the rules first, then the inverse rules."""
+    """Number from 1: rules first, then inverse rules."""
     text: str
     inverse: bool = False
     of_rule: int | None = None
-    """Of an inverse rule, the id of the rule that it contradicts; None where it is not known."""
+    """For an inverse rule, the id of the rule that it contradicts; None if it is not known."""
 
 
 class Spec(Record):
-    """What a prompt asks for, in parts that tests are made from."""
+    """A prompt's specification: the parts that tests are made from."""
 
     intent: str = ""
-    """What it is for, one sentence."""
+    """The prompt's purpose, in one sentence."""
     input_spec: tuple[str, ...] = ()
-    """What a valid input is, one rule each."""
+    """Rules of a valid input."""
     rules: tuple[Rule, ...] = ()
     """Output rules, then inverse rules; ids are positions from 1."""
 
     @property
     def output_rules(self) -> tuple[Rule, ...]:
-        """The rules that outputs have to keep."""
+        """The rules that outputs should keep."""
         return tuple(rule for rule in self.rules if not rule.inverse)
 
     @property
     def inverse_rules(self) -> tuple[Rule, ...]:
-        """The contradictions."""
+        """The rules that contradict output rules."""
         return tuple(rule for rule in self.rules if rule.inverse)
 
     @property
     def rules_text(self) -> str:
-        """The output rules, one a line: the variable `rules` of metrics."""
+        """The output rules, one per line: the variable `rules` of metric files."""
         return "\n".join(rule.text for rule in self.output_rules)
 
     @property
     def input_spec_text(self) -> str:
-        """The input specification, one rule a line."""
+        """The input specification, one rule per line."""
         return "\n".join(self.input_spec)
 
 
 class PromptTest(Record):
-    """One input for the prompt under test, and why it is there."""
+    """One input for the prompt under test, with the rule that it tests."""
 
     uid: str
     """Digest of rule, direction, inputs, scenario and kind: the same in every run."""
     rule_id: int | None = None
-    """None for a baseline test, and where the generator named no rule."""
+    """Id of the rule; None for a baseline test, or if the generator named no rule."""
     rule: str = ""
     """The rule's text when the test was made."""
     inverse: bool = False
+    """Whether the rule is an inverse rule."""
     inputs: JsonObject
-    """By name of the prompt's input."""
+    """Values by the name of the prompt's input."""
     test_id: str = ""
-    """The generator's own number."""
+    """The generator's number of the test."""
     expected: str = ""
-    """The output that the generator expects; nobody checked it."""
+    """The output that the generator expects, unchecked."""
     reasoning: str = ""
+    """The generator's reason for the test."""
     scenario: str = ""
+    """Name of the scenario; empty without one."""
     generation: int = 0
+    """Round of test generation, from 0."""
     baseline: bool = False
-    """Made from the prompt alone, without rules, to compare with."""
+    """Whether it was made from the prompt alone, without rules, for comparison."""
     original: JsonObject | None = None
-    """The inputs before an expansion."""
+    """The inputs before an expansion; None if the test was not expanded."""
     groundtruth: str | None = None
-    """An output by a stronger model."""
+    """The expected output, written by a strong model; None if there is none."""
     groundtruth_model: str | None = None
+    """The model that wrote it."""
     groundtruth_score: float | None = None
-    """0 to 100; -1 where the output was refused by its judges."""
+    """The judges' score of it, 0 to 100; -1 if the judges refused it."""
 
     @property
     def testinput(self) -> str:
-        """The inputs as one text: the one input's, or a JSON object."""
+        """The inputs as one text: a single input's text, or a JSON object."""
         return input_text(self.inputs)
 
     @property
     def usable_groundtruth(self) -> str | None:
-        """The expected output, unless its judges refused it."""
+        """The expected output; None if there is none or its judges refused it."""
         refused = self.groundtruth_score is not None and self.groundtruth_score < 0
         return None if refused else self.groundtruth
 
 
 class Judged(Record):
-    """A judge's OK or ERR, or why there is neither."""
+    """A judge's verdict with its reason."""
 
     outcome: Outcome
+    """`ok`, `err`, or `unknown` if the judge gave no verdict."""
     reason: str = ""
+    """The judge's reason, or why there is no verdict."""
     raw: str = ""
-    """The judge's own text."""
+    """The judge's reply, unchanged."""
     judge: str | None = None
-    """None where no judge was asked."""
+    """The judge's name; None if no judge was asked."""
     failed: bool = False
-    """The judge did not answer: `unknown`, and asked again by the next run."""
+    """Whether the judge did not answer; the outcome is `unknown`, and the next run asks again."""
 
 
 class MetricResult(Record):
-    """What a metric says of one output, by one judge."""
+    """A metric's score or verdict for one output, by one judge."""
 
     metric: str
     judge: str
     score: float | None = None
-    """0 to 100; None for a verdict, and where there is none."""
+    """The score, 0 to 100; None for a metric that gives verdicts, or if there is no score."""
     outcome: Outcome | None = None
-    """`ok` or `err` for a verdict, `unknown` for neither; None for a score."""
+    """`ok` or `err` for a verdict, `unknown` if there is no result; None for a score."""
     content: str = ""
-    """The judge's own text."""
+    """The judge's reply, unchanged."""
     problem: str | None = None
-    """Why there is neither score nor verdict."""
+    """Why there is neither a score nor a verdict; None if there is one."""
     failed: bool = False
-    """The judge did not answer; asked again by the next run."""
+    """Whether the judge did not answer; the next run asks again."""
 
     @property
     def key(self) -> str:
-        """Column name in upstream's files."""
+        """The column name in PromptPex's files."""
         return f"{self.metric} with {self.judge}"
 
 
 class Result(Record):
-    """One output of one model for one test, and what is said about it."""
+    """One model's output for one test, with its verdicts and metrics."""
 
     test: PromptTest
     model: str
+    """Name of the model under test."""
     run: int = 0
     """Repetition, from 0."""
     prompt_id: str = ""
-    """Digest of the prompt that was run."""
+    """Id of the prompt that was run."""
     output: str = ""
+    """The output; empty after an error."""
     contexts: tuple[str, ...] = ()
-    """Documents that a RAG app retrieved for it."""
+    """Documents that a RAG app retrieved."""
     error: str | None = None
-    """Why there is no output."""
+    """Why there is no output; None if there is one."""
     latency_s: float | None = None
+    """Seconds until the output or error; recorded replies take almost none."""
     compliance: Judged | None = None
-    """By the first judge; None when nobody was asked yet."""
+    """The first judge's verdict on compliance; None before the evaluation."""
     others: tuple[Judged, ...] = ()
-    """Compliance by the other judges."""
+    """The other judges' verdicts on compliance."""
     metrics: tuple[MetricResult, ...] = ()
+    """Results of the metric files."""
 
     @property
     def id(self) -> str:
-        """Seven hex digits of prompt, input and kind, as upstream's; the same for every model."""
+        """Seven hex digits for prompt, input and kind, as in PromptPex; the same for all models."""
         text = self.prompt_id + self.test.testinput + (";baseline" if self.test.baseline else "")
         return digest(text)[:7]
 
 
 class TestCheck(Record):
-    """What is said about a test itself."""
+    """Verdicts on a test itself."""
 
-    __test__ = False  # no test class of pytest's
+    __test__ = False  # pytest should not collect this class
 
     test: PromptTest
     validity: Judged | None = None
-    """Whether the input is a valid one."""
+    """Whether the input is valid; None if it was not judged."""
     agreement: Judged | None = None
-    """Whether the extracted specification alone leads to a compliant output."""
+    """Whether an answer made from the specification alone complies; None if not judged."""
     agreement_output: str = ""
-    """That output."""
+    """That answer."""
 
 
 class RuleCheck(Record):
-    """Whether a rule stands in the prompt."""
+    """A verdict on a rule itself."""
 
     rule: Rule
     grounded: Judged
+    """Whether the prompt states or implies the rule."""
 
 
 def input_text(inputs: dict[str, JsonValue]) -> str:
-    """Write inputs as one text: of a single one its text, else a JSON object."""
+    """Write inputs as one text: a single input's text, or a JSON object."""
     if len(inputs) == 1:
         [value] = inputs.values()
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -193,11 +206,11 @@ def input_text(inputs: dict[str, JsonValue]) -> str:
 def make_uid(
     *, rule: str, inverse: bool, inputs: dict[str, JsonValue], scenario: str, baseline: bool
 ) -> str:
-    """Name a test by its content: `test-` and 8 hex digits."""
+    """Make a test's id from its content: `test-` and 8 hex digits."""
     content = json.dumps([rule, inverse, inputs, scenario, baseline], sort_keys=True)
     return f"test-{digest(content)[:8]}"
 
 
 def digest(text: str) -> str:
-    """sha256 of a text, 64 hex digits; lone surrogates included."""
+    """Return the SHA-256 of a text as 64 hex digits; the text may contain lone surrogates."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""Run: every test on every model, so many times; a failing model stops nobody."""
+"""`run_tests`: run every test on every model; a failing model does not stop the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.models.completion import CompletionRequest
-from rag_eval_integrations.prompt_tests._asking import Recorded, each
+from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests.journal import Journal
 from rag_eval_integrations.prompt_tests.models import (
     App,
@@ -26,8 +26,6 @@ from rag_eval_integrations.prompt_tests.records import PromptTest, Result, diges
 from rag_eval_integrations.records import Document, RagCall
 
 logger = logging.getLogger(__name__)
-
-Done = Callable[[Result], None]
 
 
 @dataclass(frozen=True)
@@ -45,28 +43,28 @@ async def run_tests(
     runs: int = 1,
     max_concurrency: int = 8,
     journal: Journal | None = None,
-    done: Done | None = None,
+    done: Callable[[Result], None] | None = None,
 ) -> list[Result]:
-    """Run tests.
+    """Run tests on models under test.
 
-    What a model answered is recorded and not asked again: a second run of the same makes no
-    requests, and one that was killed goes on. A repetition (`runs`) is a question of its own. What
-    fails is a result with its `error`, not recorded, and asked again by the next run.
+    Replies are recorded: running the same again sends no requests, and a run that was killed
+    continues. Each repetition (`runs`) sends its own request. A failure is a result with its
+    `error`; it is not recorded, and the next run asks again.
 
     Args:
-        prompt: the prompt under test, in any form that `PromptUnderTest.of` takes.
-        tests: what to run.
-        models: what to run them on, by name or with names of their own; see `models.model_of`.
-        runs: how often, from 1.
-        max_concurrency: requests under way at once, over all models together.
+        prompt: the prompt under test, in any form that `PromptUnderTest.of` accepts.
+        tests: the tests.
+        models: the models under test, in a mapping by name or with their own names; see `model_of`.
+        runs: repetitions per test, from 1.
+        max_concurrency: maximum number of concurrent requests over all models, from 1.
         journal: where replies are recorded; by default only in memory.
-        done: told each result as it comes.
+        done: called with each result as it arrives.
 
     Returns:
-        One result for each test, model and run: model by model, in the tests' order.
+        One result per test, model and run: model by model, in the tests' order.
 
     Raises:
-        ConfigurationError: no models, two of one name, or numbers out of range.
+        ConfigurationError: for no models, two models with the same name, or a number out of range.
     """
     put = PromptUnderTest.of(prompt)
     if max_concurrency < 1:
@@ -76,17 +74,17 @@ async def run_tests(
         raise ConfigurationError("runs", runs, "use a number from 1")
     record = Journal() if journal is None else journal
     askers: dict[str, _Asker] = {one.name: _asker(one, record, max_concurrency) for one in found}
-    # Test by test over all models, so that a slow model does not hold up the others' first tests.
+    # Order by test, not by model, so that a slow model does not delay the other models.
     jobs = [_Job(test, model, run) for run in range(runs) for test in tests for model in found]
 
     async def work(job: _Job) -> Result:
         return await _result(job, put, askers[job.model.name])
 
-    def tell(_: _Job, result: Result) -> None:
+    def report(_: _Job, result: Result) -> None:
         if done is not None:
             done(result)
 
-    results = await each(jobs, work, max_concurrency=max_concurrency, done=tell)
+    results = await run_jobs(jobs, work, max_concurrency=max_concurrency, done=report)
     order = {model.name: number for number, model in enumerate(found)}
     return sorted(results, key=lambda result: (order[result.model], result.run))
 
@@ -97,7 +95,7 @@ def run_tests_sync(
     models: Mapping[str, object] | Sequence[object],
     **options: Any,
 ) -> list[Result]:
-    """Run tests from code that is not async; see `run_tests`."""
+    """Run tests from synchronous code; see `run_tests`."""
     return _loop.run(run_tests(prompt, tests, models, **options))
 
 
@@ -109,7 +107,7 @@ async def _result(job: _Job, prompt: PromptUnderTest, ask: _Asker) -> Result:
         output, contexts = await ask(prompt, values, job)
     except (JudgeError, ConfigurationError) as failure:
         error = f"{type(failure).__name__}: {failure}"
-    except Exception as failure:  # noqa: BLE001 -- an app of the user's: a row, not the run's end
+    except Exception as failure:  # noqa: BLE001 -- a user's app failed: the run goes on
         error = f"{type(failure).__name__}: {failure}"
     return Result(
         test=job.test,
@@ -125,16 +123,16 @@ async def _result(job: _Job, prompt: PromptUnderTest, ask: _Asker) -> Result:
 
 _Asker = Callable[
     [PromptUnderTest, Mapping[str, Any], _Job], Any
-]  # async, to (output, contexts); mypy knows no async callable types
+]  # returns an awaitable of (output, contexts)
 
 
-def _asker(model: ModelUnderTest, journal: Journal, places: int) -> _Asker:
+def _asker(model: ModelUnderTest, journal: Journal, max_concurrency: int) -> _Asker:
     if isinstance(model, App):
         return _ask_app(app_base(model), journal)
-    return _ask_model(Recorded(model, journal, max_concurrency=places))
+    return _ask_model(RecordedModel(model, journal, max_concurrency=max_concurrency))
 
 
-def _ask_model(recorded: Recorded) -> _Asker:
+def _ask_model(recorded: RecordedModel) -> _Asker:
 
     async def ask(
         prompt: PromptUnderTest, values: Mapping[str, Any], job: _Job

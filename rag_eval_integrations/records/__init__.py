@@ -1,4 +1,4 @@
-"""What flows: RagCall → SentencizedCall → Labelling → Score → Evaluation.
+"""The records that flow: RagCall → SentencizedCall → Labelling → Score → Evaluation.
 
 All are frozen pydantic models that survive JSON unchanged, hold no NaN, and name the field when
 they refuse a value. One line of a file is `to_line(record)`; `from_line` reads it back.
@@ -9,12 +9,15 @@ from rag_eval_integrations.records._json import (
     SCHEMA,
     JsonObject,
     Record,
+    Text,
+    check_schema,
     from_line,
     from_object,
     json_copy,
     parse_object,
     to_line,
     trusted,
+    whole_text,
 )
 from rag_eval_integrations.records.call import (
     Capture,
@@ -37,9 +40,17 @@ from rag_eval_integrations.records.labels import (
     UnscoredCode,
     Usage,
 )
-from rag_eval_integrations.records.score import By, Evaluation, EvaluationError, Score, ScoreStatus
+from rag_eval_integrations.records.score import (
+    EVALS_SCHEMA,
+    By,
+    Evaluation,
+    EvaluationError,
+    Score,
+    ScoreStatus,
+)
 
 __all__ = [
+    "EVALS_SCHEMA",
     "SCHEMA",
     "By",
     "Capture",
@@ -62,15 +73,18 @@ __all__ = [
     "Sentences",
     "SentencizedCall",
     "Support",
+    "Text",
     "Turn",
     "UnscoredCode",
     "Usage",
+    "check_schema",
     "from_line",
     "from_object",
     "json_copy",
     "parse_object",
     "to_line",
     "trusted",
+    "whole_text",
 ]
 
 publish(__name__, __all__)

@@ -18,7 +18,7 @@ from pydantic import (
     model_validator,
 )
 
-from rag_eval_integrations.records._json import JsonObject, Record
+from rag_eval_integrations.records._json import JsonObject, Record, Text
 
 CaptureStatus = Literal["ok", "error", "aborted", "interrupted"]
 DocumentsFrom = Literal["prompt", "dataflow", "retriever", "none"]
@@ -27,9 +27,9 @@ DocumentsFrom = Literal["prompt", "dataflow", "retriever", "none"]
 class Sentence(NamedTuple):
     """One keyed sentence; in JSON the list `[key, text, start, end]`."""
 
-    key: str
+    key: Text
     """Document number and letters (`0a`), or letters alone for a response sentence (`a`)."""
-    text: str
+    text: Text
     start: int | None = None
     """Offset of the first character in its document or response; None where the recorded
     sentence is not found in the text."""
@@ -49,9 +49,9 @@ class Sentences(Record):
 class Document(Record):
     """One retrieved document, as the model saw it."""
 
-    text: str
+    text: Text
     """The text; may be empty (an empty document keeps its number)."""
-    id: str | None = None
+    id: Text | None = None
     """The store's own id."""
     metadata: JsonObject = Field(default_factory=dict)
     """Whatever the retriever knew about it; JSON values only."""
@@ -73,15 +73,15 @@ class Turn(Record):
     """One earlier turn of a conversation."""
 
     role: Literal["user", "assistant", "system", "tool"]
-    content: str
+    content: Text
 
 
 class Capture(Record):
     """How a call was observed; None on a call that the user wrote down."""
 
-    framework: str
+    framework: Text
     """`langchain`, `llama_index` or `plain`."""
-    run_id: str | None = None
+    run_id: Text | None = None
     """The framework's id of the outermost run."""
     status: CaptureStatus = "ok"
     """`ok`; `error` (an exception); `aborted` (a closed stream or a cancellation, with the
@@ -91,9 +91,9 @@ class Capture(Record):
     output of the outermost `retriever`s, or nowhere (`none`)."""
     latency_s: float | None = Field(default=None, ge=0)
     """Wall time of the outermost run in seconds."""
-    tags: tuple[str, ...] = ()
+    tags: tuple[Text, ...] = ()
     metadata: JsonObject = Field(default_factory=dict)
-    retrievers: tuple[str, ...] = ()
+    retrievers: tuple[Text, ...] = ()
     """Names of the retrievers that ran, outermost only, in order."""
     not_in_prompt: tuple[Document, ...] = ()
     """Retrieved documents that never reached the prompt."""
@@ -120,24 +120,24 @@ def _as_id(value: object) -> object:
 class RagCall(Record):
     """One question, the documents retrieved for it and the response given."""
 
-    question: str
+    question: Text
     """The user's question; empty when it is not known."""
     documents: Annotated[
         tuple[Annotated[Document, BeforeValidator(_as_document)], ...], BeforeValidator(_as_list)
     ]
     """Documents in the order the model saw them; a plain string is taken as a Document."""
-    response: str | None
+    response: Text | None
     """The app's answer; None for a retrieval alone."""
-    id: Annotated[str, BeforeValidator(_as_id)] = ""
+    id: Annotated[Text, BeforeValidator(_as_id)] = ""
     """The user's label; may repeat. Default: the first 16 hex digits of `row_key`."""
-    reference: str | None = None
+    reference: Text | None = None
     """Expected output, for metrics that compare with one."""
     metadata: JsonObject = Field(default_factory=dict)
     capture: Capture | None = None
     history: tuple[Turn, ...] = ()
     """Earlier turns, oldest first."""
     started_at: datetime | None = None
-    app: str | None = None
+    app: Text | None = None
     """Name of the app or chain."""
     sentences: Sentences | None = None
     """Sentences recorded with the call (RAGBench's `documents_sentences`): used as they are
@@ -244,7 +244,7 @@ class SentencizedCall(Record):
 
     call: RagCall
     sentences: Sentences
-    splitter: str
+    splitter: Text
     """Name and version of what split it; `recorded` where the call brought its sentences."""
 
     @property

@@ -1,4 +1,4 @@
-"""Stage 3 of the flow: what a judge said. SentenceSupport, Labels, Usage, JudgeInfo, Labelling."""
+"""Stage 3 of the flow: a judge's answer. SentenceSupport, Labels, Usage, JudgeInfo, Labelling."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from rag_eval_integrations.records._json import Record
+from rag_eval_integrations.records._json import Record, Text
 
 Support = Literal["full", "partial", "none", "unlabelled"]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -38,24 +38,24 @@ def _as_text(value: object) -> object:
 
 
 def _as_keys(value: object) -> object:
-    # A judge that writes null, or one key without its list, said no more and no less.
+    # null stands for no keys, one key without its list for itself.
     if value is None:
         return ()
     return (value,) if isinstance(value, str) else value
 
 
-Text = Annotated[str, BeforeValidator(_as_text)]
-Keys = Annotated[tuple[str, ...], BeforeValidator(_as_keys)]
+Explanation = Annotated[Text, BeforeValidator(_as_text)]
+Keys = Annotated[tuple[Text, ...], BeforeValidator(_as_keys)]
 
 
 class SentenceSupport(Record):
-    """What supports one response sentence."""
+    """The support of one response sentence."""
 
     # Judges add fields of their own; these are not errors.
     model_config = ConfigDict(extra="ignore")
 
-    response_sentence_key: str
-    explanation: Text = ""
+    response_sentence_key: Text
+    explanation: Explanation = ""
     supporting_sentence_keys: Keys = ()
     """Document sentences that support it, fully or in part; also the special words
     (`general`, `well_known_fact` …) where the judge used them."""
@@ -71,36 +71,36 @@ class Labels(Record):
 
     model_config = ConfigDict(extra="ignore")
 
-    relevance_explanation: Text = ""
+    relevance_explanation: Explanation = ""
     all_relevant_sentence_keys: Keys
     """Document sentences that help to answer the question."""
-    overall_supported_explanation: Text = ""
+    overall_supported_explanation: Explanation = ""
     overall_supported: bool | None = None
     """The judge's verdict on the whole response; recorded, never used for a score."""
     sentence_support_information: tuple[SentenceSupport, ...]
-    """One entry a response sentence."""
+    """One entry per response sentence."""
     all_utilized_sentence_keys: Keys
     """Document sentences that the response used."""
-    unsupported_response_sentence_keys: tuple[str, ...] | None = None
+    unsupported_response_sentence_keys: tuple[Text, ...] | None = None
     """As recorded in RAGBench; None where it was not recorded."""
 
-    unknown_keys: tuple[str, ...] = ()
+    unknown_keys: tuple[Text, ...] = ()
     """Keys of sentences that do not exist, as the judge wrote them; dropped from the lists."""
-    special_keys: tuple[str, ...] = ()
+    special_keys: tuple[Text, ...] = ()
     """Special words that were given instead of keys, such as `general`."""
-    missing_keys: tuple[str, ...] = ()
+    missing_keys: tuple[Text, ...] = ()
     """Response sentences without an entry: they are unlabelled."""
-    duplicate_keys: tuple[str, ...] = ()
+    duplicate_keys: tuple[Text, ...] = ()
     """Keys that stood more than once in a list, and response sentences with several entries."""
     overall_conflict: bool = False
     """Whether `overall_supported` contradicts the sentence entries."""
 
-    relevant_probabilities: dict[str, Probability] | None = None
+    relevant_probabilities: dict[Text, Probability] | None = None
     """P(relevant) of each document sentence, where the judge gives probabilities."""
-    utilized_probabilities: dict[str, Probability] | None = None
-    supported_probabilities: dict[str, Probability] | None = None
+    utilized_probabilities: dict[Text, Probability] | None = None
+    supported_probabilities: dict[Text, Probability] | None = None
     """P(fully supported) of each response sentence."""
-    estimates: dict[str, Estimate] | None = None
+    estimates: dict[Text, Estimate] | None = None
     """Calibrated score-level estimates of a judge: `{score name: (mean, standard error)}`.
 
     A name may end in `@gpt-labeling` or `@ragbench`: an estimate of what only those formulas
@@ -116,7 +116,7 @@ class Labels(Record):
         return self._entries.get(key)
 
     def support(self, key: str) -> Support:
-        """Say how far a response sentence is supported.
+        """Tell how far a response sentence is supported.
 
         `full`; `partial` (not fully, but with supporting keys); `none`; `unlabelled` (no entry,
         or an entry without a verdict).
@@ -129,7 +129,7 @@ class Labels(Record):
         return "partial" if entry.supporting_sentence_keys else "none"
 
     def adherence_probability(self) -> float | None:
-        """P(every response sentence is fully supported); None where the judge gives none.
+        """Return P(every response sentence is fully supported); None where the judge gives none.
 
         The judge's own estimate where there is one, else the product over its sentences.
         """
@@ -144,7 +144,7 @@ class Labels(Record):
 
 
 class Usage(Record):
-    """What labels and scores cost."""
+    """The cost of labels and scores."""
 
     requests: int = Field(default=0, ge=0)
     prompt_tokens: int = Field(default=0, ge=0)
@@ -164,31 +164,31 @@ class Usage(Record):
 
 
 class JudgeInfo(Record):
-    """Who labelled."""
+    """The judge that labelled."""
 
-    name: str
+    name: Text
     """`embedded`, `openai` …"""
-    model: str | None = None
-    """The model's name at its endpoint; None for a judge that is no model."""
-    version: str | None = None
+    model: Text | None = None
+    """The model's name at its endpoint; None for a judge that is not a model."""
+    version: Text | None = None
     """Version of the judge's own parameters or prompt."""
 
 
 class Labelling(Record):
-    """A judge's answer for one call: labels, or why there are none."""
+    """A judge's answer for one call: labels, or the reason why there are none."""
 
     labels: Labels | None
     judge: JudgeInfo
     usage: Usage = Usage()
     windows: int = Field(default=1, ge=1)
     """How many pieces the call was labelled in."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Text, ...] = ()
     """Shown with every score made from these labels."""
-    flags: tuple[str, ...] = ()
+    flags: tuple[Text, ...] = ()
     """Words for `Evaluation.flags`, such as `lexical_estimate`."""
     unscored: UnscoredCode | None = None
     """Why there are no labels; None when there are."""
-    reason: str | None = None
+    reason: Text | None = None
     """`unscored` in words."""
-    prompt_version: str | None = None
+    prompt_version: Text | None = None
     """Version of the labelling prompt; None for a judge without one."""

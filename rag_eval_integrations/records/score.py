@@ -1,35 +1,49 @@
-"""Stage 4 of the flow: what it is worth. By, Score."""
+"""Stage 4 of the flow: the scores. By, Score, Evaluation."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import takewhile
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, computed_field, model_validator
+from pydantic import (
+    Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    computed_field,
+    model_serializer,
+    model_validator,
+)
 
-from rag_eval_integrations.records._json import JsonObject, Record
+from rag_eval_integrations.errors import SchemaError
+from rag_eval_integrations.records._json import JsonObject, Record, Text, shown
 from rag_eval_integrations.records.call import Capture, Sentences
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
+
+EVALS_SCHEMA = 2
+"""Version of the lines of EVALS files."""
 
 ScoreStatus = Literal["scored", "unscored", "error"]
 
 
 class By(Record):
-    """Who made a score; scores made differently are never averaged together."""
+    """The maker of a score; scores made differently are never averaged together."""
 
-    judge: str | None = None
-    model: str | None = None
-    judge_version: str | None = None
-    prompt_version: str | None = None
-    formulas: str | None = None
+    judge: Text | None = None
+    model: Text | None = None
+    judge_version: Text | None = None
+    prompt_version: Text | None = None
+    formulas: Text | None = None
     relevance_baseline: int | None = None
-    splitter: str | None = None
+    splitter: Text | None = None
     windows: int | None = None
 
 
 class Score(Record):
     """One score: a value, or unscored with a reason, or an error. Never NaN."""
 
-    name: str = Field(exclude=True)
+    name: Text = Field(exclude=True)
     """The key under which it stands in `Evaluation.scores`, and therefore not in its JSON."""
     status: ScoreStatus
     value: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -39,22 +53,22 @@ class Score(Record):
     scale: tuple[float, float] | None = None
     threshold: Annotated[float, Field(ge=0, le=1)] | None = None
     """`value` at or above it passes; None gives no verdict."""
-    reason: str | None = None
+    reason: Text | None = None
     """The score in words, or why there is none."""
     evidence: JsonObject | None = None
-    """What the score rests on; the fields depend on the metric."""
-    method: str | None = None
+    """The facts that the score rests on; the fields depend on the metric."""
+    method: Text | None = None
     """How the value came about: `labels`, `expected`, `calibrated` …"""
     unscored: UnscoredCode | None = None
-    """Why there is no value; None unless `status` is `unscored`."""
+    """The code of why there is no value; None unless `status` is `unscored`."""
     n: Annotated[int, Field(ge=0)] | None = None
     """How many sentences or samples it was computed over."""
     mass: Probability | None = None
     std_error: Annotated[float, Field(ge=0)] | None = None
-    distribution: dict[str, Probability] | None = None
+    distribution: dict[Text, Probability] | None = None
     probability: Probability | None = None
     """For a 0/1 score: the judge's probability that it is 1."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Text, ...] = ()
     by: By = By()
 
     @model_validator(mode="after")
@@ -75,13 +89,13 @@ class Score(Record):
     @computed_field  # type: ignore[prop-decorator]  # the documented pydantic idiom
     @property
     def passed(self) -> bool | None:
-        """Whether the value reaches the threshold; None without a value or a threshold."""
+        """Tell whether the value reaches the threshold; None without a value or a threshold."""
         if self.value is None or self.threshold is None:
             return None
         return self.value >= self.threshold
 
 
-# --- The end of the flow: one call's scores with all they rest on. Evaluation
+# --- The end of the flow: one call's scores with all that they rest on. Evaluation
 
 
 Stage = Literal["app", "sentences", "judge", "metrics"]
@@ -89,49 +103,213 @@ Stage = Literal["app", "sentences", "judge", "metrics"]
 
 
 class EvaluationError(Record):
-    """What went wrong where, when a call could not be evaluated."""
+    """The failure of a call that could not be evaluated."""
 
-    type: str
+    type: Text
     """Name of the exception's class."""
-    message: str
+    message: Text
     stage: Stage
 
 
 class Evaluation(Record):
-    """One evaluated call: a line of EVALS.jsonl."""
+    """One evaluated call: a line of EVALS.jsonl.
 
-    id: str
-    row_key: str
+    Its JSON is the line (`model_dump_json`, and `model_validate_json` back), ASCII only. The JSON
+    differs from the fields in four ways, and nothing is lost:
+
+    * `schema`, the version of the format, stands first.
+    * `by` and `warnings` hold what is the same for every score: the fields of `by` on which all
+      scores agree, and the warnings that all scores begin with. A score has the rest.
+    * A score's name is its key in `scores`; `passed` is there when the score has a verdict; `raw`
+      and `scale` are left out where the scale is [0, 1] and `raw` is the value.
+    * Fields that have their default (null, empty, 0) are left out, except those without one.
+
+    `docs/evals.md` describes every field, `records/evals.schema.json` is the JSON Schema. Python's
+    side (`model_dump()`, `score.by`, `score.warnings`) is whole.
+    """
+
+    writes_schema: ClassVar[bool] = True
+
+    id: Text
+    row_key: Text
     """Identity of the call (`RagCall.row_key`)."""
-    question: str
-    response: str | None
-    reference: str | None = None
+    question: Text
+    response: Text | None
+    reference: Text | None = None
     metadata: JsonObject = Field(default_factory=dict)
     capture: Capture | None = None
-    scores: dict[str, Score]
+    scores: dict[Text, Score]
     """By score name, in the order of the metrics."""
     labels: Labels | None
     """None when the judge was not asked, or gave none."""
     sentences: Sentences
-    document_ids: tuple[str | None, ...] = ()
-    """One a document, in order; None for a document without an id."""
+    document_ids: tuple[Text | None, ...] = ()
+    """One per document, in order; None for a document without an id."""
     judge: JudgeInfo
-    fingerprint: str | None = None
+    fingerprint: Text | None = None
     """Digest of everything that decides the scores besides the call: judge, metrics, splitter.
     An evaluation with the same `row_key` and fingerprint need not be made again."""
     usage: Usage = Usage()
-    flags: tuple[str, ...] = ()
-    """What a reader should know before trusting the scores, such as `lexical_estimate`."""
+    flags: tuple[Text, ...] = ()
+    """Words that a reader should know before trusting the scores, such as `lexical_estimate`."""
     error: EvaluationError | None = None
+
+    def model_dump_json(self, **options: Any) -> str:
+        """Write the evaluation as a line of EVALS.jsonl, without the line end.
+
+        Args:
+            options: pydantic's. `exclude_defaults` and `ensure_ascii` are on unless turned off.
+        """
+        return super().model_dump_json(
+            **{"exclude_defaults": True, "ensure_ascii": True, **options}
+        )
+
+    @model_serializer(mode="wrap")
+    def _row(
+        self, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+    ) -> dict[str, Any]:
+        if info.mode == "json" and info.exclude_defaults and not (info.include or info.exclude):
+            # Records inside stay as they are, and pydantic comes to them as it writes: its own
+            # copy of them, which the handler gives, takes as long again.
+            _build()
+            row = _without_defaults(self)
+            row["scores"] = _scores_of_a_line(self.scores)
+        else:
+            row = handler(self)
+        return {"schema": EVALS_SCHEMA, **_factored(row)} if info.mode == "json" else row
 
     @model_validator(mode="before")
     @classmethod
-    def _name_scores(cls, content: Any) -> Any:
-        # A score's JSON has no name of its own: the key beside it is the name.
-        if isinstance(content, dict) and isinstance(content.get("scores"), dict):
-            named = {
-                name: {**score, "name": name} if isinstance(score, dict) else score
-                for name, score in content["scores"].items()
+    def _spread(cls, content: object) -> object:
+        if not isinstance(content, dict):
+            return content
+        content = dict(content)
+        schema = content.pop("schema", EVALS_SCHEMA)
+        if schema != EVALS_SCHEMA:
+            raise SchemaError(_other_schema(schema), field="schema")
+        scores = content.get("scores")
+        if (
+            isinstance(scores, dict)
+            and scores
+            and all(isinstance(s, dict) for s in scores.values())
+        ):
+            by, warnings = content.pop("by", {}), content.pop("warnings", ())
+            if not isinstance(by, dict) or not isinstance(warnings, list | tuple):
+                raise ValueError("`by` should be an object and `warnings` a list")
+            content["scores"] = {
+                name: _spread(name, _with_raw(score), by, warnings)
+                for name, score in scores.items()
             }
-            return {**content, "scores": named}
         return content
+
+
+def _other_schema(schema: object) -> str:
+    said = f"this file has schema {shown(schema)}, this version reads {EVALS_SCHEMA}: "
+    if isinstance(schema, int) and schema > EVALS_SCHEMA:
+        return said + "read it with the newer version of rag-eval-integrations that wrote it"
+    return said + (
+        "make it anew with `rag-eval run CALLS -o FILE` or, from recorded labels, with "
+        "`rag-eval score LABELLED -o FILE`"
+    )
+
+
+@cache
+def _build() -> None:
+    # Before 2.13, pydantic fails at a record of a deferred class that nobody validated yet.
+    for kind in (Capture, EvaluationError, JudgeInfo, Labels, Sentences, Usage):
+        kind.model_rebuild()
+
+
+@cache
+def _defaults(kind: type[Record]) -> dict[str, Any]:
+    return {
+        # A field that has to be given equals no default.
+        name: object() if field.is_required() else field.get_default(call_default_factory=True)
+        for name, field in kind.model_fields.items()
+    }
+
+
+def _without_defaults(record: Record, *left_out: str) -> dict[str, Any]:
+    """Do what pydantic's `exclude_defaults` does, for the record's own fields alone."""
+    held = record.__dict__
+    return {
+        name: held[name]
+        for name, default in _defaults(type(record)).items()
+        if held[name] is not default and name not in left_out and held[name] != default
+    }
+
+
+def _scores_of_a_line(scores: Mapping[str, Score]) -> dict[str, dict[str, Any]]:
+    makers: dict[int, dict[str, Any]] = {}  # the scores of one metric share theirs
+    content = {}
+    for name, score in scores.items():
+        maker = makers.get(id(score.by))
+        if maker is None:
+            maker = makers[id(score.by)] = _without_defaults(score.by)
+        own = _without_defaults(score, "name", "by")
+        content[name] = {**own, "by": maker, "passed": score.passed}
+    return content
+
+
+def _factored(row: dict[str, Any]) -> dict[str, Any]:
+    """Move what all scores share from them into the row: fields of `by`, and first warnings."""
+    scores = list(row.get("scores", {}).values())
+    if not scores:
+        return row
+    makers = [score.pop("by", {}) for score in scores]
+    warned = [list(score.pop("warnings", ())) for score in scores]
+    by = {
+        name: value
+        for name, value in makers[0].items()
+        if all(maker is makers[0] or maker.get(name, maker) == value for maker in makers)
+    }
+    columns = zip(*warned, strict=False)
+    warnings = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns)]
+    for score, maker, warning in zip(scores, makers, warned, strict=True):
+        if score.get("passed") is None:
+            score.pop("passed", None)
+        _without_raw(score)
+        if len(maker) > len(by):
+            score["by"] = {name: value for name, value in maker.items() if name not in by}
+        if own := warning[len(warnings) :]:
+            score["warnings"] = own
+    shared = {name: held for name, held in (("by", by), ("warnings", warnings)) if held}
+    at = list(row).index("scores")
+    return dict([*list(row.items())[:at], *shared.items(), *list(row.items())[at:]])
+
+
+_UNIT_SCALE = [0.0, 1.0]
+
+
+def _without_raw(score: dict[str, Any]) -> None:
+    """Leave out a raw value that says no more than the value; say a missing one."""
+    if score.get("status") != "scored":
+        return
+    raw, scale = score.get("raw"), score.get("scale")
+    if raw is None and scale is None:
+        score["raw"] = None
+    elif raw == score.get("value") and list(scale or ()) == _UNIT_SCALE:
+        del score["raw"], score["scale"]
+
+
+def _with_raw(score: dict[str, Any]) -> dict[str, Any]:
+    """Give back a raw value that a line leaves out; the inverse of the above."""
+    if score.get("status") != "scored" or "raw" in score or "scale" in score:
+        return score
+    return {**score, "raw": score.get("value"), "scale": _UNIT_SCALE}
+
+
+def _spread(
+    name: str, score: dict[str, Any], by: dict[str, Any], warnings: Sequence[Any]
+) -> dict[str, Any]:
+    """Give a score of a line its name, and what stands once in the row; the inverse of the above.
+
+    A score may say all of it itself: so does what `model_dump` gives.
+    """
+    own = score.get("by", {})
+    if isinstance(own, dict):
+        own = by | {key: value for key, value in own.items() if value is not None}
+    more = score.get("warnings", ())
+    if isinstance(more, list | tuple):
+        more = [*warnings, *more]
+    return {**score, "name": name, "by": own, "warnings": more}

@@ -1,4 +1,4 @@
-"""ROC and reliability plots as one HTML page: inline SVG, no script, nothing fetched."""
+"""ROC and reliability plots as one HTML page: inline SVG, no scripts, no external resources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_eval_integrations.agreement._curves import Curves
 _SIDE = 260
 _EDGE = 34  # room for the axes' numbers
 _MOST_POINTS = 400
-"""Points drawn of a curve: more than this cannot be told apart on 260 pixels."""
+"""Limit on the points drawn per curve; more cannot be told apart on 260 pixels."""
 
 _STYLE = """
 body{font:15px/1.45 system-ui,sans-serif;color:#1c1c1c}
@@ -26,18 +26,18 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def write_plots(groups: Mapping[str, Mapping[str, Curves]], folder: Path, title: str) -> Path:
-    """Write `agreement.html` into a folder, which is made where it is missing.
+    """Write `agreement.html` into a folder, which is created if it does not exist.
 
     Args:
-        groups: heading (all rows, a data set) → what `agreement.curves` drew of its rows.
-        folder: where.
-        title: of the page; any text.
+        groups: heading (all rows, or a data set) → the result of `agreement.curves` on its rows.
+        folder: folder of the page.
+        title: title of the page; any text.
 
     Returns:
         The page's path.
 
     Raises:
-        OSError: when it cannot be written.
+        OSError: the page cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "agreement.html"
@@ -48,7 +48,7 @@ def write_plots(groups: Mapping[str, Mapping[str, Curves]], folder: Path, title:
 
 
 def page(groups: Mapping[str, Mapping[str, Curves]], title: str) -> str:
-    """Write the page."""
+    """Return the page's HTML; arguments as in `write_plots`."""
     parts = [
         "<!doctype html><html lang=en><head><meta charset=utf-8>",
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
@@ -110,6 +110,7 @@ def _reliability(curves: Curves) -> str:
         radius = 2 + 14 * (one.n / curves.n) ** 0.5
         dots.append(
             f'<circle class="point" cx="{x}" cy="{y}" r="{radius:.1f}" fill-opacity=".6">'
-            f"<title>{one.n} items: {one.mean:.3f} said, {one.share:.3f} true</title></circle>"
+            f"<title>{one.n} items: mean probability {one.mean:.3f}, share in gold "
+            f"{one.share:.3f}</title></circle>"
         )
     return "".join(dots)

@@ -1,4 +1,4 @@
-"""Sums up many evaluations in flat memory: means with their counts, reasons, diagnoses, usage."""
+"""Running totals of many evaluations in constant memory: means, reasons, diagnoses, usage."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass
 class ScoreSummary:
-    """What is known of one score over many calls."""
+    """The totals of one score over many calls."""
 
     scored: int = 0
+    """Number of calls in which the score has a value."""
     total: int = 0
+    """Number of calls in which the score occurs."""
     sum: float = 0.0
     unscored: Counter[str] = field(default_factory=Counter)
-    """Reason code → calls; `error` counts calls that failed."""
+    """Number of calls by reason code; `error` counts calls that failed."""
 
     @property
     def mean(self) -> float | None:
-        """Mean over the scored calls; None when none is scored."""
+        """Mean over the scored calls, in [0, 1]; None when no call is scored."""
         return self.sum / self.scored if self.scored else None
 
     def add(self, score: Score) -> None:
@@ -39,31 +41,35 @@ class ScoreSummary:
             self.unscored[score.unscored or score.status] += 1
 
 
-class Made(NamedTuple):
-    """A score as one estimator makes it."""
+class ScoreKind(NamedTuple):
+    """A score by its name and the estimator that made it."""
 
     name: str
     method: str | None
+    """The estimator, `Score.method`."""
 
 
 @dataclass
 class Summary:
     """Running totals over evaluations.
 
-    Scores made by different judges, prompts, formulas or estimators are kept apart: a mean over
-    both would mean neither.
+    Scores made by different judges, prompts, formulas or estimators are kept apart, because their
+    common mean would have no meaning.
     """
 
     calls: int = 0
     errors: Counter[str] = field(default_factory=Counter)
-    """`stage: type` → calls that failed."""
+    """Number of failed calls by `stage: type`."""
     given: dict[str, ScoreSummary] = field(default_factory=dict)
-    """By name, whoever made it: how many are scored, and why the others are not."""
-    makers: dict[By, dict[Made, ScoreSummary]] = field(default_factory=dict)
-    """What is scored, by who made it, and by name and estimator."""
+    """Totals by score name, of all provenances together."""
+    makers: dict[By, dict[ScoreKind, ScoreSummary]] = field(default_factory=dict)
+    """Totals of the scores with a value, by provenance, then by name and estimator."""
     diagnoses: Counter[str] = field(default_factory=Counter)
+    """Number of calls by diagnosed pattern."""
     warnings: Counter[str] = field(default_factory=Counter)
+    """Number of calls by warning."""
     flags: Counter[str] = field(default_factory=Counter)
+    """Number of calls by flag."""
     usage: Usage = field(default_factory=Usage)
     _texts: dict[str, Diagnosis] = field(default_factory=dict)
 
@@ -76,10 +82,10 @@ class Summary:
         for name, score in evaluation.scores.items():
             self.given.setdefault(name, ScoreSummary()).add(score)
             if score.value is not None:
-                if score.by is not by:  # a metric's scores share one, and copying it costs 20 µs
+                if score.by is not by:  # a metric's scores share one; a copy takes 20 µs
                     by = score.by
                     made = self.makers.setdefault(_maker(by), defaultdict(ScoreSummary))
-                made[Made(name, score.method)].add(score)
+                made[ScoreKind(name, score.method)].add(score)
         for diagnosis in diagnose(evaluation.scores):
             self.diagnoses[diagnosis.pattern] += 1
             self._texts[diagnosis.pattern] = diagnosis
@@ -88,10 +94,10 @@ class Summary:
         self.usage += evaluation.usage
 
     def mean(self, name: str) -> ScoreSummary | None:
-        """Look up one score's totals; None when it was never given.
+        """Look up the totals of one score; None when no evaluation has it.
 
         Raises:
-            ValueError: when it was made in different ways.
+            ValueError: the score was made in different ways, so that it has no common mean.
         """
         if name not in self.given:
             return None
@@ -101,19 +107,19 @@ class Summary:
         return self.given[name]
 
     def advice(self) -> list[tuple[Diagnosis, int]]:
-        """Patterns found, each with its number of calls, the most frequent first."""
+        """List the diagnoses with their numbers of calls, the most frequent first."""
         return [(self._texts[pattern], count) for pattern, count in self.diagnoses.most_common()]
 
 
 def _maker(by: By) -> By:
-    # How a text was split and in how many pieces it was labelled does not change what a score is.
+    # The splitter and the number of labelling windows do not change the meaning of a score.
     return by.model_copy(update={"splitter": None, "windows": None})
 
 
 def summary_tables(summary: Summary) -> list[Table]:
-    """Render the totals: one table for each way in which scores were made.
+    """Render the totals as one table per provenance.
 
-    A score that nobody could give stands in the first.
+    The first table also lists the scores that have no value in any call.
     """
     makers = summary.makers or {By(): {}}
     scored = {made.name for found in summary.makers.values() for made in found}

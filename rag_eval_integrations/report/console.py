@@ -1,7 +1,7 @@
-"""Evaluations for a terminal, one call a row. Pure: builds rich renderables, prints nothing.
+"""Tables of evaluations for a terminal, with one row per call, as rich renderables; prints nothing.
 
-Questions, documents and answers are other people's text. All of it goes through `plain` into
-`Text` objects, so it can neither be read as markup nor steer the terminal.
+Questions, documents and responses are untrusted text. All of it passes through `plain` into `Text`
+objects, so that it is neither read as markup nor able to control the terminal.
 """
 
 from __future__ import annotations
@@ -17,11 +17,16 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-# --- The one look of all tables on a terminal
+# --- The common style of tables
 
 
 def plain_table(title: str, *columns: str) -> Table:
-    """Table without boxes, which costs the fewest columns; columns that end in `>` are numbers."""
+    """Make an empty table without boxes, which is the narrowest style.
+
+    Args:
+        title: title of the table.
+        columns: headings; one that ends in `>` is right-aligned, for numbers.
+    """
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415  # costs 0.1 s
     from rich.table import Table  # noqa: PLC0415
 
@@ -38,14 +43,15 @@ _HEADINGS = {
     "completeness": "compl.",
     "adherence": "adher.",
 }
-_LEFT_OUT = {"supported_fraction", "trace_average"}  # they follow from what is shown
+_LEFT_OUT = {"supported_fraction", "trace_average"}  # they follow from the scores shown
 
 
 def plain(text: str, width: int | None = None) -> str:
-    r"""Show text on one line: white space as single spaces, what a terminal obeys as `\xNN`.
+    r"""Write text on one line that is safe for a terminal.
 
-    Control characters, format characters (such as those that turn the direction of writing) and
-    lone surrogates are escaped; more than `width` characters are cut, with an ellipsis.
+    White space becomes single spaces. Control characters, format characters (such as those that
+    change the direction of writing) and lone surrogates are escaped, as in `\x1b`. Text of more
+    than `width` characters is cut and ends in an ellipsis.
     """
     line = " ".join(text.split())
     if width is not None and len(line) > width:
@@ -60,12 +66,12 @@ def _shown(character: str) -> str:
 
 
 def calls_table(evaluations: Iterable[Evaluation]) -> Table:
-    """Build a table: question, host, every score, keys of unsupported response sentences.
+    """Build a table: question, framework, every score, keys of unsupported response sentences.
 
-    A score without a value shows why (`no_context`, `error` …), never a number.
+    A score without a value shows its reason code (`no_context`, `error` …), never a number.
     """
-    from rich.table import Table  # noqa: PLC0415 -- costs 0.1 s, for who prints only
-    from rich.text import Text  # noqa: PLC0415 -- the same
+    from rich.table import Table  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
+    from rich.text import Text  # noqa: PLC0415 -- likewise
 
     rows = list(evaluations)
     names = list(
@@ -73,7 +79,7 @@ def calls_table(evaluations: Iterable[Evaluation]) -> Table:
     )
     table = Table(show_lines=False, pad_edge=False)
     table.add_column("question", ratio=1, min_width=16)
-    table.add_column("host", no_wrap=True)
+    table.add_column("framework", no_wrap=True)
     for name in names:
         table.add_column(Text(plain(_HEADINGS.get(name, name))), justify="right")
     table.add_column("unsupported", no_wrap=True)
@@ -88,11 +94,12 @@ def calls_table(evaluations: Iterable[Evaluation]) -> Table:
 
 
 def unsupported_sentences(evaluation: Evaluation) -> Text:
-    """List the response sentences that the documents do not fully support; empty when none is.
+    """List the response sentences that the documents do not fully support; empty without any.
 
-    One line each: key, how far it is supported, the sentence, and below it the judge's reason.
+    Each sentence has a line with its key, its support and its text, and below it the judge's
+    explanation.
     """
-    from rich.text import Text  # noqa: PLC0415 -- costs 0.1 s, for who prints only
+    from rich.text import Text  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
 
     lines = Text()
     for key, support, sentence, explanation in _unsupported(evaluation):

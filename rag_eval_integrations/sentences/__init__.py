@@ -1,7 +1,7 @@
-"""Stage 2 of the flow: texts become keyed sentences with character offsets.
+"""Stage 2, sentences: `sentencize` turns a call's texts into keyed sentences with offsets.
 
-`sentencize(call, splitter)` does it; `Punkt` is the default splitter; anything with a `name` and
-`spans(text)` is a splitter (`Splitter`).
+`Punkt` is the default splitter. Any object with a `name` and `spans(text)` is a splitter
+(`Splitter`).
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The block pass: which lines of a text belong together, before sentences are looked for.
+"""The block pass before splitting: groups the lines of a text into paragraphs, tables, code, etc.
 
-Retrieved text is rarely plain prose. Without this pass a heading is glued to the paragraph below
-it, a table becomes one sentence, and code is cut at every full stop. Markdown is followed where a
-text uses it; plain text is read as a person reads it: a line break inside a hard-wrapped sentence
-is a space, any other line break ends a block.
+Retrieved text is rarely plain prose. Without this pass a heading is joined to the paragraph below
+it, a table becomes one sentence, and code is split at every full stop. Markdown is recognised. In
+plain text, a line break inside a hard-wrapped sentence is a space, and any other line break ends a
+block.
 
-Every character that is not white space lies in exactly one block, and the pass takes time
-proportional to the length of the text.
+Every character that is not white space lies in exactly one block. The time is proportional to the
+length of the text.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 
 class BlockKind(StrEnum):
-    """What a block is; only `PARAGRAPH` and `LIST_ITEM` are split into sentences."""
+    """The kind of a block; only `PARAGRAPH` and `LIST_ITEM` are split into sentences."""
 
     PARAGRAPH = "paragraph"
     LIST_ITEM = "list_item"
@@ -30,10 +30,10 @@ class BlockKind(StrEnum):
 
 
 class Block(NamedTuple):
-    """A run of text without white space at its ends: `text[start:end]`.
+    """The range `text[start:end]`, without white space at its ends.
 
-    `body` is where its words begin, after the marker of a list item or a quotation;
-    it equals `start` where there is none.
+    `body` is the start of its words, after the marker of a list item or a quotation; it equals
+    `start` when there is no marker.
     """
 
     start: int
@@ -43,10 +43,10 @@ class Block(NamedTuple):
 
 
 class _Line(NamedTuple):
-    start: int  # of its first character that is not white space
-    end: int  # after its last such character; equals `start` in a blank line
-    indent: int  # white-space characters before `start`
-    words: str  # the line without its quotation marks ">"
+    start: int  # position of the first character that is not white space
+    end: int  # position after the last such character; equals `start` in a blank line
+    indent: int  # number of white-space characters before `start`
+    words: str  # the line without its Markdown quotation marks ">"
     quoted: int  # length of these marks
 
     @property
@@ -61,11 +61,11 @@ class _Member(NamedTuple):
     marker: int
 
 
-# "\n\f" is a page break inside running text, not an empty line. The pattern begins with a set, not
-# with a choice: so `re` runs over other characters ten times as fast.
+# "\n\f" is a page break inside running text, not an empty line. The pattern begins with a set and
+# not with a choice, so that `re` skips other characters ten times as fast.
 _BREAK = re.compile("[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029](?:(?<=\r)\n)?(?:(?<=\n)\f)?")
 _QUOTE = re.compile(r"(?:>\s?)++(?!=)")
-_MARKUP = frozenset("`~#*_-=+")  # what a fence, a heading or a rule begins with
+_MARKUP = frozenset("`~#*_-=+")  # first characters of fences, headings and rules
 _FENCE = re.compile(r"`{3,}+(?!.*`)|~{3,}+")
 _HEADING = re.compile(r"#{1,6}\s|(\*\*|__)(?=\S)[^*_.!?]+[.!?]?\1:?$")
 _UNDERLINE = re.compile(r"={2,}$|-{3,}$")
@@ -81,22 +81,23 @@ _NUMBER = re.compile(
 _FIRST_NUMBER = re.compile(r"\(?[1aAiI][.)]\s")
 _LABEL = re.compile(r"[A-Z][\w'’/-]*(?: [\w'’/()-]+){0,3}:(?:\s|$)")
 _TERMINATED = re.compile(r"[.!?…:;。！？؟۔।॥።։][\"'’”»)\]}*_`]{0,4}$")
-# Words after which neither a sentence nor a heading ends. "Sign in", "Log on" do: no "in", "on".
+# Words after which neither a sentence nor a heading ends. "in" and "on" are left out, because
+# "Sign in" and "Log on" are headings.
 _LINKING = re.compile(
     r"\b(?:a|an|and|are|as|from|has|have|into|is|its|nor|of|or|than|that|the|their|was|were|which"
     r"|whose|with|(?:Dr|Fig|Gen|Mrs?|Ms|Prof|Rev|Sen|al|cf|e\.g|i\.e|vs)\.)$"
 )
 _FIRST_WORD = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef]|\S{1,40}")
 
-_LONGEST_HEADING = 200  # beyond it a flattened document, not a heading
+_LONGEST_HEADING = 200  # a longer line is a flattened document and not a heading
 _LONGEST_COLUMNS = 400
 _NARROWEST_WRAP, _WIDEST_WRAP = 40, 160
 
 
 def blocks(text: str) -> list[Block]:
-    """Return the blocks of *text* in order; none when it holds nothing but white space."""
+    """Return the blocks of *text* in order; none for a text of white space."""
     found: list[Block] = []
-    marks: int | None = None  # where ">" lines without words began: they go to what follows
+    marks: int | None = None  # start of ">" lines without words: they belong to the next block
     for block in _blocks(list(_lines(text))):
         if block.kind is BlockKind.RULE and text[block.start] == ">":
             marks = block.start if marks is None else marks
@@ -163,7 +164,7 @@ def _blocks(lines: Sequence[_Line]) -> Iterator[Block]:
 
 
 def _kind(lines: Sequence[_Line], at: int, *, in_table: bool) -> BlockKind | None:
-    """Return what line *at* is by itself; None for the words of a paragraph or list item."""
+    """Return the kind of line *at* by itself; None for a line of a paragraph or list item."""
     words = lines[at].words
     if not words:
         return BlockKind.RULE
@@ -180,9 +181,9 @@ def _kind(lines: Sequence[_Line], at: int, *, in_table: bool) -> BlockKind | Non
 
 
 def _code_end(lines: Sequence[_Line], opened: int) -> tuple[int, int]:
-    """Return the last line of the code fenced from *opened*, and where to read on.
+    """Return the last line of the code that is fenced from line *opened*, and the line after it.
 
-    As in CommonMark, a fence that is never closed runs to the end.
+    As in CommonMark, a fence that is never closed extends to the end.
     """
     fence = _FENCE.match(lines[opened].words)
     marks = fence[0] if fence else ""
@@ -199,13 +200,13 @@ def _code_end(lines: Sequence[_Line], opened: int) -> tuple[int, int]:
 def _is_underline(line: _Line, above: _Member) -> bool:
     if above.marker or not _UNDERLINE.match(line.words):
         return False
-    # "---" under a full sentence is a rule: CommonMark would make the sentence a heading.
+    # "---" below a full sentence is a rule here; CommonMark would make the sentence a heading.
     ended = line.words[0] == "-" and _TERMINATED.search(above.line.words[-6:])
     return len(above.line.words) <= _LONGEST_HEADING and not ended
 
 
 def _is_row(lines: Sequence[_Line], at: int, *, in_table: bool) -> bool:
-    """Tell whether line *at* is a row: bordered, below a row, or in columns like a neighbour."""
+    """Tell whether line *at* is a table row: with borders, below a row, or like a neighbour."""
     words = lines[at].words
     if "|" in words and _PIPE.search(words):
         if in_table or _DELIMITER.match(words):
@@ -223,7 +224,7 @@ def _is_row(lines: Sequence[_Line], at: int, *, in_table: bool) -> bool:
 
 
 def _columns(words: str) -> tuple[str, int] | None:
-    """Return what separates the columns of a line, and how often; None when nothing does."""
+    """Return the separator of a line's columns and its number; None for a line without columns."""
     if "|" in words and _PIPE.search(words):
         return "|", words.strip("|").count("|")
     if len(words) > _LONGEST_COLUMNS:
@@ -237,7 +238,7 @@ def _columns(words: str) -> tuple[str, int] | None:
 def _marker_length(line: _Line, above: Sequence[_Member]) -> int:
     """Return the length of the list marker that *line* begins with; 0 when there is none.
 
-    A number that opens a line in the middle of a sentence ("… on page␤12. The") is no marker.
+    A number that opens a line in the middle of a sentence ("… on page␤12. The") is not a marker.
     """
     if bullet := _BULLET.match(line.words):
         return bullet.end()
@@ -250,7 +251,7 @@ def _marker_length(line: _Line, above: Sequence[_Member]) -> int:
 
 
 def _paragraphs(members: Sequence[_Member]) -> Iterator[Block]:
-    """Yield the blocks of a run of lines: one for each stretch that reads on over its breaks."""
+    """Yield the blocks of consecutive lines, joining lines that continue a sentence."""
     if not members:
         return
     wrap = _wrap_width(members)
@@ -273,11 +274,11 @@ def _block(first: _Member, last: _Member) -> Block:
 
 
 def _wrap_width(members: Sequence[_Member]) -> int | None:
-    """Return the width at which these lines were wrapped; None when they were not.
+    """Return the width at which these lines were wrapped; None when they were not wrapped.
 
-    A line was broken for its width when the next word would not have fitted. That alone also holds
-    for lists of short lines, so at least a third of the lines must go on in small letters (or in a
-    script that has none).
+    A line was wrapped if the next word would not have fitted. Since this also holds for lists of
+    short lines, at least a third of the lines must begin with a lower-case letter (or with a
+    letter without case).
     """
     if len(members) < 3:
         return None
@@ -297,7 +298,7 @@ def _is_full(above: _Member, below: _Member, width: int) -> bool:
 
 
 def _reads_on(above: _Member, below: _Member, *, wrap: int | None, wrapped_so_far: bool) -> bool:
-    """Tell whether the break between two lines is only a space inside running text."""
+    """Tell whether the break between two lines is a space inside running text."""
     words, following = above.line.words, below.line.words
     if len(words) == above.marker:
         return True  # a marker on a line of its own
@@ -311,7 +312,7 @@ def _reads_on(above: _Member, below: _Member, *, wrap: int | None, wrapped_so_fa
     if small:
         if below.line.quoted:
             return True
-        # Short lines in small letters are a list without markers.
+        # Short lines in lower case are a list without markers.
         prose = words[0].isupper() and words.count(" ") >= 3
         return wrapped_so_far or prose or len(words) >= _NARROWEST_WRAP
     return _LINKING.search(words[-12:]) is not None

@@ -1,9 +1,9 @@
-"""Punkt's decision: does a sentence end between two words?
+"""Punkt's decision whether a sentence ends between two words.
 
-The classification step of Kiss and Strunk (2006), "Unsupervised Multilingual Sentence Boundary
-Detection", Computational Linguistics 32, over parameters that NLTK's trainer found. It decides as
-NLTK's `PunktSentenceTokenizer.text_contains_sentbreak` does, which the tests hold it to. NLTK
-itself is not asked: importing it takes seconds, and leaves so many objects behind that every full
+This is the classification step of Kiss and Strunk (2006), "Unsupervised Multilingual Sentence
+Boundary Detection", Computational Linguistics 32, with parameters from NLTK's trainer. It decides
+like NLTK's `PunktSentenceTokenizer.text_contains_sentbreak`; the tests compare both. NLTK itself is
+not used, because importing it takes seconds and leaves so many objects behind that every full
 garbage collection stops the app for 0.1 s.
 """
 
@@ -15,9 +15,9 @@ from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-# Orthographic contexts, as bits: where a word was seen in training, and with which first letter.
+# Orthographic contexts, as bits: the positions of a word in training, and its first letter there.
 _INSIDE_CAPITAL = 1 << 2
-_CAPITAL = 1 << 1 | _INSIDE_CAPITAL | 1 << 3  # at the beginning, inside, nobody knows where
+_CAPITAL = 1 << 1 | _INSIDE_CAPITAL | 1 << 3  # at the beginning, inside, at an unknown position
 _BEGINS_SMALL = 1 << 4
 _SMALL = _BEGINS_SMALL | 1 << 5 | 1 << 6
 
@@ -30,24 +30,24 @@ _TOKEN = re.compile(
 )
 _NUMBER = re.compile(r"-?[.,]?\d[\d,.-]*")
 _INITIAL = re.compile(r"[^\W\d]\.")
-_ANY_NUMBER = "##number##"  # what training files call every number
+_ANY_NUMBER = "##number##"  # stands for every number in training files
 _PUNCTUATION = frozenset(";:,.!?")
 
 
 class Parameters(NamedTuple):
-    """What training found out about a language; all words in small letters."""
+    """The parameters that training found for a language; all words are in lower case."""
 
     abbreviations: Collection[str]
-    """Without their last full stop: `dr`, `e.g`."""
+    """Abbreviations without their last full stop: `dr`, `e.g`."""
     starters: Collection[str]
     """Words that often begin a sentence."""
     collocations: Collection[tuple[str, str]]
-    """Words that belong together over a full stop: `("st", "louis")`."""
+    """Pairs of words that belong together across a full stop: `("st", "louis")`."""
     contexts: Mapping[str, int]
-    """Orthographic contexts of a word; what is not in here was never seen."""
+    """Orthographic contexts by word, as bits; a word that is missing was never seen."""
 
     def has_break(self, text: str) -> bool:
-        """Tell whether a sentence ends inside a stretch of words on one line."""
+        """Tell whether a sentence ends inside a text of one line."""
         return any(self._ends(word, following) for word, following in pairwise(_words(text)))
 
     def _ends(self, word: str, following: str) -> bool:
@@ -93,7 +93,7 @@ def _words(text: str) -> list[str]:
 
 
 def _is_initial(word: str) -> bool:
-    # `re` takes "½" and "²" for letters, as NLTK did until it changed to `regex` (3.10).
+    # `re` treats "½" and "²" as letters, as NLTK did until it changed to `regex` (3.10).
     return _INITIAL.fullmatch(word) is not None and unicodedata.category(word[0]) != "No"
 
 
@@ -107,7 +107,7 @@ def _without_stop(kind: str) -> str:
 
 
 def _begins_sentence(word: str, context: int) -> bool | None:
-    """Tell from how a word is written whether it begins a sentence; None when that is open."""
+    """Tell from a word's spelling whether it begins a sentence; None when it may or may not."""
     if word in _PUNCTUATION:
         return False
     first = word[0]

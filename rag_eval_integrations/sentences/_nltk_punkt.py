@@ -1,6 +1,6 @@
-"""Punkt parameters of other languages: the `punkt_tab` data that is installed on the machine.
+"""Punkt parameters of other languages than English, from `punkt_tab` data on this machine.
 
-NLTK's folders are looked through without importing NLTK, which takes seconds.
+NLTK's data folders are searched without importing NLTK, which takes seconds.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _FORMS = ("punkt_tab", "punkt_tab.zip")
 def places() -> Iterator[tuple[str, str]]:
     """Yield the `punkt_tab` folders and zip files of this machine, the user's own first.
 
-    Each is what its data is called in a splitter's name, and its path.
+    Each comes as the name of its data in the splitter's name, and its path.
     """
     for root in nltk_folders():
         for file in _FORMS:
             if (path := Path(root, "tokenizers", file)).exists():
                 yield "nltk_data", str(path)
     try:
-        spec = find_spec("llama_index")  # a namespace: finding it imports nothing
-    except ValueError:  # a module put into `sys.modules` by hand
+        spec = find_spec("llama_index")  # a namespace package: this imports nothing
+    except ValueError:  # a module was put into `sys.modules` by hand
         return
     for root in (spec and spec.submodule_search_locations) or ():
         for file in _FORMS:
@@ -38,10 +38,11 @@ def places() -> Iterator[tuple[str, str]]:
 
 
 def nltk_folders() -> list[str]:
-    """Return NLTK's data folders, in order: `nltk.data.path`.
+    """Return NLTK's data folders in order, as in `nltk.data.path`.
 
-    That list itself where the app has imported NLTK, since it may have been added to; else what
-    NLTK documents: `NLTK_DATA`, the home folder, below `sys.prefix`, and the system's.
+    If the app has imported NLTK, this is that list itself, which the app may have extended.
+    Otherwise these are the documented folders: those in `NLTK_DATA`, in the home folder, below
+    `sys.prefix`, and the system's.
     """
     imported = getattr(sys.modules.get("nltk.data"), "path", None)
     if imported is not None:
@@ -70,9 +71,9 @@ def parameters(language: str, path: str) -> Parameters:
     """Read the parameters of one language from a `punkt_tab` folder or zip file.
 
     Raises:
-        OSError: when one of its four files is missing in a folder.
-        KeyError: when one is missing in a zip file.
-        ValueError: when a file is not what it should be.
+        OSError: one of the four files is missing in a folder.
+        KeyError: one of the four files is missing in a zip file.
+        ValueError: a file does not have the expected format.
     """
     read = _reader(path, language)
     pairs = (line.split("\t") for line in read("collocations.tab"))
@@ -86,7 +87,7 @@ def parameters(language: str, path: str) -> Parameters:
 
 
 def _reader(path: str, language: str) -> Callable[[str], list[str]]:
-    """Return what reads the lines of one of a language's files."""
+    """Return a function that reads the lines of one of a language's files."""
 
     def read(file: str) -> list[str]:
         if path.endswith(".zip"):

@@ -1,12 +1,14 @@
-"""Where a sentence could end: the terminators of every script, and what closes after them.
+"""Candidates for sentence ends: the terminators of every script, with closing marks after them.
 
-Two kinds of mark are told apart. "。" or "؟" ends a sentence by itself, whether white space follows
-or not (Chinese, Japanese, Hindi, Arabic, Amharic …). "." "?" "!" "…" also stand inside names,
-numbers and addresses, so they count only before white space, and a splitter has to decide. In
-Chinese and Japanese text, which has no spaces, these too end a sentence between two characters.
+There are two kinds of terminators. "。" or "؟" ends a sentence by itself, whether white space
+follows or not (Chinese, Japanese, Hindi, Arabic, Amharic …). "." "?" "!" "…" also occur inside
+names, numbers and addresses, so they count only before white space, and the splitter decides about
+them. In Chinese and Japanese, which have no spaces, they also end a sentence between two
+characters.
 
-A run of marks ("?!", "...") is one mark, and quotes, brackets and references that close directly
-after it belong to the sentence that ends: `He left.” She`, `(It rains.) We`, `so it is.[3] Then`.
+A run of terminators ("?!", "...") counts as one. Quotes, brackets and references that close
+directly after it belong to the sentence that ends: `He left.” She`, `(It rains.) We`,
+`so it is.[3] Then`.
 """
 
 from __future__ import annotations
@@ -17,20 +19,22 @@ from typing import NamedTuple
 
 
 class End(NamedTuple):
-    """A place where a sentence may end, at `stop`; the next would begin at `next`."""
+    """A position at which a sentence may end."""
 
     mark: int
-    """Where the run of terminators begins."""
+    """Start of the run of terminators."""
     closing: int
-    """Where what closes after the run begins; equals `stop` when nothing does."""
+    """Start of the closing marks after the run; equals `stop` when there are none."""
     stop: int
+    """End of the sentence."""
     next: int
+    """Start of the next sentence."""
     certain: bool
-    """True when the script leaves no doubt; otherwise the words on both sides must tell."""
+    """True when the terminator always ends a sentence; otherwise the words around it decide."""
 
 
 SPACED_MARKS = ".?!…‼⁇⁈⁉"
-"""Terminators that count before white space only."""
+"""Terminators that count only before white space."""
 
 CERTAIN_MARKS = (
     "。！？｡．"  # Chinese, Japanese
@@ -44,10 +48,10 @@ CERTAIN_MARKS = (
     "᠃᠉᙮꓿꘎꘏"  # Mongolian, Canadian syllabics, Lisu, Vai
     "\u037e"  # the Greek question mark, which looks like ";"
 )
-"""Terminators that end a sentence wherever they stand, save between two figures."""
+"""Terminators that end a sentence everywhere except between two digits."""
 
 # "“" and "«" close in German and Danish, and open in English, French and Chinese: see `ends`.
-# Begins with a plain set, which `re` finds ten times as fast as a repeated one.
+# The pattern begins with a plain set, which `re` finds ten times as fast as a repeated one.
 _RUN = re.compile(
     rf"[{SPACED_MARKS}{CERTAIN_MARKS}][{SPACED_MARKS}{CERTAIN_MARKS}]*+"
     r"(?P<closing>(?:[\"'’”»›)\]}*_`」』）】》〉〕］｝\u200b-\u200f\u2060\u2069\ufeff]"
@@ -56,22 +60,22 @@ _RUN = re.compile(
     r"(?P<gap>\s*+)"
 )
 _CERTAIN = re.compile(f"[{CERTAIN_MARKS}]")
-# A quote or bracket set off by spaces still closes: "the end. ” Then", "C'est fini. » Puis".
+# A quote or bracket between spaces also closes: "the end. ” Then", "C'est fini. » Puis".
 _LATE_CLOSING = re.compile(r"[\")\]}”»]{1,3}(?=\s|\Z)\s*")
 _GOES_ON = re.compile(r"[,;:、，；：]|と(?![てきもこ])|って")
 _IDEOGRAPH = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 
 def ends(text: str, start: int, stop: int) -> Iterator[End]:
-    """Yield the places inside `text[start:stop]` where a sentence may end, in order.
+    """Yield the positions inside `text[start:stop]` at which a sentence may end, in order.
 
-    The end of the stretch itself is not among them. Takes time proportional to its length.
+    The end of this range is not among them. The time is proportional to the length of the range.
     """
     for run in _RUN.finditer(text, start, stop):
         closing, after, following = run.start("closing"), run.end("either"), run.end()
         certain = _CERTAIN.search(text, run.start(), closing) is not None
         if certain and after == following:
-            after = following = run.start("either")  # "好。“" with no space: the quote opens
+            after = following = run.start("either")  # in "好。“" without a space, the quote opens
         if following >= stop or (after == following and not certain and not _between(text, run)):
             continue
         certain = certain or after == following
@@ -94,7 +98,7 @@ def _between(text: str, run: re.Match[str]) -> bool:
 
 
 def _is_inside(text: str, mark: int, closing: int, following: int) -> bool:
-    """Tell whether the mark stands inside a number ("3．14") or a quotation that reads on."""
+    """Tell whether the mark stands inside a number ("3．14") or ends only a quotation."""
     if closing == following and mark > 0:
         return text[mark - 1].isdigit() and text[following].isdigit()
     # 「行く。」と言った: the quotation is part of the sentence around it.

@@ -1,4 +1,4 @@
-"""Stage 2 of the flow: a call becomes keyed sentences with character offsets."""
+"""Stage 2, `sentencize`: a call becomes keyed sentences with offsets. Keys, `Splitter`."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Protocol
 
 from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall, trusted
 
-# --- Keys of sentences: documents numbered from 0, sentences lettered like spreadsheet columns
+# --- Keys of sentences: document numbers from 0, letters as in the columns of a spreadsheet
 
 
 _DOCUMENT_KEY = re.compile(r"(\d+)([a-z]+)")
 
 
 def letters(index: int) -> str:
-    """Letters of the sentence at `index` (from 0): a … z aa ab … zz aaa.
+    """Return the letters of the sentence at `index` (from 0): a … z aa ab … zz aaa.
 
     Raises:
-        ValueError: for a negative index.
+        ValueError: the index is negative.
     """
     if index < 0:
-        raise ValueError(f"`index` = {index}: counts from 0")
+        raise ValueError(f"`index` = {index}: use a number from 0")
     text = ""
     index += 1
     while index:
@@ -31,13 +31,13 @@ def letters(index: int) -> str:
 
 
 def position(text: str) -> int:
-    """Index (from 0) of a sentence's letters; the inverse of `letters`.
+    """Return the index (from 0) of a sentence's letters; the inverse of `letters`.
 
     Raises:
-        ValueError: when `text` is not one or more of the letters a to z.
+        ValueError: `text` is empty or holds other characters than a to z.
     """
     if not text or not all("a" <= letter <= "z" for letter in text):
-        raise ValueError(f"{text!r} is not made of the letters a to z")
+        raise ValueError(f"{text!r} does not consist of the letters a to z")
     index = 0
     for letter in text:
         index = index * 26 + ord(letter) - ord("a") + 1
@@ -45,49 +45,49 @@ def position(text: str) -> int:
 
 
 def document_number(key: str) -> int | None:
-    """Number of the document that a key belongs to; None for a response key or no key at all."""
+    """Return the number of a key's document; None for response keys and for text without a key."""
     match = _DOCUMENT_KEY.fullmatch(key)
     return int(match[1]) if match else None
 
 
-# --- What cuts a text into sentences: the protocol that every splitter keeps
+# --- Splitting: the protocol of splitters, and a call's sentences
 
 
 class Splitter(Protocol):
-    """Cuts a text into sentences; pass your own wherever a splitter is taken.
+    """Splits a text into sentences; pass your own object wherever a splitter is accepted.
 
-    One splitter may be asked from several threads at once, and must give the same spans for the
+    A splitter may be called from several threads at once, and must return the same spans for the
     same text.
     """
 
     @property
     def name(self) -> str:
-        """Its name and version, such as `punkt-en@1`; stamped on every record.
+        """Name and version of the splitter, such as `punkt-en@1`; recorded with every evaluation.
 
-        Change the version whenever the same text may give other sentences: sentence keys recorded
-        under one name are read under that name only.
+        Change the version whenever the same text may give other sentences, because recorded
+        sentence keys are valid under that name only.
         """
         ...
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the `(start, end)` of each sentence, in characters: it is `text[start:end]`.
+        """Return the `(start, end)` of each sentence `text[start:end]`, in characters.
 
-        Spans are in order, do not overlap, are not empty, and neither begin nor end with white
-        space; every other character of *text* lies in exactly one. A text of white space alone has
-        none. Any `str` is accepted, whatever its characters.
+        Spans are in order, do not overlap and are not empty. They neither begin nor end with white
+        space, and every character that is not white space lies in exactly one span. A text of
+        white space has no spans. Any `str` must be accepted, lone surrogates included.
         """
         ...
 
 
 RECORDED = "recorded"
-"""Name of the splitter of a call that brought its own sentences."""
+"""Name of the splitter of a call that came with its own sentences."""
 
 
 def sentencize(call: RagCall, splitter: Splitter) -> SentencizedCall:
     """Split a call's documents and response into keyed sentences.
 
-    Sentences that were recorded with the call are used as they are. A document or response
-    without text has no sentences; its number is not given to the next one.
+    Sentences recorded with the call are used unchanged. A document or response without text has no
+    sentences; an empty document keeps its number.
     """
     if call.sentences is not None:
         return trusted(SentencizedCall, call=call, sentences=call.sentences, splitter=RECORDED)
@@ -106,7 +106,7 @@ def sentencize(call: RagCall, splitter: Splitter) -> SentencizedCall:
 
 
 def _sentences(documents: tuple[Sentence, ...], response: tuple[Sentence, ...]) -> Sentences:
-    # Validating 35 sentences takes 26 µs. What a splitter can get wrong is its offsets.
+    # Validating 35 sentences takes 26 µs. Only the offsets come from the splitter.
     offsets = [at for _, _, *span in (*documents, *response) for at in span]
     if {int}.issuperset(map(type, offsets)):
         return trusted(Sentences, documents=documents, response=response)
@@ -122,7 +122,7 @@ def _keyed(text: str, prefix: str, splitter: Splitter) -> list[Sentence]:
 
 
 def _letters(size: int) -> Iterable[str]:
-    # Few texts have more sentences than this.
+    # Precomputed, since few texts have more sentences.
     return _FIRST[:size] if size <= len(_FIRST) else map(letters, range(size))
 
 
@@ -132,9 +132,13 @@ _FIRST = tuple(map(letters, range(100)))
 def locate(keyed: Sequence[tuple[str, str]], text: str) -> tuple[Sentence, ...]:
     """Find recorded sentences in their text, in order.
 
-    A sentence that is not found after the one before it keeps its key and text and gets no
-    offsets: recorded sentences are used, not corrected. White space at the ends of a sentence is
-    left out of the offsets' search but not out of its text.
+    Args:
+        keyed: key and text of each sentence.
+        text: the text that the sentences were split from.
+
+    Returns:
+        The sentences with their offsets. A sentence that is not found after the one before it
+        keeps its key and text and has no offsets: recorded sentences are used, not corrected.
     """
     found: list[Sentence] = []
     cursor = 0

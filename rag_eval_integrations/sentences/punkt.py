@@ -1,14 +1,13 @@
-"""The default splitter: Punkt, after a block pass and beside the marks of other scripts.
+"""`Punkt`, the default splitter: a block pass, the marks of all scripts, and Punkt's decision.
 
-    text → blocks → places where a sentence may end → Punkt decides → spans
+    text ─▶ blocks ─▶ positions where a sentence may end ─▶ Punkt's decision ─▶ spans
 
-Punkt (Kiss and Strunk 2006) decides about a full stop from the word before it and the word after
-it. It is asked about these two words only, never about a whole text: so the marks and quotes of
-every script are found in one place (`scripts`), and the time grows with the length of the text
-whatever it holds.
+Punkt (Kiss and Strunk 2006) decides about a full stop by the word before it and the word after it.
+It is applied to these two words only and never to a whole text, so that the marks and quotes of
+every script are found in one place (`_scripts`) and the time is linear in the length of any text.
 
-English parameters ship with the project. Those of other languages are read where they are already
-installed; nothing is ever downloaded.
+English parameters ship with the project. Those of other languages are read from data that is
+already installed; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from rag_eval_integrations.sentences._blocks import Block, BlockKind, blocks
 from rag_eval_integrations.sentences._decision import Parameters
 from rag_eval_integrations.sentences._scripts import End, ends
 
-_VERSION = 1  # of the rules in this package; raise it when any text may give other sentences
-_REACH = 64  # characters of a word that are looked at: longer ones are no abbreviations
+_VERSION = 1  # version of the rules in this package; raise it when any text gives other sentences
+_REACH = 64  # characters of a word that are read; longer words are not abbreviations
 
-# An app retrieves the same documents again and again: 73 % of those in 2,000 rows of RAGBench were
-# among the latest 512. At most 10 MB.
+# Apps retrieve the same documents repeatedly: 73 % of those in 2,000 rows of RAGBench were among
+# the latest 512. The cache takes at most 10 MB.
 _REMEMBERED = 512
 _REMEMBERED_LENGTH = 5_000  # characters
 
@@ -39,7 +38,7 @@ _SPLIT_KINDS = {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM}
 _LETTER = re.compile(r"[^\W_]")
 _LIST_NUMBER = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})[.)]+")
 _OPENING = "\"'“”‘’«»„‚*_`\u200b\u200e\u200f\ufeff"
-# What Punkt is asked about as one word.
+# The characters that Punkt's decision treats as one word.
 _WORD = re.compile(r"[^\s?!\"'“”‘’«»(){}\[\];:*–—/]*+")
 _WORD_AFTER = re.compile(r"[(\[{]?" + _WORD.pattern)
 _INITIALS = re.compile(r"[^\W\d_](?:\.-?[^\W\d_])*")
@@ -52,20 +51,20 @@ _YEAR = re.compile(r"\(\d")
 class Punkt:
     """Splits texts into sentences with Punkt; the default splitter.
 
-    `language` chooses the parameters. "english" ships with the project and always gives the same
-    sentences; texts of scripts without spaces (Chinese, Japanese, Hindi, Arabic …) are split by
-    their own marks under every language, so they need no data. Other languages use the `punkt_tab`
-    data in NLTK's data folders, or that in llama-index-core's wheel; `name` says which. Reads these
-    folders at construction, and the data at the first call of `spans`.
+    `language` selects the parameters. Those of "english" ship with the project and always give the
+    same sentences. Scripts with unambiguous terminators (Chinese, Japanese, Hindi, Arabic …) are
+    split by these under every language and need no data. Other languages use the `punkt_tab` data
+    in NLTK's data folders, or that in llama-index-core's wheel; `name` tells which. The folders are
+    searched at construction, and the data is read at the first call of `spans`.
 
     Raises:
-        ConfigurationError: No data is installed for `language`.
+        ConfigurationError: no data is installed for `language`.
     """
 
     language: str = "english"
-    """The English name of the language, in small letters: "german"."""
+    """The English name of the language, in lower case: "german"."""
     _data: tuple[str, str] = field(init=False, repr=False)
-    """What the data is called in `name`, and the folder or zip file that holds it."""
+    """Name of the data as in `name`, and the folder or zip file that holds it."""
 
     def __post_init__(self) -> None:
         if self.language == "english":
@@ -81,20 +80,20 @@ class Punkt:
         raise ConfigurationError(
             "language",
             self.language,
-            "has no Punkt data. 'english' ships with the project "
-            f"(and scripts without spaces need no data); found besides: {where}. "
-            "Pass one of these, or put punkt_tab into one of NLTK's data folders.",
+            "has no Punkt data. 'english' ships with the project (and scripts without spaces need "
+            f"no data). Also found: {where}. "
+            "Pass one of these, or install punkt_tab in one of NLTK's data folders.",
         )
 
     @property
     def name(self) -> str:
-        """`punkt-en@1`, or `punkt-german(llama-index-core)@1` with the data that was found."""
+        """Name and version: `punkt-en@1`, or `punkt-german(llama-index-core)@1` with its data."""
         if self.language == "english":
             return f"punkt-en@{_VERSION}"
         return f"punkt-{self.language}({self._data[0]})@{_VERSION}"
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the `(start, end)` of each sentence of *text*, as `Splitter` promises.
+        """Return the `(start, end)` of each sentence of *text*, as specified by `Splitter`.
 
         A heading, a table row and a fenced code block are one sentence each. The first call reads
         the parameters.
@@ -118,7 +117,7 @@ class Punkt:
         for end in ends(text, block.body, block.end):
             has_words = has_words or _LETTER.search(text, read, end.mark) is not None
             read = end.stop
-            # A sentence has a word, and is more than the number of a list item: "2. Press".
+            # A sentence has a word, and is more than a list number: "2. Press".
             if not has_words or _is_list_number(text, begun, end.stop):
                 continue
             if end.certain or self._ends(text, begun, end, block):
@@ -135,7 +134,7 @@ class Punkt:
             yield last[0], block.end
 
     def _ends(self, text: str, begun: int, end: End, block: Block) -> bool:
-        """Decide about a mark that also stands inside sentences."""
+        """Decide about a mark that also occurs inside sentences."""
         before = text[max(begun, end.mark - _REACH) : end.mark]
         after = (
             text[end.next : min(end.next + _REACH, block.end)].split(None, 1)[0].lstrip(_OPENING)
@@ -174,13 +173,13 @@ def _is_list_number(text: str, start: int, stop: int) -> bool:
 
 @dataclass(frozen=True)
 class _Model:
-    """The parameters of one language, and Punkt over them."""
+    """The parameters of one language, and the decision by them."""
 
     parameters: Parameters
     decides: Callable[[str], bool]
-    """Whether "word. Next" holds a sentence boundary; remembers the latest answers."""
+    """Tells whether "word. Next" holds a sentence boundary; caches the latest answers."""
     special: frozenset[str]
-    """The abbreviations, and the words that stand first in a collocation."""
+    """The abbreviations, and the first words of collocations."""
     never_final: frozenset[str] = frozenset()
     titles: frozenset[str] = frozenset()
     numbered: frozenset[str] = frozenset()
@@ -188,7 +187,7 @@ class _Model:
     starters: frozenset[str] = frozenset()
 
     def ends_after(self, word: str, following: str, *, small: bool) -> bool:
-        """Decide about "word. following"; the lists are empty but for English."""
+        """Decide about "word. following"; the lists of words are empty except for English."""
         key = word.lower()
         if key in self.never_final or (key in self.titles and word.istitle()):
             return False
@@ -202,7 +201,7 @@ class _Model:
         if small and 1 < len(word) <= 3 and word.isalpha() and word.istitle():
             return False  # "Ae. aegypti", "Mt. of"
         if len(word) > 1 and word.isalpha() and key not in self.special:
-            return True  # what Punkt says of every other word, without asking
+            return True  # Punkt's decision for every other word, without computing it
         return self.decides(f"{word}. {following}")
 
 
@@ -226,7 +225,7 @@ def _model(language: str, path: str) -> _Model:
 
 
 def _english(shipped: dict[str, Any]) -> Parameters:
-    """Return what Punkt takes of the shipped file; the rest of it is for `_Model`."""
+    """Return Punkt's parameters from the shipped file; `_Model` reads the rest of it."""
     contexts = shipped["orthography"].items()
     return Parameters(
         abbreviations=frozenset(shipped["abbreviations"].split()),

@@ -224,6 +224,6 @@ def test_kinds_without_end_do_not_fill_the_log(caplog: pytest.LogCaptureFixture)
     failures = FailureLog()
     with caplog.at_level(logging.WARNING):
         for number in range(300):
-            failures.say((str(number),), "failed")
+            failures.log((str(number),), "failed")
 
     assert len(caplog.records) == 100

@@ -123,6 +123,29 @@ class TestRecord:
         assert record_call(captured, question="", documents=None, response=None).documents == ()
         assert capture_failures() == 0
 
+    def test_lone_surrogates_are_replaced(self, captured: Captured) -> None:
+        """In every text that a record takes from the app, as validation replaces them."""
+        bad, good = "a\ud800b", "a\ufffdb"
+
+        record = record_call(
+            captured,
+            question=bad,
+            documents=[{"text": bad, "id": bad, "metadata": {bad: [bad]}}],
+            response=bad,
+            id=bad,
+            metadata={"x": bad},
+            tags=[bad],
+            history=[("user", bad)],
+        )
+
+        assert record.documents == (Document(good, id=good, metadata={good: [good]}),)
+        assert (record.question, record.response, record.id) == (good, good, good)
+        assert captured.how.metadata == {"x": good}
+        assert captured.how.tags == (good,)
+        assert record.history[0].content == good
+        assert from_line(RagCall, to_line(record)) == record
+        assert capture_failures() == 0
+
 
 class Hit:
     """LangChain's document, by its attributes."""

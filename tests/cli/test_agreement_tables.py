@@ -106,7 +106,7 @@ def test_sentences_are_printed_with_their_intervals(
 
 def tables(out: str) -> str:
     """The tables alone, without colours: the notes below wrap as the terminal does."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", out.split("A adherence (", 1)[0])
+    return re.sub(r"\x1b\[[0-9;]*m", "", out.split("A: adherence (", 1)[0])
 
 
 def test_nothing_is_cut_at_80_columns(
@@ -189,18 +189,18 @@ def test_a_human_field_that_no_row_has_is_an_error(
     done = rag_eval("agreement", evals, gold, "--human", "exprt")
 
     assert (done.code, done.out) == (2, "")
-    assert "`human` = 'exprt'" in done.err
+    assert "`--human` = 'exprt'" in done.err
     # A number in a row that was not evaluated is none to compare with either.
     some = tmp_path / "some.jsonl"
     other = {**row(99, "harbour"), "stars": 3}
     some.write_text(gold.read_text() + json.dumps(other) + "\n")
     done = rag_eval("agreement", evals, some, "--human", "stars")
     assert (done.code, done.out) == (2, "")
-    assert "`human` = 'stars'" in done.err
+    assert "`--human` = 'stars'" in done.err
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [("", "holds no rows"), ("[1]\n", "holds no rows that can be read")]
+    ("content", "words"), [("", "has no rows"), ("[1]\n", "has no valid rows")]
 )
 def test_an_empty_file_is_said_to_be_empty(
     rag_eval: Command,
@@ -235,7 +235,7 @@ def test_a_cascade_says_what_it_costs(
         rows = ({**item, "usage": {**used, "cost_usd": cost}} for item in judged)
         second.write_text("".join(json.dumps(item) + "\n" for item in rows))
         out = rag_eval("agreement", evals, gold, "--cascade", second).out
-        part = out[out.index("what asking the second judge cost") :]
+        part = out[out.index("cost of asking the second judge") :]
         assert line(part, "0%", "").split() == ["0%", "0", "0", "0", "$0.0000"]
         return line(part, "100%", "").split()
 

@@ -109,10 +109,10 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
     first = rag_eval(*words)
 
     assert first.code == 0, first.err
-    assert "2 rules, 2 inverse rules, 4 tests of rules, 4 baseline tests" in first.out
+    assert "2 rules, 2 inverse rules, 4 rule tests and 4 baseline tests" in first.out
     assert "openai:eager: 4 ok, 0 err, 0 unknown, 0 errors; compliant 100% [51%, 100%]" in first.out
     assert "openai:lazy: 0 ok, 4 err" in first.out
-    assert "speaks of <INPUT> and never inserts {{input}}" in first.err
+    assert "mentions <INPUT> and never inserts {{input}}" in first.err
     assert {path.name for path in out.iterdir()} == {
         "prompt.json", "shout.prompty", "intent.txt", "input_spec.txt", "rules.txt",
         "inverse_rules.txt", "tests.json", "baseline_tests.txt", "replies.jsonl",
@@ -131,14 +131,14 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
 def test_stages_one_by_one(
     rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
 ) -> None:
-    """Flags beat the preset; reports in three forms; a threshold; two runs compared."""
+    """Options override the preset; reports in three formats; a threshold; two runs compared."""
     out = tmp_path / "out"
     done = rag_eval(
         "prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", "--effort", "min",
         "--tests-per-rule", 2, "--max-rules", 1, "--split", *at(server),
     )  # fmt: skip
     assert done.code == 0, done.err
-    assert "2 tests of rules, 0 baseline tests" in done.out
+    assert "2 rule tests and 0 baseline tests" in done.out
     tests = [
         body
         for body in server.requests
@@ -159,7 +159,7 @@ def test_stages_one_by_one(
         1,
         *at(server),
     )
-    assert (done.code, done.out) == (0, f"2 outputs of 1 models in {out}\n")
+    assert (done.code, done.out) == (0, f"2 outputs from 1 models in {out}\n")
     done = rag_eval(
         "prompt-tests", "evaluate", out, "--judge", "openai:judge", "--basis", "prompt",
         "--no-see-input", "--metric", "loud", *at(server),
@@ -173,7 +173,7 @@ def test_stages_one_by_one(
     assert "# Prompt tests of shout" in rag_eval(*report, "--format", "md").out
     failed = rag_eval(*report, "--fail-under", 0.5, "--unknown-as-err")
     assert failed.code == 1
-    assert "FAILED openai:lazy: 0.0000 of the outputs comply, less than 0.5" in failed.err
+    assert "FAILED openai:lazy: the share of compliant outputs is 0.0000, below 0.5\n" in failed.err
     assert rag_eval(*report, "--fail-under", 0).code == 0
 
     better = tmp_path / "better"
@@ -204,7 +204,7 @@ def test_groundtruth_and_scenarios(
     assert done.code == 0, done.err
     assert "4 of 4 tests have a usable expected output" in done.out
     wrong = rag_eval(*words, "--scenario", "night", *at(server))
-    assert (wrong.code, "the prompt has none" in wrong.err) == (2, True)
+    assert (wrong.code, "the prompt's scenarios are: none" in wrong.err) == (2, True)
 
 
 def test_a_failing_model_is_told_and_stops_nobody(
@@ -239,21 +239,24 @@ def test_a_failing_model_is_told_and_stops_nobody(
     done = rag_eval("prompt-tests", "run", out, *muts)
 
     assert done.code == 0
-    assert "fails: 4 outputs failed, the first by JudgeError: ZeroDivisionError: mine" in done.err
-    assert "app: 4 outputs failed, the first by OSError: gone" in done.err
+    assert (
+        "fails: 4 outputs failed; the first error: JudgeError: model 'fails' raised "
+        "ZeroDivisionError: mine\n"
+    ) in done.err
+    assert "app: 4 outputs failed; the first error: OSError: gone\n" in done.err
     rag_eval("prompt-tests", "evaluate", out, "--judge", "openai:judge", *at(server))
     done = rag_eval("prompt-tests", "report", out, "--fail-under", 0.9)
     assert done.code == 1
     assert "FAILED fails: no output has a verdict" in done.err
     for name, why in (
-        ("my_models:nothing", "cannot be loaded"),
-        ("plain", "MODULE:OBJECT"),
-        ("no_such:x", "cannot be loaded"),
+        ("my_models:nothing", "`--mut` = 'my_models:nothing': cannot be imported: module"),
+        ("plain", "`--mut` = 'plain': use openai:NAME or MODULE:OBJECT"),
+        ("no_such:x", "`--mut` = 'no_such:x': cannot be imported: No module"),
     ):
         wrong = rag_eval("prompt-tests", "run", out, "--mut", name)
         assert (wrong.code, why in wrong.err) == (2, True)
     wrong = rag_eval("prompt-tests", "evaluate", out, "--judge", "my_models:app")
-    assert (wrong.code, "is an app" in wrong.err) == (2, True)
+    assert (wrong.code, "`--judge` = 'my_models:app': is an app" in wrong.err) == (2, True)
 
 
 def test_a_prompt_without_rules_exits_1_and_says_how_to_go_on(
@@ -277,12 +280,12 @@ def test_a_prompt_without_rules_exits_1_and_says_how_to_go_on(
     run = rag_eval(
         "prompt-tests", "run", out, "--mut", "openai:x", "--base-url", "http://127.0.0.1:9/v1"
     )
-    assert (run.code, "holds no tests.json" in run.err) == (2, True)
+    assert (run.code, "has no tests.json; generate tests first" in run.err) == (2, True)
 
     (out / "rules.txt").write_text("\n".join(RULES))  # as the message says
     with LoopbackServer(Behaviour(), respond) as server:
         again = rag_eval(*words[:-1], server.base_url)
-    assert (again.code, "2 rules, 2 inverse rules, 4 tests" in again.out) == (0, True)
+    assert (again.code, "2 rules, 2 inverse rules, 4 rule tests" in again.out) == (0, True)
 
 
 def test_two_metrics_of_one_name_are_told_by_the_list(rag_eval: Command, put: Path) -> None:
@@ -291,7 +294,7 @@ def test_two_metrics_of_one_name_are_told_by_the_list(rag_eval: Command, put: Pa
 
     done = rag_eval("prompt-tests", "metrics", put)
 
-    assert (done.code, done.out.count("another has this name")) == (0, 2)
+    assert (done.code, done.out.count("another metric file has this name")) == (0, 2)
 
 
 def test_judges_that_do_not_answer_are_told(
@@ -313,7 +316,10 @@ def test_judges_that_do_not_answer_are_told(
         *at(server),
     )  # fmt: skip
 
-    failed = "down: 8 questions failed, the first by JudgeError: ConnectionResetError: gone"
+    failed = (
+        "down: 8 judgements failed; the first error: JudgeError: model 'down' raised "
+        "ConnectionResetError: gone\n"
+    )
     assert (none.code, failed in none.err) == (1, True)
     assert (both.code, failed in both.err) == (0, True)
     report = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
@@ -358,8 +364,8 @@ def test_a_threshold_says_what_it_leaves_out(
     nothing = rag_eval("prompt-tests", "report", answered, "--fail-under", "0.9")
 
     assert some.code == 0
-    assert "x: 1 of 4 outputs have no verdict (0 unknown, 1 errors)" in some.err
-    assert (nothing.code, "there are no results" in nothing.err) == (1, True)
+    assert "x: 1 of 4 outputs have no verdict (0 unknown, 1 errors) and are left out" in some.err
+    assert (nothing.code, "the report has no results" in nothing.err) == (1, True)
 
 
 def test_a_comparison_does_not_break_the_report_on_stdout(
@@ -379,8 +385,8 @@ def test_long_stages_say_how_far_they_are(
     server: LoopbackServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A line on stderr every ten seconds: replies, outputs, questions of how many."""
-    monkeypatch.setattr("rag_eval_integrations.cli.prompt_tests._printing.SECONDS_A_LINE", 0.0)
+    """A line on stderr every ten seconds: replies, outputs, judgements and their number."""
+    monkeypatch.setattr("rag_eval_integrations.cli.prompt_tests._printing.SECONDS_PER_LINE", 0.0)
     out = tmp_path / "out"
 
     done = rag_eval(
@@ -389,9 +395,9 @@ def test_long_stages_say_how_far_they_are(
     )  # fmt: skip
 
     assert done.code == 0
-    assert "replies of openai:gen" in done.err
+    assert "replies from openai:gen" in done.err
     assert "4 outputs" in done.err
-    assert "8 of 8 questions to judges" in done.err
+    assert "8 of 8 judgements" in done.err
 
 
 def test_metric_variables_that_nobody_inserts_are_refused(
@@ -404,9 +410,9 @@ def test_metric_variables_that_nobody_inserts_are_refused(
     (tmp_path / "bom").write_bytes(b"\xef\xbb\xbfcalm")
 
     for given, why in (
-        ("tnoe=x", "no metric file inserts it"),
-        ("output=x", "each call holds itself"),
-        (f"tone=@{tmp_path / 'binary'}", "not UTF-8"),
+        ("tnoe=x", "= 'tnoe': no metric file has this variable"),
+        ("output=x", "`--metric-var` = 'output=x': the value of `output` comes from each call"),
+        (f"tone=@{tmp_path / 'binary'}", "binary': is not UTF-8"),
     ):
         wrong = rag_eval(
             "prompt-tests", "evaluate", generated, "--judge", "openai:j", "--metric-var", given
@@ -437,7 +443,7 @@ def test_metric_files_are_listed_with_what_is_odd(
     done = rag_eval("prompt-tests", "metrics", put)
     assert done.code == 0
     assert "loud" in done.out
-    assert "speaks of <INPUT> and never inserts {{input}}" in done.out
+    assert "mentions <INPUT> and never inserts {{input}}" in done.out
     (put.parent / "broken.metric.prompty").write_text("---\na: [\n---\nx")
     wrong = rag_eval("prompt-tests", "metrics", put)
     assert (wrong.code, "broken.metric.prompty" in wrong.err, "line " in wrong.err) == (
@@ -450,19 +456,39 @@ def test_metric_files_are_listed_with_what_is_odd(
     assert "no metric files" in rag_eval("prompt-tests", "metrics", alone).out
 
 
+def test_warnings_about_metric_files_are_whole_at_80_columns(
+    rag_eval: Command, put: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table wraps its cells in a narrow terminal."""
+    monkeypatch.setenv("COLUMNS", "80")
+    named = "{{" + "}} {{".join(["prompt", "intent", "groundtruth", "contexts", "rules"]) + "}}"
+    metric = put.parent / "loud.metric.prompty"
+    metric.write_text(metric.read_text() + named)
+
+    done = rag_eval("prompt-tests", "metrics", put)
+
+    assert "…" not in done.out
+    assert max(map(len, done.out.splitlines())) <= 80
+    words = ["mentions", "<INPUT>", "and", "never", "inserts", "{{input}}"]
+    assert all(word in done.out for word in words)
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["run", "DIR", "--mut", "openai:x"], "holds no prompt tests"),
-        (["report", "DIR"], "holds no prompt tests"),
+        (["run", "DIR", "--mut", "openai:x"], "has no prompt tests; generate them first"),
+        (["report", "DIR"], "has no prompt tests; generate them first"),
         (["generate", "nowhere.prompty", "-o", "DIR", "--model", "openai:x"], "nowhere.prompty"),
-        (["generate", "PUT", "-o", "DIR", "--model", "embedded"], "use openai:NAME"),
+        (
+            ["generate", "PUT", "-o", "DIR", "--model", "embedded"],
+            "`--model` = 'embedded': use openai:NAME or MODULE:OBJECT",
+        ),
         (["generate", "PUT", "-o", "DIR", "--model", "openai:x", "--effort", "max"], "effort"),
         (
             ["generate", "PUT", "-o", "DIR", "--model", "openai:x", "--tests-per-rule", "0"],
             "tests_per_rule",
         ),
-        (["import", "PUT", "-o", "DIR"], "import"),
+        (["import", "PUT", "-o", "DIR"], "should be an object, or a list of objects"),
     ],
 )
 def test_mistakes_exit_2_and_are_named(
@@ -480,6 +506,20 @@ def test_mistakes_exit_2_and_are_named(
     assert (done.code, why in done.err) == (2, True), done.err
 
 
+def test_a_missing_prompt_is_named_before_a_missing_key(
+    rag_eval: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is the mistake that the user can see."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+    words = ["generate", tmp_path / "none.prompty", "-o", tmp_path / "out", "--model", "openai:m"]
+    done = rag_eval("prompt-tests", *words)
+
+    assert (done.code, "none.prompty" in done.err) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_mistakes_within_a_folder_exit_2(
     rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
 ) -> None:
@@ -491,9 +531,9 @@ def test_mistakes_within_a_folder_exit_2(
         (["report", out], "run the tests first"),
         ([*judge, "--metric", "quiet"], "no such metric file"),
         ([*judge, "--basis", "both"], "use rules or prompt"),
-        ([*judge, "--metric-var", "rules"], "write NAME=VALUE"),
+        ([*judge, "--metric-var", "rules"], "`--metric-var` = 'rules': use NAME=VALUE"),
         (judge, "run the tests first"),
-        (["report", out, "--format", "pdf"], "use md, csv, json"),
+        (["report", out, "--format", "pdf"], "`--format` = 'pdf': use md, csv, json"),
     ):
         done = rag_eval("prompt-tests", *words)
         assert (done.code, why in done.err) == (2, True), done.err
@@ -502,10 +542,10 @@ def test_mistakes_within_a_folder_exit_2(
     done = rag_eval(
         "prompt-tests", "generate", other, "-o", out, "--model", "openai:gen", *at(server)
     )
-    assert (done.code, "holds the tests of shout.prompty" in done.err) == (2, True)
+    assert (done.code, "contains the tests of shout.prompty" in done.err) == (2, True)
     (out / "tests.json").unlink()
     done = rag_eval("prompt-tests", "run", out, "--mut", "openai:eager", *at(server))
-    assert (done.code, "holds no tests.json" in done.err) == (2, True)
+    assert (done.code, "has no tests.json; generate tests first" in done.err) == (2, True)
 
 
 def test_the_copy_of_a_prompt_is_used_when_the_prompt_is_gone(
@@ -521,7 +561,7 @@ def test_the_copy_of_a_prompt_is_used_when_the_prompt_is_gone(
     )
 
     assert done.code == 0
-    assert "is gone; the copy" in done.err
+    assert f"{put} does not exist; using the copy in {out}\n" in done.err
 
 
 def test_recorded_runs_of_promptpex_are_taken_over(
@@ -558,7 +598,7 @@ def test_recorded_runs_of_promptpex_are_taken_over(
     assert done.code == 0, done.err
     assert "7 rules, 1 tests and 0 results" in done.out
     assert (tmp_path / "second" / "tag.prompty").exists()
-    assert "test 2: no input" in done.err
+    assert "test 2: has no input" in done.err
 
 
 CALL = {"question": "q", "documents": ["d"], "response": "LOUD", "reference": "r"}
@@ -583,10 +623,10 @@ def test_a_metric_file_scores_plain_rag_calls(
     words = ["run", calls, "-o", out, "--judge", "openai:judge", "--metrics", metric, *at(server)]
 
     missing = rag_eval(*words)
-    assert (missing.code, "inserts rules, which" in missing.err, out.exists()) == (2, True, False)
-    assert "line 1 does not give" in missing.err
+    assert (missing.code, out.exists()) == (2, False)
+    assert f"needs rules, which line 1 of {calls} does not provide" in missing.err
     wrong = rag_eval(*words, "--metric-var", "nothing=1")
-    assert (wrong.code, "no metric file inserts it" in wrong.err) == (2, True)
+    assert (wrong.code, "no metric file has this variable" in wrong.err) == (2, True)
     assert server.requests == []
 
     done = rag_eval(
@@ -614,4 +654,4 @@ def test_results_of_other_models_are_set_aside(
     assert aside == ["test_results.1.json", "test_results.2.json"]
     rows = json.loads((generated / "test_results.1.json").read_text())
     assert {row["model"] for row in rows} == {"openai:first"}
-    assert "openai:second: results from before are in" in done.err
+    assert "openai:second: earlier results moved to " in done.err

@@ -132,7 +132,7 @@ def test_a_dry_run_estimates(rag_eval: Command, calls: Path, tmp_path: Path) -> 
         assert server.requests == []
 
     assert done.code == 0
-    assert re.search(r"about 12 requests and [\d,]+ tokens", done.out)
+    assert re.search(r"about 12 requests and [\d,]+ prompt tokens", done.out)
 
 
 def test_a_dry_run_counts_what_a_run_would_ask(rag_eval: Command, tmp_path: Path) -> None:

@@ -65,6 +65,42 @@ def test_an_evals_file_is_scored_with_other_formulas(rag_eval: Command, tmp_path
     assert read(again)[0].row_key == read(out)[0].row_key
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["score OLD -o OUT", "agreement OLD GOLD", "agreement EVALS OLD", "run GOLD -o OLD --resume"],
+)
+def test_an_evals_file_of_an_older_version_is_refused(
+    rag_eval: Command, tmp_path: Path, command: str
+) -> None:
+    """Once, not line by line: with what makes it anew, exit 2, and nothing written."""
+    gold, evals, old = (tmp_path / name for name in ("gold.jsonl", "evals.jsonl", "old.jsonl"))
+    rag_eval("score", write(gold, ROW, {**ROW, "id": "2"}), "-o", evals)
+    old.write_bytes(evals.read_bytes().replace(b'"schema":2', b'"schema":1'))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    named = {"GOLD": gold, "EVALS": evals, "OLD": old, "OUT": tmp_path / "out.jsonl"}
+
+    done = rag_eval(*(named.get(word, word) for word in command.split()))
+
+    assert done.code == 2
+    said = " ".join(done.err.split())
+    assert said.count("has schema 1, this version reads 2: make it anew with") == 1
+    assert "rag-eval run CALLS -o FILE" in said
+    assert "rag-eval score LABELLED -o FILE" in said
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_calls_of_any_age_are_read(rag_eval: Command, tmp_path: Path) -> None:
+    """With schema 1 or none; an evaluation is not a call."""
+    out = tmp_path / "evals.jsonl"
+    calls = write(tmp_path / "calls.jsonl", ROW, {"schema": 1, **ROW}, {"schema": 2, **ROW})
+
+    done = rag_eval("score", calls, "-o", out)
+
+    assert done.code == 2
+    assert len(read(out)) == 2
+    assert "line 3: field `schema`: this version reads schema 1, not 2" in done.err
+
+
 def test_raw_keys_reproduce_the_published_columns(
     rag_eval: Command, ragbench: list[Path], tmp_path: Path
 ) -> None:
@@ -185,7 +221,7 @@ def test_rows_that_do_not_match_are_said(rag_eval: Command, tmp_path: Path) -> N
 
     assert some.code == 0
     assert json.loads(some.out)["unmatched"] == 1
-    assert "1 rows are in one file only" in some.err
+    assert "1 rows are in only one of the files and were left out" in some.err
     assert none.code == 2
 
 

@@ -140,6 +140,22 @@ def test_what_holds_no_evaluations_is_refused_and_left_alone(tmp_path: Path) -> 
     assert out.read_text() == "my notes\n"
 
 
+def test_an_older_file_is_not_resumed(tmp_path: Path) -> None:
+    """The message says how to make it anew; it is left alone, and nothing is left beside it."""
+    out = tmp_path / "evals.jsonl"
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        file.add(0, evaluated(0))
+        file.finish()
+    older = out.read_bytes().replace(b'"schema":2', b'"schema":1')
+    out.write_bytes(older)
+
+    with pytest.raises(ConfigurationError, match="schema 1, this version reads 2: make it anew"):
+        EvaluationFile(out, EVALUATOR.fingerprint, resume=True)
+
+    assert out.read_bytes() == older
+    assert list(tmp_path.iterdir()) == [out]
+
+
 def test_two_runs_cannot_write_one_file(tmp_path: Path) -> None:
     """The second is told, and nothing is torn."""
     out = tmp_path / "evals.jsonl"

@@ -136,7 +136,7 @@ def test_a_band_that_is_none_is_refused(band: Any) -> None:
 
 
 def test_a_model_cannot_be_first() -> None:
-    """It gives no probabilities, and would cost a request a call."""
+    """It gives no probabilities, and would cost one request per call."""
     with pytest.raises(ConfigurationError, match="first"):
         CascadeJudge(ScriptedModel([]), ScriptedJudge(SECOND))  # type: ignore[arg-type]
 

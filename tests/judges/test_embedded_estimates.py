@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.judges.embedded import label_call
-from rag_eval_integrations.judges.embedded._model import Line, load_model
+from rag_eval_integrations.judges.embedded._model import Calibration, load_model
 from rag_eval_integrations.judges.embedded.judge import (
     estimates_alone,
     expected_scores,
@@ -46,7 +46,7 @@ def test_no_documents_no_estimates() -> None:
 
 def test_the_parts_of_an_error_add_up() -> None:
     """Squares: the same for all, the middle's, and what independent sentences would have."""
-    line = Line(0.1, 0.5, error=0.3, spread=0.16, design_effect=2.0)
+    line = Calibration(0.1, 0.5, error=0.3, spread=0.16, design_effect=2.0)
 
     assert line.estimate(0.8, 0.02) == pytest.approx((0.5, math.sqrt(0.09 + 0.16 + 0.04)))
     assert line.estimate(9.0, 0.0) == pytest.approx((1.0, 0.3))

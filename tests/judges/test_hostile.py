@@ -143,7 +143,7 @@ def test_no_row_of_ragbench_is_flagged(ragbench: list[Path]) -> None:
 
 
 def test_only_short_texts_are_remembered() -> None:
-    """What is looked at lately is kept, in bounded memory: not a text of any length."""
+    """Recently searched texts are kept in bounded memory, long ones are not."""
     suspicion._remembered.cache_clear()
     order = ATTACKS["order"]
 

@@ -10,7 +10,7 @@ from rag_eval_integrations.judges import judge_from
 
 
 def test_a_name_or_an_object() -> None:
-    """`embedded` makes the judge; a labeller is taken as it is."""
+    """`embedded` makes the judge; an object that labels is returned unchanged."""
     judge = ScriptedJudge(labels_of([], [], {}))
 
     assert judge_from("embedded").name == "embedded"

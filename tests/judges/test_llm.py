@@ -1,4 +1,4 @@
-"""LLMJudge: one request a call, what happens when the answer is not what was asked for."""
+"""LLMJudge: one request per call, and answers that are not the requested JSON."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ class TestContract(JudgeContract):
 
 async def test_one_request_gives_all_four_scores() -> None:
     """Every TRACe score, from one request, with the prompt's version on it."""
-    judge = ScriptedModel([REPLY])
+    model = ScriptedModel([REPLY])
 
-    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+    evaluation = await RagEvaluator(model).evaluate(CALL.call)
 
-    assert len(judge.requests) == 1
+    assert len(model.requests) == 1
     assert {evaluation.scores[name].status for name in TRACE_SCORES} == {"scored"}
     assert evaluation.scores["adherence"].by.prompt_version == PROMPT_VERSION
     assert evaluation.scores["adherence"].by.judge == "scripted"
     assert evaluation.usage.requests == 1
-    request = judge.requests[0]
+    request = model.requests[0]
     assert request.json_schema is not None
     assert request.temperature == 0.0
     assert request.max_tokens is not None
@@ -72,25 +72,25 @@ async def test_one_request_gives_all_four_scores() -> None:
 
 async def test_a_reply_that_is_no_json_is_asked_for_once_more() -> None:
     """The second answer counts; both requests are paid for."""
-    judge = ScriptedModel(["I think it is fine.", REPLY])
+    model = ScriptedModel(["I think it is fine.", REPLY])
 
-    labelling = await LLMJudge(judge).label(CALL)
+    labelling = await LLMJudge(model).label(CALL)
 
     assert labelling.labels is not None
     assert labelling.usage.requests == 2
-    assert "I think it is fine." in judge.prompts[1]
-    assert judge.requests[1].messages[:2] == judge.requests[0].messages
+    assert "I think it is fine." in model.prompts[1]
+    assert model.requests[1].messages[:2] == model.requests[0].messages
 
 
 async def test_no_json_twice_is_unscored() -> None:
     """With the reason, and not asked for ever."""
-    judge = ScriptedModel(["no", "still no", REPLY])
+    model = ScriptedModel(["no", "still no", REPLY])
 
-    labelling = await LLMJudge(judge).label(CALL)
+    labelling = await LLMJudge(model).label(CALL)
 
     assert labelling.unscored == "judge_output_invalid"
     assert labelling.labels is None
-    assert len(judge.requests) == 2
+    assert len(model.requests) == 2
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ async def test_refusals_and_filters_are_unscored_with_that_reason(
     completion: Completion, code: str
 ) -> None:
     """Not zero, not an error, not asked again."""
-    judge = ScriptedModel([completion])
+    model = ScriptedModel([completion])
 
-    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+    evaluation = await RagEvaluator(model).evaluate(CALL.call)
 
     assert {score.unscored for score in evaluation.scores.values()} == {code}
     assert evaluation.usage.requests == completion.usage.requests
@@ -116,11 +116,11 @@ async def test_refusals_and_filters_are_unscored_with_that_reason(
 
 async def test_a_cut_off_answer_gets_more_room() -> None:
     """Asked again with four times the tokens."""
-    judge = ScriptedModel([ended("length", REPLY[:50]), REPLY])
+    model = ScriptedModel([ended("length", REPLY[:50]), REPLY])
 
-    labelling = await LLMJudge(judge).label(CALL)
+    labelling = await LLMJudge(model).label(CALL)
 
-    first, second = (request.max_tokens for request in judge.requests)
+    first, second = (request.max_tokens for request in model.requests)
     assert labelling.labels is not None
     assert first is not None
     assert second == 4 * first
@@ -143,12 +143,12 @@ async def test_an_answer_cut_off_again_is_asked_for_in_halves() -> None:
 
 async def test_answers_that_are_always_cut_off_are_unscored() -> None:
     """Halved a bounded number of times."""
-    judge = ScriptedModel(lambda request: ended("length"))
+    model = ScriptedModel(lambda request: ended("length"))
 
-    labelling = await LLMJudge(judge).label(CALL)
+    labelling = await LLMJudge(model).label(CALL)
 
     assert labelling.unscored == "truncated"
-    assert len(judge.requests) < 40
+    assert len(model.requests) < 40
 
 
 async def test_missing_sentences_are_asked_for_once_and_alone() -> None:
@@ -156,26 +156,26 @@ async def test_missing_sentences_are_asked_for_once_and_alone() -> None:
     repair = json.dumps(
         {"sentence_support_information": [{"response_sentence_key": "b", "fully_supported": False}]}
     )
-    judge = ScriptedModel([labels_reply(["0a"], ["a"]), repair])
+    model = ScriptedModel([labels_reply(["0a"], ["a"]), repair])
 
-    labelling = await LLMJudge(judge).label(CALL)
+    labelling = await LLMJudge(model).label(CALL)
 
     assert labelling.labels is not None
     assert labelling.labels.support("a") == "full"
     assert labelling.labels.support("b") == "none"
     assert labelling.labels.missing_keys == ()
-    question = judge.requests[1].messages[-1].content
+    question = model.requests[1].messages[-1].content
     assert "response sentences b only" in question
 
 
 @pytest.mark.parametrize("repair", ["no", ended("refusal"), labels_reply([], ["a"])])
 async def test_what_is_still_missing_is_unlabelled(repair: str | Completion) -> None:
     """No second repair question; the scores that need it say so."""
-    judge = ScriptedModel([labels_reply(["0a"], ["a"]), repair])
+    model = ScriptedModel([labels_reply(["0a"], ["a"]), repair])
 
-    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+    evaluation = await RagEvaluator(model).evaluate(CALL.call)
 
-    assert len(judge.requests) == 2
+    assert len(model.requests) == 2
     assert evaluation.scores["adherence"].unscored == "unlabelled_sentences"
     assert evaluation.scores["context_relevance"].status == "scored"
     assert "missing_keys" in evaluation.flags
@@ -191,17 +191,17 @@ async def test_a_long_call_is_labelled_in_windows() -> None:
         ),
         Punkt(),
     )
-    judge = ScriptedModel(obedient)
+    model = ScriptedModel(obedient)
 
-    labelling = await LLMJudge(judge, window_characters=500).label(call)
+    labelling = await LLMJudge(model, window_characters=500).label(call)
 
-    shown = [key for request in judge.requests for key in keys_asked(request)[0]]
-    assert len(judge.requests) > 3
+    shown = [key for request in model.requests for key in keys_asked(request)[0]]
+    assert len(model.requests) > 3
     assert shown == [sentence.key for sentence in call.documents]
-    assert all(keys_asked(request)[1] == ["a", "b"] for request in judge.requests)
+    assert all(keys_asked(request)[1] == ["a", "b"] for request in model.requests)
     assert labelling.labels is not None
     assert set(labelling.labels.all_relevant_sentence_keys) == set(shown)
-    assert labelling.windows == len(judge.requests)
+    assert labelling.windows == len(model.requests)
 
 
 async def test_support_is_the_best_of_all_windows() -> None:
@@ -224,19 +224,19 @@ async def test_support_is_the_best_of_all_windows() -> None:
 
 async def test_too_many_windows_are_over_budget() -> None:
     """Not a surprise bill: unscored without asking."""
-    judge = ScriptedModel(obedient)
+    model = ScriptedModel(obedient)
 
-    labelling = await LLMJudge(judge, window_characters=30, max_windows=2).label(CALL)
+    labelling = await LLMJudge(model, window_characters=30, max_windows=2).label(CALL)
 
     assert labelling.unscored == "over_budget"
-    assert judge.requests == []
+    assert model.requests == []
 
 
 async def test_a_judge_that_does_not_answer_is_an_error_of_the_call() -> None:
     """Type and message are recorded; no labels are made up."""
-    judge = ScriptedModel([JudgeUnavailableError("no route")])
+    model = ScriptedModel([JudgeUnavailableError("no route")])
 
-    evaluation = await RagEvaluator(ThrottledModel(judge, max_attempts=1)).evaluate(CALL.call)
+    evaluation = await RagEvaluator(ThrottledModel(model, max_attempts=1)).evaluate(CALL.call)
 
     assert evaluation.error is not None
     assert evaluation.error.type == "JudgeUnavailableError"
@@ -245,20 +245,20 @@ async def test_a_judge_that_does_not_answer_is_an_error_of_the_call() -> None:
 
 async def test_a_model_is_asked_through_the_one_layer_that_retries() -> None:
     """A passing failure is not the call's failure, and nothing is wrapped twice."""
-    judge = ScriptedModel([JudgeUnavailableError("429", retry_after=0.0), REPLY])
+    model = ScriptedModel([JudgeUnavailableError("429", retry_after=0.0), REPLY])
     throttled = ThrottledModel(ScriptedModel([REPLY]))
 
-    evaluation = await RagEvaluator(judge).evaluate(CALL.call)
+    evaluation = await RagEvaluator(model).evaluate(CALL.call)
     wrapped = RagEvaluator(throttled).judge
 
     assert evaluation.error is None
-    assert len(judge.requests) == 2
+    assert len(model.requests) == 2
     assert isinstance(wrapped, LLMJudge)
     assert wrapped.model is throttled
 
 
 async def test_warnings_and_model_of_the_endpoint_are_kept() -> None:
-    """What had to be left out stands on every score, and which model answered."""
+    """Every score has the warnings, and the model that answered."""
     completion = Completion(
         choices=(Choice(text=REPLY, finish_reason="stop"),),
         usage=Usage(requests=2, prompt_tokens=100, completion_tokens=50),
@@ -291,32 +291,32 @@ def test_mistakes_raise_at_construction(make: Callable[[], object]) -> None:
 async def test_the_estimate_is_what_labelling_then_takes() -> None:
     """As many requests as are made, and a quarter of the characters that are sent."""
     for characters in (60_000, 60, 30):
-        judge = ScriptedModel(obedient)
-        labeller = LLMJudge(judge, window_characters=characters)
+        model = ScriptedModel(obedient)
+        judge = LLMJudge(model, window_characters=characters)
 
-        estimate = labeller.estimate(CALL)
-        await labeller.label(CALL)
+        estimate = judge.estimate(CALL)
+        await judge.label(CALL)
 
-        sent = sum(len(m.content) for request in judge.requests for m in request.messages)
-        assert (estimate.requests, estimate.prompt_tokens) == (len(judge.requests), sent // 4)
+        sent = sum(len(m.content) for request in model.requests for m in request.messages)
+        assert (estimate.requests, estimate.prompt_tokens) == (len(model.requests), sent // 4)
 
 
 def test_what_is_not_asked_costs_nothing() -> None:
     """A call of more windows than may be asked for; one without a response costs what it takes."""
-    labeller = LLMJudge(ScriptedModel([]), window_characters=30, max_windows=2)
+    judge = LLMJudge(ScriptedModel([]), window_characters=30, max_windows=2)
     alone = sentencize(CALL.call.model_copy(update={"response": None}), Punkt())
 
-    assert labeller.estimate(CALL) == Usage()
+    assert judge.estimate(CALL) == Usage()
     assert LLMJudge(ScriptedModel([])).estimate(alone).requests == 1
 
 
 async def test_as_many_windows_as_are_allowed_are_asked() -> None:
     """The limit itself is within the budget."""
-    judge = ScriptedModel(obedient)
-    taken = LLMJudge(judge, window_characters=60).estimate(CALL).requests
+    model = ScriptedModel(obedient)
+    taken = LLMJudge(model, window_characters=60).estimate(CALL).requests
 
-    exact = await LLMJudge(judge, window_characters=60, max_windows=taken).label(CALL)
-    below = await LLMJudge(judge, window_characters=60, max_windows=taken - 1).label(CALL)
+    exact = await LLMJudge(model, window_characters=60, max_windows=taken).label(CALL)
+    below = await LLMJudge(model, window_characters=60, max_windows=taken - 1).label(CALL)
 
     assert taken > 1
     assert exact.labels is not None
@@ -327,11 +327,11 @@ async def test_as_many_windows_as_are_allowed_are_asked() -> None:
 async def test_the_repair_question_goes_on_from_the_reply() -> None:
     """The model sees what it was asked, what it said, and what is missing of it."""
     first = labels_reply(["0a"], ["a"])
-    judge = ScriptedModel([first, "no"])
+    model = ScriptedModel([first, "no"])
 
-    await LLMJudge(judge).label(CALL)
+    await LLMJudge(model).label(CALL)
 
-    asked, repair = (request.messages for request in judge.requests)
+    asked, repair = (request.messages for request in model.requests)
     assert repair[:2] == asked
     assert [message.role for message in repair[2:]] == ["assistant", "user"]
     assert repair[2].content == first
@@ -340,28 +340,28 @@ async def test_the_repair_question_goes_on_from_the_reply() -> None:
 async def test_the_repair_question_goes_on_from_the_reply_that_was_read() -> None:
     """Where the first was no JSON, that is the second one."""
     second = labels_reply(["0a"], ["a"])
-    judge = ScriptedModel(["I think it is fine.", second, "no"])
+    model = ScriptedModel(["I think it is fine.", second, "no"])
 
-    await LLMJudge(judge).label(CALL)
+    await LLMJudge(model).label(CALL)
 
-    repair = judge.requests[-1].messages
+    repair = model.requests[-1].messages
     assert [m.content for m in repair if m.role == "assistant"] == [second]
 
 
 async def test_an_answer_has_room_for_every_entry() -> None:
     """More sentences, more tokens: 500, 120 a response sentence, 16 a document sentence."""
-    judge = ScriptedModel(obedient)
+    model = ScriptedModel(obedient)
     long = RagCall(question="q", documents=["It is so. " * 9], response="It is so. " * 300)
 
-    await LLMJudge(judge).label(CALL)
-    await LLMJudge(judge).label(sentencize(long, Punkt()))
+    await LLMJudge(model).label(CALL)
+    await LLMJudge(model).label(sentencize(long, Punkt()))
 
     assert len(CALL.documents) == 3
     assert len(CALL.response) == 2
-    assert [request.max_tokens for request in judge.requests] == [500 + 240 + 48, 16_000]
+    assert [request.max_tokens for request in model.requests] == [500 + 240 + 48, 16_000]
 
 
-async def test_the_model_is_the_completers_where_the_answer_names_none() -> None:
+async def test_the_model_is_the_asked_one_if_the_answer_names_none() -> None:
     """A name is better than none, and the answer's own better still."""
 
     class Named(ScriptedModel):

@@ -119,5 +119,5 @@ def test_small_mistakes_are_repaired_whatever_stands_around(text: str, said: str
 
 
 def test_a_backslash_before_the_quote_ends_no_object() -> None:
-    """What json_repair makes of it differs with its version, up to 0.64 not well."""
+    """The result of json_repair differs with its version; up to 0.64 it is wrong."""
     assert parse_object(r"""{"a": "a path C:\\", "b": [1,],}""")["a"].startswith("a path C:")

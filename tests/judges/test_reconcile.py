@@ -174,7 +174,7 @@ junk = st.lists(st.text(max_size=12) | st.sampled_from(["0a", "0b.", "1a", "gene
 def test_reconciled_labels_hold_only_keys_that_exist(
     first: list[str], second: list[str], entries: dict[str, list[str]]
 ) -> None:
-    """Whatever a judge writes, what comes out is honest, and doing it again changes nothing."""
+    """Any labels come out consistent with the sentences, and a second time changes nothing."""
     written = labels_of(first, second, {key: (keys, None) for key, keys in entries.items()})
     documents = {sentence.key for sentence in CALL.documents}
     responses = {sentence.key for sentence in CALL.response}

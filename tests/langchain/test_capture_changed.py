@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, StateGraph
 
-from rag_eval_integrations.capture._prompts import Rest, reached
+from rag_eval_integrations.capture._prompts import Unclaimed, reached
 from rag_eval_integrations.records import RagCall
 
 from .apps import QUESTION, ids
@@ -232,8 +232,8 @@ class TestReached:
     def test_lookup_is_search(self, texts: list[str], prompt: str) -> None:
         """Pieces that are looked up in a set are those that a search finds."""
         numbered = dict(enumerate([*texts, prompt[3:200]]))
-        searched = Rest(prompt, ()).traces(numbered, changed=True)
+        searched = Unclaimed(prompt, ()).traces(numbered, changed=True)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("rag_eval_integrations.capture._prompts._BY_SEARCHING", -1)
-            assert Rest(prompt, ()).traces(numbered, changed=True) == searched
+            assert Unclaimed(prompt, ()).traces(numbered, changed=True) == searched

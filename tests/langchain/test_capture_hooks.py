@@ -168,7 +168,7 @@ class TestBrokenHooks:
         assert call.capture is not None
         assert call.capture.metadata == {"rag_eval_hook_failed": [name]}
         assert handler.failed == 1
-        assert f"the hook `{name}` failed" in caplog.text
+        assert f"the `{name}` hook failed" in caplog.text
 
     def test_makes_no_rag_call_of_others(self) -> None:
         """A hook that fails on a call that is no RAG call is counted, and nothing is delivered."""

@@ -560,3 +560,19 @@ class TestShortcut:
         assert set(call.documents[0].__dict__) == set(type(call.documents[0]).model_fields)
         assert hash(call.documents[0].text) == hash(again.documents[0].text)
         assert call.model_copy(update={"app": "x"}).app == "x"
+
+    def test_lone_surrogates_are_replaced(self, captured: Captured) -> None:
+        """As validation replaces them; a document is still found in the prompt that it stands in."""
+        bad, good = "The kettle\ud800 boils.", "The kettle\ufffd boils."
+        found = [Document(page_content=bad, id=bad, metadata={bad: bad})]
+        config = {**captured.config, "tags": [bad], "metadata": {"user": bad}}
+
+        rag_chain(Sections(found=found), llm=model("Yes\ud800.")).invoke("Does\udfff it?", config)
+
+        call = captured.only
+        assert (call.question, call.response) == ("Does\ufffd it?", "Yes\ufffd.")
+        assert [(d.text, d.id, d.metadata) for d in call.documents] == [(good, good, {good: good})]
+        assert call.capture is not None
+        assert call.capture.documents_from == "prompt"
+        assert good in call.capture.tags
+        assert from_line(RagCall, to_line(call)) == call

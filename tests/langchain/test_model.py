@@ -94,7 +94,7 @@ async def test_the_users_model_is_called_in_threads_and_a_made_one_on_the_loop()
     await LangChainModel(make_model=lambda: made).complete(ASKED)
 
     assert model.ways == ["sync"]
-    assert model.threads[0].startswith("rag-eval-judge")
+    assert model.threads[0].startswith("rag-eval-model")
     assert made.ways == ["async"]
     assert made.threads == [threading.current_thread().name]
 

@@ -141,7 +141,7 @@ class TestHooks:
 
         assert answers == [ANSWER] * 2
         assert handler.failed == 2
-        assert f"the {name} hook" in caplog.text
+        assert f"the `{name}` hook" in caplog.text
         assert [(c.question, ids(c), c.response) for c in calls] == [
             (QUESTION, ["a", "b", "c"], ANSWER)
         ] * 2

@@ -88,7 +88,7 @@ async def test_a_model_labels_a_call() -> None:
     assert evaluation.judge.name == "llama_index:custom_llm:small-1"
     assert evaluation.judge.model == "small-1"
     assert len(model.ways) == 1
-    assert model.ways[0].startswith("rag-eval-judge")
+    assert model.ways[0].startswith("rag-eval-model")
 
 
 async def test_usage_and_finish_reason_are_read_from_the_raw_reply() -> None:

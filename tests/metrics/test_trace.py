@@ -273,7 +273,7 @@ def test_reasons_say_in_words_what_was_counted() -> None:
         "but unused: 1a.",
         "completeness": "1 of 2 relevant sentences was used; relevant but unused: 1a.",
         "adherence": "1 of 2 response sentences is not fully supported: b (none): “B.”",
-        "supported_fraction": "1 of 2 response sentences fully supported, 0 in part.",
+        "supported_fraction": "1 of 2 response sentences fully supported, 0 partially.",
         "trace_average": "Mean of context_relevance 0.67, context_utilization 1.00, completeness "
         "0.50, adherence 0.00.",
     }

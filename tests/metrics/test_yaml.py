@@ -16,8 +16,12 @@ def aliases(number: int) -> str:
     ("allowed", "refused", "why"),
     [
         ("x" * 200_000, "x" * 200_001, "more than 200,000 characters of YAML"),
-        ("[" * 64 + "]" * 64, "[" * 65 + "]" * 65, "nested more than 64 deep"),
-        ("{a: " * 64 + "1" + "}" * 64, "{a: " * 65 + "1" + "}" * 65, "nested more than 64 deep"),
+        ("[" * 64 + "]" * 64, "[" * 65 + "]" * 65, "nested more than 64 levels deep"),
+        (
+            "{a: " * 64 + "1" + "}" * 64,
+            "{a: " * 65 + "1" + "}" * 65,
+            "nested more than 64 levels deep",
+        ),
         (aliases(20), aliases(21), "more than 20 aliases"),
     ],
     ids=["characters", "lists", "mappings", "aliases"],

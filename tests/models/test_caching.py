@@ -86,12 +86,12 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("text", ["?", "lone \ud83d surrogate", "\u2028\0"])
 async def test_a_second_run_asks_nothing(path: Path, text: str) -> None:
     """The answer is as it was, with tokens, model and warnings; only the usage is nothing."""
-    with CachedModel(Scripted(), path) as judge:
-        first = await judge.complete(request(text))
+    with CachedModel(Scripted(), path) as cached:
+        first = await cached.complete(request(text))
     later = Scripted()
 
-    with CachedModel(later, path) as judge:
-        second = await judge.complete(request(text))
+    with CachedModel(later, path) as cached:
+        second = await cached.complete(request(text))
 
     assert first.usage.requests == 1
     assert second == first.model_copy(update=UNCHARGED)
@@ -99,12 +99,12 @@ async def test_a_second_run_asks_nothing(path: Path, text: str) -> None:
 
 
 async def test_ten_askers_are_one_request_and_one_charge(path: Path) -> None:
-    """What they get together costs what one answer costs."""
-    completer = Scripted()
-    with CachedModel(completer, path) as judge:
-        answers = await asyncio.gather(*(judge.complete(request()) for _ in range(10)))
+    """Together they cost as much as one answer."""
+    model = Scripted()
+    with CachedModel(model, path) as cached:
+        answers = await asyncio.gather(*(cached.complete(request()) for _ in range(10)))
 
-    assert completer.asked == 1
+    assert model.asked == 1
     assert sorted(completion.usage.requests for completion in answers) == [0] * 9 + [1]
     assert {completion.text for completion in answers} == {"?"}
 
@@ -126,12 +126,12 @@ async def test_ten_askers_are_one_request_and_one_charge(path: Path) -> None:
 )
 async def test_all_of_a_request_is_in_the_key(path: Path, other: CompletionRequest) -> None:
     """Any field that differs is another question."""
-    completer = Scripted()
-    with CachedModel(completer, path) as judge:
-        await judge.complete(request())
-        await judge.complete(other)
+    model = Scripted()
+    with CachedModel(model, path) as cached:
+        await cached.complete(request())
+        await cached.complete(other)
 
-    assert completer.asked == 2
+    assert model.asked == 2
 
 
 @pytest.mark.parametrize(
@@ -143,22 +143,22 @@ async def test_all_of_a_request_is_in_the_key(path: Path, other: CompletionReque
         Scripted(base_url="http://127.0.0.1:1/v1"),
     ],
 )
-async def test_the_judge_is_in_the_key(path: Path, other: Scripted) -> None:
-    """Name, model, version and endpoint: an answer of another judge is no answer of this one."""
-    with CachedModel(Scripted(), path) as judge:
-        await judge.complete(request())
+async def test_the_model_is_in_the_key(path: Path, other: Scripted) -> None:
+    """Name, model, version and endpoint: an answer of another model is not an answer of this one."""
+    with CachedModel(Scripted(), path) as cached:
+        await cached.complete(request())
     asked = other.asked
-    with CachedModel(other, path) as judge:
-        await judge.complete(request())
+    with CachedModel(other, path) as cached:
+        await cached.complete(request())
 
     assert other.asked == asked + 1
 
 
 def test_the_key_is_the_same_in_every_version(path: Path) -> None:
     """Fixed: a change of the key makes all caches of all users worthless, and must be meant."""
-    completer = Scripted(name="openai:m", model="m", version="1", base_url="http://h/v1?key=secret")
-    with CachedModel(completer, path) as judge:
-        key = judge.key(request("wie heißt \ud83d?", json_schema={"b": 1, "a": [True]}))
+    model = Scripted(name="openai:m", model="m", version="1", base_url="http://h/v1?key=secret")
+    with CachedModel(model, path) as cached:
+        key = cached.key(request("wie heißt \ud83d?", json_schema={"b": 1, "a": [True]}))
 
     assert key == "f34e14a35d9a661d3239e2ac750dfccfa58749aba9c7c45a5ed1935c05223ce7"
 
@@ -175,61 +175,61 @@ def test_the_key_is_the_same_in_every_version(path: Path) -> None:
     ],
 )
 async def test_only_complete_answers_are_kept(path: Path, unfit: Completion | Exception) -> None:
-    """What the next attempt may cure is asked again."""
-    completer = Scripted(unfit)
-    with CachedModel(completer, path) as judge:
+    """Answers that the next attempt may improve are asked for again."""
+    model = Scripted(unfit)
+    with CachedModel(model, path) as cached:
         if isinstance(unfit, Exception):
             with pytest.raises(JudgeUnavailableError):
-                await judge.complete(request())
+                await cached.complete(request())
         else:
-            assert await judge.complete(request()) == unfit
-        again = await judge.complete(request())
+            assert await cached.complete(request()) == unfit
+        again = await cached.complete(request())
 
     assert again.usage.requests == 1
-    assert completer.asked == 2
+    assert model.asked == 2
 
 
 async def test_a_value_that_does_not_validate_is_asked_again(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A warning says so, and the new answer takes its place."""
-    with CachedModel(Scripted(), path) as judge:
-        await judge.complete(request())
+    with CachedModel(Scripted(), path) as cached:
+        await cached.complete(request())
     for broken in ("{", '{"schema": 1, "choices": []}', '{"schema": 9, "choices": []}', None):
         with sqlite3.connect(path) as database:
             database.execute("UPDATE completions SET value = coalesce(?, x'00')", (broken,))
         database.close()
-        completer = Scripted()
+        model = Scripted()
 
-        with CachedModel(completer, path) as judge:
-            await judge.complete(request())
-            await judge.complete(request())
+        with CachedModel(model, path) as cached:
+            await cached.complete(request())
+            await cached.complete(request())
 
-        assert completer.asked == 1
-    assert caplog.text.count("is asked again") == 3
+        assert model.asked == 1
+    assert caplog.text.count("is asked for again") == 3
 
 
 async def test_rows_carry_their_schema(path: Path) -> None:
     """As every line of every file does."""
-    with CachedModel(Scripted(), path) as judge:
-        await judge.complete(request())
+    with CachedModel(Scripted(), path) as cached:
+        await cached.complete(request())
 
     assert rows(path)[0][1].startswith('{"schema":1,"choices":[{"text":"?"')
 
 
 def test_the_oldest_go_when_the_file_is_full(path: Path) -> None:
     """The file stays near `max_mb`, and the latest answers are in it."""
-    completer = Scripted()
+    model = Scripted()
 
-    async def main(judge: CachedModel) -> None:
+    async def main(cached: CachedModel) -> None:
         for number in range(600):
-            await judge.complete(request(f"{number} " + "x" * 4000))
-        await judge.complete(request("599 " + "x" * 4000))
+            await cached.complete(request(f"{number} " + "x" * 4000))
+        await cached.complete(request("599 " + "x" * 4000))
 
-    with CachedModel(completer, path, max_mb=1) as judge:
-        asyncio.run(main(judge))
+    with CachedModel(model, path, max_mb=1) as cached:
+        asyncio.run(main(cached))
 
-    assert completer.asked == 600
+    assert model.asked == 600
     assert len(rows(path)) < 600
     assert path.stat().st_size < 4 * 2**20
 
@@ -247,15 +247,15 @@ class Judge:
         await asyncio.sleep(0.001)
         return Completion(choices=(Choice(text=request.messages[0].content, finish_reason="stop"),))
 
-async def one(judge, number):
+async def one(cached, number):
     text = f"{sys.argv[2]}-{number}"
-    await judge.complete(CompletionRequest(messages=(Message(role="user", content=text),)))
+    await cached.complete(CompletionRequest(messages=(Message(role="user", content=text),)))
     print(text, flush=True)
 
 async def main():
-    with CachedModel(Judge(), sys.argv[1]) as judge:
+    with CachedModel(Judge(), sys.argv[1]) as cached:
         for start in range(0, int(sys.argv[3]), 4):
-            await asyncio.gather(*(one(judge, number) for number in range(start, start + 4)))
+            await asyncio.gather(*(one(cached, number) for number in range(start, start + 4)))
 
 asyncio.run(main())
 """
@@ -287,14 +287,14 @@ async def test_kill_9_loses_nothing_that_was_answered(path: Path) -> None:
     out, _ = spared.communicate()
 
     answered = [line.strip() for line in said] + out.split()
-    completer = Scripted()
-    with CachedModel(completer, path) as judge:
+    model = Scripted()
+    with CachedModel(model, path) as cached:
         for text in answered:
-            assert (await judge.complete(request(text))).text == text
+            assert (await cached.complete(request(text))).text == text
 
     assert spared.returncode == 0
     assert len(out.split()) == 400
-    assert completer.asked == 0
+    assert model.asked == 0
     assert len(answered) <= len(rows(path)) <= len(answered) + 4
 
 
@@ -310,21 +310,21 @@ def test_several_processes_may_create_one_file(path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_the_child_of_a_fork_opens_its_own_connection(path: Path) -> None:
-    """Parent and child go on with the same judge; what was in flight in the parent is asked anew."""
-    judge = CachedModel(Scripted(), path)
-    asyncio.run(judge.complete(request("before")))
+    """Parent and child go on with the same model; requests in flight in the parent are made again."""
+    cached = CachedModel(Scripted(), path)
+    asyncio.run(cached.complete(request("before")))
 
     def child() -> None:
-        completion = asyncio.run(judge.complete(request("before")))
+        completion = asyncio.run(cached.complete(request("before")))
         assert completion.usage.requests == 0
-        asyncio.run(judge.complete(request("in the child")))
+        asyncio.run(cached.complete(request("in the child")))
 
     process = multiprocessing.get_context("fork").Process(target=child)
     process.start()
-    asyncio.run(judge.complete(request("in the parent")))
+    asyncio.run(cached.complete(request("in the parent")))
     process.join(30)
-    remembered = asyncio.run(judge.complete(request("in the child")))
-    judge.close()
+    remembered = asyncio.run(cached.complete(request("in the child")))
+    cached.close()
 
     assert process.exitcode == 0
     assert remembered.usage.requests == 0
@@ -333,14 +333,14 @@ def test_the_child_of_a_fork_opens_its_own_connection(path: Path) -> None:
 
 def test_writing_does_not_block_the_loop(path: Path) -> None:
     """While another process holds the file, the loop goes on with its other work."""
-    judge = CachedModel(Scripted(), path)
+    cached = CachedModel(Scripted(), path)
     holder = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     holder.execute("BEGIN IMMEDIATE")
     release = threading.Timer(0.5, holder.execute, ["COMMIT"])
 
     async def main() -> float:
         longest = 0.0
-        task = asyncio.ensure_future(judge.complete(request()))
+        task = asyncio.ensure_future(cached.complete(request()))
         release.start()
         while not task.done():
             start = time.perf_counter()
@@ -352,7 +352,7 @@ def test_writing_does_not_block_the_loop(path: Path) -> None:
     longest = asyncio.run(main())
     release.join()
     holder.close()
-    judge.close()
+    cached.close()
 
     assert len(rows(path)) == 1
     assert longest < 0.4  # a blocked loop would show the whole half second
@@ -382,9 +382,9 @@ def test_an_empty_file_is_used(path: Path) -> None:
 def test_a_file_that_is_no_database_stays_as_it_is(path: Path) -> None:
     """A cache is not written over someone's data."""
     path.write_text('{"id": "1", "question": "?"}\n' * 10)
-    assert "no SQLite file" in refused(path)
+    assert "not an SQLite file" in refused(path)
     path.write_bytes(b"SQLite format 3\x00")
-    assert "no SQLite file" in refused(path)
+    assert "not an SQLite file" in refused(path)
 
 
 @pytest.mark.parametrize("wal", [False, True])
@@ -412,12 +412,12 @@ def test_a_newer_schema_is_refused(path: Path) -> None:
 def test_a_damaged_file_is_refused_and_not_changed(path: Path) -> None:
     """Truncated or overwritten in the middle: named, and left for its owner to look at."""
 
-    async def main(judge: CachedModel) -> None:
+    async def main(cached: CachedModel) -> None:
         for number in range(200):
-            await judge.complete(request(f"{number} " + "x" * 300))
+            await cached.complete(request(f"{number} " + "x" * 300))
 
-    with CachedModel(Scripted(), path) as judge:
-        asyncio.run(main(judge))
+    with CachedModel(Scripted(), path) as cached:
+        asyncio.run(main(cached))
     whole = path.read_bytes()
 
     path.write_bytes(whole[: len(whole) // 2])
@@ -432,14 +432,14 @@ async def test_a_file_damaged_later_does_not_stop_the_run(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Answers that were paid for are returned; a warning says that they are not kept."""
-    completer = Scripted()
-    with CachedModel(completer, path) as judge:
-        judge._file._execute("DROP TABLE completions")
+    model = Scripted()
+    with CachedModel(model, path) as cached:
+        cached._file._execute("DROP TABLE completions")
         for number in range(3):
-            assert (await judge.complete(request(str(number)))).text == str(number)
+            assert (await cached.complete(request(str(number)))).text == str(number)
 
-    assert completer.asked == 3
-    assert caplog.text.count("fails, the run goes on without it: no such table") == 1
+    assert model.asked == 3
+    assert caplog.text.count("failed, the run continues without it: no such table") == 1
 
 
 def test_a_path_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
@@ -451,31 +451,31 @@ def test_a_path_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
 
 async def test_a_closed_cache_says_so(path: Path) -> None:
     """Closing twice is fine; asking is not."""
-    judge = CachedModel(Scripted(), path)
-    judge.close()
-    judge.close()
+    cached = CachedModel(Scripted(), path)
+    cached.close()
+    cached.close()
 
     with pytest.raises(RuntimeError, match="is closed"):
-        await judge.complete(request())
+        await cached.complete(request())
 
 
 async def test_an_answer_that_comes_after_closing_is_still_returned(path: Path) -> None:
     """It was paid for; the file is not opened again for it."""
-    judge = CachedModel(Scripted(), path)
-    task = asyncio.ensure_future(judge.complete(request()))
+    cached = CachedModel(Scripted(), path)
+    task = asyncio.ensure_future(cached.complete(request()))
     await asyncio.sleep(0)
-    judge.close()
+    cached.close()
 
     assert (await task).text == "?"
-    assert judge._file._connection is None
+    assert cached._file._connection is None
 
 
-def test_it_is_a_completer_with_the_same_identity(path: Path) -> None:
-    """Scores name the judge that answered, not the file."""
-    completer = Scripted(name="openai:m", model="m", version="1", base_url="u")
-    with CachedModel(completer, path) as judge:
-        assert isinstance(judge, Model)
-        assert (judge.name, judge.model, judge.version, judge.base_url) == (
+def test_it_is_a_model_with_the_same_identity(path: Path) -> None:
+    """Scores name the model that answered, not the file."""
+    model = Scripted(name="openai:m", model="m", version="1", base_url="u")
+    with CachedModel(model, path) as cached:
+        assert isinstance(cached, Model)
+        assert (cached.name, cached.model, cached.version, cached.base_url) == (
             "openai:m",
             "m",
             "1",
@@ -507,8 +507,8 @@ def test_it_retries_where_what_it_wraps_does(tmp_path: Path) -> None:
 def test_the_file_is_in_the_mode_that_writers_share(tmp_path: Path) -> None:
     """A write-ahead log: what four processes were measured to write without loss."""
     path = tmp_path / "cache"
-    with CachedModel(Scripted(), path) as judge:
-        asyncio.run(judge.complete(request()))
+    with CachedModel(Scripted(), path) as cached:
+        asyncio.run(cached.complete(request()))
 
     connection = sqlite3.connect(path)
     try:

@@ -1,4 +1,4 @@
-"""OpenAIModel and what wraps it keep the contract of every completer, over real HTTP."""
+"""OpenAIModel and the models around it keep the contract of every model, over real HTTP."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TestCaching(_OverHttp):
 
 
 class TestScripted(ModelContract):
-    """The scripted judge of `testing` keeps it too."""
+    """The scripted model of `testing` keeps it too."""
 
     def model(self, reply: str) -> Model:
         return ScriptedModel(lambda request: reply)

@@ -1,4 +1,4 @@
-"""What goes wrong on the way becomes one of our exceptions, or an answer that says so."""
+"""Failures on the way become one of our exceptions, or an answer that says so."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ async def ask(
     behaviour: Behaviour | None = None, respond: Any = None, seconds: float = 60.0, **changes: Any
 ) -> Completion:
     with LoopbackServer(behaviour, respond) as server:
-        judge = OpenAIModel("m", base_url=server.base_url, timeout=seconds)
+        model = OpenAIModel("m", base_url=server.base_url, timeout=seconds)
         try:
-            return await judge.complete(CompletionRequest(messages=USER, **changes))
+            return await model.complete(CompletionRequest(messages=USER, **changes))
         finally:
             assert len(server.requests) == 1  # nothing is retried here
-            await judge.aclose()
+            await model.aclose()
 
 
 def message(content: object, **fields: Any) -> Any:
@@ -76,7 +76,7 @@ async def test_an_empty_purse_is_rejected() -> None:
 async def test_the_wait_that_is_asked_for_is_passed_on(
     headers: dict[str, str], least: float, most: float
 ) -> None:
-    """Seconds, milliseconds, dates; a date that has passed is no wait."""
+    """Seconds, milliseconds, dates; a date that has passed means no wait."""
     with pytest.raises(JudgeUnavailableError) as caught:
         await ask(Behaviour(statuses=(429,), headers=headers))
 
@@ -132,10 +132,10 @@ async def test_no_answer_in_time_is_unavailable(reply: Reply) -> None:
 async def test_no_connection_is_unavailable() -> None:
     """And says which address, and why."""
     with LoopbackServer() as server:
-        judge = OpenAIModel("m", base_url=server.base_url)
+        model = OpenAIModel("m", base_url=server.base_url)
 
     with pytest.raises(JudgeUnavailableError, match=r"no reply from m at 127\.0\.0\.1:.*Connect"):
-        await judge.complete(CompletionRequest(messages=USER))
+        await model.complete(CompletionRequest(messages=USER))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ async def test_reasoning_without_end_is_no_answer() -> None:
     completion = await ask(respond=message('<think>{"ok": true}'))
 
     assert completion.text == ""
-    assert completion.warnings == ("the answer is nothing but reasoning that does not end",)
+    assert completion.warnings == ("the reply is only reasoning that does not end",)
 
 
 async def test_content_in_parts() -> None:
@@ -235,8 +235,8 @@ async def test_tool_arguments_in_any_shape() -> None:
 
     async def text(call: object) -> str:
         with LoopbackServer(respond=respond(call)) as server:
-            judge = OpenAIModel("m", base_url=server.base_url)
-            return (await judge.complete(CompletionRequest(messages=USER, json_schema=SCHEMA))).text
+            model = OpenAIModel("m", base_url=server.base_url)
+            return (await model.complete(CompletionRequest(messages=USER, json_schema=SCHEMA))).text
 
     assert await text([{"function": {"arguments": '{"ok": 1}'}}]) == '{"ok": 1}'
     assert await text([{"function": {"arguments": {"ok": 1}}}]) == '{"ok": 1}'
@@ -273,7 +273,7 @@ async def test_alternatives_of_another_shape_are_left_out() -> None:
 
 
 async def test_placeholder_logprobs_are_passed_on() -> None:
-    """-9999 and equal values are the metric's to judge; minus infinity is written as -9999."""
+    """-9999 and equal values are the metric's to interpret; minus infinity is written as -9999."""
     respond = logprobs({"token": "a", "logprob": -9999.0}, {"token": "b", "logprob": float("-inf")})
 
     completion = await ask(respond=respond, top_logprobs=5)
@@ -355,25 +355,25 @@ async def test_missing_usage_is_no_failure() -> None:
 
 
 async def test_cancelling_closes_the_request() -> None:
-    """A cancelled question stays cancelled and leaves the judge usable."""
+    """A cancelled question stays cancelled and leaves the model usable."""
     with LoopbackServer(Behaviour(latency=0.5)) as server:
-        judge = OpenAIModel("m", base_url=server.base_url)
-        task = asyncio.ensure_future(judge.complete(CompletionRequest(messages=USER)))
+        model = OpenAIModel("m", base_url=server.base_url)
+        task = asyncio.ensure_future(model.complete(CompletionRequest(messages=USER)))
         await asyncio.sleep(0.1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         server.behave(latency=0.0)
 
-        completion = await judge.complete(CompletionRequest(messages=USER))
+        completion = await model.complete(CompletionRequest(messages=USER))
 
         assert json.loads(completion.text) == {"ok": True}
 
 
-def test_it_is_a_completer() -> None:
+def test_it_is_a_model() -> None:
     """By the protocol's own check."""
-    judge = OpenAIModel("m", base_url="http://127.0.0.1:1/v1")
+    model = OpenAIModel("m", base_url="http://127.0.0.1:1/v1")
 
-    assert isinstance(judge, Model)
-    assert judge.name == "openai:m"
-    assert judge.model == "m"
+    assert isinstance(model, Model)
+    assert model.name == "openai:m"
+    assert model.model == "m"

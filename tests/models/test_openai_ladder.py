@@ -1,4 +1,4 @@
-"""What an endpoint refuses is learned once and left out; what it ignores is told apart."""
+"""Refused parameters are learned once and left out; ignored ones are told apart."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ async def test_each_step_of_the_schema_ladder(
 ) -> None:
     """json_schema, json_object, a forced tool, text: each refusal goes one step down, for good."""
     server = serve(refuse=refuse, refuse_in=refuse_in)
-    judge = judge_of(server)
+    model = judge_of(server)
 
-    first = await judge.complete(asked(json_schema=SCHEMA))
+    first = await model.complete(asked(json_schema=SCHEMA))
     tried = len(server.requests)
-    second = await judge.complete(asked(json_schema=SCHEMA))
+    second = await model.complete(asked(json_schema=SCHEMA))
 
-    assert judge.capabilities.structured_by == by
+    assert model.capabilities.structured_by == by
     assert len(server.requests) == tried + 1
     assert set(server.requests[-1]) == {"model", "messages"} | shape
     assert first.parsed == second.parsed == {"ok": True}
@@ -162,17 +162,17 @@ async def test_a_refused_parameter_is_dropped_once(
 ) -> None:
     """Two requests for the first question, one for the next, and a warning on both."""
     server = serve(refuse=(name,), refuse_in=refuse_in, refuse_status=status)
-    judge = judge_of(server)
+    model = judge_of(server)
 
-    first = await judge.complete(ALL)
-    second = await judge.complete(ALL)
+    first = await model.complete(ALL)
+    second = await model.complete(ALL)
 
     assert len(server.requests) == 3
     assert set(server.requests[0]) - set(server.requests[1]) == gone
     assert server.requests[1] == server.requests[2]
     assert f"`{name}` was left out: the endpoint refuses it" in first.warnings
     assert first.warnings == second.warnings
-    assert name in judge.capabilities.refused
+    assert name in model.capabilities.refused
     assert first.usage.requests == 2
 
 
@@ -216,14 +216,14 @@ async def test_a_refused_system_role_moves_into_the_user_message(
 async def test_a_limit_is_kept_to(serve: Serve, name: str, limit: int, sent: int) -> None:
     """Azure takes 5 log-probabilities of 20, Gemini 8 answers: as many as it takes are asked for."""
     server = serve(limits={name: limit})
-    judge = judge_of(server)
+    model = judge_of(server)
 
-    completion = await judge.complete(ALL)
-    await judge.complete(ALL)
+    completion = await model.complete(ALL)
+    await model.complete(ALL)
 
     assert len(server.requests) == 3
     assert server.requests[1][name] == sent
-    assert judge.capabilities.limits == {name: limit}
+    assert model.capabilities.limits == {name: limit}
     assert any(f"`{name}` was lowered" in warning for warning in completion.warnings)
 
 
@@ -231,40 +231,40 @@ async def test_everything_refused_at_once(serve: Serve) -> None:
     """One request for each thing refused; at the end the bare question gets its answer."""
     names = ("temperature", "seed", "n", "logprobs", "max_tokens", "max_completion_tokens")
     server = serve(refuse=(*names, "system", "response_format", "tools"))
-    judge = judge_of(server)
+    model = judge_of(server)
 
-    completion = await judge.complete(ALL)
+    completion = await model.complete(ALL)
 
     assert completion.parsed == {"ok": True}
     assert set(server.requests[-1]) == {"model", "messages"}
     assert completion.usage.requests == len(server.requests) == 11
-    assert (await judge.complete(ALL)).usage.requests == 1
+    assert (await model.complete(ALL)).usage.requests == 1
 
 
 async def test_a_bad_request_that_names_nothing_sent_is_final(serve: Serve) -> None:
     """Nothing is learned from it."""
     server = serve(refuse=("model",), refuse_in="nowhere")
-    judge = judge_of(server)
+    model = judge_of(server)
 
     with pytest.raises(JudgeRejectedError, match="Bad request") as caught:
-        await judge.complete(ALL)
+        await model.complete(ALL)
 
     assert caught.value.status == 400
     assert len(server.requests) == 1
-    assert judge.capabilities.refused == {}
+    assert model.capabilities.refused == {}
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
 async def test_other_statuses_teach_nothing(serve: Serve, status: int) -> None:
     """A 429 or 500 that happens to name a parameter does not take it away."""
     server = serve(refuse=("temperature",), refuse_status=status)
-    judge = judge_of(server)
+    model = judge_of(server)
 
     with pytest.raises((JudgeRejectedError, JudgeUnavailableError)):
-        await judge.complete(ALL)
+        await model.complete(ALL)
 
     assert len(server.requests) == 1
-    assert judge.capabilities.refused == {}
+    assert model.capabilities.refused == {}
 
 
 async def test_an_endpoint_that_refuses_what_was_left_out_is_not_asked_for_ever(
@@ -272,10 +272,10 @@ async def test_an_endpoint_that_refuses_what_was_left_out_is_not_asked_for_ever(
 ) -> None:
     """The complaint stays the same although nothing is left to drop."""
     server = serve(refuse=("temperature",))
-    judge = judge_of(server, extra_body={"temperature": 3})
+    model = judge_of(server, extra_body={"temperature": 3})
 
     with pytest.raises(JudgeRejectedError, match="temperature"):
-        await judge.complete(ALL)
+        await model.complete(ALL)
 
     assert len(server.requests) == 2
 
@@ -299,16 +299,16 @@ async def test_an_endpoint_of_endless_complaints_is_left(serve: Serve) -> None:
 async def test_absent_is_not_refused(serve: Serve) -> None:
     """Accepted and ignored: recorded as such, warned of, and asked for again the next time."""
     server = serve(ignore=("logprobs", "n", "json_schema"))
-    judge = judge_of(server)
+    model = judge_of(server)
 
-    completion = await judge.complete(ALL)
-    await judge.complete(ALL)
+    completion = await model.complete(ALL)
+    await model.complete(ALL)
 
     assert completion.tokens is None
     assert len(server.requests) == 2
     assert server.requests[1] == server.requests[0]
-    assert judge.capabilities.refused == {}
-    assert judge.capabilities.observed == {
+    assert model.capabilities.refused == {}
+    assert model.capabilities.observed == {
         "logprobs": "absent",
         "n": "absent",
         "response_format": "absent",
@@ -320,8 +320,8 @@ async def test_absent_is_not_refused(serve: Serve) -> None:
     )
 
 
-async def test_the_record_is_shared_by_judges_of_one_endpoint(serve: Serve) -> None:
-    """What one judge learned the next knows; another model is another record."""
+async def test_the_record_is_shared_by_models_of_one_endpoint(serve: Serve) -> None:
+    """A second object knows the capabilities that the first one learned; another model has another record."""
     server = serve(refuse=("temperature",))
     await judge_of(server).complete(ALL)
 
@@ -336,9 +336,9 @@ async def test_first_requests_together_do_not_all_learn(serve: Serve) -> None:
     """32 at once, 5 refusals: 32 find out the first, and then one at a time tries the rest."""
     refuse = ("temperature", "seed", "n", "logprobs", "json_schema")
     server = serve(refuse=refuse, latency=0.02)
-    judge = judge_of(server)
+    model = judge_of(server)
 
-    completions = await asyncio.gather(*[judge.complete(ALL) for _ in range(32)])
+    completions = await asyncio.gather(*[model.complete(ALL) for _ in range(32)])
 
     assert {completion.text for completion in completions} == {'{"ok": true}'}
     assert len({completion.warnings for completion in completions}) == 1
@@ -356,10 +356,10 @@ async def test_a_scout_that_fails_hands_on(serve: Serve) -> None:
         error = {"message": "temperature", "param": "temperature"}
         return None if status == 200 else Reply.json({"error": error}, status, delay=0.05)
 
-    judge = judge_of(serve(respond))
+    model = judge_of(serve(respond))
 
     outcomes = await asyncio.gather(
-        *[judge.complete(asked(temperature=1.0)) for _ in range(2)], return_exceptions=True
+        *[model.complete(asked(temperature=1.0)) for _ in range(2)], return_exceptions=True
     )
 
     assert sorted(type(outcome).__name__ for outcome in outcomes) == [

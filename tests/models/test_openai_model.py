@@ -101,15 +101,15 @@ async def test_the_key_appears_nowhere(caplog: pytest.LogCaptureFixture) -> None
     echo = {"message": f"temperature: key {KEY} may not", "param": "temperature"}
     replies = iter([Reply.json({"error": echo}, 400), Reply.json({"error": echo}, 401)])
     with LoopbackServer(respond=lambda _: next(replies)) as server:
-        judge = OpenAIModel("m", base_url=f"{server.base_url}?key={KEY}", api_key=KEY)
-        shown = [repr(judge), str(judge), judge.version, judge.name]
-        judge = OpenAIModel("m", base_url=server.base_url, api_key=KEY)
+        model = OpenAIModel("m", base_url=f"{server.base_url}?key={KEY}", api_key=KEY)
+        shown = [repr(model), str(model), model.version, model.name]
+        model = OpenAIModel("m", base_url=server.base_url, api_key=KEY)
 
         with pytest.raises(JudgeError) as caught:
-            await judge.complete(QUESTION.model_copy(update={"temperature": 1.0}))
+            await model.complete(QUESTION.model_copy(update={"temperature": 1.0}))
 
     error = caught.value
-    shown += [repr(judge), repr(vars(judge)), repr(judge.capabilities), str(error), caplog.text]
+    shown += [repr(model), repr(vars(model)), repr(model.capabilities), str(error), caplog.text]
     shown += ["".join(traceback.format_exception(error)), repr(vars(error))]
     assert error.__cause__ is None
     assert error.__context__ is None
@@ -118,7 +118,7 @@ async def test_the_key_appears_nowhere(caplog: pytest.LogCaptureFixture) -> None
 
 
 def test_the_version_says_what_an_answer_depends_on() -> None:
-    """Two judges that may answer differently must not share a version."""
+    """Two models that may answer differently must not share a version."""
 
     def version(**settings: Any) -> str:
         return OpenAIModel("m", base_url="http://127.0.0.1:1/v1", **settings).version
@@ -132,7 +132,7 @@ def test_the_version_says_what_an_answer_depends_on() -> None:
 async def test_defaults_are_sent_where_the_request_says_nothing() -> None:
     """The request's own values win; extra fields go along."""
     with LoopbackServer() as server:
-        judge = OpenAIModel(
+        model = OpenAIModel(
             "m",
             base_url=server.base_url,
             temperature=0.0,
@@ -141,8 +141,8 @@ async def test_defaults_are_sent_where_the_request_says_nothing() -> None:
             extra_body={"reasoning_effort": "low"},
         )
 
-        await judge.complete(QUESTION)
-        await judge.complete(QUESTION.model_copy(update={"temperature": 1.0, "max_tokens": 5}))
+        await model.complete(QUESTION)
+        await model.complete(QUESTION.model_copy(update={"temperature": 1.0, "max_tokens": 5}))
 
         first, second = server.requests
         assert {name: first[name] for name in ("temperature", "seed", "max_tokens")} == {
@@ -154,28 +154,28 @@ async def test_defaults_are_sent_where_the_request_says_nothing() -> None:
         assert (second["temperature"], second["max_tokens"]) == (1.0, 5)
 
 
-def test_one_judge_on_one_loop_after_the_other() -> None:
+def test_one_model_on_one_loop_after_the_other() -> None:
     """Each `asyncio.run` gets connections of its own and leaves none open."""
     with LoopbackServer() as server:
-        judge = OpenAIModel("m", base_url=server.base_url)
+        model = OpenAIModel("m", base_url=server.base_url)
 
         for _ in range(3):
-            completion = asyncio.run(judge.complete(QUESTION))
+            completion = asyncio.run(model.complete(QUESTION))
             assert completion.text == '{"ok": true}'
 
         assert server.connected == 3
         _settled(server)
 
 
-def test_one_judge_on_two_loops_at_once() -> None:
+def test_one_model_on_two_loops_at_once() -> None:
     """The app's loop and the library's own."""
     with LoopbackServer(Behaviour(latency=0.02)) as server:
-        judge = OpenAIModel("m", base_url=server.base_url)
+        model = OpenAIModel("m", base_url=server.base_url)
         answers: list[str] = []
 
         async def many() -> None:
             for _ in range(5):
-                batch = await asyncio.gather(*[judge.complete(QUESTION) for _ in range(4)])
+                batch = await asyncio.gather(*[model.complete(QUESTION) for _ in range(4)])
                 answers.extend(completion.text for completion in batch)
 
         threads = [threading.Thread(target=lambda: asyncio.run(many())) for _ in range(3)]
@@ -191,27 +191,27 @@ def test_one_judge_on_two_loops_at_once() -> None:
 async def test_connections_are_used_again() -> None:
     """Ten questions one after the other take one connection."""
     with LoopbackServer() as server:
-        judge = OpenAIModel("m", base_url=server.base_url)
+        model = OpenAIModel("m", base_url=server.base_url)
 
         for _ in range(10):
-            await judge.complete(QUESTION)
+            await model.complete(QUESTION)
 
         assert server.connected == 1
-        await judge.aclose()
-        await judge.aclose()
-        await judge.complete(QUESTION)
+        await model.aclose()
+        await model.aclose()
+        await model.complete(QUESTION)
         assert server.connected == 2
 
 
-async def test_a_dropped_judge_closes_its_connections() -> None:
+async def test_a_dropped_model_closes_its_connections() -> None:
     """While its loop runs on, and also from inside of a reference cycle."""
     with LoopbackServer() as server:
-        judge: Any = OpenAIModel("m", base_url=server.base_url)
-        await judge.complete(QUESTION)
-        cycle = [judge]
+        model: Any = OpenAIModel("m", base_url=server.base_url)
+        await model.complete(QUESTION)
+        cycle = [model]
         cycle.append(cycle)
 
-        del judge, cycle
+        del model, cycle
         gc.collect()
         await asyncio.sleep(0.1)
 
@@ -223,13 +223,13 @@ def test_a_loop_that_was_closed_carelessly_does_no_harm(
 ) -> None:
     """Its client is given up without touching the next loop: nothing fails, nothing is logged."""
     with LoopbackServer() as server:
-        judge = OpenAIModel("m", base_url=server.base_url)
+        model = OpenAIModel("m", base_url=server.base_url)
         loop = asyncio.new_event_loop()
-        loop.run_until_complete(judge.complete(QUESTION))
+        loop.run_until_complete(model.complete(QUESTION))
         loop.close()
 
         def again() -> None:
-            asyncio.run(judge.complete(QUESTION))
+            asyncio.run(model.complete(QUESTION))
             gc.collect()
 
         with pytest.warns(ResourceWarning):
@@ -240,7 +240,7 @@ def test_a_loop_that_was_closed_carelessly_does_no_harm(
 
 
 def test_a_process_ends_without_warnings(root: Path) -> None:
-    """Also when the judge lives on the library's own loop, a daemon thread that nobody stops."""
+    """Also when the model lives on the library's own loop, a daemon thread that nobody stops."""
     code = f"""
 import asyncio, sys
 sys.path[:0] = [{str(root)!r}, {str(root / "tests" / "support")!r}]
@@ -262,7 +262,7 @@ print(_loop.run(second.complete(request)).text)
     assert done.stderr == ""
 
 
-def test_the_client_is_imported_with_the_first_judge(root: Path) -> None:
+def test_the_client_is_imported_with_the_first_model(root: Path) -> None:
     """Not with the module, and httpx is none of our imports."""
     code = """
 import sys

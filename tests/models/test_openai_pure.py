@@ -129,7 +129,7 @@ def test_any_header_is_survived(value: str) -> None:
 
 
 def test_an_unreadable_ms_header_leaves_the_other() -> None:
-    """And infinity is no wait."""
+    """And infinity is not a wait."""
     assert retry_after({"retry-after-ms": "x", "retry-after": "2"}) == 2
     assert retry_after({"retry-after": "inf"}) is None
     assert retry_after({"retry-after": "Sun, 99 Nov 1994 08:49:37 GMT"}) is None
@@ -300,7 +300,7 @@ def test_an_open_object_has_no_strict_form(schema: dict[str, Any]) -> None:
 
 
 def test_other_shapes_of_schema_survive() -> None:
-    """True is a schema too; what is no object stays as it is."""
+    """True is a schema too; a schema that is not an object stays as it is."""
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {"x": True, "y": {"prefixItems": [{"type": "null"}], "items": False}},

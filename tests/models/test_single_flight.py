@@ -141,7 +141,7 @@ def test_askers_on_two_loops_share_a_request() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
 def test_a_forked_child_makes_its_own_request() -> None:
-    """What was in flight at the fork is answered in the parent only."""
+    """Requests in flight at the fork are answered in the parent only."""
     flights: SingleFlight[int] = SingleFlight(4)
     started, go = threading.Event(), threading.Event()
 

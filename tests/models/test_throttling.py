@@ -132,7 +132,7 @@ def unavailable(
 
 
 def most_in_a_minute(starts: list[float]) -> int:
-    # Starts are differences of the clock, and rounded: the 1e-9 s are none that a judge could see.
+    # Starts are differences of the clock, and rounded: the 1e-9 s are nothing that an endpoint could see.
     return max(sum(s <= other < s + 60 - 1e-9 for other in starts) for s in starts)
 
 
@@ -140,10 +140,10 @@ def test_fifty_requests_at_thirty_a_minute_take_98_seconds() -> None:
     """Every two seconds one starts, no minute sees more than thirty, and nobody waits longer."""
 
     async def main(loop: JumpingLoop) -> list[float]:
-        completer = Scripted(loop, after(0.5))
-        judge = ThrottledModel(completer, rpm=30, clock=loop.time)
-        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(50)))
-        return completer.starts
+        model = Scripted(loop, after(0.5))
+        throttled = ThrottledModel(model, rpm=30, clock=loop.time)
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(50)))
+        return model.starts
 
     starts = run(main)
 
@@ -166,15 +166,15 @@ def test_no_minute_sees_more_than_the_limit_and_no_time_is_lost(
     chance = random.Random(seed)
 
     async def main(loop: JumpingLoop) -> list[float]:
-        completer = Scripted(loop, after(0.01))
-        judge = ThrottledModel(completer, rpm=rpm, clock=loop.time, max_concurrency=64)
-        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(count)))
-        return completer.starts
+        model = Scripted(loop, after(0.01))
+        throttled = ThrottledModel(model, rpm=rpm, clock=loop.time, max_concurrency=64)
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(count)))
+        return model.starts
 
     starts = run(main, lambda: chance.uniform(0, lateness))
 
     assert most_in_a_minute(starts) <= -(-rpm // 1)
-    # Only the start a minute earlier holds one back, so what is lost is one lateness a minute.
+    # Only the start a minute earlier holds one back, so one lateness is lost per minute.
     minutes = 1 + starts[-1] // 60
     assert starts[-1] <= (count - 1) * 60 / rpm + (1 + 2 * minutes) * lateness + 1e-3
 
@@ -183,12 +183,12 @@ def test_after_a_pause_there_is_no_burst() -> None:
     """An idle limit saves nothing up: two requests after a quiet hour are spaced like any two."""
 
     async def main(loop: JumpingLoop) -> list[float]:
-        completer = Scripted(loop, after(0.1))
-        judge = ThrottledModel(completer, rpm=30, clock=loop.time)
-        await judge.complete(REQUEST)
+        model = Scripted(loop, after(0.1))
+        throttled = ThrottledModel(model, rpm=30, clock=loop.time)
+        await throttled.complete(REQUEST)
         await asyncio.sleep(3600)
-        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(3)))
-        return completer.starts
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3)))
+        return model.starts
 
     assert run(main)[1:] == pytest.approx([3600.1, 3602.1, 3604.1])
 
@@ -200,14 +200,14 @@ def test_tokens_are_corrected_by_the_usage_that_comes_back() -> None:
     """
 
     async def main(loop: JumpingLoop) -> tuple[float, int]:
-        completer = Scripted(loop, after(0.5))
-        judge = ThrottledModel(completer, tpm=1100, clock=loop.time)
-        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(41)))
-        return completer.starts[-1], most_in_a_minute(completer.starts)
+        model = Scripted(loop, after(0.5))
+        throttled = ThrottledModel(model, tpm=1100, clock=loop.time)
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(41)))
+        return model.starts[-1], most_in_a_minute(model.starts)
 
     last, most = run(main)
 
-    assert 40 * 6.0 <= last < 1.15 * 40 * 6.0  # 110 tokens of 1,100 a minute: 6 s each; not 11 s
+    assert 40 * 6.0 <= last < 1.15 * 40 * 6.0  # 110 tokens of 1,100 per minute: 6 s each; not 11 s
     assert most <= 10
 
 
@@ -215,10 +215,10 @@ def test_a_request_above_the_whole_token_limit_goes_alone(caplog: pytest.LogCapt
     """It waits for an empty minute instead of for ever, is warned about, and is paid for after."""
 
     async def main(loop: JumpingLoop) -> list[float]:
-        completer = Scripted(loop, after(0.5, every=None))
-        judge = ThrottledModel(completer, tpm=150, clock=loop.time)
-        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(3)))
-        return completer.starts
+        model = Scripted(loop, after(0.5, every=None))
+        throttled = ThrottledModel(model, tpm=150, clock=loop.time)
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3)))
+        return model.starts
 
     starts = run(main)
 
@@ -226,7 +226,7 @@ def test_a_request_above_the_whole_token_limit_goes_alone(caplog: pytest.LogCapt
     assert starts[1] >= 60
     assert starts[2] - starts[1] >= 60
     assert [r.levelname for r in caplog.records] == ["WARNING"]
-    assert "above the limit of 150 tokens a minute" in caplog.text
+    assert "above the limit of 150 tokens per minute" in caplog.text
 
 
 # --- Retries -----------------------------------------------------------------------------------
@@ -242,9 +242,9 @@ def test_what_may_succeed_is_tried_again() -> None:
             2: unavailable(500),
             3: unavailable(None),
         }
-        completer = Scripted(loop, after(0.1, failing))
-        judge = ThrottledModel(completer, clock=loop.time)
-        return await judge.complete(REQUEST), len(completer.starts)
+        model = Scripted(loop, after(0.1, failing))
+        throttled = ThrottledModel(model, clock=loop.time)
+        return await throttled.complete(REQUEST), len(model.starts)
 
     assert run(main) == (ANSWER, 5)
 
@@ -262,13 +262,13 @@ def test_all_else_is_final(error: Exception) -> None:
     """A rejection, nonsense or a bug is raised as it is, after one attempt, and leaves no place taken."""
 
     async def main(loop: JumpingLoop) -> int:
-        completer = Scripted(loop, after(0.1, {0: error}))
-        judge = ThrottledModel(completer, max_concurrency=1, clock=loop.time)
+        model = Scripted(loop, after(0.1, {0: error}))
+        throttled = ThrottledModel(model, max_concurrency=1, clock=loop.time)
         with pytest.raises(type(error)) as raised:
-            await judge.complete(REQUEST)
+            await throttled.complete(REQUEST)
         assert raised.value is error
-        await judge.complete(REQUEST)
-        return len(completer.starts)
+        await throttled.complete(REQUEST)
+        return len(model.starts)
 
     assert run(main) == 2
 
@@ -277,17 +277,17 @@ def test_the_last_error_says_attempts_seconds_and_cause() -> None:
     """After the last attempt the error is of the same kind, with status and cause."""
 
     async def main(loop: JumpingLoop) -> JudgeUnavailableError:
-        completer = Scripted(loop, after(1.0, every=unavailable(502, retry_after=2.0)))
-        judge = ThrottledModel(completer, max_attempts=3, clock=loop.time)
+        model = Scripted(loop, after(1.0, every=unavailable(502, retry_after=2.0)))
+        throttled = ThrottledModel(model, max_attempts=3, clock=loop.time)
         with pytest.raises(JudgeUnavailableError) as raised:
-            await judge.complete(REQUEST)
-        assert len(completer.starts) == 3
+            await throttled.complete(REQUEST)
+        assert len(model.starts) == 3
         return raised.value
 
     error = run(main)
 
     assert str(error) == (
-        "scripted did not answer: 3 attempts in 7.0 s, as many as are made; the last failure: "
+        "scripted did not answer: 3 attempts in 7.0 s, the maximum (`max_attempts`); the last failure: "
         "replied 502"
     )
     assert error.status == 502
@@ -295,12 +295,12 @@ def test_the_last_error_says_attempts_seconds_and_cause() -> None:
 
 
 def test_retry_after_is_waited_for_and_not_a_moment_less() -> None:
-    """The next attempt starts when the judge allows it."""
+    """The next attempt starts when the endpoint allows it."""
 
     async def main(loop: JumpingLoop) -> list[float]:
-        completer = Scripted(loop, after(0.0, {0: unavailable(429, retry_after=45.0)}))
-        await ThrottledModel(completer, clock=loop.time).complete(REQUEST)
-        return completer.starts
+        model = Scripted(loop, after(0.0, {0: unavailable(429, retry_after=45.0)}))
+        await ThrottledModel(model, clock=loop.time).complete(REQUEST)
+        return model.starts
 
     assert run(main) == pytest.approx([0, 45.0])
 
@@ -309,9 +309,9 @@ def test_retry_after_beyond_the_deadline_fails_at_once() -> None:
     """Nobody sleeps only to fail then."""
 
     async def main(loop: JumpingLoop) -> tuple[str, float]:
-        completer = Scripted(loop, after(0.0, every=unavailable(429, retry_after=600.0)))
+        model = Scripted(loop, after(0.0, every=unavailable(429, retry_after=600.0)))
         with pytest.raises(JudgeUnavailableError) as raised:
-            await ThrottledModel(completer, clock=loop.time).complete(REQUEST)
+            await ThrottledModel(model, clock=loop.time).complete(REQUEST)
         assert raised.value.retry_after == 600.0
         return str(raised.value), loop.time() - 1000.0
 
@@ -321,13 +321,13 @@ def test_retry_after_beyond_the_deadline_fails_at_once() -> None:
     assert seconds < 1
 
 
-def test_a_judge_that_hangs_is_cut_off_at_the_deadline() -> None:
+def test_a_model_that_hangs_is_cut_off_at_the_deadline() -> None:
     """The deadline counts from the first attempt's start, whatever the attempt does."""
 
     async def main(loop: JumpingLoop) -> tuple[str, float]:
-        completer = Scripted(loop, after(10_000.0))
+        model = Scripted(loop, after(10_000.0))
         with pytest.raises(JudgeUnavailableError) as raised:
-            await ThrottledModel(completer, deadline=20, clock=loop.time).complete(REQUEST)
+            await ThrottledModel(model, deadline=20, clock=loop.time).complete(REQUEST)
         return str(raised.value), loop.time() - 1000.0
 
     message, seconds = run(main)
@@ -339,7 +339,7 @@ def test_a_judge_that_hangs_is_cut_off_at_the_deadline() -> None:
 
 
 def test_a_retry_that_finds_no_place_ends_at_the_deadline() -> None:
-    """What holds it is said: the places are taken by requests that hang."""
+    """The error names the reason: all slots are taken by requests that hang."""
 
     async def main(loop: JumpingLoop) -> str:
         async def answer(number: int) -> Completion:
@@ -348,11 +348,11 @@ def test_a_retry_that_finds_no_place_ends_at_the_deadline() -> None:
             await asyncio.sleep(50)
             return ANSWER
 
-        judge = ThrottledModel(
+        throttled = ThrottledModel(
             Scripted(loop, answer), deadline=20, max_concurrency=1, clock=loop.time
         )
-        first = asyncio.ensure_future(judge.complete(REQUEST))
-        second = asyncio.ensure_future(judge.complete(REQUEST))
+        first = asyncio.ensure_future(throttled.complete(REQUEST))
+        second = asyncio.ensure_future(throttled.complete(REQUEST))
         results = await asyncio.gather(first, second, return_exceptions=True)
         assert all(isinstance(result, JudgeUnavailableError) for result in results)
         return str(results[0])
@@ -367,14 +367,16 @@ def test_older_requests_go_first() -> None:
     """In the order of asking, and one that is tried again before all that came after it."""
 
     async def main(loop: JumpingLoop) -> list[str]:
-        completer = Scripted(loop, after(1.0, {0: unavailable(500)}))
-        judge = ThrottledModel(completer, max_concurrency=1, clock=loop.time)
-        judge._random = random.Random(1)  # the first wait is 0.13 s, within the second's attempt
+        model = Scripted(loop, after(1.0, {0: unavailable(500)}))
+        throttled = ThrottledModel(model, max_concurrency=1, clock=loop.time)
+        throttled._random = random.Random(
+            1
+        )  # the first wait is 0.13 s, within the second's attempt
         requests = [
             CompletionRequest(messages=(Message(role="user", content=str(n)),)) for n in range(6)
         ]
-        await asyncio.gather(*(judge.complete(request) for request in requests))
-        return [request.messages[0].content for request in completer.requests]
+        await asyncio.gather(*(throttled.complete(request) for request in requests))
+        return [request.messages[0].content for request in model.requests]
 
     assert run(main) == ["0", "1", "0", "2", "3", "4", "5"]
 
@@ -383,15 +385,15 @@ def test_concurrency_is_bounded_and_full() -> None:
     """Never more than `max_concurrency`, and no place is idle while anyone waits."""
 
     async def main(loop: JumpingLoop) -> tuple[int, float]:
-        completer = Scripted(loop, after(0.5))
-        judge = ThrottledModel(completer, clock=loop.time)
-        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(320)))
-        return completer.most, loop.time() - 1000.0
+        model = Scripted(loop, after(0.5))
+        throttled = ThrottledModel(model, clock=loop.time)
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(320)))
+        return model.most, loop.time() - 1000.0
 
     assert run(main) == (32, pytest.approx(5.0))
 
 
-def test_a_judge_with_ten_places_is_found_out() -> None:
+def test_the_capacity_of_an_endpoint_is_found() -> None:
     """64 at once against 10 places: all are answered, refusals stay few, the places well used."""
 
     async def main(loop: JumpingLoop) -> tuple[int, float]:
@@ -400,16 +402,16 @@ def test_a_judge_with_ten_places_is_found_out() -> None:
         async def answer(number: int) -> Completion:
             nonlocal refused
             await asyncio.sleep(0.005)
-            if completer.running > 10:
+            if model.running > 10:
                 refused += 1
                 raise unavailable(429)
             await asyncio.sleep(0.2)
             return ANSWER
 
-        completer = Scripted(loop, answer)
-        judge = ThrottledModel(completer, max_concurrency=64, clock=loop.time)
-        judge._random = random.Random(2)
-        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(2000)))
+        model = Scripted(loop, answer)
+        throttled = ThrottledModel(model, max_concurrency=64, clock=loop.time)
+        throttled._random = random.Random(2)
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(2000)))
         return refused, loop.time() - 1000.0
 
     refused, seconds = run(main)
@@ -433,16 +435,16 @@ def test_refusals_at_random_do_not_starve_the_run(share: float, seed: int) -> No
                 raise unavailable(429, retry_after=1.0)
             return ANSWER
 
-        judge = ThrottledModel(Scripted(loop, answer), clock=loop.time)
-        judge._random = random.Random(seed)
-        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(2000)))
+        throttled = ThrottledModel(Scripted(loop, answer), clock=loop.time)
+        throttled._random = random.Random(seed)
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(2000)))
         return loop.time() - 1000.0
 
     assert run(main) < 2.0 * 2000 * 0.5 / 32
 
 
 def test_a_spent_quota_is_not_asked_again_and_again() -> None:
-    """100 a minute and 429 for the rest of it: the line pauses instead of being refused one by one."""
+    """100 per minute, then 429: the queue pauses instead of being refused one by one."""
 
     async def main(loop: JumpingLoop) -> tuple[int, float]:
         refused = 0
@@ -461,9 +463,9 @@ def test_a_spent_quota_is_not_asked_again_and_again() -> None:
             await asyncio.sleep(0.2)
             return ANSWER
 
-        judge = ThrottledModel(Scripted(loop, answer), clock=loop.time)
-        judge._random = random.Random(1)
-        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(500)))
+        throttled = ThrottledModel(Scripted(loop, answer), clock=loop.time)
+        throttled._random = random.Random(1)
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(500)))
         return refused, loop.time() - 1000.0
 
     refused, seconds = run(main)
@@ -476,17 +478,17 @@ def test_a_spent_quota_is_not_asked_again_and_again() -> None:
 
 
 @pytest.mark.parametrize("status", [None, 500, 503])
-def test_a_dead_judge_becomes_quick_stated_errors(status: int | None) -> None:
-    """10,000 requests to a judge that is not there end in a minute or so, each with its error."""
+def test_an_endpoint_that_is_down_becomes_quick_stated_errors(status: int | None) -> None:
+    """10,000 requests to an endpoint that is not there end in a minute or so, each with its error."""
 
     async def main(loop: JumpingLoop) -> tuple[list[object], int, float]:
-        completer = Scripted(loop, after(0.01, every=unavailable(status)))
-        judge = ThrottledModel(completer, clock=loop.time)
-        judge._random = random.Random(1)
+        model = Scripted(loop, after(0.01, every=unavailable(status)))
+        throttled = ThrottledModel(model, clock=loop.time)
+        throttled._random = random.Random(1)
         results = await asyncio.gather(
-            *(judge.complete(REQUEST) for _ in range(10_000)), return_exceptions=True
+            *(throttled.complete(REQUEST) for _ in range(10_000)), return_exceptions=True
         )
-        return list(results), len(completer.starts), loop.time() - 1000.0
+        return list(results), len(model.starts), loop.time() - 1000.0
 
     results, attempts, seconds = run(main)
 
@@ -511,29 +513,31 @@ def test_after_the_cool_down_one_probe_decides() -> None:
                 raise unavailable(500)
             return ANSWER
 
-        completer = Scripted(loop, answer)
-        judge = ThrottledModel(completer, max_attempts=1, max_failures=2, clock=loop.time)
+        model = Scripted(loop, answer)
+        throttled = ThrottledModel(model, max_attempts=1, max_failures=2, clock=loop.time)
         for _ in range(2):
             with pytest.raises(JudgeUnavailableError, match="1 attempt"):
-                await judge.complete(REQUEST)
+                await throttled.complete(REQUEST)
         with pytest.raises(
             JudgeUnavailableError, match="tried again in 30 s; the last: replied 500"
         ):
-            await judge.complete(REQUEST)
+            await throttled.complete(REQUEST)
         await asyncio.sleep(30)
         with pytest.raises(JudgeUnavailableError, match="1 attempt"):
-            await judge.complete(REQUEST)  # the probe fails: open again
+            await throttled.complete(REQUEST)  # the probe fails: open again
         with pytest.raises(JudgeUnavailableError, match="was not asked"):
-            await judge.complete(REQUEST)
+            await throttled.complete(REQUEST)
         await asyncio.sleep(30)
         alive = True
-        probe = asyncio.ensure_future(judge.complete(REQUEST))
+        probe = asyncio.ensure_future(throttled.complete(REQUEST))
         await asyncio.sleep(0.5)
         with pytest.raises(JudgeUnavailableError, match="is being tried again now"):
-            await judge.complete(REQUEST)
+            await throttled.complete(REQUEST)
         assert await probe == ANSWER
-        assert await asyncio.gather(*(judge.complete(REQUEST) for _ in range(3))) == [ANSWER] * 3
-        assert len(completer.starts) == 7
+        assert (
+            await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3))) == [ANSWER] * 3
+        )
+        assert len(model.starts) == 7
 
     run(main)
 
@@ -542,16 +546,16 @@ def test_a_cancelled_probe_lets_another_go() -> None:
     """The circuit does not wait for ever for a probe that is gone."""
 
     async def main(loop: JumpingLoop) -> None:
-        completer = Scripted(loop, after(1.0, {0: unavailable(500)}))
-        judge = ThrottledModel(completer, max_attempts=1, max_failures=1, clock=loop.time)
+        model = Scripted(loop, after(1.0, {0: unavailable(500)}))
+        throttled = ThrottledModel(model, max_attempts=1, max_failures=1, clock=loop.time)
         with pytest.raises(JudgeUnavailableError):
-            await judge.complete(REQUEST)
+            await throttled.complete(REQUEST)
         await asyncio.sleep(30)
-        probe = asyncio.ensure_future(judge.complete(REQUEST))
+        probe = asyncio.ensure_future(throttled.complete(REQUEST))
         await asyncio.sleep(0.5)
         probe.cancel()
         await asyncio.sleep(0)
-        assert await judge.complete(REQUEST) == ANSWER
+        assert await throttled.complete(REQUEST) == ANSWER
 
     run(main)
 
@@ -560,14 +564,14 @@ def test_a_request_between_attempts_learns_at_once_that_the_circuit_opened() -> 
     """It does not sleep on: the error names its own attempts and why there is none more."""
 
     async def main(loop: JumpingLoop) -> tuple[str, float]:
-        completer = Scripted(
+        model = Scripted(
             loop, after(0.0, {0: unavailable(503, retry_after=200.0)}, every=unavailable(500))
         )
-        judge = ThrottledModel(completer, max_attempts=2, max_failures=1, clock=loop.time)
-        resting = asyncio.ensure_future(judge.complete(REQUEST))
+        throttled = ThrottledModel(model, max_attempts=2, max_failures=1, clock=loop.time)
+        resting = asyncio.ensure_future(throttled.complete(REQUEST))
         await asyncio.sleep(0.1)
         with pytest.raises(JudgeUnavailableError):
-            await judge.complete(REQUEST)
+            await throttled.complete(REQUEST)
         with pytest.raises(JudgeUnavailableError) as raised:
             await resting
         return str(raised.value), loop.time() - 1000.0
@@ -575,7 +579,7 @@ def test_a_request_between_attempts_learns_at_once_that_the_circuit_opened() -> 
     message, seconds = run(main)
 
     assert message.startswith("scripted did not answer: 1 attempt in")
-    assert "none goes for 30 s; the last failure: replied 503" in message
+    assert "none is sent for 30 s; the last failure: replied 503" in message
     assert seconds < 10
 
 
@@ -587,41 +591,41 @@ def test_waiting_says_what_for() -> None:
 
     async def main(loop: JumpingLoop) -> None:
         told: list[Waiting] = []
-        judge = ThrottledModel(
+        throttled = ThrottledModel(
             Scripted(loop, after(1.0)), rpm=6, clock=loop.time, on_wait=told.append
         )
-        assert judge.waiting() is None
-        tasks = [asyncio.ensure_future(judge.complete(REQUEST)) for _ in range(4)]
+        assert throttled.waiting() is None
+        tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(4)]
         await asyncio.sleep(4)
-        assert judge.waiting() == Waiting("rate limit", 6.0, 3)
-        assert str(judge.waiting()) == "3 waiting for 6.0 s: rate limit"
+        assert throttled.waiting() == Waiting("rate limit", 6.0, 3)
+        assert str(throttled.waiting()) == "3 waiting for 6.0 s: rate limit"
         await asyncio.gather(*tasks)
         assert [waiting.reason for waiting in told] == ["rate limit"] * 3
 
-        judge = ThrottledModel(Scripted(loop, after(1.0)), max_concurrency=1, clock=loop.time)
-        tasks = [asyncio.ensure_future(judge.complete(REQUEST)) for _ in range(3)]
+        throttled = ThrottledModel(Scripted(loop, after(1.0)), max_concurrency=1, clock=loop.time)
+        tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(3)]
         await asyncio.sleep(0.5)
-        assert judge.waiting() == Waiting("concurrency", None, 2)
+        assert throttled.waiting() == Waiting("concurrency", None, 2)
         await asyncio.gather(*tasks)
 
         told.clear()
         failing = {0: unavailable(429, retry_after=9.0)}
-        judge = ThrottledModel(
+        throttled = ThrottledModel(
             Scripted(loop, after(0.0, failing)), clock=loop.time, on_wait=told.append
         )
-        task = asyncio.ensure_future(judge.complete(REQUEST))
+        task = asyncio.ensure_future(throttled.complete(REQUEST))
         await asyncio.sleep(1)
-        assert judge.waiting() == Waiting("Retry-After", pytest.approx(8.0), 1)  # type: ignore[arg-type]
+        assert throttled.waiting() == Waiting("Retry-After", pytest.approx(8.0), 1)  # type: ignore[arg-type]
         await task
         assert told == [Waiting("Retry-After", 9.0, 1)]
 
-        judge = ThrottledModel(
+        throttled = ThrottledModel(
             Scripted(loop, after(0.0, every=unavailable())),
             max_attempts=1, max_failures=1, clock=loop.time,
         )  # fmt: skip
         with pytest.raises(JudgeUnavailableError):
-            await judge.complete(REQUEST)
-        assert judge.waiting() == Waiting("circuit open", 30.0, 0)
+            await throttled.complete(REQUEST)
+        assert throttled.waiting() == Waiting("circuit open", 30.0, 0)
 
     run(main)
 
@@ -636,8 +640,10 @@ def test_a_progress_line_that_fails_does_not_fail_the_run(caplog: pytest.LogCapt
         raise ValueError("no terminal")
 
     async def main(loop: JumpingLoop) -> None:
-        judge = ThrottledModel(Scripted(loop, after(0.1)), rpm=60, clock=loop.time, on_wait=broken)
-        await asyncio.gather(*(judge.complete(REQUEST) for _ in range(5)))
+        throttled = ThrottledModel(
+            Scripted(loop, after(0.1)), rpm=60, clock=loop.time, on_wait=broken
+        )
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(5)))
 
     run(main)
 
@@ -667,13 +673,13 @@ def test_no_cancellation_leaks_a_place(seed: int) -> None:
                 raise JudgeRejectedError("no", status=400)
             return ANSWER
 
-        completer = Scripted(loop, answer)
-        judge = ThrottledModel(
-            completer, rpm=chance.choice([None, 600]), tpm=chance.choice([None, 100_000]),
+        model = Scripted(loop, answer)
+        throttled = ThrottledModel(
+            model, rpm=chance.choice([None, 600]), tpm=chance.choice([None, 100_000]),
             max_concurrency=chance.choice([1, 2, 5]), max_failures=3, cool_down=2, clock=loop.time,
         )  # fmt: skip
-        judge._random = chance
-        tasks = [asyncio.ensure_future(judge.complete(REQUEST)) for _ in range(40)]
+        throttled._random = chance
+        tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(40)]
         for _ in range(25):
             await asyncio.sleep(chance.choice([0.0, 0.0, 0.05, 0.7]))
             chance.choice(tasks).cancel()
@@ -681,16 +687,16 @@ def test_no_cancellation_leaks_a_place(seed: int) -> None:
 
         kinds = (Completion, JudgeUnavailableError, JudgeRejectedError, asyncio.CancelledError)
         assert all(isinstance(result, kinds) for result in results)
-        line = judge._line
-        assert completer.running == 0
-        assert completer.most <= judge._max_concurrency
-        assert (line._concurrency.in_flight, line._standing, line._resting) == (0, 0, set())
-        assert line._first() is None
+        queue = throttled._queue
+        assert model.running == 0
+        assert model.most <= throttled._max_concurrency
+        assert (queue._concurrency.in_flight, queue._queued, queue._backing_off) == (0, 0, set())
+        assert queue._head() is None
 
     run(main)
 
 
-def test_a_judge_outlives_its_loops() -> None:
+def test_a_throttled_model_outlives_its_loops() -> None:
     """One loop after another, the first abandoned with requests in the air and in the line."""
     # Shares the clock of real loops, as it does in use.
     alive = True
@@ -703,42 +709,42 @@ def test_a_judge_outlives_its_loops() -> None:
                 await asyncio.Event().wait()
             return ANSWER
 
-    judge = ThrottledModel(Hanging(), max_concurrency=2)
-    assert asyncio.run(judge.complete(REQUEST)) == ANSWER
+    throttled = ThrottledModel(Hanging(), max_concurrency=2)
+    assert asyncio.run(throttled.complete(REQUEST)) == ANSWER
 
     async def abandon() -> None:
-        tasks = [asyncio.ensure_future(judge.complete(REQUEST)) for _ in range(5)]
+        tasks = [asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(5)]
         await asyncio.sleep(0)
-        assert judge.waiting() == Waiting("concurrency", None, 3)
+        assert throttled.waiting() == Waiting("concurrency", None, 3)
         del tasks
 
     alive = False
     asyncio.run(abandon())
     alive = True
 
-    assert asyncio.run(judge.complete(REQUEST)) == ANSWER
-    assert judge.waiting() is None
+    assert asyncio.run(throttled.complete(REQUEST)) == ANSWER
+    assert throttled.waiting() is None
 
 
 def test_a_loop_that_was_closed_under_its_requests_holds_nobody_up() -> None:
     """Closed without cancelling, its tasks still referred to: others pass those in the line."""
 
     async def main(loop: JumpingLoop) -> None:
-        judge = ThrottledModel(Scripted(loop, after(1.0)), max_concurrency=1, clock=loop.time)
-        running = asyncio.ensure_future(judge.complete(REQUEST))
+        throttled = ThrottledModel(Scripted(loop, after(1.0)), max_concurrency=1, clock=loop.time)
+        running = asyncio.ensure_future(throttled.complete(REQUEST))
         await asyncio.sleep(0)
         abandoned = asyncio.new_event_loop()
-        stuck = judge.complete(REQUEST)
+        stuck = throttled.complete(REQUEST)
         stuck_task = asyncio.Task(stuck, loop=abandoned)
         thread = threading.Thread(target=abandoned.run_until_complete, args=[asyncio.sleep(0)])
         thread.start()
         thread.join()
         abandoned.close()
 
-        late = asyncio.ensure_future(judge.complete(REQUEST))
+        late = asyncio.ensure_future(throttled.complete(REQUEST))
 
         assert await asyncio.gather(running, late) == [ANSWER, ANSWER]
-        assert judge.waiting() is None
+        assert throttled.waiting() is None
         stuck_task._log_destroy_pending = False  # type: ignore[attr-defined]
         stuck.close()
 
@@ -749,15 +755,15 @@ def test_after_a_fork_nobody_waits_for_the_parents_requests() -> None:
     """The child begins with all places free (here the process number is made to differ)."""
 
     async def main(loop: JumpingLoop) -> None:
-        judge = ThrottledModel(Scripted(loop, after(100.0)), max_concurrency=1, clock=loop.time)
-        parents = asyncio.ensure_future(judge.complete(REQUEST))
+        throttled = ThrottledModel(Scripted(loop, after(100.0)), max_concurrency=1, clock=loop.time)
+        parents = asyncio.ensure_future(throttled.complete(REQUEST))
         await asyncio.sleep(1)
-        judge._process = -1
+        throttled._process = -1
 
-        childs = asyncio.ensure_future(judge.complete(REQUEST))
+        childs = asyncio.ensure_future(throttled.complete(REQUEST))
         await asyncio.sleep(1)
 
-        assert judge.waiting() is None
+        assert throttled.waiting() is None
         await asyncio.gather(parents, childs)
 
     run(main)
@@ -781,11 +787,11 @@ def test_two_threads_share_the_places() -> None:
                 running -= 1
             return ANSWER
 
-    judge = ThrottledModel(Counting(), max_concurrency=3)
+    throttled = ThrottledModel(Counting(), max_concurrency=3)
     answers: list[Completion] = []
 
     async def ask() -> None:
-        answers.extend(await asyncio.gather(*(judge.complete(REQUEST) for _ in range(50))))
+        answers.extend(await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(50))))
 
     threads = [threading.Thread(target=lambda: asyncio.run(ask())) for _ in range(3)]
     for thread in threads:
@@ -800,14 +806,14 @@ def test_two_threads_share_the_places() -> None:
 # --- The object --------------------------------------------------------------------------------
 
 
-def test_it_is_a_completer_with_the_same_identity() -> None:
+def test_it_is_a_model_with_the_same_identity() -> None:
     """Throttling changes nothing that a score or a cache key is made of."""
 
     async def main(loop: JumpingLoop) -> None:
-        judge = ThrottledModel(Scripted(loop, after(0)))
-        assert isinstance(judge, Model)
-        assert (judge.name, judge.model, judge.version) == ("scripted", "m", "7")
-        assert judge.base_url == "http://127.0.0.1/v1"
+        throttled = ThrottledModel(Scripted(loop, after(0)))
+        assert isinstance(throttled, Model)
+        assert (throttled.name, throttled.model, throttled.version) == ("scripted", "m", "7")
+        assert throttled.base_url == "http://127.0.0.1/v1"
 
     run(main)
 
@@ -828,11 +834,11 @@ def test_arguments_out_of_range_are_refused(field: str, value: float) -> None:
 
 
 def test_a_failed_attempt_counts_with_what_was_estimated() -> None:
-    """Nothing is said of what it took; 201 of 402 tokens a minute keep the next for 30 s."""
+    """Its usage is unknown; 201 of 402 tokens per minute delay the next for 30 s."""
 
     async def main(loop: JumpingLoop) -> list[float]:
-        completer = Scripted(loop, after(0.5, {0: unavailable(500)}))
-        await ThrottledModel(completer, tpm=402, clock=loop.time).complete(REQUEST)
-        return completer.starts
+        model = Scripted(loop, after(0.5, {0: unavailable(500)}))
+        await ThrottledModel(model, tpm=402, clock=loop.time).complete(REQUEST)
+        return model.starts
 
     assert run(main) == pytest.approx([0.0, 30.0])

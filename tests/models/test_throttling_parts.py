@@ -10,15 +10,20 @@ import pytest
 from rag_eval_integrations.errors import JudgeUnavailableError
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.models.throttling._limits import PerMinute, estimated_tokens
-from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, Circuit
-from rag_eval_integrations.models.throttling.model import Tries, overloaded, pause, pause_for_others
+from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, CircuitBreaker
+from rag_eval_integrations.models.throttling.model import (
+    Attempts,
+    overloaded,
+    pause,
+    pause_for_others,
+)
 
-# --- Circuit -----------------------------------------------------------------------------------
+# --- CircuitBreaker -----------------------------------------------------------------------------------
 
 
-def opened() -> Circuit:
+def opened() -> CircuitBreaker:
     """A circuit that two failures opened at 5 s, for 10 s."""
-    circuit = Circuit("judge", 2, 10.0)
+    circuit = CircuitBreaker("model", 2, 10.0)
     assert not circuit.failed(4.0, "first")
     assert circuit.failed(5.0, "second")
     return circuit
@@ -26,7 +31,7 @@ def opened() -> Circuit:
 
 def test_a_circuit_opens_after_failures_in_a_row() -> None:
     """An answer between them begins the row anew; open, more failures do not prolong it."""
-    circuit = Circuit("judge", 2, 10.0)
+    circuit = CircuitBreaker("model", 2, 10.0)
 
     assert not circuit.failed(0.0, "x")
     circuit.answered()
@@ -40,14 +45,14 @@ def test_a_circuit_opens_after_failures_in_a_row() -> None:
 
 
 def test_an_open_circuit_says_why_and_until_when() -> None:
-    """Which judge, how many failures, the last of them, and when a request may go again."""
+    """Which model, how many failures, the last of them, and when a request may go again."""
     circuit = opened()
 
     with pytest.raises(JudgeUnavailableError) as caught:
         circuit.check(8.0)
 
     assert caught.value.retry_after == 7.0
-    for words in ("judge was not asked", "2 requests in a row", "in 7 s", "the last: second"):
+    for words in ("model was not asked", "2 requests in a row", "in 7 s", "the last: second"):
         assert words in str(caught.value)
     assert circuit.seconds_open(100.0) == 0.0
 
@@ -61,7 +66,7 @@ def test_one_probe_goes_at_a_time() -> None:
     with pytest.raises(JudgeUnavailableError, match="tried again now") as caught:
         circuit.check(16.0)
     assert caught.value.retry_after == 0.0
-    circuit.leave()
+    circuit.release_probe()
     circuit.check(17.0)
     assert circuit.enter()
 
@@ -117,14 +122,14 @@ class Highest(random.Random):
     ("attempt", "seconds"), [(1, 1), (2, 2), (3, 4), (5, 16), (6, 30), (7, 30), (5_000, 30)]
 )
 def test_pauses_double_up_to_thirty_seconds(attempt: int, seconds: float) -> None:
-    """And never end before the judge allows it."""
+    """And never end before the endpoint allows it."""
     assert pause(attempt, None, Highest()) == seconds
     assert pause(attempt, seconds + 1, Highest()) == seconds + 1
     assert pause(attempt, 0.5, Highest()) == seconds
 
 
-def test_others_wait_as_long_where_the_judge_means_all() -> None:
-    """A 429 or a Retry-After; else a second at most."""
+def test_others_wait_as_long_when_the_endpoint_means_all() -> None:
+    """A 429 or a Retry-After; else at most one second."""
     assert pause_for_others(JudgeUnavailableError("x", status=429), 20.0) == 20.0
     assert pause_for_others(JudgeUnavailableError("x", status=500, retry_after=9.0), 20.0) == 20.0
     assert pause_for_others(JudgeUnavailableError("x", status=500), 20.0) == 1.0
@@ -133,28 +138,28 @@ def test_others_wait_as_long_where_the_judge_means_all() -> None:
 
 def test_the_deadline_runs_from_the_first_attempt() -> None:
     """Before it there is none; a second attempt does not move it."""
-    tries = Tries("judge", deadline=30.0, ticket=1, tokens=0)
+    attempts = Attempts("model", deadline=30.0, sequence=1, tokens=0)
 
-    assert (tries.end, tries.remaining(100.0)) == (None, 30.0)
-    assert tries.begin(100.0) == 130.0
-    assert tries.begin(110.0) == 130.0
-    assert (tries.end, tries.remaining(110.0), tries.made) == (130.0, 20.0, 2)
+    assert (attempts.end, attempts.remaining(100.0)) == (None, 30.0)
+    assert attempts.begin(100.0) == 130.0
+    assert attempts.begin(110.0) == 130.0
+    assert (attempts.end, attempts.remaining(110.0), attempts.made) == (130.0, 20.0, 2)
 
 
 def test_the_error_of_what_is_given_up_says_what_was_tried() -> None:
     """Attempts, seconds, why there is no other, and the last failure with its status."""
-    tries = Tries("judge", deadline=30.0, ticket=1, tokens=0)
-    unbegun = tries.error(50.0, "why")
-    tries.begin(100.0)
-    once = tries.error(101.5, "why")
-    tries.begin(102.0)
-    tries.last = JudgeUnavailableError("busy", status=503, retry_after=4.0)
-    twice = tries.error(105.0, "why")
+    attempts = Attempts("model", deadline=30.0, sequence=1, tokens=0)
+    unbegun = attempts.error(50.0, "why")
+    attempts.begin(100.0)
+    once = attempts.error(101.5, "why")
+    attempts.begin(102.0)
+    attempts.last = JudgeUnavailableError("busy", status=503, retry_after=4.0)
+    twice = attempts.error(105.0, "why")
 
-    assert str(unbegun) == "judge did not answer: 0 attempts in 0.0 s, why"
-    assert str(once) == "judge did not answer: 1 attempt in 1.5 s, why"
+    assert str(unbegun) == "model did not answer: 0 attempts in 0.0 s, why"
+    assert str(once) == "model did not answer: 1 attempt in 1.5 s, why"
     assert (once.status, once.retry_after) == (None, None)
-    assert str(twice) == "judge did not answer: 2 attempts in 5.0 s, why; the last failure: busy"
+    assert str(twice) == "model did not answer: 2 attempts in 5.0 s, why; the last failure: busy"
     assert (twice.status, twice.retry_after) == (503, 4.0)
 
 
@@ -162,7 +167,7 @@ def test_the_error_of_what_is_given_up_says_what_was_tried() -> None:
 
 
 def test_starts_are_spread_evenly() -> None:
-    """One in two seconds at thirty a minute, from when the last was due."""
+    """One per two seconds at thirty per minute, counted from when the last was due."""
     limit = PerMinute(30)
 
     assert limit.at(100.0, 1) <= 100.0
@@ -216,7 +221,7 @@ def test_what_is_heavier_than_the_limit_goes_alone() -> None:
 
 
 def test_an_estimate_is_corrected_while_it_counts() -> None:
-    """Less was used: others go sooner. What is a minute old cannot be corrected any more."""
+    """Less was used: others go sooner. A start that is a minute old cannot be corrected."""
     limit = PerMinute(100)
     taken = limit.take(0.0, 100, since=0.0)
     assert limit.at(1.0, 50) == 60.0
@@ -233,7 +238,7 @@ def test_an_estimate_is_corrected_while_it_counts() -> None:
 
 
 def test_tokens_are_guessed_from_characters_and_caps() -> None:
-    """Four a token, and 500 for every answer without a cap."""
+    """Four per token, and 500 for every answer without a cap."""
     messages = (Message(role="system", content="x" * 10), Message(role="user", content="x" * 31))
 
     assert estimated_tokens(CompletionRequest(messages=messages)) == 10 + 1 + 500
@@ -300,7 +305,7 @@ def test_after_a_halving_one_window_is_waited_for() -> None:
 @pytest.mark.parametrize(
     ("answered", "grown"), [(31, 17.0), (16, 16 + 0.5 / 16), (0, 16 + 0.5 / 16)]
 )
-def test_growth_is_slow_near_what_the_judge_bore(answered: int, grown: float) -> None:
+def test_growth_is_slow_near_the_known_capacity(answered: int, grown: float) -> None:
     """That is the limit that failed times the share that it answered: of 32, 31 or 16 or none."""
     places = AdaptiveConcurrency(32)
     at_once(places, [True] * (32 - answered) + [False] * answered)

@@ -120,7 +120,7 @@ def test_what_is_no_table_has_no_rows() -> None:
         read_tests_csv("I'm sorry, I can't assist with that.").lost[0].startswith("the reply is a")
     )
     assert read_tests_csv("There is nothing here.").lost == [
-        "no header and no rows with rule, test and input"
+        "there is no header and no row with a rule, a test and an input"
     ]
     assert read_tests_csv("").rows == []
 

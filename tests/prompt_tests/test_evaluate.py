@@ -88,8 +88,11 @@ async def test_an_empty_output_does_not_comply_and_nobody_is_asked(
     [result] = await PromptEvaluation(prompt, spec, [judge], [LOUD]).outputs(results(" \n"))
 
     assert result.compliance is not None
-    assert (result.compliance.outcome, result.compliance.reason) == ("err", "empty output")
-    assert (result.metrics[0].outcome, result.metrics[0].problem) == ("unknown", "empty output")
+    assert (result.compliance.outcome, result.compliance.reason) == ("err", "the output is empty")
+    assert (result.metrics[0].outcome, result.metrics[0].problem) == (
+        "unknown",
+        "the output is empty",
+    )
     assert judge.requests == []
 
 
@@ -286,13 +289,15 @@ def test_mistakes_are_found_before_the_first_request(prompt: PromptUnderTest, sp
             {},
             "two metrics",
         ),
-        ([saying()], [needy], {}, "needs mine, which nobody gives"),
+        ([saying()], [needy], {}, "needs mine, which is not provided; pass it with `variables=`"),
         (["embedded"], [], {}, "does not answer messages"),
         ([saying()], [], {"max_concurrency": 0}, "max_concurrency"),
     ):
         with pytest.raises(ConfigurationError, match=why):
             PromptEvaluation(prompt, spec, judges, metrics, **options)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="has no output rules; use basis 'prompt'"):
+    with pytest.raises(
+        ConfigurationError, match="has no output rules; write some, or use 'prompt'"
+    ):
         PromptEvaluation(prompt, Spec(), [saying()])
     with pytest.raises(ConfigurationError, match="use rules or prompt"):
         NonCompliance("both")  # type: ignore[arg-type]

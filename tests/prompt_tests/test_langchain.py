@@ -109,7 +109,7 @@ async def test_a_runnable_gets_all_inputs_unless_told_otherwise() -> None:
     assert [r.output for r in results[:2]] == ["x", "y"]
     assert "ZeroDivisionError" in (results[3].error or "")
     assert results[2].output == ""
-    assert "float, no text" in (results[2].error or "")
+    assert "float, not text" in (results[2].error or "")
 
 
 async def test_what_is_bound_around_a_model_takes_messages() -> None:

@@ -95,7 +95,7 @@ def test_templates_that_cannot_be_used_are_named() -> None:
     """Messages that are no text, missing variables, objects that are no templates."""
     partial = as_prompt(PromptTemplate("{tone} {question}").partial_format(tone="Kindly."))
     assert (list(partial.input_names), partial.text) == (["question"], "Kindly. {{question}}")
-    with pytest.raises(ConfigurationError, match="'question' is not given"):
+    with pytest.raises(ConfigurationError, match="the value of 'question' is missing"):
         partial.render({})
     with pytest.raises(ConfigurationError, match="of the kind 'tool'"):
         as_prompt(ChatPromptTemplate([ChatMessage(role="tool", content="x")]))

@@ -23,7 +23,7 @@ def test_inputs_are_declared_or_found_in_the_text() -> None:
         ("a", "number"),
         ("b", "string"),
     ]
-    assert found.warnings == ("p declares `c` and never inserts it",)
+    assert found.warnings == ("p declares `c` but does not use it",)
 
 
 def test_a_prompt_without_variables_gets_its_input_at_the_end() -> None:
@@ -99,7 +99,7 @@ def test_github_prompt_files_are_read(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("messages: [1\n", "line 2: not YAML"),
-        ("name: x\n", "holds no `messages`"),
+        ("name: x\n", "has no list of `messages`"),
         ("messages: [{role: tool, content: x}]\n", "message 1 needs a `role`"),
         ("messages: [{role: user}]\n", "message 1 needs a `role` and a `content`"),
         ("messages: [3]\n", "message 1 needs"),
@@ -118,7 +118,7 @@ def test_a_github_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     """Not UTF-8."""
     path = tmp_path / "p.prompt.yaml"
     path.write_bytes(b"messages: [\xff]")
-    with pytest.raises(ConfigurationError, match="not UTF-8"):
+    with pytest.raises(ConfigurationError, match="is not UTF-8"):
         PromptUnderTest.of(path)
 
 
@@ -150,10 +150,10 @@ def test_samples_come_from_files_beside_the_prompt(tmp_path: Path) -> None:
     (tmp_path / "e.json").write_text("[1]")
     (tmp_path / "f.json").write_text(" " * 5_000_001)
     for name, why in {
-        "../secret.csv": "outside of the folder",
+        "../secret.csv": "is outside the folder of ",
         "nowhere.csv": "cannot be read",
         "d.txt": "use a .csv",
-        "e.json": "should hold objects",
+        "e.json": "should be a list of objects",
         "f.json": "larger than",
     }.items():
         with pytest.raises(ConfigurationError, match=why):
@@ -166,7 +166,7 @@ def test_a_text_can_be_tested_inside_of_an_app() -> None:
 
     assert list(found.inputs) == ["question"]
     assert found.text == "Answer from the manual."
-    with pytest.raises(ConfigurationError, match="models under test have to be whole apps"):
+    with pytest.raises(ConfigurationError, match="the models under test must be whole apps"):
         found.render({"question": "x"})
     assert list(PromptUnderTest.from_text("Hi {{name}}", inputs=["q", "name"]).inputs) == [
         "name",

@@ -157,7 +157,7 @@ def test_compliance_can_be_counted_by_kind() -> None:
     assert it.tnc(by="valid").ok == 2
     assert it.tnc(model="b", rule_id=2).ok == 1
     assert it.tnc(scenario="none").n == 0
-    with pytest.raises(ConfigurationError, match="there are a, b"):
+    with pytest.raises(ConfigurationError, match="has no results; the models are: a, b"):
         it.tnc(model="c")
     assert [(row["ruleid"], row["model"], row["ok"]) for row in it.by_rule()] == [
         (1, "a", 1), (1, "b", 1), (2, "a", 0), (2, "b", 1),
@@ -218,12 +218,14 @@ def test_a_test_can_demand_compliance() -> None:
     assert_compliance(report(), 0.5)
     with pytest.raises(ComplianceError) as raised:
         assert_compliance(report(), 0.9)
-    assert "a: 50% of 2 comply (1 ok, 1 err, 1 unknown, 0 errors), not 90%" in str(raised.value)
+    assert ("a: 50% of 2 outputs comply, below 90% (1 ok, 1 err, 1 unknown, 0 errors)\n") in str(
+        raised.value
+    )
     assert "err: 'x' → 'out'" in str(raised.value)
     assert_compliance(report(), 0.9, model="b")
     with pytest.raises(ComplianceError, match="no output has a verdict"):
         assert_compliance(Report("p", [make_result("unknown")]), 0)
-    with pytest.raises(ComplianceError, match="there are no results"):
+    with pytest.raises(ComplianceError, match="the report has no results"):
         assert_compliance(Report("p", []))
     with pytest.raises(ConfigurationError, match="at_least"):
         assert_compliance(report(), 90)
@@ -281,13 +283,14 @@ def test_a_page_says_what_its_numbers_are() -> None:
     """Overview, compliance with intervals, rules, failures; how unknown counts."""
     page = to_markdown(report())
     assert "# Prompt tests of Sh\\|out" in page
-    assert "they count neither way." in page
+    assert "are listed as `unknown` and left out of the share.\n" in page
     assert "| a | all | 1 | 1 | 1 | 0 | 50.0% | 9.5% – 90.5% |" in page
     assert "## Failures (4)" in page
-    assert "except here as not compliant." in to_markdown(report(unknown_as="err"))
+    as_err = to_markdown(report(unknown_as="err"))
+    assert "are listed as `unknown` and count as not compliant.\n" in as_err
     many = Report("p", [make_result("err", uid=str(n)) for n in range(60)])
-    assert "10 more are in the JSON." in to_markdown(many)
-    assert "(nothing)" in to_markdown(Report("p", []))
+    assert "10 more failures are in the JSON report." in to_markdown(many)
+    assert "(none)" in to_markdown(Report("p", []))
 
 
 def test_the_json_holds_everything() -> None:
@@ -331,10 +334,10 @@ def failing(number: int) -> Report:
 def test_the_page_shows_the_first_failures_and_counts_the_rest() -> None:
     """Only where there are more than are shown."""
     assert to_markdown(failing(_SHOWN)).count("### a") == _SHOWN
-    assert "more are in the JSON" not in to_markdown(failing(_SHOWN))
+    assert "more failures are in the JSON" not in to_markdown(failing(_SHOWN))
     many = to_markdown(failing(_SHOWN + 3))
     assert many.count("### a") == _SHOWN
-    assert many.endswith("\n3 more are in the JSON.\n")
+    assert many.endswith("\n3 more failures are in the JSON report.\n")
 
 
 def test_a_page_of_little() -> None:

@@ -30,7 +30,7 @@ from rag_eval_integrations.prompt_tests import (
     run_tests,
     run_tests_sync,
 )
-from rag_eval_integrations.prompt_tests._asking import each
+from rag_eval_integrations.prompt_tests._requests import run_jobs
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.testing import ScriptedModel
 
@@ -184,7 +184,7 @@ async def test_a_text_inside_of_an_app_cannot_be_run_on_a_bare_model() -> None:
     [result] = await run_tests(
         put, [PromptTest(uid="t", inputs={"question": "?"})], [shouting("m")]
     )
-    assert "models under test have to be whole apps" in (result.error or "")
+    assert "the models under test must be whole apps" in (result.error or "")
 
 
 async def test_a_refusal_is_an_output(prompt: PromptUnderTest) -> None:
@@ -243,10 +243,10 @@ async def test_the_first_exception_of_a_job_is_raised() -> None:
         return job
 
     with pytest.raises(JudgeUnavailableError, match="down"):
-        await each(range(5), work, max_concurrency=2)
-    assert await each(range(3, 5), work, max_concurrency=9) == [3, 4]
+        await run_jobs(range(5), work, max_concurrency=2)
+    assert await run_jobs(range(3, 5), work, max_concurrency=9) == [3, 4]
     with pytest.raises(ConfigurationError, match="max_concurrency"):
-        await each([1], work, max_concurrency=0)
+        await run_jobs([1], work, max_concurrency=0)
 
 
 def test_a_torn_line_is_asked_again(tmp_path: Path) -> None:

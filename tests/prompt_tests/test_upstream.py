@@ -161,10 +161,10 @@ def test_what_cannot_be_imported_is_named(tmp_path: Path, put: Path) -> None:
     """No files, no prompt, no JSON, no lists."""
     empty = tmp_path / "empty"
     empty.mkdir()
-    with pytest.raises(ConfigurationError, match="none of PromptPex's files"):
+    with pytest.raises(ConfigurationError, match="contains none of PromptPex's files"):
         read_upstream(empty)
     (empty / "rules.txt").write_text("1. One.\n")
-    with pytest.raises(ConfigurationError, match="holds 0 prompts"):
+    with pytest.raises(ConfigurationError, match="contains 0 prompts; pass the prompt under test"):
         read_upstream(empty)
     assert read_upstream(empty, put).spec.rules[0].text == "One."
     for name, text, error in (
@@ -232,7 +232,7 @@ def test_a_folder_whose_prompt_is_nowhere_is_refused(tmp_path: Path, put: Path) 
     put.unlink()
     with pytest.raises(FileNotFoundError):
         Project(tmp_path / "out", told.append)
-    assert "is gone" in told[0]
+    assert "does not exist; using the copy in" in told[0]
 
 
 def test_files_that_hold_something_else_are_refused_or_read_without_it(
@@ -248,7 +248,7 @@ def test_files_that_hold_something_else_are_refused_or_read_without_it(
     assert read.compliance is not None
     assert (read.compliance.outcome, read.compliance.judge) == ("ok", "7")
     (tmp_path / "rows.json").write_text("[1]")
-    with pytest.raises(InputError, match="is no object"):
+    with pytest.raises(InputError, match=r"\[\d\]`: should be an object, not "):
         read_upstream(tmp_path / "rows.json", prompt)
     (tmp_path / "prompt.json").write_text("[]")
     with pytest.raises(ConfigurationError, match="should be an object"):

@@ -28,7 +28,7 @@ from rag_eval_integrations.records import (
     to_line,
 )
 
-# Every character that JSON can hold, lone surrogates and NUL included.
+# Every character that a string can hold, lone surrogates and NUL included.
 texts = st.text(st.characters(exclude_categories=()), max_size=40)
 json_values = st.recursive(
     st.none()
@@ -71,7 +71,7 @@ calls = st.builds(
 
 @given(call=calls)
 def test_a_call_survives_json_unchanged(call: RagCall) -> None:
-    """Any call, lone surrogates and NUL included, is the same after a line of JSON."""
+    """Any call, made of lone surrogates and NUL too, is the same after a line of JSON."""
     line = to_line(call)
 
     assert from_line(RagCall, line) == call
@@ -117,7 +117,7 @@ def test_an_evaluation_survives_json_unchanged() -> None:
 
 
 def test_a_score_has_every_field_of_the_file_format() -> None:
-    """S has exactly the fields that the format names, null where they do not apply."""
+    """A score alone has exactly the fields that the format names, null where they do not apply."""
     row = json.loads(Score(name="x", status="scored", value=1).model_dump_json())
 
     assert set(row) == {
@@ -217,7 +217,7 @@ def test_a_copy_forgets_what_was_computed() -> None:
         ("{", "not JSON: Expecting property name enclosed in double quotes at column 2"),
         ("[1]", "not a JSON object, but [1]"),
         (b"\xff{}", "not UTF-8 at byte 0"),
-        ('{"a": NaN}', "not JSON: NaN is no number"),
+        ('{"a": NaN}', "not JSON: NaN is not a number"),
         ('{"a": 1' + "0" * 5000 + "}", "not usable: "),
         ("[" * 100_000, "not usable: the JSON is nested too deeply"),
         ('{"schema": 2}', "field `schema`: this version reads schema 1, not 2"),

@@ -28,13 +28,13 @@ def test_letters_and_position_are_inverse(index: int) -> None:
 @pytest.mark.parametrize("text", ["", "A", "a1", "é", "a b"])
 def test_position_refuses_what_is_no_key(text: str) -> None:
     """Only the letters a to z."""
-    with pytest.raises(ValueError, match="not made of the letters"):
+    with pytest.raises(ValueError, match="does not consist of the letters"):
         position(text)
 
 
 def test_letters_refuses_negative_indexes() -> None:
     """Counting starts at 0."""
-    with pytest.raises(ValueError, match="counts from 0"):
+    with pytest.raises(ValueError, match="use a number from 0"):
         letters(-1)
 
 

@@ -62,7 +62,7 @@ def test_the_users_own_data_is_read_as_folder_and_as_zip(german: Path) -> None:
 
 def test_a_language_without_data_is_an_error_at_construction(german: Path) -> None:
     """It names the field, the value, what was found, and where."""
-    with pytest.raises(ValueError, match=r"`language` = 'klingon'.*found besides: .*german"):
+    with pytest.raises(ValueError, match=r"`language` = 'klingon'.*Also found: .*german"):
         Punkt(language="klingon")
 
 

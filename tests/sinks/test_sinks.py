@@ -55,7 +55,7 @@ def test_rows_are_lines_of_evals_jsonl(tmp_path: Path) -> None:
     lines = path.read_bytes().split(b"\n")
     assert lines.pop() == b""
     assert [from_line(Evaluation, line) for line in lines] == rows
-    assert all(json.loads(line)["schema"] == 1 for line in lines)
+    assert all(json.loads(line)["schema"] == 2 for line in lines)
 
 
 def test_the_path_does_not_move_with_the_app(
@@ -86,7 +86,7 @@ def test_a_rotated_file_is_made_anew(tmp_path: Path) -> None:
 def test_a_part_left_by_a_killed_process_spoils_no_row(tmp_path: Path) -> None:
     """The next row starts on a line of its own."""
     path = tmp_path / "evals.jsonl"
-    path.write_bytes(b'{"schema":1,"id":"4')
+    path.write_bytes(b'{"schema":2,"id":"4')
 
     JsonlSink(path).write([made("5")])
 

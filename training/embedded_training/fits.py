@@ -1,4 +1,4 @@
-"""Regressions that unfold to plain numbers."""
+"""Logistic regressions and calibrations whose coefficients are exported as plain numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACES = 5
 
 
 class Words:
-    """Which stems of a fixed list each sentence has, as a sparse 0/1 matrix."""
+    """A fixed list of stems, and sentences as sparse 0/1 rows over it."""
 
     def __init__(self, stems: Sequence[str]) -> None:
         self.stems = list(stems)
@@ -25,7 +25,7 @@ class Words:
     def common(
         cls, texts: Sequence[Sequence[str]], of_set: np.ndarray, least: int, sets: int
     ) -> Words:
-        """Stems in at least ``least`` sentences and in ``sets`` data sets, five times in each."""
+        """Select stems in at least `least` sentences and five times each in `sets` data sets."""
         count: dict[str, Counter[str]] = defaultdict(Counter)
         for stems, name in zip(texts, of_set, strict=True):
             for stem in stems:
@@ -39,7 +39,7 @@ class Words:
         )
 
     def matrix(self, texts: Sequence[Sequence[str]]) -> sparse.csr_matrix:
-        """One row a sentence, one column a stem."""
+        """Build the matrix with one row per sentence and one column per stem."""
         places = [
             (at, self._column[stem])
             for at, stems in enumerate(texts)
@@ -53,7 +53,7 @@ class Words:
 
 
 class Fit:
-    """A clipped, standardised logistic regression, with 0/1 columns beside it if there are any."""
+    """A logistic regression on clipped, standardised features and on optional 0/1 columns."""
 
     def __init__(
         self,
@@ -82,22 +82,22 @@ class Fit:
         self.intercept = float(fitted.intercept_[0] - (self.weights * mean).sum())
 
     def score(self, x: np.ndarray, words: sparse.csr_matrix | None = None) -> np.ndarray:
-        """Log-odds of rows."""
+        """Compute the log-odds of rows."""
         score = np.clip(x, self.low, self.high) @ self.weights + self.intercept
         return score if words is None else score + words @ self.of_words
 
     def __call__(self, x: np.ndarray, words: sparse.csr_matrix | None = None) -> np.ndarray:
-        """Probabilities of rows."""
+        """Compute the probabilities of rows."""
         return sigmoid(self.score(x, words))
 
     def rescale(self, slope: float, intercept: float) -> None:
-        """Calibrate: log-odds become intercept + slope · log-odds."""
+        """Calibrate the fit: log-odds become intercept + slope · log-odds."""
         self.weights = slope * self.weights
         self.of_words = slope * self.of_words
         self.intercept = slope * self.intercept + intercept
 
     def plain(self, names: tuple[str, ...]) -> dict[str, Any]:
-        """The JSON of the model file."""
+        """Return the JSON for the model file."""
         return {
             "names": list(names),
             "intercept": round(self.intercept, PLACES),
@@ -111,23 +111,23 @@ class Fit:
 
 
 def rounded(values: np.ndarray) -> list[float]:
-    """Plain numbers for the model file."""
+    """Round numbers for the model file."""
     return [round(float(value), PLACES) for value in values]
 
 
 def sigmoid(score: np.ndarray) -> np.ndarray:
-    """The logistic function."""
+    """Compute the logistic function."""
     return 1 / (1 + np.exp(-np.clip(score, -13, 13)))
 
 
 def platt(score: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
-    """Slope and intercept that calibrate log-odds."""
+    """Fit the slope and the intercept that calibrate log-odds."""
     fitted = LogisticRegression(C=1e6).fit(score[:, None], y, sample_weight=weight)
     return float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
 
 
 def line(expected: np.ndarray, gold: np.ndarray, weight: np.ndarray) -> dict[str, float]:
-    """Line from expected to gold scores."""
+    """Fit the line from expected to gold scores."""
     fit = LinearRegression().fit(expected[:, None], gold, sample_weight=weight)
     return {
         "intercept": round(float(fit.intercept_), PLACES),
@@ -140,17 +140,17 @@ SAME = {"intercept": 0.0, "slope": 1.0}
 
 
 def on_line(of: dict[str, float], expected: np.ndarray) -> np.ndarray:
-    """Scores on a line, in [0, 1]."""
+    """Apply a line to expected scores; results are in [0, 1]."""
     return np.clip(of["intercept"] + of["slope"] * expected, 0, 1)
 
 
 def errors(
     mean: np.ndarray, gold: np.ndarray, independent: np.ndarray, weight: np.ndarray
 ) -> dict[str, float]:
-    """How far gold lies from a score (see `model.Line`): variances that add up, none below 0.
+    """Fit the non-negative variances of `Calibration`, which add up: gold's distance from a score.
 
-    Plain least squares of the squared distances: weighed by their own variance, 92 instead of
-    94 % of unseen gold was within 1.96 errors of utilization.
+    Plain least squares of the squared distances. Weighted by their own variance instead, only 92 %
+    of unseen gold lay within 1.96 errors of utilization, against 94 %.
     """
     parts = variances(mean, independent)
     used, share = parts.any(axis=0), np.sqrt(weight)
@@ -165,11 +165,11 @@ def errors(
 
 
 def error_of(of: dict[str, float], mean: np.ndarray, independent: np.ndarray) -> np.ndarray:
-    """Standard errors that `errors` describes."""
+    """Compute the standard errors from the variances of `errors`."""
     shares = np.array([of["error"] ** 2, of["spread"], of["design_effect"]])
     return np.sqrt(variances(mean, independent) @ shares)
 
 
 def variances(mean: np.ndarray, independent: np.ndarray) -> np.ndarray:
-    """Columns: the same for all, largest in the middle, what independent sentences would have."""
+    """Build the columns of variances: constant, largest in the middle, of sentences."""
     return np.c_[np.ones(len(mean)), 4 * mean * (1 - mean), independent]

@@ -1,4 +1,4 @@
-"""A judge fitted on part of the rows, and every row judged by one that did not see it."""
+"""A judge fitted on part of the rows, and cross-validation: each row judged by an unseen fit."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from rag_eval_integrations.judges.embedded.judge import expected_scores
 
 @dataclass(frozen=True)
 class Choice:
-    """What an ablation changes."""
+    """The settings that ablations change."""
 
     document_c: float = 0.003
     support_c: float = 0.005
     level_c: float = 0.03
     truth: float = 1.0
-    """Weight of all RAGTruth sentences, of all RAGBench sentences."""
+    """Total weight of the RAGTruth sentences, relative to that of the RAGBench sentences."""
     words: bool = True
-    """Whether stems have weights of their own."""
+    """True to give stems weights of their own."""
     least: int = 100
     """Sentences that hold a stem with a weight (40 % of that among new words)."""
     in_sets: int = 2
     """Data sets in which it has to be; a word of one domain alone tells the domain."""
     balanced: bool = True
-    """Whether every data set has the same share of unsupported sentences and responses."""
+    """True to give every data set the same share of unsupported sentences and responses."""
     without: tuple[int, ...] = ()
-    """Numbers of the features of response sentences that are left out."""
+    """Indexes of the features of response sentences to leave out."""
     level: tuple[int, ...] = (0, 1, 2)
-    """Numbers of the response-level features used."""
+    """Indexes of the response-level features to use."""
 
 
 SHIPPED = Choice()
@@ -70,7 +70,7 @@ class Judge:
         self.support(data, train)
 
     def gates(self, data: Data, train: np.ndarray) -> None:
-        """Fit what tells rows as they are from rows with a part of another domain's row."""
+        """Fit the gates, which tell real rows from rows with a part of another domain's row."""
         rows = train & train[data.partner]
         weight = 1 / sizes(data)[: data.bench][rows]
         own, question = data.own.topic[rows], data.foreign_question.topic[rows]
@@ -82,7 +82,7 @@ class Judge:
         self.answered = Fit(x, y, np.tile(weight, 3), GATE_C)
 
     def relevance(self, data: Data, view: View, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """P(relevant) of the sentences of some rows: beside their responses, and alone."""
+        """Compute P(relevant) of the sentences of some rows, with their responses and without."""
         part = rows[data.documents.row]
         topic, answered = (
             np.minimum(1, gate(of[rows]) / OPEN)
@@ -95,7 +95,7 @@ class Judge:
         return topic * both, topic * alone
 
     def support(self, data: Data, train: np.ndarray) -> None:
-        """Fit sentences, then responses on probabilities that sentences' models did not see."""
+        """Fit sentences, then responses on held-out probabilities of their sentences."""
         held_out = np.zeros(len(data.supported))
         inner = data.fold * INNER // FOLDS
         for fold in range(INNER):
@@ -126,7 +126,7 @@ class Judge:
         return Support(data, mask, weight, self.choice)
 
     def _responses(self, data: Data, supported: np.ndarray, train: np.ndarray) -> Fit:
-        """Adherence; an intercept of its own for each data set keeps set identity out of it."""
+        """Fit adherence, with an intercept per data set so that weights do not encode the set."""
         level = response_level(data, supported)[:, self.choice.level]
         weight = balance(sizes(data) ** -0.5 * train, data.set, data.adherent, NOT_ADHERENT)[train]
         own = np.array([data.set[train] == name for name in sorted(set(data.set[train]))]).T * 3.0
@@ -146,7 +146,7 @@ class Judge:
 
 
 class Support:
-    """P(sentence is supported), from features and words."""
+    """The model of P(sentence is supported), from features and words."""
 
     def __init__(self, data: Data, mask: np.ndarray, weight: np.ndarray, choice: Choice) -> None:
         self.kept = np.setdiff1d(np.arange(data.response.x.shape[1]), choice.without)
@@ -170,14 +170,14 @@ class Support:
         return sparse.hstack([self.said.matrix(stems), self.new.matrix(new)]).tocsr()
 
     def score(self, data: Data, mask: np.ndarray) -> np.ndarray:
-        """Log-odds of the sentences of a mask."""
+        """Compute the log-odds of the sentences of a mask."""
         at = np.flatnonzero(mask)
         words = self._words([data.stems[i] for i in at], [data.new[i] for i in at])
         return self.fit.score(data.response.x[mask][:, self.kept], words)
 
 
 class HeldOut:
-    """Judgements of every row by a judge that did not see it."""
+    """The judgements of every row by a judge that was fitted without it."""
 
     def __init__(
         self,
@@ -217,10 +217,10 @@ class HeldOut:
             self._expect(data, masks)
 
     def _expect(self, data: Data, masks: list[np.ndarray]) -> None:
-        """Expected scores (rows × `SCORES`), and what lines and errors of other rows make of them.
+        """Compute expected scores (rows × `SCORES`); calibrate them by fits on other rows.
 
-        `independent` is the variance that a score would have if its sentences were independent;
-        0 where a score is a ratio.
+        `independent` is the variance that a score would have if its sentences were independent, and
+        0 for a ratio.
         """
         parts = zip(
             *map(data.documents.split, (self.relevant, self.utilized, self.alone)), strict=True
@@ -235,7 +235,7 @@ class HeldOut:
                 self._calibrate(data, rows)
 
     def _calibrate(self, data: Data, test: np.ndarray) -> None:
-        """Estimates of some rows by a few numbers fitted on the other rows."""
+        """Estimate some rows by calibrations that were fitted on the other rows."""
         train, weight = ~test, 1 / sizes(data)[: data.bench]
         for at in range(len(SCORES)):
             parts = line_of(self, data, at, train)
@@ -246,12 +246,12 @@ class HeldOut:
 
 
 CALIBRATED = "completeness"
-"""The score that is put on a line. For the others a line was no better on unseen domains
+"""The score that is calibrated by a line. For the others, a line was not better on unseen domains
 (relevance .160 instead of .156, utilization .106 instead of .104)."""
 
 
 def line_of(held: HeldOut, data: Data, at: int, train: np.ndarray) -> dict[str, float]:
-    """Line and errors of one score from some rows: the numbers of `model.Line`."""
+    """Fit line and errors of one score on some rows: the numbers of `model.Calibration`."""
     weight = 1 / sizes(data)[: data.bench][train]
     expected, gold = held.expected[train, at], data.gold[train, at]
     of = line(expected, gold, weight) if SCORES[at] == CALIBRATED else SAME
@@ -264,14 +264,14 @@ def line_of(held: HeldOut, data: Data, at: int, train: np.ndarray) -> dict[str, 
 def _scores(
     relevant: list[float], utilized: list[float], alone: list[float]
 ) -> list[tuple[float, float]]:
-    """Expected `SCORES` of one row, each with its variance."""
+    """Compute the expected `SCORES` of one row, each with its variance."""
     found = expected_scores(relevant, utilized)
     found["context_relevance_alone"] = expected_scores(alone, alone)["context_relevance"]
     return [found[name] for name in SCORES]
 
 
 def sizes(data: Data) -> np.ndarray:
-    """Number of rows in each row's data set."""
+    """Count the rows in each row's data set."""
     _, at, count = np.unique(data.set, return_inverse=True, return_counts=True)
     return count[at]
 
@@ -292,7 +292,7 @@ def balance(weight: np.ndarray, of_set: np.ndarray, y: np.ndarray, share: float)
 
 
 def response_level(data: Data, supported: np.ndarray) -> np.ndarray:
-    """Rows of the response-level model."""
+    """Build the rows of the response-level model."""
     return np.array([adherence_features(part.tolist()) for part in data.response.split(supported)])
 
 

@@ -1,4 +1,4 @@
-"""Agreement figures, each for one data set after the other and as the mean over them."""
+"""Agreement figures for each data set, and their means over the data sets."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ BINS = 10
 
 
 def before(own: np.ndarray, other: np.ndarray) -> float:
-    """AUROC of a row's own value against another's."""
+    """Compute the AUROC of a row's own value against another's."""
     return float(roc_auc_score(np.repeat([1, 0], len(own)), np.concatenate([own, other])))
 
 
 def rmse(a: np.ndarray, b: np.ndarray | float) -> float:
-    """Root mean square of the differences."""
+    """Compute the root mean square of the differences."""
     return float(np.sqrt(np.mean((a - b) ** 2)))
 
 
 def balanced_accuracy(gold: np.ndarray, said: np.ndarray) -> float:
-    """Mean of the hit rates on both classes."""
+    """Compute the mean of the hit rates on both classes."""
     return float((said[gold].mean() + (~said[~gold]).mean()) / 2)
 
 
 def bins(probability: np.ndarray, gold: np.ndarray) -> list[tuple[float, float, int]]:
-    """Mean probability, share that is true and size of tenths of equal size."""
+    """Compute mean probability, true share and size of each tenth of the sorted items."""
     order = np.argsort(probability, kind="stable")
     return [
         (float(probability[part].mean()), float(gold[part].mean()), len(part))
@@ -39,7 +39,7 @@ def bins(probability: np.ndarray, gold: np.ndarray) -> list[tuple[float, float, 
 
 
 def calibration_error(probability: np.ndarray, gold: np.ndarray) -> float:
-    """Mean distance of probability and frequency, over tenths of equal size."""
+    """Compute the mean distance of probability and frequency, over tenths of equal size."""
     parts = bins(probability, gold)
     return sum(abs(p - share) * size for p, share, size in parts) / len(gold)
 
@@ -112,25 +112,25 @@ HIGH = np.arange(0.5, 0.995, 0.005)
 
 
 def nested_cuts(data: Data, gold: np.ndarray, p: np.ndarray, own: np.ndarray) -> dict[str, float]:
-    """For each set the threshold with the best mean F1 over the other sets."""
+    """Choose for each set the threshold with the best mean F1 over the other sets."""
     return {s: best_f1(gold, p, own, [other for other in data.sets if other != s])
             for s in data.sets}  # fmt: skip
 
 
 def best_f1(gold: np.ndarray, p: np.ndarray, own: np.ndarray, sets: Sequence[str]) -> float:
-    """Threshold with the best mean F1 over some sets."""
+    """Choose the threshold with the best mean F1 over some sets."""
     parts = [(gold[own == s], p[own == s]) for s in sets]
     return _best(lambda t: np.mean([f1_score(g, q >= t) for g, q in parts]), GRID)
 
 
 def best_balanced(gold: np.ndarray, p: np.ndarray, own: np.ndarray, sets: Sequence[str]) -> float:
-    """Threshold with the best mean balanced accuracy over some sets."""
+    """Choose the threshold with the best mean balanced accuracy over some sets."""
     parts = [(gold[own == s], p[own == s]) for s in sets]
     return _best(lambda t: np.mean([balanced_accuracy(g, q >= t) for g, q in parts]), HIGH)
 
 
 def nested_adherent(data: Data, held: HeldOut) -> np.ndarray:
-    """Adherence of every row, cut at the threshold that is best on the other sets."""
+    """Decide the adherence of every row by the threshold that is best on the other sets."""
     said = np.ones(len(data.set), bool)
     for s in data.sets:
         rest = [other for other in data.sets if other != s]
@@ -140,7 +140,7 @@ def nested_adherent(data: Data, held: HeldOut) -> np.ndarray:
 
 
 def thresholds(data: Data, held: HeldOut) -> dict[str, float]:
-    """Cut-offs of the labels, chosen on domains that the model did not see."""
+    """Choose the thresholds of the labels on domains unseen in fitting."""
     own = data.set[data.documents.row]
     said = data.set[data.response.row]
     return {
@@ -153,14 +153,14 @@ def thresholds(data: Data, held: HeldOut) -> dict[str, float]:
 
 
 def _best(measure: Callable[[float], float], grid: np.ndarray) -> float:
-    """The grid point with the highest measure, the middle one of equals."""
+    """Return the grid point with the highest measure, the middle one of equal ones."""
     values = np.array([measure(point) for point in grid])
     best = grid[values >= values.max() - 1e-12]
     return round(float(best[len(best) // 2]), 4)
 
 
 def short(data: Data, held: HeldOut) -> str:
-    """One line of an ablation: adherence only."""
+    """Compute the figures of one ablation: adherence only."""
     names = [*data.sets, TRUTH]
     own = data.set[data.response.row]
     row = [roc_auc_score(~data.adherent[data.set == s], -held.adherent[data.set == s])
@@ -170,5 +170,5 @@ def short(data: Data, held: HeldOut) -> str:
 
 
 def numbers_of(*names: str) -> tuple[int, ...]:
-    """Numbers of features of response sentences."""
+    """Return the indexes of named features of response sentences."""
     return tuple(RESPONSE_FEATURES.index(name) for name in names)

@@ -1,7 +1,7 @@
-"""What the choices of `--ablations` are worth when they are made without the domain they judge.
+"""Nested cross-validation: the worth of the choices of `--ablations` on domains they did not see.
 
-The shipped choice was made by looking at the same cross-validations that the tables show, so those
-are optimistic. Here each domain is judged by the choice with the best mean AUROC over the *other*
+The shipped choice was made on the cross-validations that the tables show, so the tables are
+optimistic. Here each domain is judged by the choice with the best mean AUROC over the *other*
 domains, each of them judged by coefficients that saw neither.
 """
 
@@ -17,7 +17,7 @@ from embedded_training.rows import TRUTH, Data
 
 
 def nested(data: Data, choices: Mapping[str, Choice]) -> None:
-    """Print for each domain the choice that the others make, and AUROC of not adherent with it."""
+    """Print for each domain the choice made on the others, and its AUROC of not adherent."""
     domains = [mask for mask in data.masks("domain") if not (data.set[mask] == TRUTH).all()]
     print("\nAUROC of not adherent, unseen domain, every choice made on the other domains")
     chosen, shipped = [], []
@@ -41,7 +41,7 @@ def _inner(data: Data, masks: list[np.ndarray], choice: Choice, within: np.ndarr
 
 
 def areas(data: Data, adherent: np.ndarray, rows: np.ndarray) -> dict[str, float]:
-    """AUROC of not adherent in each data set of the rows."""
+    """Compute the AUROC of not adherent in each data set of the rows."""
     found = {}
     for name in sorted(set(data.set[rows])):
         own = data.set == name

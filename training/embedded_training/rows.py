@@ -27,7 +27,7 @@ from rag_eval_integrations.sentences import Punkt
 FOLDS = 5
 TRUTH = "ragtruth"
 MANUALS = ("delucionqa", "emanual")
-"""Questions about a car's and about a television's manual: one domain, though two data sets."""
+"""Two data sets, on a car's and a television's manual, that count as one domain."""
 SCORES = (
     "context_relevance",
     "context_utilization@ragbench",
@@ -35,7 +35,7 @@ SCORES = (
     "completeness",
     "context_relevance_alone",
 )
-"""What is estimated: names as in `Labels.estimates`, the last one without looking at a response."""
+"""The estimated scores, named as in `Labels.estimates`; the last is that of a retrieval alone."""
 
 ALONE = (
     "question_cosine",
@@ -49,25 +49,25 @@ ALONE = (
     "documents",
     "document_length",
 )
-"""Features of a document sentence that say something without a response. The ranks of the others
-tell only that a sentence stands alone: thirteen rows of one set made that a proof of relevance."""
+"""Features of a document sentence that have a meaning without a response. Ranks are left out: they
+only tell that a sentence is single, which thirteen rows of one set made evidence of relevance."""
 
 Row = dict[str, Any]
 
 
 def read(path: Path) -> Iterator[Row]:
-    """Rows of a gzipped JSON-lines file."""
+    """Read the rows of a gzipped JSON-lines file."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def keys(written: list[str]) -> set[str]:
-    """Recorded keys without the trailing dots that some of them have."""
+    """Return recorded keys without the trailing dots that some of them have."""
     return {key.strip().rstrip(".") for key in written}
 
 
 def ragbench_rows(data: Path) -> list[Row]:
-    """RAGBench rows as features and gold labels."""
+    """Read RAGBench rows as features and gold labels."""
     rows = []
     for path in sorted((data / "ragbench").glob("*.jsonl.gz")):
         for row in read(path):
@@ -96,7 +96,7 @@ def ragbench_rows(data: Path) -> list[Row]:
 
 
 def _gold(row: Row, relevant: int, used: int, total: int) -> list[float]:
-    """Gold of `SCORES`."""
+    """Return the gold values of `SCORES`."""
     relevance = row["relevance_score"]
     return [
         relevance,
@@ -108,7 +108,7 @@ def _gold(row: Row, relevant: int, used: int, total: int) -> list[float]:
 
 
 def ragtruth_rows(data: Path) -> list[Row]:
-    """RAGTruth rows; those whose response has no sentence are left out."""
+    """Read RAGTruth rows, without those whose response has no sentence."""
     splitter = Punkt()
     rows = []
     for row in read(data / "ragtruth" / "qa_train.jsonl.gz"):
@@ -158,20 +158,20 @@ class Sentences:
         self.size = len(rows)
 
     def labels(self, rows: list[Row], name: str) -> np.ndarray:
-        """Labels in the order of the sentences."""
+        """Join the rows' labels in the order of the sentences."""
         return np.array([label for row in rows for label in row[name]])
 
     def mean(self, values: np.ndarray) -> np.ndarray:
-        """Mean over each row's sentences."""
+        """Compute the mean over each row's sentences."""
         return np.bincount(self.row, values, self.size) / np.bincount(self.row, minlength=self.size)
 
     def split(self, values: np.ndarray) -> list[np.ndarray]:
-        """Values of each row's sentences."""
+        """Split values by row."""
         return np.split(values, np.cumsum(np.bincount(self.row, minlength=self.size))[:-1])
 
 
 class View:
-    """Calls as the models of relevance see them."""
+    """Calls in the form that the models of relevance use."""
 
     def __init__(self, calls: list[CallFeatures]) -> None:
         self.x = np.array([row for features in calls for row in features.document_rows()])
@@ -181,7 +181,7 @@ class View:
 
 
 def partners(of_set: np.ndarray) -> np.ndarray:
-    """For each row the number of one of another domain."""
+    """Choose for each row the index of a row of another domain."""
     domain = np.where(np.isin(of_set, MANUALS), "manual", of_set)
     found = []
     for at in range(len(domain)):
@@ -195,8 +195,9 @@ def partners(of_set: np.ndarray) -> np.ndarray:
 class Data:
     """RAGBench rows, then RAGTruth rows, ready to be fitted on any part.
 
-    `documents` are of the RAGBench rows only, `response` of all. The four views are the RAGBench
-    rows as they are, with question or response of a row of another domain, and with a refusal.
+    `documents` belong to the RAGBench rows only, `response` to all rows. The four views are the
+    RAGBench rows unchanged, with the question or the response of another domain, and with a
+    refusal.
     """
 
     def __init__(self, data: Path) -> None:
@@ -231,7 +232,7 @@ class Data:
         self.response_size = np.bincount(self.response.row)
 
     def masks(self, by: str) -> list[np.ndarray]:
-        """Parts that are held out in turn: by `question`, `set`, or `domain` (manuals as one)."""
+        """List the parts to hold out in turn: by `question`, `set` or `domain` (manuals as one)."""
         if by == "question":
             return [self.fold == fold for fold in range(FOLDS)]
         names = [*self.sets, TRUTH]
@@ -242,6 +243,6 @@ class Data:
 
 
 def folds(questions: list[str]) -> np.ndarray:
-    """Folds in which a question stands once, from its order of first appearance."""
+    """Assign each question to one fold, by its order of first appearance."""
     number = {question: at for at, question in enumerate(dict.fromkeys(questions))}
     return np.array([number[question] * 7919 % FOLDS for question in questions])

@@ -1,4 +1,4 @@
-"""`rag-eval demo`: real LangChain and LlamaIndex apps, captured, judged without a key, printed."""
+"""`rag-eval demo`: capture calls of real LangChain and LlamaIndex apps and score them, no key."""
 
 from __future__ import annotations
 
@@ -16,30 +16,35 @@ if TYPE_CHECKING:
 _EXTRAS = {"langchain": "langchain_core", "llama-index": "llama_index.core"}
 
 ESTIMATES = (
-    "These scores are LEXICAL ESTIMATES: the embedded judge compares words and asks no model. "
+    "These scores are LEXICAL ESTIMATES: the embedded judge compares words and uses no model. "
     "It misses paraphrases and contradictions; use a model as judge before you rely on a score."
 )
 
 
 def missing_extras() -> list[str]:
-    """Name the extras whose framework is not installed."""
+    """Return the extras whose framework is not installed."""
     return [extra for extra, module in _EXTRAS.items() if not _is_installed(module)]
 
 
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # not even the package that would hold it
+    except ModuleNotFoundError:  # the parent package is not installed either
         return False
 
 
 def run_demo(out: Path, console: Console) -> int:
-    """Run both apps, write `calls.jsonl` and `evals.jsonl` into `out`, print what was found.
+    """Run both apps, write `calls.jsonl` and `evals.jsonl`, and print the evaluations.
 
-    Returns the exit code: 0; 2 when a host's extra is not installed, or a call was not captured.
+    Args:
+        out: folder for the two files; created if it does not exist.
+        console: where the result is printed.
+
+    Returns:
+        The exit code: 0, or 2 for a missing framework or when capturing failed.
 
     Raises:
-        OSError: `out` cannot be made or written.
+        OSError: when `out` cannot be created or written.
     """
     missing = missing_extras()
     if missing:
@@ -60,13 +65,13 @@ def run_demo(out: Path, console: Console) -> int:
     for path in ("calls.jsonl", "evals.jsonl"):
         console.print(f"Wrote {plain(str(out / path))}", markup=False, soft_wrap=True)
     if failed:
-        console.print(f"{failed} calls could not be captured; the log says why.")
+        console.print(f"{failed} calls could not be captured; see the log for the reasons.")
         return 2
     return 0
 
 
 def _run_apps() -> tuple[list[RagCall], int]:
-    # The frameworks take seconds to import, and may not be installed.
+    # The frameworks take seconds to import and may not be installed.
     from rag_eval_integrations.cli.demo import langchain_app, llama_index_app  # noqa: PLC0415
 
     calls: list[RagCall] = []
@@ -103,8 +108,8 @@ def _print(evaluations: list[Evaluation], console: Console) -> None:
             console.print(sentences)
         if diagnoses:
             patterns = ", ".join(diagnosis.pattern for diagnosis in diagnoses)
-            console.print(f"  points at: {patterns}", markup=False, highlight=False)
-    console.print("\nWhat the scores point at:", style="bold")
+            console.print(f"  diagnosis: {patterns}", markup=False, highlight=False)
+    console.print("\nDiagnoses:", style="bold")
     for diagnosis in found.values():
         text = f"  {diagnosis.pattern}: {diagnosis.problem} {diagnosis.fix}"
         console.print(text, markup=False, highlight=False)

@@ -1,7 +1,7 @@
-"""The demo's material: the manual of a weather station that does not exist, and its questions.
+"""The demo's corpus: the manual of a fictitious weather station, questions and scripted answers.
 
-Written for this demo. Two of the scripted answers are wrong on purpose: one invents a fact, one
-question has no answer in the manual, so that whatever is retrieved misses it.
+Written for this demo. Two exchanges are faulty on purpose: one answer invents a fact, and one
+question has no answer in the manual, so that its retrieval finds nothing relevant.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Section(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """A question and what the scripted model answers to it."""
+    """A question and the scripted model's answer."""
 
     question: str
     answer: str
@@ -108,7 +108,7 @@ LLAMA_INDEX_EXCHANGES = (
         "How high should I mount the wind vane?",
         "Mount the wind vane at least two metres above the roof.",
     ),
-    Exchange(  # the manual says nothing of this: the retrieval misses
+    Exchange(  # not in the manual, so the retrieval finds nothing relevant
         "Which insurance companies compensate owners after hail?",
         "The manual does not say which insurance companies compensate owners after hail.",
     ),
@@ -122,7 +122,7 @@ NO_ANSWER = "I do not know."
 
 
 def scripted_answer(prompt: str) -> str:
-    """Answer as the scripted model does: by the question that the prompt holds."""
+    """Return the scripted answer to the question that the prompt contains."""
     for exchange in (*LANGCHAIN_EXCHANGES, *LLAMA_INDEX_EXCHANGES):
         if exchange.question in prompt:
             return exchange.answer
@@ -141,10 +141,10 @@ _STOP_WORDS = frozenset(
 
 @cache
 def embed(text: str) -> list[float]:
-    """Embed a text as a bag of hashed words of unit length; the zero vector without words.
+    """Embed a text as a bag of hashed words, scaled to unit length; zeros for a text without words.
 
-    Deterministic everywhere (`hash()` differs from process to process, CRC-32 does not), and good
-    enough for nine documents.
+    The same in every process, because words are hashed by CRC-32 and not by `hash()`. Good enough
+    for nine documents.
     """
     vector = [0.0] * _DIMENSIONS
     for word in re.findall(r"[a-z0-9]+", text.lower()):
@@ -155,5 +155,5 @@ def embed(text: str) -> list[float]:
 
 
 def similarity(a: list[float], b: list[float]) -> float:
-    """Cosine of two embeddings, in [0, 1]."""
+    """Return the cosine of two embeddings, from 0 to 1."""
     return sum(x * y for x, y in zip(a, b, strict=True))

@@ -26,9 +26,9 @@ from rag_eval_integrations.langchain import RagEvalCallbackHandler
 
 
 class ManualRetriever(BaseRetriever):
-    """Finds the nearest sections of the manual.
+    """Retrieves the `k` nearest sections of the manual.
 
-    LangChain's own in-memory store would do, but needs numpy, which langchain-core does not bring.
+    LangChain's in-memory store needs numpy, which langchain-core does not install.
     """
 
     k: int = 2
@@ -50,7 +50,7 @@ class ManualRetriever(BaseRetriever):
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Answers from the script; no model, no key, no network."""
+    """A chat model that answers from the script, without a key or network."""
 
     @property
     def _llm_type(self) -> str:
@@ -68,7 +68,7 @@ class ScriptedChatModel(BaseChatModel):
 
 
 def build_chain() -> Runnable[str, str]:
-    """Build the chain as a tutorial would: retrieve, format, prompt, ask, parse."""
+    """Build a chain like a tutorial's: retriever, formatting, prompt, model, parser."""
 
     def as_context(documents: list[Document]) -> str:
         return "\n\n".join(document.page_content for document in documents)
@@ -85,7 +85,11 @@ def build_chain() -> Runnable[str, str]:
 
 
 def run(target: Target) -> int:
-    """Ask all questions; every call reaches `target`. Returns how often the capture failed."""
+    """Ask all questions and return the number of calls that could not be captured.
+
+    Args:
+        target: receives every captured call.
+    """
     handler = RagEvalCallbackHandler(target)
     chain = build_chain()
     for exchange in LANGCHAIN_EXCHANGES:

@@ -29,7 +29,7 @@ from rag_eval_integrations.llama_index import RagEvalHandler
 
 
 class HashedWords(BaseEmbedding):
-    """Embeds as the corpus does."""
+    """An embedding model that uses the corpus's `embed`."""
 
     def _get_query_embedding(self, query: str) -> list[float]:
         return embed(query)
@@ -42,11 +42,11 @@ class HashedWords(BaseEmbedding):
 
 
 class ScriptedLLM(CustomLLM):
-    """Answers from the script; no model, no key, no network."""
+    """An LLM that answers from the script, without a key or network."""
 
     @property
     def metadata(self) -> LLMMetadata:
-        """Say what the model is."""
+        """Return the model's name."""
         return LLMMetadata(model_name="scripted")
 
     @llm_completion_callback()
@@ -64,13 +64,13 @@ class ScriptedLLM(CustomLLM):
 
 
 def build_engine() -> RetrieverQueryEngine:
-    """Build the engine; nothing global is set, no tokenizer is loaded."""
+    """Build the query engine without global settings and without a tokenizer."""
     nodes = [
         TextNode(
             id_=section.id,
             text=section.text,
             metadata={"title": section.title},
-            # Titles help people, not this model: what it sees is the text alone.
+            # Titles are for people: the model and the embedding get the text alone.
             excluded_llm_metadata_keys=["title"],
             excluded_embed_metadata_keys=["title"],
         )
@@ -79,7 +79,7 @@ def build_engine() -> RetrieverQueryEngine:
     index = VectorStoreIndex(nodes, embed_model=HashedWords(), transformations=[])
     synthesizer = get_response_synthesizer(
         llm=ScriptedLLM(),
-        # LlamaIndex's default counts tokens with tiktoken; words will do here.
+        # LlamaIndex's default counts tokens with tiktoken; counting words is enough here.
         prompt_helper=PromptHelper(context_window=4096, num_output=256, tokenizer=str.split),
         callback_manager=CallbackManager([]),
     )
@@ -91,7 +91,11 @@ def build_engine() -> RetrieverQueryEngine:
 
 
 def run(target: Target) -> int:
-    """Ask all questions; every call reaches `target`. Returns how often the capture failed."""
+    """Ask all questions and return the number of calls that could not be captured.
+
+    Args:
+        target: receives every captured call.
+    """
     engine = build_engine()
     with RagEvalHandler(target) as handler:
         for exchange in LLAMA_INDEX_EXCHANGES:

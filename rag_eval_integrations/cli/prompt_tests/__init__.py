@@ -1,6 +1,6 @@
-"""`rag-eval prompt-tests …`: its commands; what they do is in `prompt_tests_commands`."""
+"""The subcommands of `rag-eval prompt-tests`; their work is done in `commands`."""
 
-# The commands' modules are imported where they run: `rag-eval --help` has to come up at once.
+# Commands import their module when they run, so that `rag-eval --help` appears at once.
 # ruff: noqa: PLC0415
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from typing import Annotated
 
 import typer
 
-from rag_eval_integrations.cli._grouped import grouped
+from rag_eval_integrations.cli._grouped import Command, grouped
 from rag_eval_integrations.cli.prompt_tests._options import (
-    Asking,
     Baseline,
     Dir,
     FailUnder,
+    GenerateSettings,
     Generator,
     Groundtruth,
     Judges,
-    Judging,
+    JudgeSettings,
     MaxRules,
     MaxTests,
     Muts,
     Out,
-    Planning,
     Put,
+    RequestSettings,
     Runs,
     Scenarios,
     UnknownErr,
@@ -33,7 +33,7 @@ from rag_eval_integrations.cli.prompt_tests._options import (
 
 app = typer.Typer(
     name="prompt-tests",
-    help="Test a prompt: rules and tests are made from it, run on models, judged and reported.",
+    help="Test a prompt: generate rules and tests, run them on models, judge and report.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -41,99 +41,105 @@ app = typer.Typer(
 )
 
 
-@app.command("generate")
+@app.command("generate", cls=Command)
 @grouped
 def generate_command(
-    put: Put, out: Out, model: Generator, plan: Planning, scenario: Scenarios = None,
-    groundtruth: Groundtruth = None, *, asking: Asking,
+    put: Put, out: Out, model: Generator, settings: GenerateSettings, scenario: Scenarios = None,
+    groundtruth: Groundtruth = None, *, requests: RequestSettings,
 ) -> None:  # fmt: skip
-    """Make rules and tests; stages whose files are there are read, not made again."""
+    """Generate rules and tests; a stage whose file exists is not run again."""
     from rag_eval_integrations.cli.prompt_tests import commands
 
-    raise typer.Exit(commands.generate(put, out, model, plan, scenario, groundtruth, asking))
+    raise typer.Exit(commands.generate(put, out, model, settings, scenario, groundtruth, requests))
 
 
-@app.command("run")
+@app.command("run", cls=Command)
 @grouped
 def run_command(
     folder: Dir, mut: Muts, runs: Runs = 1, max_tests: MaxTests = None,
-    baseline: Baseline = None, *, asking: Asking,
+    baseline: Baseline = None, *, requests: RequestSettings,
 ) -> None:  # fmt: skip
-    """Run the tests on models; what was answered before is not asked again."""
+    """Run the tests on models; recorded answers are reused."""
     from rag_eval_integrations.cli.prompt_tests import commands
 
-    raise typer.Exit(commands.run(folder, mut, runs, max_tests, baseline is not False, asking))
+    raise typer.Exit(commands.run(folder, mut, runs, max_tests, baseline is not False, requests))
 
 
-@app.command("evaluate")
+@app.command("evaluate", cls=Command)
 @grouped
-def evaluate_command(folder: Dir, judge: Judges, what: Judging, asking: Asking) -> None:
-    """Judge the outputs: compliance, and every metric file beside the prompt."""
+def evaluate_command(
+    folder: Dir, judge: Judges, settings: JudgeSettings, requests: RequestSettings
+) -> None:
+    """Judge the outputs: compliance, and every metric file next to the prompt."""
     from rag_eval_integrations.cli.prompt_tests import commands
 
-    raise typer.Exit(commands.evaluate(folder, judge, what, asking))
+    raise typer.Exit(commands.evaluate(folder, judge, settings, requests))
 
 
-@app.command("report")
+@app.command("report", cls=Command)
 def report_command(
     folder: Dir,
     format_: Annotated[
-        str | None, typer.Option("--format", metavar="md|csv|json", help="Print this form.")
+        str | None,
+        typer.Option("--format", metavar="md|csv|json", help="Print the report in this format."),
     ] = None,
     before: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Say what changed since this run.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of an earlier run to compare with."),
     ] = None,
     unknown_as_err: UnknownErr = False,
     fail_under: FailUnder = None,
 ) -> None:
-    """Print the overview; write overview.csv, report.json and README.md into the folder."""
+    """Print the overview and write overview.csv, report.json and README.md to the folder."""
     from rag_eval_integrations.cli.prompt_tests import commands
 
     raise typer.Exit(commands.report(folder, format_, before, unknown_as_err, fail_under))
 
 
-@app.command("all")
+@app.command("all", cls=Command)
 @grouped
 def all_command(
-    put: Put, out: Out, model: Generator, mut: Muts, judge: Judges, plan: Planning,
+    put: Put, out: Out, model: Generator, mut: Muts, judge: Judges, settings: GenerateSettings,
     scenario: Scenarios = None, groundtruth: Groundtruth = None, runs: Runs = 1,
-    max_tests: MaxTests = None, *, what: Judging, unknown_as_err: UnknownErr = False,
-    fail_under: FailUnder = None, asking: Asking,
+    max_tests: MaxTests = None, *, judging: JudgeSettings, unknown_as_err: UnknownErr = False,
+    fail_under: FailUnder = None, requests: RequestSettings,
 ) -> None:  # fmt: skip
-    """Generate, run, evaluate and report in one go."""
+    """Generate, run, evaluate and report in one command."""
     from rag_eval_integrations.cli.prompt_tests import commands
 
-    if commands.generate(put, out, model, plan, scenario, groundtruth, asking):
+    if commands.generate(put, out, model, settings, scenario, groundtruth, requests):
         raise typer.Exit(1)
-    # Models or judges that failed are in the report, which is what says so best.
-    failed = commands.run(out, mut, runs, max_tests, plan.baseline is not False, asking)
-    failed = commands.evaluate(out, judge, what, asking) or failed
+    # Continue when models or judges failed: the report shows the failures best.
+    failed = commands.run(out, mut, runs, max_tests, settings.baseline is not False, requests)
+    failed = commands.evaluate(out, judge, judging, requests) or failed
     raise typer.Exit(commands.report(out, None, None, unknown_as_err, fail_under) or failed)
 
 
-@app.command("metrics")
+@app.command("metrics", cls=Command)
 def metrics_command(put: Put) -> None:
-    """List the metric files beside a prompt, and what is odd about them."""
+    """List the metric files next to a prompt, with warnings."""
     from rag_eval_integrations.cli.prompt_tests import commands
 
     raise typer.Exit(commands.metrics(put))
 
 
-@app.command("import")
+@app.command("import", cls=Command)
 def import_command(
     source: Annotated[
         Path,
         typer.Argument(
-            metavar="CONTEXT.json", help="promptpex_context.json, or a folder of its files."
+            metavar="CONTEXT.json",
+            help="File promptpex_context.json, or a folder of PromptPex's files.",
         ),
     ],
     out: Out,
     prompt: Annotated[
-        Path | None, typer.Option(metavar="PUT", help="The prompt, where it is not in there.")
+        Path | None,
+        typer.Option(metavar="PUT", help="The prompt under test, if the source lacks it."),
     ] = None,
     max_rules: MaxRules = None,
 ) -> None:
-    """Take over tests and results of PromptPex."""
+    """Import tests and results from PromptPex."""
     from rag_eval_integrations.cli.prompt_tests import commands
 
     raise typer.Exit(commands.import_(source, out, prompt, max_rules))

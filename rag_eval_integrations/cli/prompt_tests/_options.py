@@ -1,4 +1,4 @@
-"""Options of `rag-eval prompt-tests …`: single ones, and groups that several commands take."""
+"""Options of the `rag-eval prompt-tests` commands: single options and shared groups."""
 
 from __future__ import annotations
 
@@ -9,44 +9,74 @@ from typing import Annotated
 import typer
 
 Put = Annotated[
-    Path, typer.Argument(metavar="PUT", help="Prompt under test: .prompty, .md, .prompt.yml.")
+    Path,
+    typer.Argument(metavar="PUT", help="The prompt under test (.prompty, .md, .prompt.yml)."),
 ]
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the prompt's tests.")]
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the files go.")]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the files.")]
 Generator = Annotated[
-    str, typer.Option("--model", metavar="MODEL", help="Makes rules and tests: openai:NAME.")
+    str,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="Model that generates rules and tests: openai:NAME or MODULE:OBJECT.",
+    ),
 ]
 Muts = Annotated[
     list[str],
     typer.Option(
         "--mut",
         metavar="MODEL",
-        help="Model under test, may repeat: openai:NAME, or MODULE:OBJECT of your own code.",
+        help="Model under test: openai:NAME, or MODULE:OBJECT in your own code; repeatable.",
     ),
 ]
 Judges = Annotated[
-    list[str], typer.Option("--judge", metavar="MODEL", help="Judges outputs, may repeat.")
+    list[str],
+    typer.Option(
+        "--judge", metavar="MODEL", help="The judge: openai:NAME or MODULE:OBJECT; repeatable."
+    ),
 ]
 MaxRules = Annotated[
-    int | None, typer.Option("--max-rules", metavar="N", help="Make tests for so many rules.")
+    int | None,
+    typer.Option(
+        "--max-rules", metavar="N", help="Maximum number of rules with tests (default: all)."
+    ),
 ]
 Baseline = Annotated[
-    bool | None, typer.Option("--baseline/--no-baseline", help="Also tests without rules.")
+    bool | None,
+    typer.Option(
+        "--baseline/--no-baseline",
+        help="Include baseline tests, made from the prompt without rules (default: included).",
+    ),
 ]
 Scenarios = Annotated[
-    list[str] | None, typer.Option("--scenario", metavar="NAME", help="Only these; may repeat.")
+    list[str] | None,
+    typer.Option(
+        "--scenario",
+        metavar="NAME",
+        help="Generate tests for this scenario only; repeatable (default: all).",
+    ),
 ]
 Groundtruth = Annotated[
     str | None,
-    typer.Option("--groundtruth", metavar="MODEL", help="Gives expected outputs; judged by it."),
+    typer.Option(
+        "--groundtruth",
+        metavar="MODEL",
+        help="Strong model that writes and rates the expected outputs.",
+    ),
 ]
-Runs = Annotated[int, typer.Option("--runs", metavar="N", min=1, help="Ask so often.")]
+Runs = Annotated[int, typer.Option("--runs", metavar="N", min=1, help="Repetitions per test.")]
 MaxTests = Annotated[
-    int | None, typer.Option("--max-tests", metavar="N", min=1, help="Only the first N tests.")
+    int | None, typer.Option("--max-tests", metavar="N", min=1, help="Run only the first N tests.")
 ]
 FailUnder = Annotated[
     float | None,
-    typer.Option(metavar="SHARE", min=0, max=1, help="Exit 1 when a model complies less."),
+    typer.Option(
+        metavar="SHARE",
+        min=0,
+        max=1,
+        help="Exit 1 if the share of compliant outputs of any model is below SHARE.",
+    ),
 ]
 UnknownErr = Annotated[
     bool, typer.Option("--unknown-as-err", help="Count unknown verdicts as not compliant.")
@@ -54,31 +84,50 @@ UnknownErr = Annotated[
 
 
 @dataclass(frozen=True)
-class Planning:
-    """How rules and tests are made; the fields are those of `GenerateOptions.of`."""
+class GenerateSettings:
+    """Options for generating rules and tests: the fields of `GenerateOptions.of`."""
 
     effort: Annotated[
-        str | None, typer.Option(metavar="min|low|medium|high", help="Preset; flags beat it.")
+        str | None,
+        typer.Option(
+            metavar="min|low|medium|high", help="Effort preset; explicit options override it."
+        ),
     ] = None
     rules: Annotated[
-        int | None, typer.Option("--rules", metavar="N", help="Ask for so many rules; 0 for all.")
+        int | None,
+        typer.Option(
+            "--rules", metavar="N", help="Number of output rules to extract; 0 for all (default)."
+        ),
     ] = None
     max_rules: MaxRules = None
     tests_per_rule: Annotated[
-        int | None, typer.Option("--tests-per-rule", metavar="N", help="Tests a rule (3).")
+        int | None,
+        typer.Option("--tests-per-rule", metavar="N", help="Tests per rule (default 3)."),
     ] = None
     rules_per_group: Annotated[
-        int | None, typer.Option("--rules-per-group", metavar="N", help="Rules a request (3).")
+        int | None,
+        typer.Option("--rules-per-group", metavar="N", help="Rules per request (default 3)."),
     ] = None
     split_rules: Annotated[
-        bool | None, typer.Option("--split/--no-split", help="Ask for inverse rules apart.")
+        bool | None,
+        typer.Option(
+            "--split/--no-split",
+            help="Generate tests of rules and of inverse rules in separate requests (default).",
+        ),
     ] = None
     generations: Annotated[
-        int | None, typer.Option("--generations", metavar="N", help="Ask each group so often (1).")
+        int | None,
+        typer.Option(
+            "--generations",
+            metavar="N",
+            help="Rounds of test generation per group of rules (default 1).",
+        ),
     ] = None
     expansions: Annotated[
         int | None,
-        typer.Option("--expansions", metavar="N", help="Make tests longer so often (0)."),
+        typer.Option(
+            "--expansions", metavar="N", help="Times each test is made longer (default 0)."
+        ),
     ] = None
     baseline: Baseline = None
     keep: Annotated[
@@ -88,55 +137,71 @@ class Planning:
 
 
 @dataclass(frozen=True)
-class Judging:
-    """What is judged, and how."""
+class JudgeSettings:
+    """Options for judging outputs, tests and rules."""
 
     metric: Annotated[
         list[str] | None,
-        typer.Option("--metric", metavar="NAME|FILE", help="Only these metrics; may repeat."),
+        typer.Option(
+            "--metric",
+            metavar="NAME|FILE",
+            help="Evaluate only this metric; repeatable (default: all next to the prompt).",
+        ),
     ] = None
     metric_var: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric-var", metavar="NAME=VALUE|@FILE", help="A variable of metric files."
+            "--metric-var",
+            metavar="NAME=VALUE|NAME=@FILE",
+            help="Value for a variable of the metric files; repeatable.",
         ),
     ] = None
     basis: Annotated[
-        str, typer.Option("--basis", metavar="rules|prompt", help="What compliance is judged by.")
+        str,
+        typer.Option(
+            "--basis",
+            metavar="rules|prompt",
+            help="Judge compliance with the extracted rules or with the prompt itself.",
+        ),
     ] = "rules"
     see_input: Annotated[
         bool | None,
         typer.Option(
-            "--see-input/--no-see-input", help="Show the judge the input (default: rules)."
+            "--see-input/--no-see-input",
+            help="Show the judge the test's input (default: with --basis rules only).",
         ),
     ] = None
     validity: Annotated[
-        bool, typer.Option("--validity", help="Judge whether inputs are valid.")
+        bool, typer.Option("--validity", help="Also judge whether each test's input is valid.")
     ] = False
     groundedness: Annotated[
-        bool, typer.Option("--groundedness", help="Judge whether rules stand in the prompt.")
+        bool,
+        typer.Option("--groundedness", help="Also judge whether the prompt supports each rule."),
     ] = False
     agreement: Annotated[
         str | None,
         typer.Option(
-            "--agreement", metavar="MODEL", help="Answer from the rules alone, and judge."
+            "--agreement",
+            metavar="MODEL",
+            help="Also answer each test with this model from the extracted rules alone, and judge "
+            "those answers by the prompt.",
         ),
     ] = None
 
 
 @dataclass(frozen=True)
-class Asking:
-    """How models are reached."""
+class RequestSettings:
+    """Endpoint and limits of the requests to models."""
 
     base_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="OpenAI-compatible endpoint, with /v1.")
+        str | None, typer.Option(metavar="URL", help="OpenAI-compatible endpoint, including /v1.")
     ] = None
-    rpm: Annotated[float | None, typer.Option(metavar="N", help="Requests a minute and model.")] = (
-        None
-    )
-    tpm: Annotated[float | None, typer.Option(metavar="N", help="Tokens a minute and model.")] = (
-        None
-    )
+    rpm: Annotated[
+        float | None, typer.Option(metavar="N", help="Requests per minute, per model.")
+    ] = None
+    tpm: Annotated[
+        float | None, typer.Option(metavar="N", help="Tokens per minute, per model.")
+    ] = None
     max_concurrency: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Requests under way at once.")
+        int, typer.Option(metavar="N", min=1, help="Maximum number of concurrent requests.")
     ] = 8

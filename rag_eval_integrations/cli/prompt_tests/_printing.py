@@ -1,11 +1,11 @@
-"""What `rag-eval prompt-tests report` prints: the overview, comparisons, thresholds."""
+"""Console output of `rag-eval prompt-tests`: reports, thresholds, failed judges, progress."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 
-from rag_eval_integrations.cli._terminal import complain, stdout
+from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.prompt_tests.records import Result
 from rag_eval_integrations.prompt_tests.report import Comparison, Report
 from rag_eval_integrations.prompt_tests.report._overview import Row
@@ -14,16 +14,16 @@ from rag_eval_integrations.report.console import plain_table
 _FAILED = 1
 
 
-def print_report(found: Report) -> None:
-    """Print the overview, and each model's compliance with its interval."""
-    rows = found.overview()
+def print_report(report: Report) -> None:
+    """Print the overview, and each model's compliance with its 95 % interval."""
+    rows = report.overview()
     names = [name for name in rows[0] if name not in ("model", "scenario")] if rows else []
-    table = plain_table(f"Prompt tests of {found.name}", "", *[f"{n}>" for n in _labels(rows)])
+    table = plain_table(f"Prompt tests of {report.name}", "", *[f"{n}>" for n in _labels(rows)])
     for name in names:
         table.add_row(name, *[_shown(row.get(name)) for row in rows])
     stdout().print(table)
-    for model in found.models:
-        rate = found.tnc(model=model)
+    for model in report.models:
+        rate = report.tnc(model=model)
         low, high = rate.interval or (0.0, 0.0)
         share = "–" if rate.compliant is None else f"{rate.compliant:.0%} [{low:.0%}, {high:.0%}]"
         stdout().print(
@@ -45,95 +45,102 @@ def _shown(cell: object) -> str:
     return "" if cell is None else f"{cell:.1f}" if isinstance(cell, float) else str(cell)
 
 
-def print_comparison(one: Comparison, *, aside: bool = False) -> None:
-    """Print what changed for one model; what broke goes to stderr.
+def print_comparison(comparison: Comparison, *, to_stderr: bool = False) -> None:
+    """Print what changed for one model; tests that broke are listed on stderr.
 
     Args:
-        one: what changed.
-        aside: all of it to stderr, where stdout is a file of another form.
+        comparison: the changes.
+        to_stderr: print everything to stderr, because stdout holds a report in a file format.
     """
     line = (
-        f"{one.model}: {one.compared} tests in both runs, {len(one.broken)} broken, "
-        f"{len(one.fixed)} fixed, {len(one.other)} otherwise changed (sign test p = "
-        f"{one.p_value:.3f}); {one.only_before} only before, {one.only_after} only now"
+        f"{comparison.model}: {comparison.compared} tests in both runs, {len(comparison.broken)} "
+        f"broken, {len(comparison.fixed)} fixed, {len(comparison.other)} otherwise changed (sign "
+        f"test p = {comparison.p_value:.3f}); {comparison.only_before} only in the earlier run, "
+        f"{comparison.only_after} only in this one"
     )
-    if aside:
-        complain(line)
+    if to_stderr:
+        print_stderr(line)
     else:
         stdout().print(line, soft_wrap=True)
-    for change in one.broken:
-        complain(f"  broken: {change.input[:100]!r}: {change.reason[:200]}")
+    for change in comparison.broken:
+        print_stderr(f"  broken: {change.input[:100]!r}: {change.reason[:200]}")
 
 
-def check(found: Report, least: float) -> int:
-    """Return 1, and say why, when a model complies less than asked for."""
+def check_threshold(report: Report, threshold: float) -> int:
+    """Return 1, and print why, when a model's share of compliant outputs is below a threshold.
+
+    A report without results, and a model without a verdict, fail as well.
+    """
     code = 0
-    if not found.models:
-        complain("FAILED: there are no results")
+    if not report.models:
+        print_stderr("FAILED: the report has no results")
         code = _FAILED
-    for model in found.models:
-        rate = found.tnc(model=model)
+    for model in report.models:
+        rate = report.tnc(model=model)
         share = rate.compliant
         without = rate.unknown + rate.errors
         if share is not None and without:
-            complain(
+            print_stderr(
                 f"{model}: {without} of {without + rate.ok + rate.err} outputs have no verdict "
-                f"({rate.unknown} unknown, {rate.errors} errors); the share is of the others"
+                f"({rate.unknown} unknown, {rate.errors} errors) and are left out of the share"
             )
         if share is None:
-            complain(f"FAILED {model}: no output has a verdict")
-        elif share < least:
-            complain(f"FAILED {model}: {share:.4f} of the outputs comply, less than {least:g}")
+            print_stderr(f"FAILED {model}: no output has a verdict")
+        elif share < threshold:
+            print_stderr(
+                f"FAILED {model}: the share of compliant outputs is {share:.4f}, below "
+                f"{threshold:g}"
+            )
         else:
             continue
         code = _FAILED
     return code
 
 
-def complain_about_judges(results: Sequence[Result]) -> bool:
-    """Say which judges did not answer; whether none of them ever did."""
+def print_failed_judges(results: Sequence[Result]) -> bool:
+    """Print the judges that failed; return True when some failed and none answered."""
     failed: dict[str, list[str]] = {}
     answered = 0
     for result in results:
         verdicts = [one for one in (result.compliance, *result.others) if one is not None]
-        said = [(one.judge, one.failed, one.reason) for one in verdicts]
-        said += [(one.judge, one.failed, one.problem or "") for one in result.metrics]
-        for judge, no_answer, why in said:
-            if no_answer:
-                failed.setdefault(judge or "?", []).append(why)
+        replies = [(one.judge, one.failed, one.reason) for one in verdicts]
+        replies += [(one.judge, one.failed, one.problem or "") for one in result.metrics]
+        for judge, has_failed, reason in replies:
+            if has_failed:
+                failed.setdefault(judge or "?", []).append(reason)
             elif judge is not None:
                 answered += 1
     for judge, reasons in failed.items():
-        complain(f"{judge}: {len(reasons)} questions failed, the first by {reasons[0]}")
+        print_stderr(f"{judge}: {len(reasons)} judgements failed; the first error: {reasons[0]}")
     return bool(failed) and not answered
 
 
-# --- A line on stderr now and then, so that a long stage is seen to go on
+# --- Progress of long stages, on stderr
 
 
-SECONDS_A_LINE = 10.0
+SECONDS_PER_LINE = 10.0
 
 
-class Counter:
-    """Counts what is done, and says so every ten seconds; nothing of a stage that is quick.
+class ProgressCounter:
+    """Counts finished items and prints the count every ten seconds; quick stages print nothing.
 
     Args:
-        what: is counted, such as `outputs`.
-        total: how many there will be; None where nobody knows.
+        what: the items, in the plural, such as `outputs`.
+        total: returns the expected number; None when it is not known.
     """
 
     def __init__(self, what: str, total: Callable[[], int] | None = None) -> None:
         self._what = what
         self._total = total
         self._done = 0
-        self._said = time.monotonic()
+        self._printed_at = time.monotonic()
 
     def __call__(self, _: object = None) -> None:
-        """Count one more."""
+        """Count one item."""
         self._done += 1
         now = time.monotonic()
-        if now - self._said < SECONDS_A_LINE:
+        if now - self._printed_at < SECONDS_PER_LINE:
             return
-        self._said = now
+        self._printed_at = now
         of = "" if self._total is None else f" of {self._total():,}"
-        complain(f"{self._done:,}{of} {self._what}")
+        print_stderr(f"{self._done:,}{of} {self._what}")

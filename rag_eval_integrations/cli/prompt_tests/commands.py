@@ -1,10 +1,10 @@
-"""What the commands of `rag-eval prompt-tests` do."""
+"""Implementations of the `rag-eval prompt-tests` commands; each returns its exit code."""
 
 from __future__ import annotations
 
 import importlib
 import sys
-from collections import Counter as Counted
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,13 +12,17 @@ from typing import cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.cli._options import metric_variables
-from rag_eval_integrations.cli._terminal import complain, stdout
-from rag_eval_integrations.cli.prompt_tests._options import Asking, Judging, Planning
+from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.cli.prompt_tests._options import (
+    GenerateSettings,
+    JudgeSettings,
+    RequestSettings,
+)
 from rag_eval_integrations.cli.prompt_tests._printing import (
-    Counter,
-    check,
-    complain_about_judges,
+    ProgressCounter,
+    check_threshold,
     print_comparison,
+    print_failed_judges,
     print_report,
 )
 from rag_eval_integrations.errors import ConfigurationError
@@ -48,35 +52,37 @@ def generate(
     put: Path,
     out: Path,
     model: str,
-    plan: Planning,
+    settings: GenerateSettings,
     scenarios: Sequence[str] | None,
     groundtruth: str | None,
-    asking: Asking,
+    requests: RequestSettings,
 ) -> int:
-    """Make rules and tests.
+    """Generate rules and tests; return 1 without any test.
 
     Raises:
-        RagEvalError: a mistake of the user, or a generator that does not answer.
+        RagEvalError: for a user's mistake, or a generator that does not answer.
+        OSError: when a file cannot be read or written.
     """
-    options = GenerateOptions.of(**asdict(plan))
-    generator = _completer(model, asking)
-    strong = None if groundtruth is None else _completer(groundtruth, asking)
-    project = Project.create(put, out, complain)
+    options = GenerateOptions.of(**asdict(settings))
+    PromptUnderTest.of(put)  # a wrong file is reported before a missing key
+    generator = _model(model, "--model", requests)
+    strong = None if groundtruth is None else _model(groundtruth, "--groundtruth", requests)
+    project = Project.create(put, out, print_stderr)
     generation = Generation(
         project.prompt, out, generator, options, scenarios=scenarios,
-        max_concurrency=asking.max_concurrency, tell=complain,
+        max_concurrency=requests.max_concurrency, tell=print_stderr,
     )  # fmt: skip
-    generation.model.replied = Counter(f"replies of {generation.model.name}")
+    generation.model.on_reply = ProgressCounter(f"replies from {generation.model.name}")
     tests = generation.run()
     if strong is not None:
         tests = _loop.run(generation.groundtruth(strong, [strong]))
         usable = sum(test.usable_groundtruth is not None for test in tests)
         stdout().print(f"{usable} of {len(tests)} tests have a usable expected output")
     spec = project.workspace.spec()
-    of_rules = sum(not test.baseline for test in tests)
+    rule_tests = sum(not test.baseline for test in tests)
     stdout().print(
         f"{len(spec.output_rules)} rules, {len(spec.inverse_rules)} inverse rules, "
-        f"{of_rules} tests of rules, {len(tests) - of_rules} baseline tests in {out} "
+        f"{rule_tests} rule tests and {len(tests) - rule_tests} baseline tests in {out} "
         f"({generation.model.asked} requests)",
         soft_wrap=True,
     )
@@ -89,56 +95,62 @@ def run(
     runs: int,
     max_tests: int | None,
     baseline: bool,
-    asking: Asking,
+    requests: RequestSettings,
 ) -> int:
-    """Run the tests; 1 when every output failed.
+    """Run the tests; return 1 when every output failed.
 
     Raises:
-        RagEvalError: a mistake of the user.
+        RagEvalError: for a user's mistake.
+        OSError: when a file cannot be read or written.
     """
-    project = Project(folder, complain)
-    models = [_model(name, asking) for name in muts]
+    project = Project(folder, print_stderr)
+    models = [_model_under_test(name, "--mut", requests) for name in muts]
     results = _loop.run(
         project.run(
             models,
             runs=runs,
             max_tests=max_tests,
             baseline=baseline,
-            max_concurrency=asking.max_concurrency,
-            done=Counter("outputs"),
+            max_concurrency=requests.max_concurrency,
+            done=ProgressCounter("outputs"),
         )
     )
     failed = [result for result in results if result.error is not None]
     for model in dict.fromkeys(result.model for result in failed):
-        of_it = [result for result in failed if result.model == model]
-        complain(f"{model}: {len(of_it)} outputs failed, the first by {of_it[0].error}")
-    stdout().print(f"{len(results) - len(failed)} outputs of {len(models)} models in {folder}")
+        errors = [result.error for result in failed if result.model == model]
+        print_stderr(f"{model}: {len(errors)} outputs failed; the first error: {errors[0]}")
+    stdout().print(f"{len(results) - len(failed)} outputs from {len(models)} models in {folder}")
     return 0 if len(failed) < len(results) else _FAILED
 
 
-def evaluate(folder: Path, judges: Sequence[str], what: Judging, asking: Asking) -> int:
-    """Judge the outputs; 1 when no judge answered.
+def evaluate(
+    folder: Path, judges: Sequence[str], settings: JudgeSettings, requests: RequestSettings
+) -> int:
+    """Judge the outputs; return 1 when judges failed and none answered.
 
     Raises:
-        RagEvalError: a mistake of the user.
+        RagEvalError: for a user's mistake.
+        OSError: when a file cannot be read or written.
     """
-    project = Project(folder, complain)
-    metrics = project.metrics(what.metric or [], metric_variables(what.metric_var or []))
+    project = Project(folder, print_stderr)
+    metrics = project.metrics(settings.metric or [], metric_variables(settings.metric_var or []))
     for metric in metrics:
-        _complain_about(metric)
-    found = [_completer(name, asking) for name in judges]
-    agreement = None if what.agreement is None else _completer(what.agreement, asking)
-    progress = Counter("questions to judges", lambda: evaluation.planned)
+        _print_lint(metric)
+    models = [_model(name, "--judge", requests) for name in judges]
+    agreement_model = (
+        None if settings.agreement is None else _model(settings.agreement, "--agreement", requests)
+    )
+    progress = ProgressCounter("judgements", lambda: evaluation.planned)
     evaluation = project.evaluation(
-        found, metrics, compliance=NonCompliance(cast(Basis, what.basis), what.see_input),
-        max_concurrency=asking.max_concurrency, done=progress,
+        models, metrics, compliance=NonCompliance(cast(Basis, settings.basis), settings.see_input),
+        max_concurrency=requests.max_concurrency, done=progress,
     )  # fmt: skip
     results = _loop.run(
         project.evaluate(
             evaluation,
-            validity=what.validity,
-            groundedness=what.groundedness,
-            agreement_model=agreement,
+            validity=settings.validity,
+            groundedness=settings.groundedness,
+            agreement_model=agreement_model,
         )
     )
     stdout().print(
@@ -146,7 +158,7 @@ def evaluate(folder: Path, judges: Sequence[str], what: Judging, asking: Asking)
         f"({evaluation.asked} requests)",
         soft_wrap=True,
     )
-    return _FAILED if complain_about_judges(results) else 0
+    return _FAILED if print_failed_judges(results) else 0
 
 
 def report(
@@ -156,39 +168,45 @@ def report(
     unknown_as_err: bool,
     fail_under: float | None,
 ) -> int:
-    """Print and write the report; 1 when a model complies less than asked for.
+    """Print and write the report; return 1 when a model complies less than `fail_under`.
 
     Raises:
-        RagEvalError: a mistake of the user.
+        RagEvalError: for a user's mistake.
+        OSError: when a file cannot be read or written.
     """
     if format_ is not None and format_ not in _FORMATS:
-        raise ConfigurationError("format", format_, f"use {', '.join(_FORMATS)}")
-    project = Project(folder, complain)
+        raise ConfigurationError("--format", format_, f"use {', '.join(_FORMATS)}")
+    project = Project(folder, print_stderr)
     found = project.report(unknown_as="err" if unknown_as_err else None)
     written = project.write_report(found)
     if format_ is None:
         print_report(found)
-        stdout().print(f"written: {', '.join(map(str, written))}", soft_wrap=True)
+        stdout().print(f"Wrote {', '.join(map(str, written))}", soft_wrap=True)
     else:
-        forms = {"md": to_markdown, "csv": lambda one: to_csv(one.overview()), "json": to_json}
-        sys.stdout.write(forms[format_](found))
+        formats = {"md": to_markdown, "csv": lambda one: to_csv(one.overview()), "json": to_json}
+        sys.stdout.write(formats[format_](found))
     if before is not None:
-        for comparison in found.compare(Project(before, complain).report()):
-            print_comparison(comparison, aside=format_ is not None)
-    return 0 if fail_under is None else check(found, fail_under)
+        for comparison in found.compare(Project(before, print_stderr).report()):
+            print_comparison(comparison, to_stderr=format_ is not None)
+    return 0 if fail_under is None else check_threshold(found, fail_under)
 
 
 def metrics(put: Path) -> int:
-    """List metric files with what is odd about them.
+    """List the metric files next to a prompt, with warnings about each.
 
     Raises:
-        RagEvalError: a file that is no prompt.
+        RagEvalError: for a file that is not a prompt.
+        OSError: when a file cannot be read.
     """
     prompt = PromptUnderTest.of(put)
-    found = metric_files(put.parent)
-    names = Counted(prompt_name(path) for path in found)
-    table = plain_table(f"Metrics beside {prompt.name}", "metric", "inserts", "tags", "odd")
-    for path in found:
+    paths = metric_files(put.parent)
+    names = Counter(prompt_name(path) for path in paths)
+    table = plain_table(
+        f"Metric files next to {prompt.name}", "metric", "variables", "tags", "warnings"
+    )
+    for column in table.columns:  # wrapped, not cut, in a narrow terminal
+        column.no_wrap, column.overflow = False, "fold"
+    for path in paths:
         metric = PromptyMetric(path)
         table.add_row(
             metric.name,
@@ -196,12 +214,12 @@ def metrics(put: Path) -> int:
             ", ".join(metric.prompt.tags),
             "; ".join(
                 [
-                    *(["another has this name"] if names[metric.name] > 1 else []),
+                    *(["another metric file has this name"] if names[metric.name] > 1 else []),
                     *lint(metric.prompt),
                 ]
             ),
         )
-    if found:
+    if paths:
         stdout().print(table)
     else:
         stdout().print(f"no metric files (*.metric.prompty) in {put.parent}", soft_wrap=True)
@@ -209,53 +227,59 @@ def metrics(put: Path) -> int:
 
 
 def import_(source: Path, out: Path, prompt: Path | None, max_rules: int | None) -> int:
-    """Take over upstream's files.
+    """Import PromptPex's files.
 
     Raises:
-        RagEvalError: nothing that can be taken over.
+        RagEvalError: when there is nothing to import.
+        OSError: when a file cannot be read or written.
     """
-    read = read_upstream(source, prompt, max_rules=max_rules)
-    project = Project.create(_prompt_file(read, out), out, complain)
-    for one in read.lost:
-        complain(one)
-    write_imported(read, project.workspace)
+    imported = read_upstream(source, prompt, max_rules=max_rules)
+    project = Project.create(_prompt_file(imported, out), out, print_stderr)
+    for one in imported.lost:
+        print_stderr(one)
+    write_imported(imported, project.workspace)
     stdout().print(
-        f"{len(read.spec.output_rules)} rules, {len(read.tests)} tests and {len(read.results)} "
-        f"results in {out}, {len(read.lost)} rows lost",
+        f"{len(imported.spec.output_rules)} rules, {len(imported.tests)} tests and "
+        f"{len(imported.results)} results in {out}; {len(imported.lost)} rows could not be used",
         soft_wrap=True,
     )
     return 0
 
 
-def _prompt_file(read: Imported, out: Path) -> Path:
-    if read.prompt_file is None:
-        return Path(read.prompt.source)
-    name, text = read.prompt_file
+def _prompt_file(imported: Imported, out: Path) -> Path:
+    if imported.prompt_file is None:
+        return Path(imported.prompt.source)
+    name, text = imported.prompt_file
     workspace = Workspace(out)
     workspace.write(name, text)
     return workspace.path(name)
 
 
-def _complain_about(metric: PromptyMetric) -> None:
-    for odd in lint(metric.prompt):
-        complain(f"{metric.prompt.source}: {odd}")
+def _print_lint(metric: PromptyMetric) -> None:
+    for warning in lint(metric.prompt):
+        print_stderr(f"{metric.prompt.source}: {warning}")
 
 
-def _model(name: str, asking: Asking) -> ModelUnderTest:
-    """Make a model of `openai:NAME`, or find `MODULE:OBJECT`.
+def _model_under_test(name: str, option: str, requests: RequestSettings) -> ModelUnderTest:
+    """Make the model `openai:NAME`, or import `MODULE:OBJECT`.
+
+    Args:
+        name: the model, as given on the command line.
+        option: the option that it was given to, for error messages.
+        requests: endpoint and limits; for `openai:NAME` only.
 
     Raises:
-        ConfigurationError: no such model, module or object.
+        ConfigurationError: for a model, module or object that does not exist.
     """
     if name.startswith("openai:"):
         found = judge_from(
-            name, base_url=asking.base_url, rpm=asking.rpm, tpm=asking.tpm,
-            max_concurrency=asking.max_concurrency,
+            name, base_url=requests.base_url, rpm=requests.rpm, tpm=requests.tpm,
+            max_concurrency=requests.max_concurrency,
         )  # fmt: skip
         return cast(Model, found)
     module, colon, path = name.partition(":")
     if not colon or not module or not path:
-        raise ConfigurationError("model", name, "use openai:NAME or MODULE:OBJECT")
+        raise ConfigurationError(option, name, "use openai:NAME or MODULE:OBJECT")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
@@ -263,17 +287,17 @@ def _model(name: str, asking: Asking) -> ModelUnderTest:
         for part in path.split("."):
             found_object = getattr(found_object, part)
     except (ImportError, AttributeError) as error:
-        raise ConfigurationError("model", name, f"cannot be loaded: {error}") from error
+        raise ConfigurationError(option, name, f"cannot be imported: {error}") from error
     return model_of(found_object)
 
 
-def _completer(name: str, asking: Asking) -> Model:
-    """Make a model that answers messages.
+def _model(name: str, option: str, requests: RequestSettings) -> Model:
+    """Make a model that answers messages; see `_model_under_test`.
 
     Raises:
-        ConfigurationError: no such model, or a whole app.
+        ConfigurationError: for a model that does not exist, or a whole app.
     """
-    found = _model(name, asking)
+    found = _model_under_test(name, option, requests)
     if not isinstance(found, Model):
-        raise ConfigurationError("model", name, "is an app; a model that answers is needed")
+        raise ConfigurationError(option, name, "is an app; use a model that answers messages")
     return found

@@ -1,4 +1,13 @@
-"""The judge that needs nothing: lexical features, frozen coefficients, stated as estimates."""
+"""`EmbeddedJudge` (stage 3): lexical features and frozen coefficients; no model, key or network.
+
+_words, _language     text ─▶ stems; refuses calls that are not in English
+_overlap              a call ─▶ the words that its sentences share, weighted
+_features, _response_features   shared words ─▶ one row of numbers per sentence
+_absence              response sentences that only say that the documents do not tell
+_model                rows ─▶ probabilities, by the coefficients in `model.json`
+_explain              the explanation of each label
+judge                 `EmbeddedJudge`: probabilities ─▶ labels and estimates of scores
+"""
 
 from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.judges.embedded.judge import EmbeddedJudge, label_call

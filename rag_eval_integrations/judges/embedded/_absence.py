@@ -1,9 +1,9 @@
-"""Sentences that say the documents do not tell, or only refuse: they claim nothing of their own.
+"""Sentences that only refuse or say that the documents do not tell, and so need no support.
 
-Their words are rightly in no document, so word overlap calls them unsupported. Gold does not: of
-the 84 sentences of RAGBench's development rows that match 3.6 % are unsupported (5.9 % of all
-others); of 1,202 in RAGTruth 4.3 % overlap a span that humans marked (12.8 % of all others). 487 of
-these are refusals; none of them is marked.
+Their words are in no document, so that word overlap would call them unsupported. Gold labels do
+not: of the 84 such sentences in RAGBench's development rows 3.6 % are unsupported (5.9 % of all
+others), and of the 1,202 in RAGTruth 4.3 % overlap a span that humans marked (12.8 % of all
+others). 487 of these are refusals, none of them marked.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import re
 
 from rag_eval_integrations.judges.embedded._words import stem, written
 
-# --- Sentences that only refuse ("I don't know.", "N/A"): they claim nothing that needs support
+# --- Sentences that only refuse: "I don't know.", "N/A"
 
 
 ADVERBS = r"(?: (?:\w+ly|be|been|to|even|actually|also))*"
-"""Pattern of what may stand before a verb."""
+"""Pattern of the words that may precede a verb."""
 
 _CANNOT = (
     r"(?:can ?not|can['’]t|could not|couldn['’]t|(?:am |are |was |were |['’]m |['’]re )?"
@@ -45,23 +45,27 @@ query question questions request right sorry specific subject sufficient text te
 there these this those time to topic unfortunately was we what with you your
 """
 _REST = frozenset(_POINTLESS.split())
-"""All that may follow a refusal: none of these claims anything."""
+"""The words that may follow a refusal; none of them claims anything."""
 
 
 def is_refusal(sentence: str) -> bool:
-    """Whether the whole sentence is a refusal: "I don't know.", "N/A", "I cannot answer that."."""
+    """Tell whether the whole sentence is a refusal: "I don't know.", "N/A", "I cannot tell."."""
     match = _REFUSAL.match(sentence)
     return match is not None and _REST.issuperset(written(sentence[match.end() :].lower()))
 
 
-# Nouns that mean the documents by themselves, and those that may mean much else ("this material
-# does not contain asbestos", "the guide dog did not find the exit").
+# --- Sentences that say that the documents do not tell
+
+
+# Nouns that always mean the documents, and nouns that may mean other things ("this material does
+# not contain asbestos", "the guide dog did not find the exit").
 _CLEAR = (
     r"(?:contexts?(?! of\b)|documents?|passages?(?! of time)|excerpts?|snippets?|search results?)"
 )
 _VAGUE = r"(?:texts?|information|sources?|manuals?|articles?|materials?|references?|guides?)"
 _GIVEN = r"(?:provided|given|supplied|available|retrieved|presented|above)"
-# What may follow a vague noun: not the rest of a compound ("text message", "article of clothing").
+# The words that may follow a vague noun, but not in a compound ("text message", "article of
+# clothing").
 _ALONE = (
     rf"(?=\W*$|\s*[.,;:!?()\[\]\"'”’]|\s+(?:{_GIVEN}|below|itself|that|which|you|i|we|for|about|on"
     r"|regarding|and|or|so|as|to|here|alone|is|are|does|do|did|only|also|ma[dk]es?|gives?|provides?"
@@ -94,7 +98,7 @@ _NOT = r"(?:\bnot|n['’]t|\bnever|\bcannot)\b"
 _LOOK = r"(?:find|found|determine|answer|tell|say|see|locate|infer|identify|confirm|provide|give)"
 _I = r"(?:\b(?:i|we|it|one|question|this|answer)(?:['’]\w+)?(?: \w+){0,2}? ?)"
 _UNABLE = rf"(?:{_NOT}(?: (?:be|able to|possible to))*|unable to|impossible to)"
-# "The documents show that he did not answer" tells what they tell.
+# "The documents show that he did not answer" reports their content.
 _GAP = (
     r"(?:(?!\bthat\b(?! (?:is|are|was|were|you|i|we|have|has)\b)|\bwho\b|\bsa(?:ys?|id)\b)[^.;:])"
 )
@@ -103,7 +107,7 @@ _CLAUSE = (
     r"|unfortunately) )"
 )
 
-# Bounded gaps keep the search linear. What counts as said begins at the group `no`.
+# Bounded gaps keep the search linear. The negated part begins at the group `no`.
 _ABSENCES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -119,7 +123,7 @@ _ABSENCES = tuple(
         # "It cannot be determined from the documents", "I could not find it in …"
         rf"{_I}(?P<no>{_UNABLE}{ADVERBS} {_LOOK}|unclear)[^.]{{0,80}}?"
         rf"\b(?:in|within|by|from|on|with|using|given) {_THE_DOCUMENTS}{_DOCUMENTS}",
-        # "2. Unable to answer based on given passages", which RAGTruth's models were told to say
+        # "2. Unable to answer based on given passages", as RAGTruth's models were instructed to say
         rf"^[^(.]{{0,40}}(?:\. )?(?P<no>\bunable to answer\b)[^.]{{0,40}}?\b(?:on|from|with|using)"
         rf" {_THE_DOCUMENTS}{_DOCUMENTS}",
         # "Based on the documents, the height is not specified"
@@ -129,18 +133,18 @@ _ABSENCES = tuple(
         rf"|\b(?:cannot|not possible to|unable to|not able to){ADVERBS} (?:{_LOOK}|determined))",
     )
 )
-# What follows these may claim something after all.
+# Words after which a sentence may make a claim after all.
 _TURN = re.compile(
     r"\b(?:but|however|although|though|nevertheless|instead)\b|,\s*(?:which|as|since|because)\b",
     re.IGNORECASE,
 )
-# In all that is looked for, and in few other sentences: spares them the patterns.
+# In all matching sentences and few others: a fast test before the slow patterns.
 _DENIES = re.compile(
     r"n['’]t\b|\b(?:no|not|never|nothing|cannot|unable|impossible|insufficient|little|lacks?|without"
     r"|silent|unclear|n ?/ ?a)\b",
     re.IGNORECASE,
 )
-_LONGEST = 400  # characters; longer sentences say more than that nothing is said
+_LONGEST = 400  # characters; longer sentences make other claims too
 
 _SIGNS = """
 context document passage excerpt snippet search result text information source manual article
@@ -148,12 +152,12 @@ material reference guide know answer answered help assist respond determine dete
 data n available silent
 """
 ABSENCE_STEMS = frozenset(map(stem, _SIGNS.split()))
-"""One of these stems is in every sentence that `says_documents_do_not_tell` matches: looking for
-them first spares the patterns, many times as slow."""
+"""Every sentence that `says_documents_do_not_tell` matches holds one of these stems; testing for
+them is many times as fast as the patterns."""
 
 
 def says_documents_do_not_tell(sentence: str) -> bool:
-    """Whether a sentence says no more than that the documents do not tell, or that it refuses."""
+    """Tell whether a sentence only says that the documents do not tell, or only refuses."""
     if len(sentence) > _LONGEST or _DENIES.search(sentence) is None:
         return False
     if is_refusal(sentence):

@@ -1,6 +1,6 @@
-"""What a label rests on, in words: matching sentences and the words that were not found.
+"""Explanations of labels in words: the matching sentences, and the words that were not found.
 
-Every explanation says that it is lexical: words were compared, nothing was understood.
+Every explanation says that it is lexical, because the judge only compares words.
 """
 
 from __future__ import annotations
@@ -14,29 +14,30 @@ from rag_eval_integrations.judges.embedded._response_features import SPELLED, Co
 from rag_eval_integrations.judges.embedded._words import stem, written
 
 SHOWN = 5
-"""Most keys or words in one explanation."""
+"""Limit on the keys or words in one explanation."""
 
 _QUOTED = 40
-"""Most characters of one quoted word."""
+"""Limit on the characters of one quoted word."""
 _LONG_TEXT, _LONGEST_WORD = 2_000, 64
-"""Texts longer than the first have longer words than the second cut before they are compared, as
-`words` does it."""
+"""In texts longer than the first limit, words are cut to the second before comparison, as `words`
+does."""
 
 LEAST_GAIN = 0.1
 """Share of a response sentence's weight that a document sentence must add to support it."""
 
 
 EXPLAIN_ABSENCE = (
-    "Lexical estimate: the sentence refuses, or says that the documents do not tell, and claims "
-    "nothing else; whether they do was not checked."
+    "Lexical estimate: the sentence only refuses, or only says that the documents do not tell; "
+    "whether they do was not checked."
 )
-"""Explanation of a sentence that says nothing else."""
+"""Explanation of a sentence that claims nothing of its own."""
 
 
 def supporting(cover: Cover) -> tuple[int, ...]:
-    """Document sentences that support a response sentence: none when the match is negligible.
+    """List the document sentences that support a response sentence: at most four, or none.
 
-    The best match must hold twice `LEAST_GAIN`, each further one add `LEAST_GAIN`; at most four.
+    The best match must hold twice `LEAST_GAIN` of the weight, and each further one must add
+    `LEAST_GAIN`.
     """
     if not cover.gains or cover.gains[0] < 2 * LEAST_GAIN:
         return ()
@@ -45,12 +46,12 @@ def supporting(cover: Cover) -> tuple[int, ...]:
 
 
 def missing_words(features: CallFeatures, number: int, text: str) -> list[str]:
-    """Words of a response sentence, as written, that no document sentence holds."""
+    """List the words of a response sentence, as written, that are in no document sentence."""
     o = features.overlap
     missing = o.response[number].bag.difference(o.idf)
     if not missing:
         return []
-    # The sentence is cut again only here, so that the hot path keeps no spelling.
+    # The sentence is cut into words again here, so that the hot path need not keep the spellings.
     longest = _LONGEST_WORD if len(text) > _LONG_TEXT else len(text)
     return [word for word in dict.fromkeys(written(text)) if stem(word[:longest]) in missing]
 
@@ -63,10 +64,15 @@ def explain_support(
     probability: float,
     matched: Sequence[str] = (),
 ) -> str:
-    """Explain one response sentence's label.
+    """Explain the label of one response sentence.
 
-    `cited` are keys of document sentences, `matched` their texts: words are shown as written there,
-    and in the table's form ("increase") where they are not found.
+    Args:
+        features: the call's features.
+        number: index of the response sentence.
+        text: its text.
+        cited: keys of the document sentences that support it.
+        probability: its P(fully supported).
+        matched: texts of the cited sentences; words are quoted as they are written there.
     """
     row = features.response[number]
     if cited:
@@ -86,9 +92,12 @@ def explain_support(
 
 
 def explain_conflicts(conflicts: Conflicts, text: str = "", matched: Sequence[str] = ()) -> str:
-    """Say what the matched sentences have otherwise; empty where nothing was noticed.
+    """Describe the conflicts with the matched sentences; empty without conflicts.
 
-    `text` is the response sentence, `matched` are those it matches: what the words look like.
+    Args:
+        conflicts: the conflicts of a response sentence.
+        text: the response sentence, for the spelling of its words.
+        matched: the matched document sentences, likewise.
     """
     parts = []
     if conflicts.numbers:
@@ -134,7 +143,7 @@ def explain_adherence(
 
 
 def _spellings(texts: Sequence[str]) -> dict[str, str]:
-    """How each stem is first written in the texts; a word of the table also when it is not."""
+    """Map each stem to its first spelling in the texts, or to that in the table of opposites."""
     found = dict(SPELLED)
     for text in reversed(texts):
         found.update({stem(word): word for word in reversed(written(text))})

@@ -1,4 +1,4 @@
-"""From a call's sentences to feature rows: the one code path of training and run time."""
+"""The features of a call's sentences; training and the judge share this code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rag_eval_integrations.judges.embedded._overlap import Overlap, overlap
 from rag_eval_integrations.judges.embedded._response_features import ResponseRow, response_features
 
-# --- What the words say of each document sentence: 31 numbers, for relevance and utilization
+# --- Document sentences: 31 features each, for relevance and utilization
 
 
 SENTENCE_FEATURES = (
@@ -55,13 +55,13 @@ class DocumentRows(NamedTuple):
     """Features of one document that has sentences."""
 
     shared: tuple[float, ...]
-    """`SHARED_FEATURES`, the same for all its sentences."""
+    """`SHARED_FEATURES`, which are the same for all its sentences."""
     sentences: list[tuple[float, ...]]
-    """One row of `SENTENCE_FEATURES` for each sentence, in order."""
+    """One row of `SENTENCE_FEATURES` per sentence, in order."""
 
 
 class _Columns(NamedTuple):
-    """What is known of each document sentence without looking at the others."""
+    """The features of each document sentence that do not depend on the other sentences."""
 
     question_cosine: Sequence[float]
     question_found: Sequence[float]
@@ -72,7 +72,7 @@ class _Columns(NamedTuple):
 
 
 def document_features(o: Overlap) -> list[DocumentRows]:
-    """Rows of each document with sentences, in order; all finite."""
+    """Compute the rows of each document that has sentences, in order; all numbers are finite."""
     if not o.documents:
         return []
     said = dict.fromkeys([word for sentence in o.response for word in sentence.content])
@@ -108,7 +108,7 @@ def document_features(o: Overlap) -> list[DocumentRows]:
             *call,
             log1p(size),
         )
-        # In the order of `SENTENCE_FEATURES`. By columns: a loop over the rows took longer.
+        # In the order of `SENTENCE_FEATURES`. Columns are faster than a loop over the rows.
         columns = (
             cosines,
             found,
@@ -138,14 +138,14 @@ def document_features(o: Overlap) -> list[DocumentRows]:
 def _sentences(o: Overlap, said: Collection[str], square: Mapping[str, float]) -> _Columns:
     asked, idf = o.question.bag, o.idf
     said_mass = sum(map(o.weight, said)) or 1.0
-    credit = dict.fromkeys(o.holders, 0.0)  # words of the question alone earn nothing
+    credit = dict.fromkeys(o.holders, 0.0)  # words that only the question has earn no credit
     credit |= {w: idf[w] / len(o.holders[w]) / said_mass for w in said if w in idf}
     asked_mass = sum(map(o.weight, o.question.content)) or 1.0
     asked_norm = _norm(o, o.question.content) or 1.0
     names = frozenset[str]().union(*[sentence.names for sentence in o.response])
     rows = []
-    # Sums of weights and of their squares are exact, `fsum` rounds once: the order of a set is
-    # never seen.
+    # Sums of weights and of their squares are exact and `fsum` rounds once, so that the order of a
+    # set does not matter.
     for sentence, shared, (bigrams, longest) in zip(o.documents, o.shared, o.runs, strict=True):
         cosine = found = 0.0
         hits = asked & shared
@@ -167,7 +167,7 @@ def _sentences(o: Overlap, said: Collection[str], square: Mapping[str, float]) -
 
 
 def _answers_best(o: Overlap) -> list[float]:
-    """For each document sentence the share of response sentences it matches as well as any."""
+    """Compute for each document sentence the share of response sentences that it matches best."""
     best = [0.0] * len(o.documents)
     for matches in o.matches:
         for match in matches:
@@ -180,12 +180,12 @@ def _answers_best(o: Overlap) -> list[float]:
 def _document_cosines(
     o: Overlap, said: Collection[str], square: Mapping[str, float]
 ) -> tuple[list[float], list[float]]:
-    """Idf-weighted cosines of each whole document to the question and to the response."""
+    """Compute the idf-weighted cosines of each document to the question and to the response."""
     asked = o.question.bag
     asked_norm, said_norm = _norm(o, o.question.content), _norm(o, said)
     to_question, to_response = [], []
     for start, stop in o.spans:
-        # In order of use: the squares of a book's words add up to more than a float holds exactly.
+        # In order of use, because a float cannot hold the sum of squares of a whole book exactly.
         own = dict.fromkeys(chain.from_iterable([s.content for s in o.documents[start:stop]]))
         norm = sqrt(sum(map(square.__getitem__, own)))
         question = sum(map(square.__getitem__, filter(asked.__contains__, own)))
@@ -201,7 +201,7 @@ def _norm(o: Overlap, content: Collection[str]) -> float:
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
-    """Rank of each value scaled to [0, 1]; equal values share their mean rank, one alone has 1."""
+    """Rank the values on [0, 1]; equal values share their mean rank, and a single value has 1."""
     last = len(values) - 1
     if last < 1:
         return [1.0] * len(values)
@@ -214,26 +214,34 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return [(first[value] + final[value]) / 2 / last for value in values]
 
 
+# --- A whole call
+
+
 class CallFeatures(NamedTuple):
-    """All that the models and the explanations look at."""
+    """The features that the models and the explanations use."""
 
     overlap: Overlap
     documents: list[DocumentRows]
     """Rows of each document that has sentences."""
     response: list[ResponseRow]
-    """One row for each response sentence."""
+    """One row per response sentence."""
 
     def document_rows(self) -> list[tuple[float, ...]]:
-        """One row of `DOCUMENT_FEATURES` for each document sentence, as training takes them."""
+        """Return one row of `DOCUMENT_FEATURES` per document sentence, as training needs them."""
         return [own + document.shared for document in self.documents for own in document.sentences]
 
 
 def call_features(
     question: str, documents: Sequence[Sequence[str]], response: Sequence[str]
 ) -> CallFeatures:
-    """Features of one call, given as the sentences of each document and of the response.
+    """Compute the features of one call.
 
-    Deterministic, also across processes; takes time near-linear in the length of the call.
+    Deterministic, also across processes. The time is nearly linear in the length of the call.
+
+    Args:
+        question: the question.
+        documents: the sentences of each document.
+        response: the sentences of the response.
     """
     o = overlap(question, documents, response)
     return CallFeatures(o, document_features(o), response_features(o, response))

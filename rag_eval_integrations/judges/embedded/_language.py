@@ -1,9 +1,9 @@
-"""Is this English? Script first, then function words; nothing else is looked at.
+"""Detection of calls that are not in English, first by script and then by function words.
 
-Stems, function words and the refusal patterns of the features are English, so a call in another
-language would get numbers that mean nothing. The question, the response and the documents are
-looked at one by one (an English answer cannot be compared with German documents by its words)
-and as a whole; text that is short or only numbers has the benefit of the doubt.
+Stems, function words and the refusal patterns of the features are English, so that the scores of a
+call in another language would have no meaning. Question, response and documents are tested one by
+one (an English response cannot be compared with German documents by its words) and as a whole. Text
+that is short, or has only numbers, is accepted.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from collections.abc import Iterable, Sequence
 from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS
 
 SAMPLED_CHARACTERS = 600
-"""Most characters that are looked at in one part of a call: some 100 words, of which about 40 are
-function words in English. Looking at 20,000 doubled the judge's time and changed no verdict."""
+"""Limit on the characters that are read of one part of a call: some 100 words, in English about 40
+of them function words. A limit of 20,000 doubled the judge's time and changed no result."""
 _SAMPLED_OF_ONE = 200
 
-# Letters beyond Latin and its extensions; "ª", "µ" and the like are no language.
+# Letters beyond Latin and its extensions; "ª" and "µ" occur in every language.
 _BEYOND_LATIN = re.compile(r"[^\W\d_\u0000-\u02ff\u1d00-\u1eff\u2c60-\u2c7f\ua720-\ua7ff]")
 _LETTER = re.compile(r"[^\W\d_]")
-# "w1" and "5e" are no words: left alone, their letters look Polish or Portuguese.
+# "w1" and "5e" are not words: their letters alone would look Polish or Portuguese.
 _WORD = re.compile(r"(?<![^\W_])[^\W\d_]++(?:'[^\W\d_]++)?(?!\d)")
 _ASCII_WORD = re.compile(r"(?<![a-z0-9])[a-z]++(?:'[a-z]++)?(?![0-9])")
-"""The same in small letters without accents: 18 µs for 600 characters instead of 33."""
+"""The same for lower-case text without accents: 18 µs for 600 characters instead of 33."""
 
 # The commonest words of languages in Latin script, without those that are English words too.
 _OTHERS = {
@@ -66,13 +66,13 @@ _OTHERS = {
 }
 _ALSO_ENGLISH = FUNCTION_WORDS | frozenset(("den", "die", "hat", "man", "men", "met", "war"))
 _FOREIGN = {name: frozenset(text.split()) - _ALSO_ENGLISH for name, text in _OTHERS.items()}
-# "Juan de la Cruz", "Ludwig van Beethoven": a name is no language, whatever it holds of these.
+# Parts of names, such as "Juan de la Cruz" and "Ludwig van Beethoven", do not indicate a language.
 _NAME_PARTS = "da de del der des di do dos du e el la las le les los van von y"
 _PARTICLES = frozenset(_NAME_PARTS.split())
 
 
 _FEW = 8
-"""Words below which a part may be no more than a foreign title, and no language is named."""
+"""Number of words below which a part may be just a foreign title, so that no language is named."""
 _MANY = SAMPLED_CHARACTERS
 _NAMED_SCRIPTS = (
     "arabic armenian bengali cherokee coptic cyrillic devanagari ethiopic georgian greek gujarati "
@@ -90,11 +90,11 @@ _UNKNOWN = "not English"
 
 
 def not_covered(question: str, response: str, documents: Sequence[str]) -> str | None:
-    """Name what is not English in a call: a part and its language or script; None if all may be.
+    """Describe a part of a call that is not English, with its language or script; None without one.
 
-    In Latin script a part of fewer than eight words counts by itself only when it holds no English
-    function word ("Who wrote La vida es sueño?"), and a response of so few not at all, since it may
-    be a title; the call as a whole still does.
+    In Latin script, a part of fewer than eight words is refused only when it holds no English
+    function word (unlike "Who wrote La vida es sueño?"). A response of fewer than eight words may
+    be a title, and is tested only as part of the whole call.
     """
     parts = (("question", question), ("response", response), ("documents", _sample(documents)))
     for name, text in parts:
@@ -102,15 +102,15 @@ def not_covered(question: str, response: str, documents: Sequence[str]) -> str |
         if language is not None:
             return f"the {name} (looks {language})"
     if len(question) + len(response) > SAMPLED_CHARACTERS // 2:
-        return None  # long enough to be judged by themselves
+        return None  # long enough for the tests above
     language = _of_call(_sample([question, response, *documents]))
     return None if language is None else f"the call (looks {language})"
 
 
 def foreign(text: str) -> str | None:
-    """Language or script of a text that is clearly not English, else None.
+    """Return the language or script of a text that is clearly not English, else None.
 
-    None for text of fewer than four words in Latin script, and for text without letters.
+    None also for text of fewer than four words in Latin script, and for text without letters.
     """
     return _looked_at(text)[0]
 
@@ -123,15 +123,15 @@ def _of_call(text: str, *, may_be_a_title: bool = False) -> str | None:
 
 
 def _looked_at(text: str) -> tuple[str | None, int, int]:
-    """Language or script, number of words (`_MANY` by script), and how many of them are English."""
+    """Return language or script, number of words (`_MANY` by script), number of English ones."""
     text = text[:SAMPLED_CHARACTERS]
     if text.isascii():
         found = _ASCII_WORD.findall(text.lower())
     else:
-        # Letters of full width or in mathematical bold are letters.
+        # Full-width and mathematical letters count as letters.
         text = unicodedata.normalize("NFKC", text)
         other = _BEYOND_LATIN.findall(text)
-        # A few Greek letters in a formula are not a language.
+        # A few Greek letters in a formula do not make the text Greek.
         if len(other) >= 6 and len(other) > 0.4 * len(_LETTER.findall(text)):
             return _script(other), _MANY, 0
         found = _WORD.findall(text.lower().replace("’", "'"))
@@ -152,7 +152,7 @@ def _by_words(found: list[str], english: int) -> str | None:
 
 
 def _sample(texts: Iterable[str]) -> str:
-    """The beginnings of the texts, together at most `SAMPLED_CHARACTERS` long."""
+    """Join the beginnings of the texts, up to `SAMPLED_CHARACTERS` in all."""
     taken: list[str] = []
     left = SAMPLED_CHARACTERS
     for text in texts:
@@ -164,7 +164,10 @@ def _sample(texts: Iterable[str]) -> str:
 
 
 def _script(letters: Sequence[str]) -> str:
-    """By the first word of the commonest character name: "CYRILLIC SMALL LETTER A" → "Cyrillic"."""
+    """Name a script by the commonest first word of the characters' names.
+
+    "CYRILLIC SMALL LETTER A" → "Cyrillic".
+    """
     names = [unicodedata.name(char, "").lower().split(" ")[0].split("-")[0] for char in letters]
     name = max(sorted(set(names)), key=names.count)
     return name.capitalize() if name in _SCRIPTS else _LANGUAGES.get(name, _UNKNOWN)

@@ -1,7 +1,7 @@
 """The fitted coefficients (`model.json`, written by `training/embedded_judge.py`) and their use.
 
-Logistic regressions, not trees: boosted trees were no better where the data set was not seen in
-fitting, cost several times as much per sentence and cannot be read (docs/embedded-judge.md).
+The models are logistic regressions. Boosted trees were not better on data sets unseen in fitting,
+took several times as long per sentence, and cannot be inspected (docs/embedded-judge.md).
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from rag_eval_integrations.judges.embedded._response_features import ResponseRow
 MODEL_FILE = Path(__file__).with_name("model.json")
 
 DIGITS = 6
-"""Decimals of every probability and estimate. Features are the same to the last bit everywhere but
-for `log`, `exp` and `log1p`, whose last bit is the platform's; rounded, results are the same."""
+"""Decimals of every probability and estimate. The last bit of `log`, `exp` and `log1p` depends on
+the platform; rounding makes the results equal everywhere."""
 
 Bounds = tuple[tuple[int, float, float], ...]
-"""Number of a feature, lowest and highest value that goes into the model."""
+"""Index of a feature, and the lowest and highest value to which it is clipped."""
+
+
+# --- Logistic models and calibrations
 
 
 class Logistic(NamedTuple):
@@ -38,39 +41,39 @@ class Logistic(NamedTuple):
     intercept: float
     weights: tuple[float, ...]
     bounds: Bounds
-    """Clipping holds a feature in the range of the training rows: without it one data set was
-    extrapolated to a relevance RMSE of .31 instead of .21. Features that cannot leave that range
-    are not listed."""
+    """Clipping keeps features in the range of the training rows; without it, extrapolation gave one
+    data set a relevance RMSE of .31 instead of .21. Features that cannot leave that range are not
+    listed."""
 
     def score(self, row: Sequence[float]) -> float:
-        """Log-odds for one row of features in the order of `names`."""
-        # fsum: the same to the last bit on every Python.
+        """Compute the log-odds of one row of features in the order of `names`."""
+        # fsum gives the same last bit on every Python version.
         return fsum((self.intercept, *map(mul, self.weights, clipped(row, self.bounds))))
 
     def probability(self, row: Sequence[float]) -> float:
-        """Probability for one row; inside (0, 1)."""
+        """Compute the probability of one row; in (0, 1)."""
         return probability_of(self.score(row))
 
 
-class Line(NamedTuple):
-    """A calibrated score: intercept + slope · expectation, and how far gold lies from it.
+class Calibration(NamedTuple):
+    """The calibration of a score: intercept + slope · expectation, with a standard error.
 
-    The square of the standard error is a sum of three parts, fitted to domains that the
-    coefficients had not seen.
+    The square of the standard error is the sum of three parts, which were fitted on domains unseen
+    by the coefficients.
     """
 
     intercept: float
     slope: float
     error: float
-    """Root of the part that is the same for every score."""
+    """Square root of the constant part."""
     spread: float
-    """Part that is largest in the middle, times 4 · mean · (1 - mean)."""
+    """Factor of 4 · mean · (1 - mean), the part that is largest for scores around 0.5."""
     design_effect: float
-    """Times the variance that the score would have if its sentences were independent. They are
-    not: by themselves they gave 1.0 to 2.5 times too small an error."""
+    """Factor of the variance that the score would have if its sentences were independent. They are
+    not: that variance alone gave errors that were 1.0 to 2.5 times too small."""
 
     def estimate(self, expectation: float, independent: float) -> tuple[float, float]:
-        """Mean in [0, 1] and standard error, of an expectation and its `independent` variance."""
+        """Return mean, in [0, 1], and standard error for an expectation and its variance."""
         mean = min(1.0, max(0.0, self.intercept + self.slope * expectation))
         variance = (
             self.error**2 + self.spread * 4 * mean * (1 - mean) + self.design_effect * independent
@@ -87,24 +90,26 @@ class Coefficients(NamedTuple):
     utilized: Logistic
     """P(document sentence was used by the response); same features and bounds as `relevant`."""
     relevant_alone: Logistic
-    """P(document sentence helps to answer the question) by the question alone: where there is no
-    response, or one that has nothing to do with the documents."""
+    """P(document sentence helps to answer the question), from the question alone; for calls without
+    a response, or with one that is unrelated to the documents."""
     topic: Logistic
     """P(the documents are about the question); see `gates`."""
     answered: Logistic
     """P(the response is about the documents)."""
     supported: Logistic
-    """P(response sentence is fully supported), by features …"""
+    """P(response sentence is fully supported), from features; `said` and `new` add to its
+    log-odds."""
     said: Mapping[str, float]
-    """… and by words: log-odds that a stem adds where the sentence holds it …"""
+    """Log-odds that a stem adds when the sentence holds it."""
     new: Mapping[str, float]
-    """… and where it is in neither documents nor question."""
+    """Log-odds that a stem adds when it is in neither documents nor question."""
     adherent: Logistic
     """P(every response sentence is supported), from the sentences' probabilities."""
-    scores: Mapping[str, Line]
-    """From expected to calibrated scores, by their names in `Labels.estimates`."""
+    scores: Mapping[str, Calibration]
+    """Calibrations of the scores by their names in `Labels.estimates`."""
     relevant_threshold: float
-    """From here on a document sentence is labelled relevant."""
+    """Lowest probability with which a document sentence is labelled relevant; the others
+    likewise."""
     relevant_alone_threshold: float
     utilized_threshold: float
     supported_threshold: float
@@ -112,19 +117,19 @@ class Coefficients(NamedTuple):
 
 
 def probability_of(score: float) -> float:
-    """Probability of log-odds, rounded; flat beyond ±13, so that none is exactly 0 or 1."""
+    """Convert log-odds to a rounded probability; constant beyond ±13, so that it is in (0, 1)."""
     held = 13.0 if score > 13.0 else -13.0 if score < -13.0 else score
     return round(1 / (1 + exp(-held)), DIGITS)
 
 
 def logit(probability: float) -> float:
-    """The inverse of the logistic function, with the probability held inside [1e-6, 1 - 1e-6]."""
+    """Compute the inverse of the logistic function, for a probability in [1e-6, 1 - 1e-6]."""
     p = max(1e-6, min(1 - 1e-6, probability))
     return log(p / (1 - p))
 
 
 def clipped(row: Sequence[float], bounds: Bounds) -> Sequence[float]:
-    """The row held in the ranges of the training rows."""
+    """Clip a row of features to the ranges of the training rows."""
     held = list(row)
     for number, low, high in bounds:
         value = held[number]
@@ -138,10 +143,11 @@ def clipped(row: Sequence[float], bounds: Bounds) -> Sequence[float]:
 def document_probabilities(
     documents: Sequence[DocumentRows], *models: Logistic
 ) -> list[list[float]]:
-    """Each model's probabilities of all document sentences, in order.
+    """Compute each model's probabilities of all document sentences, in order.
 
-    The models have the same bounds. What a document's sentences share is clipped and weighed once
-    a document, the rest clipped once for all models: document sentences are most of the work.
+    All models must have the same bounds. For speed, since document sentences are most of the work,
+    the features that a document's sentences share are weighted once per document, and the other
+    features are clipped once for all models.
     """
     cut = len(SENTENCE_FEATURES)
     bounds = models[0].bounds
@@ -159,9 +165,9 @@ def document_probabilities(
 
 
 def support_probability(model: Coefficients, row: ResponseRow, stems: Sequence[str]) -> float:
-    """P(response sentence is fully supported) from its features and its words."""
+    """Compute P(response sentence is fully supported) from its features and its words."""
     said, new = model.said, model.new
-    # Exact sums do not depend on the order of a set.
+    # fsum is exact, so that the order of a set does not matter.
     return probability_of(
         fsum(
             [
@@ -177,11 +183,12 @@ ADHERENCE_FEATURES = ("least", "mean", "joint")
 
 
 def adherence_features(supported: Sequence[float]) -> tuple[float, ...]:
-    """Row of the response-level model: least, mean and joint support of the sentences.
+    """Compute the row of the response-level model: least, mean and joint support of the sentences.
 
-    Logits of the least and the mean probability, and the sum of log-probabilities divided by the
-    root of their number. Not by none: a long response fails sooner, but the length of responses
-    mostly tells which data set a row is from (AUROC .69 over all sets pooled, .57 within them).
+    These are the logits of the least and the mean probability, and the sum of log-probabilities
+    divided by the square root of their number. Without the division, long responses would be less
+    likely adherent, but the length of a response mostly tells its data set (AUROC .69 over all sets
+    pooled, .57 within them).
     """
     if not supported:
         return logit(1.0), logit(1.0), 0.0
@@ -195,7 +202,7 @@ def adherence_features(supported: Sequence[float]) -> tuple[float, ...]:
 
 @cache
 def load_model() -> Coefficients:
-    """Read `model.json`, once per process and on first use only."""
+    """Read `model.json`; the file is read once per process, on first use."""
     content: dict[str, Any] = json.loads(MODEL_FILE.read_text(encoding="utf-8"))
 
     def logistic(name: str) -> Logistic:
@@ -220,7 +227,7 @@ def load_model() -> Coefficients:
         content["new"],
         logistic("adherent"),
         {
-            name: Line(*[line[field] for field in Line._fields])
+            name: Calibration(*[line[field] for field in Calibration._fields])
             for name, line in content["scores"].items()
         },
         thresholds["relevant"],
@@ -231,15 +238,15 @@ def load_model() -> Coefficients:
     )
 
 
-# --- Do documents, question and response belong together? Two gates in front of relevance
+# --- Two gates of relevance: do the documents fit the question, and does the response fit them?
 
 
 TOPIC_FEATURES = ("call_question_found", "question_cosine_max", "document_question_max")
 ANSWERED_FEATURES = ("call_dice_max", "call_dice_mean", "document_response_max", "bigrams_max")
 
 OPEN = 0.25
-"""Probability from which a gate is fully open: rows as they come are to be left alone (RMSE of
-relevance .162 on unseen domains, .156 without gates, .169 if open from .5)."""
+"""Probability from which a gate is fully open. It is low, so that ordinary rows are hardly changed:
+RMSE of relevance .162 on unseen domains, against .156 without gates and .169 when open from .5."""
 
 _COSINE, _BIGRAMS = map(SENTENCE_FEATURES.index, ("question_cosine", "bigrams"))
 _QUESTION, _RESPONSE, _FOUND, _DICE_MAX, _DICE_MEAN = map(
@@ -257,7 +264,7 @@ _QUESTION, _RESPONSE, _FOUND, _DICE_MAX, _DICE_MEAN = map(
 def gate_rows(
     documents: Sequence[DocumentRows],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """A call's `TOPIC_FEATURES` and `ANSWERED_FEATURES`; it has document sentences."""
+    """Compute `TOPIC_FEATURES` and `ANSWERED_FEATURES` of a call with document sentences."""
     call = documents[0].shared
     topic = (
         call[_FOUND],
@@ -274,22 +281,22 @@ def gate_rows(
 
 
 def opening(probability: float) -> float:
-    """How far a gate is open, in [0, 1]."""
+    """Compute the opening of a gate, in [0, 1]."""
     return min(1.0, probability / OPEN)
 
 
-# --- P(relevant) of document sentences: by question and response, or by the question alone
+# --- P(relevant) of document sentences, from question and response or from the question alone
 
 
 def relevance(
     model: Coefficients, documents: Sequence[DocumentRows], beside_response: Sequence[float] | None
 ) -> list[float]:
-    """P(relevant) of each document sentence, in order.
+    """Compute P(relevant) of each document sentence, in order.
 
     Args:
         model: the coefficients.
-        documents: their features.
-        beside_response: probabilities of `model.relevant`; None where there is no response.
+        documents: the features of the document sentences.
+        beside_response: probabilities by `model.relevant`; None without a response.
     """
     if not documents:
         return []

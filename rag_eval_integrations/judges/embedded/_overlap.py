@@ -1,10 +1,10 @@
-"""Which words of a call are where: idf and shared weight of sentence pairs, once per call.
+"""The word index of a call: idf weights, shared words, matching sentences; made once per call.
 
-Near-linear in the length of the call: only pairs of sentences that share a word with weight are
-looked at, and `PAIR_BUDGET` caps their number. Above it the commonest words stop making pairs and
-the rarest, which tell most, go on.
+The time is nearly linear in the length of the call: only pairs of sentences that share a content
+word are compared, and `PAIR_BUDGET` bounds their number. Beyond it, the commonest words no longer
+make pairs, and the rarest, which are the most informative, still do.
 
-Weights are multiples of 2^-16. Sums of them, and of their squares, are exact, so that neither the
+Weights are multiples of 2^-16. Sums of weights and of their squares are exact, so that neither the
 order of words nor the Python version (3.12 sums floats differently) changes a bit of a feature.
 """
 
@@ -20,11 +20,11 @@ from typing import NamedTuple
 from rag_eval_integrations.judges.embedded._words import Words, words
 
 PAIR_BUDGET = 1_000_000
-"""Most steps (shared word, document sentence, response sentence) in one call: about a second.
+"""Limit on the steps (shared word, document sentence, response sentence) per call; about a second.
 The largest of 2,697 RAGBench rows takes 60 thousand."""
 
 KEPT_MATCHES = 12
-"""Best document sentences kept for each response sentence."""
+"""Number of best document sentences kept per response sentence."""
 
 _STEPS = 65_536
 _TWO = b"\1\1"
@@ -34,61 +34,69 @@ class Match(NamedTuple):
     """One document sentence that shares words with a response sentence."""
 
     weight: float
-    """Sum of idf weights of the shared words."""
+    """Sum of the idf weights of the shared words."""
     sentence: int
-    """Number of the document sentence in the call."""
+    """Index of the document sentence in the call."""
 
 
 _match = partial(tuple.__new__, Match)
-"""Makes a match of a pair in 0.22 µs, not the 0.38 of `Match(…)`."""
+"""Makes a match of a pair in 0.22 µs; `Match(…)` takes 0.38 µs."""
 
 
 class Overlap(NamedTuple):
-    """The words of one call and how its sentences share them."""
+    """The words of one call, and how its sentences share them."""
 
     question: Words
     documents: tuple[Words, ...]
     """Sentences of all documents, in order."""
     response: tuple[Words, ...]
+    """Sentences of the response, in order."""
     spans: tuple[tuple[int, int], ...]
-    """First and behind-last sentence of each document that has sentences."""
+    """First sentence of each document that has sentences, and the one after its last."""
     idf: dict[str, float]
     """Weight (> 0) of every content word of the documents, from this call's sentences alone."""
     unseen: float
-    """Weight of a word that no document holds: more than any in `idf`."""
+    """Weight of a word that is in no document; greater than any in `idf`."""
     holders: dict[str, list[int]]
-    """Document sentences, ascending, of each content word of the question and response."""
+    """Document sentences, in ascending order, by content word of question and response."""
     shared: tuple[frozenset[str], ...]
-    """Of each document sentence the content words that question or response have, too: a fifth of
-    them (RAGBench), and all that most features look at."""
+    """Content words that each document sentence shares with question or response: a fifth of its
+    words (RAGBench), and the only ones that most features use."""
     found: tuple[Set[str], ...]
-    """Of each response sentence the content words that the documents have, too."""
+    """Content words that each response sentence shares with the documents."""
     mass: tuple[float, ...]
-    """Sum of weights of each document sentence's content words."""
+    """Sum of the weights of each document sentence's content words."""
     response_mass: tuple[float, ...]
+    """The same for each response sentence."""
     matches: tuple[tuple[Match, ...], ...]
-    """For each response sentence its best document sentences, best first."""
+    """Best document sentences of each response sentence, the best first."""
     runs: tuple[tuple[float, int], ...]
-    """Of each document sentence the share of its pairs of neighbouring words that the response has,
-    too, and the length of the longest unbroken run of them."""
+    """For each document sentence, the share of its pairs of neighbouring words that are also in the
+    response, and the length of the longest unbroken run of them."""
     pairs: frozenset[tuple[str, str]]
-    """These pairs, of all document sentences."""
+    """All these pairs, over all document sentences."""
     triples: frozenset[tuple[str, str, str]]
-    """Three words in a row that make two such pairs."""
+    """Three consecutive words that form two such pairs."""
     best_dice: list[float]
-    """For each document sentence its best weighted Dice coefficient with a response sentence."""
+    """Best weighted Dice coefficient of each document sentence with a response sentence."""
 
     def weight(self, word: str) -> float:
-        """Weight of any content word."""
+        """Return the weight of any content word."""
         return self.idf.get(word, self.unseen)
 
 
 def overlap(question: str, documents: Sequence[Sequence[str]], response: Sequence[str]) -> Overlap:
-    """Index one call, given as the sentences of each document and of the response."""
+    """Index one call.
+
+    Args:
+        question: the question.
+        documents: the sentences of each document.
+        response: the sentences of the response.
+    """
     asked = words(question)
     docs = tuple([words(text) for sentences in documents for text in sentences])
     said = tuple([words(text) for text in response])
-    # Sentences in which a word stands; the + 0.3 keeps a word that is in all of them above 0.
+    # Number of sentences that hold a word; the + 0.3 keeps the weight of a word in all above 0.
     frequency = Counter(chain.from_iterable([sentence.content for sentence in docs]))
     total = len(docs) + 1.0
     of_count = {count: _weight(total, count) for count in set(frequency.values())}
@@ -122,7 +130,7 @@ def _weight(total: float, count: int) -> float:
 
 
 def runs_of(flags: bytes) -> tuple[float, int]:
-    """Share of the flags that are 1, not 0, and their longest unbroken run."""
+    """Return the share of the flags that are 1, and the length of their longest unbroken run."""
     hits = flags.count(1)
     if not hits:
         return 0.0, 0
@@ -135,7 +143,7 @@ def _sequences(
 ) -> tuple[
     tuple[tuple[float, int], ...], frozenset[tuple[str, str]], frozenset[tuple[str, str, str]]
 ]:
-    """Which word pairs of the document sentences the response has: `runs`, `pairs`, `triples`."""
+    """Find the word pairs of document sentences in the response: `runs`, `pairs`, `triples`."""
     is_said = {pair for sentence in said for pair in pairwise(sentence.stems)}.__contains__
     runs: list[tuple[float, int]] = []
     pairs: set[tuple[str, str]] = set()
@@ -172,16 +180,16 @@ def _pairs(
     mass: tuple[float, ...],
     response_mass: tuple[float, ...],
 ) -> tuple[tuple[tuple[Match, ...], ...], list[float]]:
-    """Best matches of each response sentence and best Dice of each document sentence.
+    """Find the best matches of each response sentence and the best Dice of each document sentence.
 
-    `making` holds the words of each response sentence that make pairs.
+    `making` holds the words of each response sentence by which pairs are made.
     """
     best_dice = [0.0] * len(mass)
     matches = []
     for found, own in zip(making, response_mass, strict=True):
         shared: dict[int, float] = {}
         weight_of = shared.get
-        for word in found:  # in any order: sums of weights are exact
+        for word in found:  # the order does not matter: sums of weights are exact
             weight = idf[word]
             for number in holders[word]:
                 shared[number] = weight_of(number, 0.0) + weight
@@ -199,7 +207,7 @@ def _pairs(
 
 
 def _too_common(said: tuple[Words, ...], holders: dict[str, list[int]]) -> frozenset[str]:
-    """Words left out of pairing so that the work stays within `PAIR_BUDGET`."""
+    """List the words to leave out of pairing so that the work stays within `PAIR_BUDGET`."""
     uses = Counter([word for sentence in said for word in sentence.content if word in holders])
     budget = PAIR_BUDGET
     dropped = set()
@@ -210,27 +218,27 @@ def _too_common(said: tuple[Words, ...], holders: dict[str, list[int]]) -> froze
     return frozenset(dropped)
 
 
-# --- Which document sentences together hold most of a response sentence's words
+# --- Covers: the document sentences that together hold most of a response sentence's words
 
 
-_COVER = 4  # most supporting sentences
+_COVER = 4  # limit on the supporting sentences
 
 
 class Cover(NamedTuple):
     """The document sentences that together hold most of a response sentence's words."""
 
     sentences: tuple[int, ...]
-    """At most four, in the order in which they add most weight."""
+    """At most four document sentences, chosen greedily by the weight that they add."""
     gains: tuple[float, ...]
-    """What each adds, as a share of the response sentence's weight."""
+    """Weight that each sentence adds, as a share of the response sentence's weight."""
 
     def found(self, size: int) -> float:
-        """Share of the weight in the first ``size`` sentences."""
+        """Return the share of the weight that the first `size` sentences hold."""
         return fsum(self.gains[:size])
 
 
 def covers(o: Overlap) -> list[Cover]:
-    """The covering document sentences of each response sentence."""
+    """Find the cover of each response sentence."""
     made = []
     for left, mass, matches in zip(o.found, o.response_mass, o.matches, strict=True):
         taken: list[int] = []
@@ -238,10 +246,10 @@ def covers(o: Overlap) -> list[Cover]:
         while left and len(taken) < _COVER:
             best, best_at = 1e-9, -1
             for match in matches:
-                # Matches come by falling weight, and none adds more than that.
+                # Matches come by falling weight, and none can add more than its weight.
                 if match.weight <= best:
                     break
-                # In any order: sums of weights are exact.
+                # The order of words does not matter: sums of weights are exact.
                 weight = sum(map(o.idf.__getitem__, left & o.shared[match.sentence]))
                 if weight > best + 1e-9:
                     best, best_at = weight, match.sentence

@@ -1,4 +1,4 @@
-"""What the words say of each response sentence: 36 numbers, for support by the documents."""
+"""The features of response sentences, 36 each, for support; conflicts with the documents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 from rag_eval_integrations.judges.embedded._overlap import Cover, Overlap, covers, runs_of
 from rag_eval_integrations.judges.embedded._words import Words, stem
 
-# --- What a response sentence says otherwise than the document sentences it matches
+# --- Conflicts of a response sentence with the document sentences that it matches
 
 
 _OPPOSITES = """
@@ -45,20 +45,21 @@ def _table() -> dict[str, frozenset[str]]:
 
 _OPPOSITE = _table()
 SPELLED = {stem(word): word for word in _OPPOSITES.replace(";", " ").split()}
-"""The words of the table by their stems."""
+"""The words of the table of opposites, by their stems."""
 
 
 class Conflicts(NamedTuple):
-    """What does not agree with the matched sentences; stems, sorted, empty where all agrees."""
+    """The conflicts of a response sentence with its matches, as sorted stems; empty without any."""
 
     numbers: tuple[str, ...] = ()
-    """Numbers in neither the matched sentences nor the question."""
+    """Numbers that are in neither the matched sentences nor the question."""
     other_numbers: tuple[str, ...] = ()
-    """What the matched sentences have instead: first of all with the same unit ("10 minutes")."""
+    """Numbers of the matched sentences that the response sentence lacks; if possible, only those
+    with the same unit ("10 minutes")."""
     opposites: tuple[tuple[str, str], ...] = ()
-    """A word, and its opposite that the matched sentences have in its place."""
+    """Pairs of a word and its opposite, which the matched sentences have in its place."""
     negation: float = 0.0
-    """1 when only the sentence is negated, -1 when only its best match is."""
+    """1 when only the response sentence is negated, -1 when only its best match is, else 0."""
 
 
 NONE = Conflicts()
@@ -82,7 +83,7 @@ def conflicts(o: Overlap, number: int, matched: tuple[int, ...]) -> Conflicts:
     opposites: tuple[tuple[str, str], ...] = ()
     own = _OPPOSITE.keys() & sentence.stems
     opposed = frozenset[str]().union(*[_OPPOSITE[word] for word in own])
-    # "on" and "off" are in many sentences: most calls end here, before the sets are made.
+    # "on" and "off" are common, so this test spares most sentences the sets below.
     if not all([opposed.isdisjoint(words.stems) for words in against]):
         said = frozenset(sentence.stems)
         found = frozenset[str]().union(*[words.stems for words in against])
@@ -95,7 +96,7 @@ def conflicts(o: Overlap, number: int, matched: tuple[int, ...]) -> Conflicts:
 
 
 def _instead(sentence: Words, numbers: tuple[str, ...], against: list[Words]) -> tuple[str, ...]:
-    """Numbers that the matched sentences have before the word that follows ours."""
+    """List the matched sentences' numbers before a word that also follows one of ours."""
     units = {after for word, after in pairwise(sentence.stems) if word in numbers}
     return tuple(
         sorted(
@@ -108,6 +109,9 @@ def _instead(sentence: Words, numbers: tuple[str, ...], against: list[Words]) ->
             }
         )
     )
+
+
+# --- The features
 
 
 RESPONSE_FEATURES = (
@@ -169,36 +173,36 @@ _HEDGING = (
 _HEDGES = frozenset(map(stem, _HEDGING.split()))
 _LISTED = re.compile(r"\s{0,20}(?:[-*•]|\d{1,2}[.)])")
 
-_LOOKED_AT = 6  # matched sentences in which words are looked for together
+_LOOKED_AT = 6  # number of matched sentences in which words are searched together
 _BITS = tuple([1 << number for number in range(_LOOKED_AT)])
-_MANY_DOCUMENTS = 50  # above, only documents with a matched sentence are looked at
+_MANY_DOCUMENTS = 50  # with more documents, only those with a matched sentence are searched
 
 
 class _Documents(NamedTuple):
-    """What is looked up in all documents for every response sentence."""
+    """Look-up tables of all documents, used for every response sentence."""
 
     beginnings: frozenset[str]
-    """Five letters of each word, or all of a shorter one."""
+    """The first five letters of each word, or the whole of a shorter one."""
     bags: tuple[frozenset[str], ...]
-    """Words of each document that the response has, too."""
+    """The words that each document shares with the response."""
     starts: tuple[int, ...]
-    """First sentence of each document."""
+    """Index of the first sentence of each document."""
 
 
 class _Known(NamedTuple):
-    """The content words of a response sentence, by where else they are, and their weights.
+    """The content words of a response sentence that documents and question hold, and their weights.
 
-    Weights of the others are differences: sums of weights are exact, so nothing is lost.
+    Weights of the other words are computed as differences, without loss since sums are exact.
     """
 
     found: Set[str]
-    """In the documents."""
+    """Words in the documents."""
     asked: Set[str]
-    """In the question."""
+    """Words in the question."""
     found_weight: float
     asked_weight: float
     both_weight: float
-    """Of words in documents and question."""
+    """Weight of the words in both documents and question."""
 
     @classmethod
     def of(cls, o: Overlap, j: int) -> Self:
@@ -213,18 +217,18 @@ class _Known(NamedTuple):
 
 
 class ResponseRow(NamedTuple):
-    """What is known of one response sentence."""
+    """The features of one response sentence, with the parts that models and explanations reuse."""
 
     features: tuple[float, ...]
-    """`RESPONSE_FEATURES`."""
+    """One number per name in `RESPONSE_FEATURES`."""
     new: tuple[str, ...]
-    """Content words in neither documents nor question."""
+    """Content words that are in neither documents nor question."""
     cover: Cover
     conflicts: Conflicts
 
 
 def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
-    """One row for each response sentence, in order; all features are finite."""
+    """Compute one row per response sentence, in order; all features are finite."""
     documents = _documents(o)
     size = len(texts)
     document_sentences, response_sentences = log1p(len(o.documents)), log1p(size)
@@ -274,7 +278,7 @@ def _found(
     best = 0.0
     bags: Iterable[frozenset[str]] = documents.bags
     if len(documents.bags) > _MANY_DOCUMENTS:
-        # All documents for all response sentences would be a product of two sizes.
+        # The time of searching all documents would grow with the product of two sizes.
         numbers = {bisect_right(documents.starts, match.sentence) - 1 for match in o.matches[j]}
         bags = [documents.bags[number] for number in numbers]
     for bag in bags:
@@ -319,11 +323,11 @@ def _new(
 
 
 def _joined(o: Overlap, j: int, known: _Known, cover: Cover) -> tuple[float, ...]:
-    """Whether words that the sentence joins are joined in a document sentence, too."""
+    """Measure whether words that occur together in the sentence do so in a document sentence."""
     asked, mass = o.question.bag, o.response_mass[j]
     content = o.response[j].content
     matched = [o.shared[match.sentence] for match in o.matches[j][:_LOOKED_AT]]
-    # For each word the matched sentences that hold it, as bits.
+    # The matched sentences that hold each word, as bits.
     bits = dict.fromkeys(content, 0)
     weight = mass - known.asked_weight
     joins = 0.0 if weight else 1.0

@@ -1,7 +1,7 @@
-"""Words of one sentence: cut, folded and stemmed once, then compared as sets.
+"""The words of a sentence: split, case-folded and stemmed once, then compared as sets.
 
-The stemmer only takes off the endings that make one English word look like two ("tablets",
-"charging"); it is our own, so that the judge loads no language library.
+The stemmer removes only the endings by which forms of an English word differ ("tablets",
+"charging"). It is our own, so that the judge needs no language library.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from itertools import filterfalse
 from typing import NamedTuple
 
 # A number keeps its inner marks ("1,250.5"), a word its apostrophe ("don't").
-# The first branch is the last one again for plain ASCII words, at two thirds of the time.
+# The first branch matches plain ASCII words like the last one, in two thirds of the time.
 WORD = re.compile(
     r"[a-zA-Z]++(?:['’][a-zA-Z]++)?+\b(?!['’][^\W\d_])|\d[\d.,]*\d|[^\W_]+(?:['’][^\W\d_]+)?"
 )
-# Of ASCII sentences two thirds hold words and marks between them, nothing else: what is no letter
-# becomes a space, and `split` does the rest at a third of the time. Of the others the pattern needs
-# to know fewer letters, which halves its time.
+# Two thirds of all ASCII sentences hold only words and punctuation: other characters than letters
+# become spaces, and `split` takes a third of the time. For the others, a pattern with fewer letters
+# takes half of the time.
 _NOT_PLAIN = re.compile(r"[0-9_']")
 _SPACED = "".join([chr(code) if chr(code).isalpha() else " " for code in range(128)])
 _ASCII_WORD = re.compile(
     r"[a-zA-Z]++(?:'[a-zA-Z]++)?+(?![0-9_])|\d[\d.,]*\d|[a-zA-Z0-9]+(?:'[a-zA-Z]+)?", re.ASCII
 )
-# Soft hyphens and joiners stand inside words and are not seen.
+# Soft hyphens and joiners are invisible characters inside words.
 _UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))
 # "3rd", "03" and "3.00" are 3.
 _ZEROS = re.compile(r"^0+(?=\d)|(?<=\d)(?:st|nd|rd|th)$|(?<=\d)\.0+$")
 _LONGEST_WORD = 64
-"""Longer words are cut in long texts, so that the stemmer's cache stays small when a document is
-one endless "word"."""
+"""Limit on words in long texts, so that the stemmer's cache stays small when a document is a single
+"word"."""
 
 _TYING = """
 a about above after again all also am an and any are as at be because been before being below
@@ -45,7 +45,7 @@ what when where whether which while who whom whose why will with within without 
 you your yours yourself
 """
 FUNCTION_WORDS = frozenset(_TYING.split())
-"""Words that tie a sentence together and say nothing of its subject; they carry no weight."""
+"""Words without a meaning of their own; they have no weight."""
 
 _NEGATING = """
 no not never none nothing neither nor without cannot can't don't doesn't didn't isn't aren't
@@ -64,30 +64,30 @@ _CACHED_LENGTH = 400  # characters; at most about 20 MB in all
 
 
 class Words(NamedTuple):
-    """One sentence as the features see it."""
+    """The words of one sentence, as the features use them."""
 
     stems: tuple[str, ...]
-    """Every word, folded and stemmed, in order."""
+    """All words, case-folded and stemmed, in order."""
     content: tuple[str, ...]
-    """The distinct stems that are no function words, in order of first use.
+    """The distinct stems without function words, in order of first use.
 
-    A tuple: a sum over a set of strings would depend, in its last bits, on the process's hash seed.
+    A tuple, since the last bits of a sum over a set of strings would depend on the hash seed.
     """
     bag: frozenset[str]
     """`content` as a set."""
     names: frozenset[str]
     """Stems of capitalised words that do not open the sentence."""
     numbers: frozenset[str]
-    """Stems that begin with a digit: without thousands marks, number words included."""
+    """Stems that begin with a digit, without thousands separators; includes number words."""
     negated: bool
     """True when the sentence holds a negation."""
 
 
 def stem(word: str) -> str:
-    """Fold a word and take off a plural, "-ed", "-ing", "-ly" or final "e".
+    """Fold the case of a word and remove a plural ending, "-ed", "-ing", "-ly" or a final "e".
 
-    Words of up to three letters are only folded; numbers lose their thousands marks, zeros that say
-    nothing and the ending of "3rd"; number words up to "twelve" become numbers.
+    Words of up to three letters are only case-folded. Numbers lose thousands separators, redundant
+    zeros and the ending of "3rd". Number words up to "twelve" become numbers.
     """
     return _STEMS[word]
 
@@ -121,9 +121,9 @@ def _stemmed(word: str) -> str:
 
 
 class _Stems(dict[str, str]):
-    """Stems of the words seen so far; begins anew when it is full.
+    """Cache of the stems of words; it is cleared when it is full.
 
-    No `lru_cache`: keeping the order of use took half the time of looking up a word.
+    It is not an `lru_cache`, which would spend half of the time of a look-up on the order of use.
     """
 
     def __missing__(self, word: str) -> str:
@@ -140,9 +140,9 @@ _WEIGHTLESS = frozenset(map(stem, FUNCTION_WORDS)) | FUNCTION_WORDS
 
 
 def words(text: str) -> Words:
-    """Cut a sentence into words; all fields are empty for a text without letters or digits.
+    """Split a sentence into words; all fields are empty for a text without letters or digits.
 
-    The latest sentences are remembered: an app retrieves the same documents again and again.
+    The latest sentences are cached, because apps retrieve the same documents repeatedly.
     """
     return _cached(text) if len(text) <= _CACHED_LENGTH else _cut(text)
 
@@ -153,7 +153,7 @@ def _cached(text: str) -> Words:
 
 
 def written(text: str) -> list[str]:
-    """Words as they are written: what `WORD` finds, whichever way their characters are composed."""
+    """List the words as written: the matches of `WORD` in the text's composed form (NFKC)."""
     if not text.isascii():
         return WORD.findall(unicodedata.normalize("NFKC", text).translate(_UNSEEN))
     if _NOT_PLAIN.search(text):
@@ -168,8 +168,8 @@ def _cut(text: str) -> Words:
     stems = tuple(map(_STEMS.__getitem__, raw))
     content = tuple(filterfalse(_WEIGHTLESS.__contains__, dict.fromkeys(stems)))
     bag = frozenset(content)
-    # Most words begin with a small letter: the comparison spares them two calls. The first word
-    # opens the sentence.
+    # Most words begin with a lower-case letter, for which one comparison replaces two calls. The
+    # first word is left out, since it opens the sentence.
     if text.isascii():
         names = [word for word in raw[1:] if word < "a" and word[0].isupper()]
         numbers = [word for word in content if word < "a" and word[0].isdigit()]

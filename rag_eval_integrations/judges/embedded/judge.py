@@ -1,4 +1,4 @@
-"""Stage 3 of the flow without a model: labels from the words that sentences share."""
+"""Stage 3 without a model: `EmbeddedJudge` labels sentences by the words that they share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rag_eval_integrations.judges.embedded._features import call_features
 from rag_eval_integrations.judges.embedded._language import not_covered
 from rag_eval_integrations.judges.embedded._model import (
     DIGITS,
-    Line,
+    Calibration,
     adherence_features,
     document_probabilities,
     load_model,
@@ -41,22 +41,26 @@ from rag_eval_integrations.records import (
     trusted,
 )
 
-# --- From the sentences' probabilities to estimates of scores, each with an honest standard error
+# --- Estimates of scores with their standard errors, from the sentences' probabilities
 
 
 class Expected(NamedTuple):
-    """An expected score."""
+    """An expected score, before calibration."""
 
     value: float
+    """Expected value, in [0, 1]."""
     independent: float = 0.0
-    """Its variance if sentences were independent of each other; 0 where it is a ratio."""
+    """Variance of the score if its sentences were independent; 0 for a ratio of two sums."""
 
 
 def expected_scores(relevant: Sequence[float], utilized: Sequence[float]) -> dict[str, Expected]:
-    """Expectations of the scores over the probabilities of document sentences, of which there are.
+    """Compute the expected scores from the probabilities of the document sentences.
 
-    By name in `Labels.estimates`: utilization under each of the two sets of formulas. Completeness
-    is Σ min(p(R), p(U)) / Σ p(R): utilized sentences are nearly all relevant ones.
+    Completeness is Σ min(p(R), p(U)) / Σ p(R), because utilized sentences are nearly all relevant.
+
+    Returns:
+        Expected scores by their names in `Labels.estimates`, with utilization under both sets of
+        formulas; empty when there are no document sentences.
     """
     size, every, used = len(relevant), fsum(relevant), fsum(utilized)
     return (
@@ -72,17 +76,19 @@ def expected_scores(relevant: Sequence[float], utilized: Sequence[float]) -> dic
 
 
 def score_estimates(
-    scores: Mapping[str, Line], relevant: Sequence[float], utilized: Sequence[float]
+    scores: Mapping[str, Calibration], relevant: Sequence[float], utilized: Sequence[float]
 ) -> dict[str, Estimate]:
-    """Estimates with standard errors of a call with a response; none without documents."""
+    """Estimate the scores of a call with a response, with errors; none without documents."""
     return {
         name: scores[name].estimate(*expected)
         for name, expected in expected_scores(relevant, utilized).items()
     }
 
 
-def estimates_alone(scores: Mapping[str, Line], relevant: Sequence[float]) -> dict[str, Estimate]:
-    """The estimate of a retrieval for which there is no response; none without documents."""
+def estimates_alone(
+    scores: Mapping[str, Calibration], relevant: Sequence[float]
+) -> dict[str, Estimate]:
+    """Estimate the scores of a retrieval without a response; none without documents."""
     if not relevant:
         return {}
     return {"context_relevance": scores["context_relevance_alone"].estimate(*_share(relevant))}
@@ -96,57 +102,59 @@ def _share(probabilities: Sequence[float]) -> Expected:
 
 
 WARNING = (
-    "Lexical estimate: the embedded judge compares words and understands nothing; a wrong negation "
-    "or one wrong detail in copied text passes."
+    "Lexical estimate: the embedded judge compares words and does not understand them; a wrong "
+    "negation or one wrong detail in copied text goes unnoticed."
 )
-"""Carried by every labelling, and so by every score made from it."""
+"""Warning on every labelling, and so on every score made from it."""
 
 FLAG = "lexical_estimate"
-"""The same for `Evaluation.flags`."""
+"""Flag of every labelling, for `Evaluation.flags`."""
 
 _ABSENCE = 0.95
-"""Least P(supported) of a sentence that says the documents do not tell: gold agrees in 96 %."""
+"""Lower limit of P(supported) for a sentence that says that the documents do not tell; in gold,
+96 % of these are supported."""
 
 _UNFOUND = 0.5
-"""Most P(supported) of a sentence with new words in a response of which the documents hold no word.
-The development data have two such responses, one of them adherent: a rule, not a fit. "Paris."
-alone, of documents without it, had .92."""
+"""Upper limit of P(supported) for a sentence with new words, in a response that shares no word with
+the documents. Without it, the response "Paris." to documents that do not name Paris had .92. A rule
+and not a fit, since the development data hold only two such responses, one of them adherent."""
 
 _BIG_CALL = 100_000
-"""Characters from which labelling leaves the event loop for a thread: about 25 ms of work."""
+"""Characters from which a call is labelled in a thread instead of on the event loop; about 25 ms of
+work."""
 
 
 class EmbeddedJudge(JudgeBase):
-    """Labels calls by lexical features with frozen coefficients: no key, no network, no download.
+    """Labels calls by lexical features with frozen coefficients; needs no key, network or download.
 
-    Deterministic, the same on every platform and Python version. English only: a call in another
-    language is unscored (`judge_incapable`). Gives a probability for every sentence, and for every
-    score an estimate with its standard error, which is what `Trace` takes. Mean agreement with
-    RAGBench's gold labels over five data sets, each domain judged by coefficients fitted without
-    it: AUROC of not-adherent .69, RMSE of relevance .16 and of utilization .10
-    (docs/embedded-judge.md). About 1 to 3 ms a call; may be used from any number of tasks and
-    threads.
+    Deterministic on all platforms and Python versions. English only: a call in another language is
+    unscored (`judge_incapable`). The labels hold a probability for every sentence, and an estimate
+    with a standard error for every score, which `Trace` uses. Takes about 1 to 3 ms per call; one
+    object may be used from any number of tasks and threads.
+
+    Mean agreement with RAGBench's gold labels over five data sets, with each domain judged by
+    coefficients fitted without it: AUROC of not adherent .69, RMSE of relevance .16 and of
+    utilization .10 (docs/embedded-judge.md).
     """
 
     name = "embedded"
     card = (
         "It compares words: it cannot see a wrong negation, one wrong detail in copied text, "
-        "arithmetic, or what everybody knows. English only. Agreement with RAGBench's gold, "
-        "domains unseen in fitting: AUROC of not adherent .69, RMSE of relevance .16, utilization "
-        ".10."
+        "arithmetic, or common knowledge. English only. Agreement with RAGBench's gold, on domains "
+        "unseen in fitting: AUROC of not adherent .69, RMSE of relevance .16, utilization .10."
     )
-    """What it is and what it cannot do, in short; `rag-eval doctor` shows it."""
+    """Summary of its abilities and limits, shown by `rag-eval doctor`."""
     unsure = (0.7, 0.9)
-    """P(adherent) where another judge is worth asking: 47 % of rows of unseen domains, of which
-    15 % are not adherent. Its threshold, .88, is inside; in (0.3, 0.7) are 3 %."""
+    """Band of P(adherent) in which asking another judge is worthwhile. It holds 47 % of the rows of
+    unseen domains, 15 % of them not adherent, and the threshold of .88; (0.3, 0.7) holds 3 %."""
     keeps_keys = True
-    """Its labels name every sentence once, by the very key it was given: nothing to reconcile."""
+    """True: labels name every sentence once by its own key, so there is nothing to reconcile."""
 
     def __init__(self) -> None:
         self.version = load_model().version
 
     async def label(self, call: SentencizedCall) -> Labelling:
-        """Label one call; see `label_call`. A big call is labelled in a thread."""
+        """Label one call; see `label_call`. A large call is labelled in a thread."""
         sentences = call.sentences
         size = sum([len(s.text) for s in (*sentences.documents, *sentences.response)])
         if size < _BIG_CALL:
@@ -158,11 +166,11 @@ class EmbeddedJudge(JudgeBase):
 
 
 def label_call(call: SentencizedCall) -> Labelling:
-    """Label one call, without I/O beyond reading the coefficients once per process.
+    """Label one call; the only I/O is reading the coefficients once per process.
 
-    `labels` is None, `unscored` is `judge_incapable`, when question, response or documents are
-    clearly not English. A call without documents or response gets labels: empty where there is
-    nothing to label.
+    When question, response or documents are clearly not English, `labels` is None and `unscored` is
+    `judge_incapable`. A call without documents or response has labels, which are empty where there
+    is nothing to label.
     """
     documents, response = call.sentences.documents, call.sentences.response
     texts = _by_document(documents)
@@ -178,7 +186,7 @@ def label_call(call: SentencizedCall) -> Labelling:
             warnings=(WARNING,),
             flags=(FLAG,),
             unscored="judge_incapable",
-            reason=f"the embedded judge compares English words only, not {strange}; use a judge "
+            reason=f"the embedded judge supports English only, and not {strange}; use a judge "
             "that asks a model, such as OpenAIModel",
         )
     return trusted(
@@ -196,7 +204,7 @@ def _info(version: str) -> JudgeInfo:
 
 
 def _by_document(documents: tuple[Sentence, ...]) -> list[list[str]]:
-    """Texts of the sentences of each document, from the number in their keys."""
+    """Group the texts of the sentences by document, from the numbers in their keys."""
     return [
         [sentence.text for sentence in part]
         for _, part in groupby(documents, lambda sentence: sentence.key.rstrip(ascii_lowercase))
@@ -269,7 +277,7 @@ def _labels(
     used = [k for k, p in zip(keys, utilized, strict=True) if p >= model.utilized_threshold]
     response_keys = [sentence.key for sentence in response]
     if response:
-        # Standard error: how far the gold score, 0 or 1, lies from the estimate (RMS).
+        # Standard error: RMS distance of the gold score, 0 or 1, from the estimate.
         estimates["adherence"] = (
             probability,
             round(sqrt(probability * (1 - probability)), DIGITS),
@@ -295,7 +303,11 @@ def _labels(
 
 
 def _verdicts(supported: list[float], adherent: bool, threshold: float) -> list[bool]:
-    """Sentence labels that agree with the response's: all supported, or not the least one."""
+    """Decide on sentence labels that agree with the response's.
+
+    All sentences of an adherent response are supported; otherwise at least the one with the lowest
+    probability is not.
+    """
     if adherent or not supported:
         return [True] * len(supported)
     least = min(supported)

@@ -1,6 +1,6 @@
 """Evaluator objects for LangSmith and openevals: views on one `RagEvaluator`.
 
-run tree | values ─▶ RagCall ─▶ RagEvaluator (one judge request a call) ─▶ {key, score, comment}
+run tree | values ─▶ RagCall ─▶ RagEvaluator (one judge request per call) ─▶ {key, score, comment}
 """
 
 from rag_eval_integrations._lazy import publish

@@ -1,7 +1,7 @@
-"""Stage 1 for evaluators: what LangSmith, openevals or a user passes in becomes a `RagCall`.
+"""Stage 1 for evaluators: make a `RagCall` from a run, a LangSmith example, or values by name.
 
-Nothing is guessed: a dict is asked for the usual keys, and what is not found is not there. The call
-then has no question, no documents or no response, and its scores say so.
+Nothing is guessed: a dict is searched for the usual keys. A part that is not found is left empty,
+and the scores say so.
 """
 
 from __future__ import annotations
@@ -30,21 +30,24 @@ _TEXTS = ("page_content", "text", "content")
 
 
 class Values(TypedDict, total=False):
-    """What an evaluator may be given by name."""
+    """The values that an evaluator accepts by name."""
 
     inputs: object
-    """What the app was asked: a string, messages, or a dict with `question`, `query`, `input` …"""
+    """The app's input: a string, messages, or a dict with `question`, `query`, `input` …"""
     outputs: object
-    """What it answered: a string, messages, or a dict with `answer`, `result`, `output` …; it may
+    """The app's output: a string, messages, or a dict with `answer`, `result`, `output` …; it may
     hold the documents as well (`documents`, `context` …)."""
     context: object
-    """The documents: a string, a list of them, or a dict with `documents` or `context`."""
+    """The documents: a string, a list, or a dict with `documents` or `context`."""
     reference_outputs: object
     """The expected answer, in the form of `outputs`."""
     question: str
+    """The user's question as text."""
     documents: Iterable[object]
-    """Strings, `Document`s of ours or of LangChain, dicts with `text`, or pairs with a score."""
+    """Strings, documents of this library or of LangChain, dicts with `text`, or pairs of a document
+    and a score."""
     response: str | None
+    """The answer as text; None for a retrieval without an answer."""
     reference: str | None
     """The expected answer as text."""
 
@@ -53,28 +56,29 @@ def call_from(run: object, example: object, values: Values) -> RagCall:
     """Make the call that an evaluator is to judge.
 
     Args:
-        run: a `RagCall`, which is taken as it is; a LangSmith run with its child runs; or None.
-        example: the LangSmith example that belongs to the run, or None.
-        values: what was given by name; goes before what is read from the run.
+        run: a `RagCall`, which is used as it is; a LangSmith run with its child runs; or None.
+        example: the LangSmith example of the run, or None.
+        values: values given by name, which take precedence over those of the run.
 
     Raises:
-        ConfigurationError: nothing is given, a name is unknown, or a document is none.
+        ConfigurationError: nothing is given, a name is not known, or a document is not one.
     """
     for name, value in values.items():
         if name not in Values.__annotations__:
             known = ", ".join(Values.__annotations__)
-            raise ConfigurationError(name, value, f"unknown; give a run, a RagCall, or {known}")
+            why = f"is not a known name; pass a run, a RagCall, or {known}"
+            raise ConfigurationError(name, value, why)
         if name in _PLAIN and value is not None and not isinstance(value, str):
             raise ConfigurationError(name, value, "should be a string")
     if isinstance(run, RagCall):
         if example is not None or values:
-            raise ConfigurationError("run", run.id, "is a RagCall; give nothing else beside it")
+            raise ConfigurationError("run", run.id, "is a RagCall; pass nothing else with it")
         return run
     if run is not None and not hasattr(run, "inputs"):
-        raise ConfigurationError("run", run, "is no run; give what it is by name: `inputs=…` …")
+        raise ConfigurationError("run", run, "is not a run; pass values by name: `inputs=…` …")
     if run is None and not values:
         known = ", ".join(Values.__annotations__)
-        raise ConfigurationError("run", None, f"give a run, a RagCall, or values: {known}")
+        raise ConfigurationError("run", None, f"pass a run, a RagCall, or values: {known}")
     return _named(values) if run is None else _observed(run, example, values)
 
 
@@ -87,7 +91,7 @@ def _named(values: Values) -> RagCall:
         response=_response_given(values),
         reference=_reference_given(values),
         history=history_of(values.get("inputs")),
-        # Without an answer, and none that is missing: a retrieval, to be judged as one.
+        # A call without an answer, where none is missing: a retrieval, to be judged as one.
         capture=Capture(framework="plain", documents_from="dataflow") if asked_alone else None,
     )
 
@@ -135,16 +139,20 @@ def _documents_given(values: Values) -> tuple[Document, ...] | None:
 
 
 def reference_in(outputs: object) -> str | None:
-    """Find the expected answer in an example's outputs; None when it cannot be told."""
+    """Find the expected answer in an example's outputs; None when none can be identified."""
     found = (outputs.get(key) for key in _REFERENCES) if isinstance(outputs, Mapping) else ()
     return next((text for text in found if isinstance(text, str)), None) or answer_of(outputs)
 
 
 def documents_in(given: object, field: str) -> tuple[Document, ...] | None:
-    """Find the documents in a dict; None when it has no such key.
+    """Find the documents in a dict; None when it has none of the usual keys.
+
+    Args:
+        given: the dict; anything else has no documents.
+        field: name of the argument, for the error message.
 
     Raises:
-        ConfigurationError: what stands there is no document; names `field`.
+        ConfigurationError: the value of a key is not a list of documents.
     """
     for key in _DOCUMENTS if isinstance(given, Mapping) else ():
         value = given.get(key)  # type: ignore[attr-defined]  # a mapping, see the line above
@@ -173,7 +181,7 @@ def _document(item: Any, field: str, score: object = None) -> Document:
     read = item.get if is_dict else lambda key: getattr(item, key, None)
     text = next((text for key in _TEXTS if isinstance(text := read(key), str)), None)
     if text is None:
-        raise ConfigurationError(field, item, "is no document: it has no text")
+        raise ConfigurationError(field, item, "is not a document: it has no text")
     name, metadata = read("id"), read("metadata")
     return Document(
         text,

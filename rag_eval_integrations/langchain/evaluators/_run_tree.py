@@ -1,8 +1,8 @@
-"""Stage 1 for evaluators: a LangSmith run with its children, as if it had been watched.
+"""Stage 1 for evaluators: rebuild the captured call from a LangSmith run with its child runs.
 
-The tree is told to a `RagEvalCallbackHandler` event by event, so that a run that is evaluated
-afterwards gives the record that capture would have made of it: the same rules for what the model
-saw. Runs come from memory (real documents, messages as LangChain writes them down) or from
+The tree is replayed to a `RagEvalCallbackHandler` event by event, so that a run that is evaluated
+afterwards gives the same record as live capture, by the same rules for the documents that the model
+saw. Runs come from memory (with real documents, and messages as LangChain serialises them) or from
 LangSmith's server (everything as JSON).
 """
 
@@ -19,21 +19,21 @@ from uuid import UUID, uuid4
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
 from rag_eval_integrations.records import RagCall
 
-_MAX_DEPTH = 16  # of values; a tree of runs is as deep as LangSmith made it
+_MAX_DEPTH = 16  # levels of values; the depth of the tree of runs is not limited
 
 
 def captured_in(run: Any) -> RagCall | None:
-    """Rebuild the call from a run tree; None when no retriever and no document is in it.
+    """Rebuild the call from a run tree; None when it holds neither a retriever nor a document.
 
-    A run that is itself a retriever gives a call without a response.
+    A run of a bare retriever gives a call without a response.
     """
     calls: list[RagCall] = []
     handler = RagEvalCallbackHandler(calls.append)
     if getattr(run, "run_type", None) == "retriever":
-        # To a handler a bare retriever is no call; to who evaluates its run, it is one.
+        # A handler does not deliver a bare retriever, but whoever evaluates its run wants a call.
         run = SimpleNamespace(**_about(run), child_runs=[run], outputs=None)
-    # In an empty context: to read a run is no call of whoever reads it, nor of a judge.
-    Context().run(_tell, handler, run, None)
+    # In an empty context: the replay is part of neither the reader's call nor a judge's.
+    Context().run(_replay, handler, run, None)
     if not calls:
         return None
     call = calls[-1]
@@ -45,7 +45,7 @@ def captured_in(run: Any) -> RagCall | None:
 
 
 def _moment(run: Any, name: str) -> datetime | None:
-    """Read a time; LangSmith's are in UTC, whether they say so or not."""
+    """Read a time; LangSmith's times are in UTC, also without a time zone."""
     value = getattr(run, name, None)
     if not isinstance(value, datetime):
         return None
@@ -57,8 +57,8 @@ def _about(run: Any) -> dict[str, Any]:
     return {name: getattr(run, name, None) for name in names}
 
 
-def _tell(handler: RagEvalCallbackHandler, run: Any, parent: UUID | None) -> None:
-    """Tell of a run: its start, its children in the order of their starts, its end."""
+def _replay(handler: RagEvalCallbackHandler, run: Any, parent: UUID | None) -> None:
+    """Replay a run: its start, its children in the order of their starts, its end."""
     run_id = uuid4()
     extra = _fields(run, "extra")
     about: dict[str, Any] = {
@@ -83,7 +83,7 @@ def _tell(handler: RagEvalCallbackHandler, run: Any, parent: UUID | None) -> Non
         handler.on_chain_start({}, _only(inputs, "input"), **about)
 
     for child in sorted(getattr(run, "child_runs", None) or (), key=_order):
-        _tell(handler, child, run_id)
+        _replay(handler, child, run_id)
 
     if kind == "retriever":
         found = outputs.get("documents", [])
@@ -112,7 +112,7 @@ def _order(run: Any) -> str:
     return str(getattr(run, "dotted_order", None) or "")
 
 
-# --- values, as LangSmith keeps them ---------------------------------------------------------
+# --- Values, as LangSmith stores them --------------------------------------------------------
 
 
 def _fields(run: Any, name: str) -> dict[str, Any]:
@@ -121,12 +121,12 @@ def _fields(run: Any, name: str) -> dict[str, Any]:
 
 
 def _only(fields: dict[str, Any], name: str) -> Any:
-    """Undo the dict that LangSmith puts around a value that is none."""
+    """Return the value out of the dict that LangSmith puts around a value that is not a dict."""
     return (fields[name] if list(fields) == [name] else fields) if fields else None
 
 
 def _revived(value: Any, depth: int = 0) -> Any:
-    """Make documents of what was documents before it was JSON, and messages plain dicts."""
+    """Turn JSON back into values: documents become objects, messages plain dicts."""
     if depth > _MAX_DEPTH:
         return None
     if isinstance(value, Mapping):
@@ -157,11 +157,11 @@ def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-# --- errors, which LangSmith keeps as text: a few decide what became of the call --------------
+# --- Errors, which LangSmith stores as text: a few classes decide the status of the call -------
 
 
 class GraphBubbleUp(Exception):
-    """LangGraph's base of what is no failure but steers the graph."""
+    """LangGraph's base class of exceptions that steer the graph and are not failures."""
 
 
 class GraphInterrupt(GraphBubbleUp):
@@ -169,7 +169,7 @@ class GraphInterrupt(GraphBubbleUp):
 
 
 class ParentCommand(GraphBubbleUp):
-    """The graph goes on elsewhere."""
+    """The run continues in another graph."""
 
 
 _ERRORS: dict[str, type[BaseException]] = {

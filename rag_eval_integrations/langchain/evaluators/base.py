@@ -1,4 +1,4 @@
-"""Views on one `RagEvaluator`, in the forms that LangSmith and openevals call evaluators."""
+"""`MetricEvaluator`: a view on a `RagEvaluator` for LangSmith and openevals."""
 
 from __future__ import annotations
 
@@ -18,30 +18,32 @@ if TYPE_CHECKING:
 
 
 class MetricEvaluator:
-    """Some of a `RagEvaluator`'s scores, to be called as an evaluator of LangSmith or openevals.
+    """A view on scores of a `RagEvaluator`, callable as an evaluator of LangSmith or openevals.
 
-    Three forms of call:
+    It can be called in three forms:
 
         langsmith.evaluate(app, data=…, evaluators=[evaluator])     # (run, example)
         evaluator(inputs=…, outputs=…, context=…)                   # openevals
         evaluator(question=…, documents=…, response=…)              # or evaluator(call)
 
     One score gives `{"key", "score", "comment", "metadata"}`; several give `{"results": [those]}`,
-    which is LangSmith's `EvaluationResults`. `score` is in [0, 1], 1 is best, or None where there
-    is none: the comment says why, never 0. `metadata` holds what is known of `status`, `unscored`,
-    `passed`, `threshold`, `method` and `judge`.
+    which is LangSmith's `EvaluationResults`. `score` is in [0, 1], 1 is best; without a value it is
+    None, never 0, and `comment` says why. `metadata` holds those of `status`, `unscored`, `passed`,
+    `threshold`, `method`, `judge`, `model` and `flags` that are known.
 
     All views on one `RagEvaluator` share its judge requests: a call is labelled once, whatever the
-    number of views. Calling works with and without a running loop (which it blocks); in async code
-    `await evaluator.acall(…)`, which is also an evaluator for `langsmith.aevaluate`.
+    number of views. A view can be called with or without a running loop, which it blocks; in async
+    code use `await evaluator.acall(…)`, which is also an evaluator for `langsmith.aevaluate`.
 
     Args:
-        evaluator: what evaluates.
-        names: the scores to give, in order; by default all. One name alone gives the single form.
-        threshold: least value that passes, in [0, 1], for each of the scores.
+        evaluator: evaluates the calls.
+        names: the scores to return, in order; by default all. A single name gives the single form.
+        threshold: smallest value that passes, in [0, 1], for each of the scores; by default the
+            metric's own.
 
     Raises:
-        ConfigurationError: `evaluator` is none, gives no such score, or the threshold is outside.
+        ConfigurationError: `evaluator` is not a `RagEvaluator` or lacks a score of `names`,
+            `names` is empty, or the threshold is outside [0, 1].
     """
 
     def __init__(
@@ -57,36 +59,41 @@ class MetricEvaluator:
         for name in wanted:
             if name not in evaluator.names:
                 known = ", ".join(evaluator.names)
-                raise ConfigurationError("names", name, f"no such score; use one of {known}")
+                raise ConfigurationError("names", name, f"is not a score; use one of {known}")
         if not wanted:
-            raise ConfigurationError("names", names, "give at least one name")
+            raise ConfigurationError("names", names, "use at least one name")
         if threshold is not None and (
             type(threshold) not in (int, float) or not 0 <= threshold <= 1
         ):
-            raise ConfigurationError("threshold", threshold, "use 0 to 1")
+            raise ConfigurationError("threshold", threshold, "use a number in [0, 1]")
         self.rag_evaluator = evaluator
-        """What it is a view on."""
+        """The evaluator of which this is a view."""
         self.names = tuple(wanted)
-        """The scores it gives."""
+        """The scores that it returns."""
         self.threshold = threshold
-        # LangSmith names the evaluator's own run by it.
+        # LangSmith uses it as the name of the evaluator's own run.
         self.__name__ = self.names[0] if len(self.names) == 1 else "rag_eval"
 
     def __call__(
         self, run: object = None, example: object = None, **values: Unpack[Values]
     ) -> dict[str, Any]:
-        """Evaluate a LangSmith run, a `RagCall`, or what is given by name (see `Values`).
+        """Evaluate a LangSmith run, a `RagCall`, or values given by name (see `Values`).
+
+        Args:
+            run: the run or the call.
+            example: the LangSmith example of the run.
+            **values: values by name, which take precedence over those of the run.
 
         Raises:
-            ConfigurationError: nothing to evaluate is given, or it cannot be read.
-            ReentryError: inside of an evaluation; await `acall` there.
+            ConfigurationError: there is nothing to evaluate, or it cannot be read.
+            ReentryError: called inside an evaluation; await `acall` there.
         """
         return _loop.run(self._given(call_from(run, example, values)))
 
     async def acall(
         self, run: object = None, example: object = None, **values: Unpack[Values]
     ) -> dict[str, Any]:
-        """Evaluate as `__call__` does, in code that is async."""
+        """Evaluate as `__call__` does, from async code."""
         return await self._given(call_from(run, example, values))
 
     async def _given(self, call: RagCall) -> dict[str, Any]:
@@ -104,7 +111,7 @@ class MetricEvaluator:
 
     @property
     def feedback_keys(self) -> list[str]:
-        """The keys of its feedback."""
+        """The keys of the feedback."""
         return list(self.names)
 
     def evaluate_run(
@@ -116,17 +123,23 @@ class MetricEvaluator:
     async def aevaluate_run(
         self, run: Any, example: Any = None, evaluator_run_id: UUID | None = None
     ) -> EvaluationResult | EvaluationResults:
-        """Evaluate a run in code that is async."""
+        """Evaluate a run as `evaluate_run` does, from async code."""
         return _as_langsmith(await self.acall(run, example), evaluator_run_id)
 
 
 def as_evaluators(evaluator: RagEvaluator) -> dict[str, MetricEvaluator]:
     """Make one evaluator object for each score of a `RagEvaluator`.
 
-    They share its judge requests. For one object that gives all scores: `MetricEvaluator(…)`.
+    They share its judge requests. For one object with all scores use `MetricEvaluator(evaluator)`.
+
+    Args:
+        evaluator: evaluates the calls.
+
+    Returns:
+        Score name → evaluator object.
 
     Raises:
-        ConfigurationError: `evaluator` is no `RagEvaluator`.
+        ConfigurationError: `evaluator` is not a `RagEvaluator`.
     """
     if not isinstance(evaluator, RagEvaluator):
         raise ConfigurationError("evaluator", evaluator, "should be a RagEvaluator")
@@ -134,7 +147,7 @@ def as_evaluators(evaluator: RagEvaluator) -> dict[str, MetricEvaluator]:
 
 
 def feedback_of(score: Score, evaluation: Evaluation) -> dict[str, Any]:
-    """Say a score as openevals and LangSmith do: `key`, `score`, `comment`, `metadata`."""
+    """Convert a score to openevals/LangSmith feedback: `key`, `score`, `comment`, `metadata`."""
     facts = {
         "status": score.status,
         "unscored": score.unscored,
@@ -154,7 +167,7 @@ def feedback_of(score: Score, evaluation: Evaluation) -> dict[str, Any]:
 
 
 def comment_of(score: Score) -> str:
-    """Say a score in words; of one without a value, that it has none and why."""
+    """Return the comment of a score: its reason; without a value, why it has none."""
     reason = score.reason or ""
     if score.status == "scored":
         return reason

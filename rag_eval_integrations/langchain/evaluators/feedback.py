@@ -1,4 +1,4 @@
-"""A sink that posts scores to LangSmith as feedback on the runs they belong to."""
+"""A sink that posts scores to LangSmith as feedback on the captured runs."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from rag_eval_integrations.records import Evaluation
 if TYPE_CHECKING:
     from langsmith import Client
 
-_ATTEMPTS = 3  # LangSmith's own 10 would hold up the sink for minutes
+_ATTEMPTS = 3  # LangSmith's default of 10 would hold up the sink for minutes
 
 
 class LangSmithFeedback:
     """Posts every score as feedback on the run that was captured (`capture.run_id`).
 
-    A sink for `BackgroundEvaluator`, where it has a thread of its own. Key is the score's name,
-    comment its reason. A score without a value is posted without one, its comment saying why:
-    LangSmith's averages leave it out, and its list of runs shows it. Questions, documents and
-    responses are not sent, but a reason may quote sentences of them. An evaluation that belongs to
-    no LangChain run is left out and counted. The same evaluation posted twice is one feedback.
+    A sink for `BackgroundEvaluator`, which calls it from a thread of its own. The feedback's key is
+    the score's name, its comment the score's reason. A score without a value is posted without one,
+    and the comment says why: LangSmith leaves it out of averages and shows it in the list of runs.
+    Questions, documents and responses are not sent, but a reason may quote sentences of them. An
+    evaluation without a LangChain run is left out and counted. An evaluation that is posted twice
+    gives one feedback.
 
     Args:
         client: a `langsmith.Client`.
-        project: name of the project that the runs are traced to; by default the one that LangSmith
-            itself would take (`LANGSMITH_PROJECT`, or `default`). It is looked up once, by the
-            first batch.
-        session_id: the project's id, where it is known: nothing is looked up then.
+        project: name of the project to which the runs are traced; by default LangSmith's own
+            default (`LANGSMITH_PROJECT`, or `default`). It is looked up once, by the first batch.
+        session_id: id of the project, if it is known; then nothing is looked up.
 
     Raises:
-        ConfigurationError: `client` is none.
+        ConfigurationError: `client` is not a LangSmith client.
     """
 
     def __init__(
@@ -43,18 +43,21 @@ class LangSmithFeedback:
         if not callable(getattr(client, "create_feedback", None)):
             raise ConfigurationError("client", client, "should be a langsmith.Client")
         self.left_out = 0
-        """Evaluations without a LangChain run."""
+        """Number of evaluations without a LangChain run."""
         self._client = client
         self._project = project
         self._session_id = session_id
-        # Older releases (0.3.45) know no session, and warn of what they do not know.
+        # Older releases (0.3.45) do not know sessions, and warn of unknown arguments.
         self._takes_session = "session_id" in inspect.signature(client.create_feedback).parameters
 
     def write(self, batch: Sequence[Evaluation]) -> None:
         """Post the scores of each evaluation.
 
+        Args:
+            batch: the evaluations.
+
         Raises:
-            ExceptionGroup: of all that LangSmith refused; the other scores are posted.
+            ExceptionGroup: LangSmith refused some of the scores; the others are posted.
             Exception: the project cannot be looked up; nothing is posted.
         """
         failures: list[Exception] = []
@@ -67,10 +70,10 @@ class LangSmithFeedback:
             for name in evaluation.scores:
                 try:
                     self._post(evaluation, capture.run_id, name, session)
-                except Exception as error:  # noqa: BLE001 -- raised below, after the others' turn
+                except Exception as error:  # noqa: BLE001 -- raised below, after the other scores
                     failures.append(error)
         if failures:
-            raise ExceptionGroup("LangSmith did not take all feedback", failures)
+            raise ExceptionGroup("LangSmith did not accept all feedback", failures)
 
     def _post(
         self, evaluation: Evaluation, run_id: str, name: str, session: dict[str, Any]
@@ -91,7 +94,7 @@ class LangSmithFeedback:
 
     def _session(self) -> UUID | str:
         if self._session_id is None:
-            from langsmith.utils import get_tracer_project  # noqa: PLC0415  # as `Client`
+            from langsmith.utils import get_tracer_project  # noqa: PLC0415  # LangSmith's users
 
             project = self._project or get_tracer_project()
             self._session_id = self._client.read_project(project_name=project).id

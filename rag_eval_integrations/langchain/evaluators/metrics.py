@@ -1,4 +1,4 @@
-"""Evaluator objects by metric: TRACe from any judge, G-Eval from a model."""
+"""Evaluator objects for one metric each: TRACe, G-Eval, or a metric file."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 from langchain_core.language_models import BaseChatModel
 
+from rag_eval_integrations._shared_evaluator import shared_evaluator
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluator import RagEvaluator, shared_evaluator
+from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import Judge
 from rag_eval_integrations.langchain.evaluators.base import MetricEvaluator
 from rag_eval_integrations.langchain.model import LangChainModel
@@ -20,18 +21,19 @@ AnyJudge = str | Judge | Model
 
 
 class TraceEvaluator(MetricEvaluator):
-    """TRACe as an evaluator object: all scores of one judge request, or one of them.
+    """An evaluator object for TRACe: all of its scores, or a single one.
 
-    Those made with the same judge share one `RagEvaluator`: four of them, one for each metric,
-    ask the judge once a call.
+    Objects with the same judge share one `RagEvaluator`: four of them, one for each metric, make
+    one judge request per call.
 
     Args:
-        judge: the name of a judge, any labeller or model; or a `RagEvaluator` to be a view on.
-        metric: name of the one score to give; by default all are given at once.
-        threshold: least value that passes, in [0, 1].
+        judge: name of a judge, a judge, or a model; or a `RagEvaluator` to share.
+        metric: name of the score to return; by default all scores are returned.
+        threshold: smallest value that passes, in [0, 1]; by default there is no verdict.
 
     Raises:
-        ConfigurationError: the judge or the metric is unknown, or the threshold is outside.
+        ConfigurationError: the judge or the metric is not known, or the threshold is outside
+            [0, 1].
     """
 
     def __init__(
@@ -44,18 +46,19 @@ class TraceEvaluator(MetricEvaluator):
         known = Trace().names
         if metric is not None and metric not in known:
             raise ConfigurationError(
-                "metric", metric, f"no such score; use one of {', '.join(known)}"
+                "metric", metric, f"is not a TRACe score; use one of {', '.join(known)}"
             )
         if isinstance(judge, RagEvaluator):
             evaluator = judge
         else:
-            self._shared = shared_evaluator(judge, lambda: RagEvaluator(judge))  # held for others
+            # Held here, so that other objects with the same judge find it.
+            self._shared = shared_evaluator(judge, lambda: RagEvaluator(judge))
             evaluator = self._shared.evaluator
         super().__init__(evaluator, known if metric is None else metric, threshold=threshold)
 
 
 class CompletionEvaluator(MetricEvaluator):
-    """What evaluators have in common whose metric asks a model."""
+    """Base class of the evaluator objects whose metric asks a model."""
 
     def __init__(
         self,
@@ -71,32 +74,31 @@ class CompletionEvaluator(MetricEvaluator):
 
 
 class GEvalEvaluator(CompletionEvaluator):
-    """A metric that asks a model, such as `GEval`, as an evaluator object.
+    """An evaluator object for a metric that asks a model, such as `GEval`.
 
     Args:
         metric: the metric.
-        judge: the model that it asks; may be left out where the metric has its own.
-        threshold: least value that passes, in [0, 1].
+        judge: the model to ask; not needed if the metric has its own.
+        threshold: smallest value that passes, in [0, 1]; by default the metric's own.
 
     Raises:
-        ConfigurationError: the judge is unknown, or cannot be asked what the metric asks.
+        ConfigurationError: `metric` does not ask a model, or the judge is not known or cannot
+            answer the metric's requests.
     """
 
 
-# --- A metric file as an evaluator object of LangSmith and openevals
-
-
 class PromptyEvaluator(CompletionEvaluator):
-    """A `NAME.metric.prompty` file, asked of a model about each call.
+    """An evaluator object for a `NAME.metric.prompty` file, which asks a model about each call.
 
     Args:
-        prompt: the file.
-        judge: the model; `openai:MODEL`, any `Model`, or a LangChain chat model.
-        variables: values of the file's variables that a call does not give, such as `rules`.
-        threshold: least value that passes, in [0, 1].
+        prompt: path of the file, or the file already read.
+        judge: the model to ask: `openai:MODEL`, any `Model`, or a LangChain chat model.
+        variables: values of the file's variables that are not part of a call, such as `rules`.
+        threshold: smallest value that passes, in [0, 1]; by default there is no
+            verdict.
 
     Raises:
-        ConfigurationError: a file that is no prompt, or a judge that does not answer messages.
+        ConfigurationError: the file is not a metric prompt, or the judge does not answer messages.
         OSError: the file cannot be read.
     """
 

@@ -1,16 +1,17 @@
-"""G-Eval: a criterion in words, steps, and the expectation of the judge's score.
+"""G-Eval (arXiv:2303.16634): criteria in words, evaluation steps, an expected score.
 
-presets | files → metric (params, rubric, plan)
-steps            criteria ─▶ judge ─▶ evaluation steps, once
-prompt           steps + sections of the call ─▶ messages
-ladder           messages ─▶ judge ─▶ log-probabilities | samples | one answer
-reply            text ─▶ score and its place (numbers, objects); paper: as published tables did
-spans            place ─▶ token;  expectation: token ─▶ Σ k·p(k) / Σ p(k)
-outcome, scoring what was found ─▶ Score
+_presets | files   a ready-made metric, or a YAML file ─▶ the arguments of `GEval`
+_settings          arguments ─▶ checked settings
+_sections          RagCall ─▶ the sections that the model is shown
+_prompt            criteria ─▶ model ─▶ evaluation steps, once; steps + sections ─▶ messages
+_estimators        messages ─▶ model ─▶ log-probabilities, else samples, else one answer
+_reply             answer ─▶ score and its position in the text (_paper: as published tables did)
+_expectation       position ─▶ token ─▶ Σ k·p(k) / Σ p(k)
+metric             `GEval`, and the `Score` of an estimate
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.metrics.geval._settings import call_of_turns
+from rag_eval_integrations.metrics.geval._sections import call_of_turns
 from rag_eval_integrations.metrics.geval.files import (
     PRESET_NAMES,
     is_geval_file,

@@ -1,11 +1,12 @@
-"""From a prompt to an estimate: log-probabilities, else samples, else one answer; each step said.
+"""The estimators of G-Eval: ask the model by log-probabilities, else by samples, else once.
 
-A request that wants log-probabilities asks for no JSON format and no tool: with structured output
-the score's token carries the probability of what the grammar allowed, and with tools there is none
-(openai-python #2227). Samples differ by their seeds, so that no cache answers all with the first.
+A request for log-probabilities asks for neither a JSON format nor a tool: with structured output
+the score's token carries the probability under the grammar, and with tools it carries none
+(openai-python #2227). Samples differ in their seeds, so that a cache does not answer all of them
+with the first.
 
-The ladder is for judges that cannot do what a step asks for. One that does not answer is an error:
-to go on would be to score by whatever it was when it died.
+The fallback chain is for models that do not support an estimator. A model that does not answer is
+an error: falling back would make the method depend on when the model failed.
 """
 
 from __future__ import annotations
@@ -29,55 +30,58 @@ from rag_eval_integrations.metrics.geval._expectation import (
 from rag_eval_integrations.metrics.geval._paper import paper_score
 from rag_eval_integrations.metrics.geval._prompt import SCORE_VERSION, score_schema
 from rag_eval_integrations.metrics.geval._reply import Reading, read_reply
-from rag_eval_integrations.metrics.geval._settings import Plan
+from rag_eval_integrations.metrics.geval._settings import EstimatorSettings
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
 from rag_eval_integrations.records import UnscoredCode, Usage
 
-# --- What an estimator found: a score with its uncertainty, or the reason why there is none
+# --- Estimates: a score with its uncertainty, or the reason why there is none
 
 
 Method = Literal["logprobs", "monte_carlo", "single"]
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """A score on the metric's own scale."""
+class ScoreEstimate:
+    """A score estimated from one model's answers."""
 
     raw: float
+    """Score on the metric's own scale."""
     method: Method
     distribution: Mapping[float, float]
-    """Probability by score; of samples, their shares. Adds up to 1."""
+    """Probability by score, or the shares of the samples; adds up to 1."""
     n: int
-    """Answers that it rests on."""
+    """Number of answers used."""
     mass: float
-    """Of log-probabilities: probability on the scale. Of samples: share that could be used."""
+    """With log-probabilities, the probability on the scale; with samples, the share used."""
     reply: str
-    """What the judge wrote, its reasoning in it; of samples, the one nearest to the mean."""
+    """The model's reply with its reasoning; of samples, the one nearest to the mean."""
     reason: str
+    """The reasoning alone."""
     std: float | None = None
+    """Standard deviation; None for a single answer."""
     std_error: float | None = None
-    """Of the mean over samples; None otherwise, and for one sample."""
+    """Standard error of the mean over samples; None for the other methods and for one sample."""
     sampled: Mapping[str, int] = field(default_factory=dict)
-    """Of samples: how many were asked for, given, used, and dropped for which reason."""
+    """Numbers of samples `asked` for, `given` and `used`, and of those dropped, by reason code."""
 
     @property
     def argmax(self) -> float:
-        """The likeliest score, the lower one of two."""
+        """The likeliest score; the lowest of equally likely ones."""
         return max(self.distribution, key=lambda score: (self.distribution[score], -score))
 
 
 @dataclass(frozen=True, slots=True)
 class NoEstimate:
-    """Why there is no score."""
+    """The reason why there is no score."""
 
     code: UnscoredCode
     why: str
     reply: str = ""
 
 
-def read_choice(choice: Choice, plan: Plan) -> Reading | NoEstimate:
-    """Read one answer: its score, or why it has none."""
+def read_choice(choice: Choice, plan: EstimatorSettings) -> Reading | NoEstimate:
+    """Read one answer: its score, or the reason why it has none."""
     if choice.finish_reason == "refusal" or choice.refusal:
         words = " ".join((choice.refusal or choice.text).split())[:200]
         return NoEstimate("refusal", f"the judge refused: {words}", choice.text)
@@ -96,32 +100,32 @@ def read_choice(choice: Choice, plan: Plan) -> Reading | NoEstimate:
     return NoEstimate(reading.problem or "judge_output_invalid", reading.reason, choice.text)
 
 
-def _may_go_on(reading: Reading, text: str, plan: Plan) -> bool:
-    """Whether a cut-off reply ends in the score's digits, so that more may have been coming."""
+def _may_go_on(reading: Reading, text: str, plan: EstimatorSettings) -> bool:
+    """Tell whether a reply was cut off at the score's digits, so that more might have followed."""
     at_the_end = reading.span is None or reading.span[1] == len(text.rstrip())
     return at_the_end and plan.scale[1] > 9
 
 
-def of_logprobs(found: Expectation, reading: Reading, reply: str) -> Estimate:
-    """Make an estimate of an expectation."""
+def of_logprobs(found: Expectation, reading: Reading, reply: str) -> ScoreEstimate:
+    """Make the estimate of an expectation."""
     distribution = {float(k): p for k, p in found.distribution.items()}
-    return Estimate(
+    return ScoreEstimate(
         raw=found.value, method="logprobs", distribution=distribution, n=1, mass=found.mass,
         reply=reply, reason=reading.reason, std=found.std,
     )  # fmt: skip
 
 
-def of_single(reading: Reading, reply: str) -> Estimate:
-    """Make an estimate of one answer."""
+def of_single(reading: Reading, reply: str) -> ScoreEstimate:
+    """Make the estimate of one answer."""
     assert reading.score is not None
-    return Estimate(
+    return ScoreEstimate(
         raw=reading.score, method="single", distribution={reading.score: 1.0}, n=1, mass=1.0,
         reply=reply, reason=reading.reason,
     )  # fmt: skip
 
 
-def of_samples(choices: Sequence[Choice], plan: Plan) -> Estimate | NoEstimate:
-    """Average samples; those that cannot be used are dropped and counted."""
+def of_samples(choices: Sequence[Choice], plan: EstimatorSettings) -> ScoreEstimate | NoEstimate:
+    """Average the samples; those without a score are dropped and counted."""
     used: list[tuple[float, str, str]] = []
     dropped: list[NoEstimate] = []
     for choice in choices:
@@ -137,7 +141,7 @@ def of_samples(choices: Sequence[Choice], plan: Plan) -> Estimate | NoEstimate:
         why = f"{count} of {len(choices)} samples: {first.why}"
         return NoEstimate(code, why, first.reply)
     scores = [score for score, _, _ in used]
-    # The tables were added up one by one, and rounding decides there what is tied.
+    # The published tables add up one by one, and their ties depend on that rounding.
     total = math.fsum(scores) if plan.paper_parser is None else reduce(add, scores)
     mean = total / len(scores)
     squares = math.fsum((score - mean) ** 2 for score in scores)
@@ -146,7 +150,7 @@ def of_samples(choices: Sequence[Choice], plan: Plan) -> Estimate | NoEstimate:
     counts = Counter(scores)
     sampled = {"asked": plan.samples, "given": len(choices), "used": len(used)}
     sampled |= {str(code): count for code, count in reasons.items()}
-    return Estimate(
+    return ScoreEstimate(
         raw=mean, method="monte_carlo", n=len(scores), mass=len(scores) / len(choices),
         distribution={score: counts[score] / len(scores) for score in sorted(counts)},
         reply=reply, reason=reason, std=std,
@@ -155,27 +159,32 @@ def of_samples(choices: Sequence[Choice], plan: Plan) -> Estimate | NoEstimate:
     )  # fmt: skip
 
 
+# --- Asking the model
+
+
 _ROUNDS = 3
-"""How often samples that were not given are asked for."""
+"""Number of times that missing samples are requested again."""
 _LEAST_GIVEN = 0.5
-"""Share of the samples below which a failure is the judge's and not that of a few samples."""
+"""Share of the samples below which a failed request fails the whole estimate."""
 
 
 @dataclass
-class Asking:
-    """The requests of one score: what they cost and what was odd about them."""
+class EstimatorRun:
+    """The requests for one score, with their usage and warnings."""
 
     judge: Model
     messages: tuple[Message, ...]
-    plan: Plan
+    plan: EstimatorSettings
     without_logprobs: bool = False
-    """Whether the judge is known to give no log-probabilities."""
+    """True when the judge is known to return no log-probabilities; set by the first request."""
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
+    """Model that answered, as the endpoint names it."""
     warnings: dict[str, None] = field(default_factory=dict)
+    """Warnings without repeats, in order."""
 
-    async def estimate(self) -> Estimate | NoEstimate:
-        """Go down the ladder as far as it takes, or ask by the one estimator that is pinned.
+    async def estimate(self) -> ScoreEstimate | NoEstimate:
+        """Estimate the score by the requested estimator, or by the first that `auto` finds to work.
 
         Raises:
             JudgeError: the judge does not answer.
@@ -185,7 +194,7 @@ class Asking:
         if self.plan.estimator == "monte_carlo":
             return await self._monte_carlo()
         pinned = self.plan.estimator == "logprobs"
-        # The parsers of published tables know no position to read probabilities at.
+        # The parsers of published tables give no position to read probabilities at.
         skip = self.without_logprobs or self.plan.paper_parser is not None
         if skip and not pinned:
             return await (self._monte_carlo() if self.plan.samples > 1 else self._single())
@@ -194,33 +203,34 @@ class Asking:
             return found
         if pinned:
             why = (
-                f"{found.why}; the judge {self.judge.name} cannot be read by log-probabilities "
-                "here: use estimator='monte_carlo', or 'auto' to go on with that by itself"
+                f"{found.why}: the judge {self.judge.name} does not support "
+                "estimator='logprobs' here; use estimator='monte_carlo', or 'auto', which falls "
+                "back to it"
             )
             return NoEstimate("judge_incapable", why, found.reply)
         greedy = of_single(found.reading, found.reply)
         if self.plan.samples == 1:
-            self._say(f"one answer instead of an expectation: {found.why}")
+            self._warn(f"one answer instead of an expectation: {found.why}")
             return greedy
-        self._say(f"samples instead of log-probabilities: {found.why}")
+        self._warn(f"samples instead of log-probabilities: {found.why}")
         return await self._samples_or(greedy)
 
-    async def _samples_or(self, greedy: Estimate) -> Estimate:
+    async def _samples_or(self, greedy: ScoreEstimate) -> ScoreEstimate:
         try:
             sampled = await self._monte_carlo()
         except JudgeUnavailableError:
             raise
         except JudgeError as error:
-            self._say(f"one answer instead of samples: {str(error)[:200]}")
+            self._warn(f"one answer instead of samples: {str(error)[:200]}")
             return greedy
         if isinstance(sampled, NoEstimate):
-            self._say(f"one answer instead of samples: {sampled.why}")
+            self._warn(f"one answer instead of samples: {sampled.why}")
             return greedy
         return sampled
 
-    # --- the three estimators ---------------------------------------------------------------------
+    # --- The three estimators ---------------------------------------------------------------------
 
-    async def _logprobs(self) -> Estimate | NoEstimate | _NoLogprobs:
+    async def _logprobs(self) -> ScoreEstimate | NoEstimate | _NoLogprobs:
         completion = await self._ask(
             CompletionRequest(
                 messages=self.messages, top_logprobs=self.plan.top_logprobs, temperature=0.0,
@@ -229,15 +239,15 @@ class Asking:
         )  # fmt: skip
         choice = completion.choices[0]
         reading = read_choice(choice, self.plan)
-        # An empty answer has no tokens either, which says nothing of the judge.
+        # An empty answer has no tokens either, which says nothing about the judge.
         self.without_logprobs = not choice.tokens and bool(choice.text.strip())
         if isinstance(reading, NoEstimate):
             return reading
         why = None
         if not choice.tokens:
-            why = "the judge gave no log-probabilities"
+            why = "the judge returned no log-probabilities"
         elif reading.span is None:
-            why = f"the score {reading.score:g} is no integer"
+            why = f"the score {reading.score:g} is not an integer"
         else:
             place = place_of(choice.text, reading.span, choice.tokens)
             if place is None:
@@ -249,13 +259,13 @@ class Asking:
                 why = found.why
         return _NoLogprobs(why, reading, choice.text)
 
-    async def _single(self) -> Estimate | NoEstimate:
+    async def _single(self) -> ScoreEstimate | NoEstimate:
         completion = await self._ask(self._request(n=1, temperature=0.0))
         choice = completion.choices[0]
         reading = read_choice(choice, self.plan)
         return reading if isinstance(reading, NoEstimate) else of_single(reading, choice.text)
 
-    async def _monte_carlo(self) -> Estimate | NoEstimate:
+    async def _monte_carlo(self) -> ScoreEstimate | NoEstimate:
         wanted = self.plan.samples
         temperature = self.plan.temperature
         first = await self._ask(self._request(n=wanted, temperature=temperature))
@@ -278,20 +288,20 @@ class Asking:
         if failure is not None and len(choices) < _LEAST_GIVEN * wanted:
             raise failure
         if len(choices) < wanted:
-            self._say(f"{wanted} samples were asked for and {len(choices)} given")
+            self._warn(f"{len(choices)} of {wanted} requested samples were returned")
         return of_samples(choices, self.plan)
 
     async def _top_up(
         self, requests: Sequence[CompletionRequest]
     ) -> tuple[list[Choice], JudgeError | None]:
-        """Ask for more samples; one that cannot be had does not take the others with it."""
+        """Request more samples; a request that fails does not discard the others."""
         found = await asyncio.gather(*map(self._ask, requests), return_exceptions=True)
         choices: list[Choice] = []
         failure: JudgeError | None = None
         for item in found:
             if isinstance(item, JudgeError):
                 failure = item
-                self._say(f"a sample could not be asked for: {str(item)[:200]}")
+                self._warn(f"a request for samples failed: {str(item)[:200]}")
             elif isinstance(item, BaseException):
                 raise item
             else:
@@ -311,18 +321,18 @@ class Asking:
         self.usage += completion.usage
         self.model = self.model or completion.model
         for warning in completion.warnings:
-            # The ladder says in its own words what it does about these.
+            # The fallback chain reports these two in its own words.
             if "answers were asked for" not in warning and "log-probabilities" not in warning:
-                self._say(warning)
+                self._warn(warning)
         return completion
 
-    def _say(self, warning: str) -> None:
+    def _warn(self, warning: str) -> None:
         self.warnings[warning] = None
 
 
 @dataclass(frozen=True, slots=True)
 class _NoLogprobs:
-    """An answer whose score is known, and why its probabilities are not."""
+    """An answer with a score, and the reason why its log-probabilities cannot be used."""
 
     why: str
     reading: Reading

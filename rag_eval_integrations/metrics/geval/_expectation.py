@@ -1,10 +1,10 @@
-"""The expected score under the judge's own log-probabilities (arXiv:2303.16634). Pure.
+"""The expected score under the model's own log-probabilities (arXiv:2303.16634). No I/O.
 
     s = Σ k·p(k) / Σ p(k)   over the integers k of the scale, at the position of the score
 
-p(k) adds up all spellings of k (`4`, ` 4`, `４`). Nothing is cut off for being unlikely, and what
-is outside of the scale counts for nothing. Where a tokenizer writes 10 as `1`, `0`, the joint
-probability is taken: p(10) = p(`1`)·p(`0` after `1`), p(1) the rest of p(`1`).
+p(k) is the sum over all spellings of k (`4`, ` 4`, `４`). Unlikely scores are not cut off; numbers
+outside of the scale are ignored. Where a tokenizer writes 10 as `1`, `0`, the joint probability is
+used: p(10) = p(`1`)·p(`0` after `1`), and p(1) is the rest of p(`1`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from rag_eval_integrations.models.completion import Token
 
-# --- From a span of characters in a reply to the tokens that wrote it, by their bytes. Pure
+# --- From a span of characters to the tokens that spell it, compared as bytes
 
 
 _ESCAPED = re.compile(r"(?:bytes:)?(?:\\x[0-9a-fA-F]{2})+")
@@ -25,17 +25,17 @@ _MOST_TRAILING = 2  # `<|im_end|>`, `</s>`
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a span begins among the tokens."""
+class TokenPosition:
+    """The token in which a span begins."""
 
     index: int
-    """Of the first token that holds a byte of the span."""
+    """Index of the first token that holds a byte of the span."""
     rest: str
-    """What that token writes from there on: some digits of the score, and perhaps more."""
+    """Text of that token from the span on: digits of the score, and perhaps more."""
 
 
-def place_of(text: str, span: tuple[int, int], tokens: Sequence[Token]) -> Place | None:
-    """Find the token in which a span begins; None where the tokens do not spell the text there."""
+def place_of(text: str, span: tuple[int, int], tokens: Sequence[Token]) -> TokenPosition | None:
+    """Find the token in which a span begins; None when the tokens do not spell the text there."""
     written = text.encode("utf-8", "replace")
     start = len(text[: span[0]].encode("utf-8", "replace"))
     end = start + len(text[span[0] : span[1]].encode("utf-8", "replace"))
@@ -53,13 +53,15 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _from_end(written: bytes, start: int, end: int, pieces: Sequence[bytes]) -> Place | None:
+def _from_end(
+    written: bytes, start: int, end: int, pieces: Sequence[bytes]
+) -> TokenPosition | None:
     at = len(written)
     reached_end = False
     for index in range(len(pieces) - 1, -1, -1):
         piece = pieces[index]
         begin = at - len(piece)
-        # The first of the answer's tokens may begin in the reasoning before it.
+        # The answer's first token may begin in the reasoning before it.
         spelled = piece[-at:] if begin < 0 and at else piece
         if not spelled or written[max(begin, 0) : at] != spelled:
             if not piece:
@@ -68,38 +70,43 @@ def _from_end(written: bytes, start: int, end: int, pieces: Sequence[bytes]) -> 
         reached_end = reached_end or begin < end <= at
         if begin <= start:
             rest = written[start:at].decode("utf-8", "replace")
-            return Place(index, rest) if reached_end else None
+            return TokenPosition(index, rest) if reached_end else None
         at = begin
     return None
 
 
-def _from_start(written: bytes, start: int, end: int, pieces: Sequence[bytes]) -> Place | None:
+def _from_start(
+    written: bytes, start: int, end: int, pieces: Sequence[bytes]
+) -> TokenPosition | None:
     at = 0
-    found: Place | None = None
+    found: TokenPosition | None = None
     for index, piece in enumerate(pieces):
         stop = at + len(piece)
         if written[at:stop] != piece:
             return None
         if found is None and piece and stop > start:
-            found = Place(index, written[start:stop].decode("utf-8", "replace"))
+            found = TokenPosition(index, written[start:stop].decode("utf-8", "replace"))
         if found is not None and stop >= end:
             return found
         at = stop
     return None
 
 
+# --- From the alternatives at a token to the distribution of the score
+
+
 _IMPOSSIBLE = -50.0
-"""A sampled token this unlikely was not sampled: structured output leaves -9999 (openai #2227)."""
+"""A token this unlikely was not sampled: structured output reports -9999 (openai-python #2227)."""
 _LEAST_MASS = 0.5
 _MOST_SUM = 1.01
-"""Probabilities of one position add up to 1, and a little for rounding."""
+"""Limit on the sum of probabilities at one position: 1, and a margin for rounding."""
 _ROUNDING = 1e-6
 _UNDECIDED = 0.001
-"""Probability below which it does not matter what an ambiguous digit means."""
+"""Probability below which the meaning of an ambiguous digit does not matter."""
 _SAME = 3
-"""Numbers that must be alike before a constant is a placeholder and no accident."""
+"""Number of equal values from which a constant counts as a placeholder."""
 _DIGITS = re.compile(r"\d{1,9}")
-# An alternative that is an integer: `4`, `4.0`, `4/5`, marks of JSON and Markdown round it.
+# An alternative that is an integer: `4`, `4.0`, `4/5`, with JSON or Markdown marks around it.
 _NUMBER = re.compile(
     r"[\s\"'*`:(\[,]*(?P<n>\d{1,9})(?:[.,]0+)?(?:/(?P<whole>\d{0,9}))?[\s\"'*`.,)\]}]*"
 )
@@ -107,38 +114,43 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A score's distribution, in numbers."""
+    """A score's expectation and distribution."""
 
     value: float
+    """Expected score, within the scale."""
     mass: float
-    """How much probability was on integers of the scale, before it was divided out."""
+    """Probability of all integers of the scale before normalisation, in [0.5, 1]."""
     std: float
     """Standard deviation of the distribution."""
     distribution: dict[int, float]
-    """Adds up to 1."""
+    """Probability by score; adds up to 1."""
 
     @property
     def argmax(self) -> int:
-        """The likeliest score, the lower one of two."""
+        """The likeliest score; the lowest of equally likely ones."""
         return max(self.distribution, key=lambda k: (self.distribution[k], -k))
 
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """Why log-probabilities give no expectation."""
+    """The reason why log-probabilities give no expectation."""
 
     why: str
 
 
 def expectation(
-    tokens: Sequence[Token], place: Place, scale: tuple[int, int]
+    tokens: Sequence[Token], place: TokenPosition, scale: tuple[int, int]
 ) -> Expectation | Unusable:
     """Compute the expected score.
 
     Args:
-        tokens: of the reply.
-        place: where the score begins among them.
+        tokens: the reply's tokens with their alternatives.
+        place: the token in which the score begins.
         scale: lowest and highest score.
+
+    Returns:
+        The expectation, or the reason why there is none: placeholders instead of probabilities,
+        too little probability on the scale, or a digit that may begin a longer number.
     """
     token = tokens[place.index]
     here = _alternatives(token)
@@ -153,7 +165,7 @@ def expectation(
         for text, p in here.items()
         if text != token.text and (found := _number(text, scale[1])) is not None
     ]
-    # A tokenizer that has a longer number in one piece does not spell it in two.
+    # A tokenizer that has a token for a longer number does not spell that number in two tokens.
     whole = len(written) > 1 and scale[0] <= int(written) <= scale[1]
     for (digits, _), _ in numbers:
         whole = whole or (len(digits) > 1 and scale[0] <= int(digits) <= scale[1])
@@ -167,8 +179,8 @@ def expectation(
     undecided += _add_sampled(sums, on_sampled, tokens, place, scale, whole=whole)
     if undecided > _UNDECIDED:
         return Unusable(
-            f"ambiguous: {undecided:.3g} of the probability is on a digit that may begin a longer "
-            "number"
+            f"the score is ambiguous: {undecided:.3g} of the probability is on a digit that may "
+            "begin a longer number"
         )
     return _normalised(sums)
 
@@ -184,9 +196,9 @@ def _normalised(sums: dict[int, float]) -> Expectation | Unusable:
 
 
 def _placeholder(token: Token, here: Mapping[str, float]) -> str | None:
-    """Say why the log-probabilities are none, where a server only fills in the field."""
+    """Describe why the log-probabilities are a server's placeholders; None when they are not."""
     if not here:
-        return "no alternatives were given at the score's position"
+        return "the score's token has no alternatives"
     if token.logprob <= _IMPOSSIBLE:
         return f"the sampled score has the log-probability {token.logprob:g}, a placeholder"
     if token.text not in here:
@@ -210,12 +222,12 @@ def _constant(tokens: Sequence[Token]) -> str | None:
 
 
 def _alternatives(token: Token) -> dict[str, float]:
-    """Probability by spelling; vLLM lists the sampled token twice."""
+    """Map each spelling to its probability; vLLM lists the sampled token twice."""
     return {text: math.exp(logprob) for text, logprob in token.top}
 
 
 def _longer(number: int, scale: tuple[int, int]) -> bool:
-    """Whether a longer number of the scale begins with this one."""
+    """Tell whether a longer number of the scale begins with this one."""
     begin, room = number * 10, 10
     while 0 < begin <= scale[1]:
         if begin + room - 1 >= scale[0]:
@@ -228,16 +240,16 @@ def _add_sampled(
     sums: dict[int, float],
     probability: float,
     tokens: Sequence[Token],
-    place: Place,
+    place: TokenPosition,
     scale: tuple[int, int],
     *,
     whole: bool,
 ) -> float:
-    """Add what the sampled token became, and what it may have become by what followed.
+    """Add the sampled number, and the numbers that other following tokens would have made of it.
 
     Returns:
-        The probability of what may have become a longer number or not: nothing was given of what
-        else could have followed.
+        The probability of digits that may or may not begin a longer number, because the
+        alternatives to the token that followed are not known.
     """
     undecided, left, index = 0.0, probability, place.index
     written, ended = _digits_of(place.rest)
@@ -273,14 +285,14 @@ def _add_sampled(
 
 
 def _is_unknown(token: Token) -> bool:
-    """Whether a token after the score's first has no probabilities: structured output again."""
+    """Tell whether a later token of the score lacks probabilities, as with structured output."""
     listed = any(text == token.text for text, _ in token.top)
     return token.logprob <= _IMPOSSIBLE or bool(token.top and not listed)
 
 
 @lru_cache(maxsize=1024)  # the same spellings come with every reply
 def _number(text: str, highest: int) -> tuple[str, bool] | None:
-    """Read an alternative that is an integer: its digits, and whether more could not follow."""
+    """Read an alternative that is an integer: its digits, and whether the number is complete."""
     match = _NUMBER.fullmatch(text)
     if match is None or (match["whole"] and _ascii(match["whole"]) != str(highest)):
         return None
@@ -288,7 +300,7 @@ def _number(text: str, highest: int) -> tuple[str, bool] | None:
 
 
 def _digits_of(text: str) -> tuple[str, bool]:
-    """Digits at the beginning of a token, and whether it goes on after them."""
+    """Return the digits at the beginning of a token, and whether other characters follow them."""
     match = _DIGITS.match(text)
     return ("", True) if match is None else (_ascii(match[0]), match.end() < len(text))
 

@@ -1,7 +1,7 @@
-"""The parsers behind published tables, for recomputing these and nothing else. Pure.
+"""The parsers behind published tables, only for reproducing these tables. No I/O.
 
-Both count a reply without a number as 0 and believe numbers out of range, so that a lazy reply
-lowers a score. `read_reply` is the parser to use.
+Both count a reply without a number as 0, which lowers a mean, and accept numbers out of range. For
+everything else, `read_reply` is the parser to use.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _FIRST = re.compile(r"([0-9])")
 
 
 def paper_score(text: str, parser: PaperParser) -> float:
-    """Read a reply as the authors did; 0 where they found nothing.
+    """Read a reply as the authors did; return 0 where they found no number.
 
     Args:
         text: the reply.
-        parser: `g-eval` takes a number at the very beginning (Liu et al. 2023); `chiang-lee` the
-            first digit anywhere after the last `rating:` (Chiang and Lee 2023, who read 1 in
+        parser: `g-eval` reads a number at the very beginning (Liu et al. 2023); `chiang-lee` reads
+            the first digit after the last `rating:` (Chiang and Lee 2023, who read 1 in
             `1. Engagingness: 2` and in `1.3`).
     """
     if parser == "g-eval":

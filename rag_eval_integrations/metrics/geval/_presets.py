@@ -1,8 +1,8 @@
-"""The metrics that come ready: pinned steps, and what every score from 1 to 5 means.
+"""Presets of G-Eval: ready-made metrics with fixed steps and a description of every score.
 
-Two forms: `summary` (documents and a summary of them) and `qa` (a question and its response, with
-documents where the dimension needs them). A change of a word here changes scores: the steps'
-digest in `by.prompt_version` keeps them apart.
+Most have two forms: `summary` (documents and a summary of them) and `qa` (a question and its
+response, with documents where the criterion needs them). Changing a word here changes scores; the
+digest of the steps in `by.prompt_version` keeps such scores apart.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TASKS: tuple[Task, ...] = ("summary", "qa")
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What a ready-made metric is made of."""
+    """The arguments of a ready-made metric."""
 
     name: str
     params: tuple[str, ...]
@@ -28,18 +28,18 @@ class Preset:
 
 
 def preset(name: str, task: Task) -> Preset:
-    """Find a ready-made metric.
+    """Look up a ready-made metric.
 
     Raises:
-        ConfigurationError: for an unknown name or task.
+        ConfigurationError: the name or the task is unknown, or the metric lacks this task.
     """
     if name not in PRESETS:
-        raise ConfigurationError("name", name, f"no such metric; there are {', '.join(PRESETS)}")
+        raise ConfigurationError("name", name, f"no such metric; use one of {', '.join(PRESETS)}")
     forms = PRESETS[name]
     if task not in TASKS:
         raise ConfigurationError("task", task, f"use one of {', '.join(TASKS)}")
     if task not in forms:
-        raise ConfigurationError("task", task, f"{name} has the form {', '.join(forms)} only")
+        raise ConfigurationError("task", task, f"{name} is available for {', '.join(forms)} only")
     return forms[task]
 
 
@@ -232,4 +232,4 @@ PRESETS: dict[str, dict[str, Preset]] = {
     "correctness": {"qa": _CORRECTNESS},
     "groundedness": {"qa": _GROUNDEDNESS},
 }
-"""By name and task."""
+"""Presets by name and task."""

@@ -1,8 +1,8 @@
-"""The words that judges are asked with, and their versions.
+"""The prompts of G-Eval with their versions, and the evaluation steps that a model writes.
 
 Instructions come first and are the same for every call of a metric, so that a provider's prompt
-cache hits. The material follows in a message of its own, each part between lines that carry a tag,
-a keyed hash of the material: no text can hold the tag of the call that it is part of.
+cache applies. The material follows in a message of its own. Each section stands between lines that
+carry a tag, a keyed hash of the material, so that no text can contain the tag of its own call.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.judges._parse import parse_object
 from rag_eval_integrations.judges._prompt import one_line
-from rag_eval_integrations.metrics.geval._settings import Level, Section, titles
+from rag_eval_integrations.metrics.geval._sections import Section, titles
+from rag_eval_integrations.metrics.geval._settings import Level
 from rag_eval_integrations.models import Model, ModelBase
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.models.completion import Completion, CompletionRequest, Message
@@ -24,7 +25,7 @@ from rag_eval_integrations.records import JsonObject, UnscoredCode, Usage
 
 STEPS_VERSION = "geval-steps-1"
 SCORE_VERSION = "geval-1"
-"""Stamped on every score; each changes with every change of its words below."""
+"""Versions of the two prompts below, stamped on every score; raise one when its wording changes."""
 
 _STEPS = """\
 You write the evaluation steps by which others will grade a text. You are given the criteria and \
@@ -87,7 +88,7 @@ STEPS_SCHEMA: JsonObject = {
 
 
 def score_schema(scale: tuple[int, int]) -> JsonObject:
-    """Shape of a reply: the reason stands before the score it leads to."""
+    """Return the JSON schema of a reply; the reason comes before the score that it leads to."""
     low, high = scale
     score: dict[str, object] = {"type": "integer", "minimum": low, "maximum": high}
     if high - low < _MOST_LISTED:
@@ -102,7 +103,7 @@ def score_schema(scale: tuple[int, int]) -> JsonObject:
 
 
 def steps_messages(criteria: str, params: Sequence[str]) -> tuple[Message, ...]:
-    """Ask for evaluation steps."""
+    """Write the messages that ask for evaluation steps."""
     names = titles(params)
     words = _STEPS.format(names=names)
     if len(params) == 1:
@@ -114,7 +115,7 @@ def steps_messages(criteria: str, params: Sequence[str]) -> tuple[Message, ...]:
 
 
 def steps_again(asked: tuple[Message, ...], reply: str, why: str) -> tuple[Message, ...]:
-    """Ask once more after a reply that held no steps."""
+    """Write the messages that ask again after a reply that held no steps."""
     words = f'That does not do: {why}. Reply with one JSON object that has the field "steps" only.'
     return (
         *asked,
@@ -133,7 +134,7 @@ def score_messages(
     form: str,
     sections: Sequence[Section],
 ) -> tuple[Message, ...]:
-    """Ask for a score."""
+    """Write the messages that ask for a score."""
     numbered = "\n".join(f"{number}. {one_line(step)}" for number, step in enumerate(steps, 1))
     levels = "".join(f"\n{level}" for level in reversed(rubric))
     ask = (_JSON if form == "json" else _FORM).format(
@@ -152,7 +153,7 @@ def score_messages(
 
 
 def material(sections: Sequence[Section]) -> str:
-    """Write the parts to be graded, each fenced off with the tag of them all."""
+    """Write the sections to be graded, each between fences with the tag of the whole material."""
     content = json.dumps([[section.name, section.text] for section in sections])
     tag = hashlib.blake2s(content.encode("ascii"), key=_KEY, digest_size=6).hexdigest()
     parts = []
@@ -163,26 +164,26 @@ def material(sections: Sequence[Section]) -> str:
 
 
 def _visible(text: str) -> str:
-    """Keep lines and tabs, which belong to what is graded, and show what is hidden."""
+    """Show hidden characters; line breaks and tabs are kept, since they belong to the material."""
     lines = text.replace("\r\n", "\n").split("\n")
     return "\n".join("\t".join(one_line(cell) for cell in line.split("\t")) for line in lines)
 
 
-# --- Evaluation steps: written by the judge once for a metric, and shared by all of its calls
+# --- Evaluation steps: written by the model once per metric, and shared by all calls
 
 
 _MOST_STEPS = 10
 _MOST_TOKENS = 2000
 _MOST_CHARACTERS = 2000
-"""Of one step."""
+"""Limit on the length of one step."""
 _JUDGES = 16
 _REMEMBERED = 60.0
-"""Seconds for which a judge that writes no steps is not asked again."""
+"""Seconds before a model that wrote no steps is asked again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What a metric goes by, or why it has nothing to go by."""
+    """The evaluation steps of a metric, or the reason why there are none."""
 
     steps: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
@@ -194,8 +195,9 @@ def parse_steps(text: str) -> tuple[str, ...]:
     """Read `{"steps": [str]}`: 1 to 10 strings that are not empty.
 
     Raises:
-        JudgeOutputError: says what else it is.
+        JudgeOutputError: the reply does not hold such a list.
     """
+    # The messages are sent to the model by `steps_again`: to reword one is to change a prompt.
     content = parse_object(text)
     found = content.get("steps")
     if not isinstance(found, list):
@@ -208,10 +210,11 @@ def parse_steps(text: str) -> tuple[str, ...]:
 
 
 class StepsWriter:
-    """Has the steps of one metric written, once for each judge.
+    """Asks for the steps of one metric, once per model.
 
-    Concurrent calls share the request (single flight), later ones its result; a `CachedModel`
-    shares it between processes, since the request holds nothing but criteria and parameters.
+    Concurrent calls share one request (single flight) and later calls share its result. A
+    `CachedModel` shares it between processes too, since the request depends only on criteria and
+    parameters.
     """
 
     def __init__(self, criteria: str, params: Sequence[str]) -> None:
@@ -220,7 +223,7 @@ class StepsWriter:
         self._failed: dict[Hashable, tuple[float, Steps]] = {}
 
     async def get(self, judge: ModelBase) -> Steps:
-        """Give the steps; usage is on the one that had them written.
+        """Return the steps; their usage is charged to the call that requested them.
 
         Raises:
             JudgeError: the judge does not answer.
@@ -262,18 +265,20 @@ class StepsWriter:
             usage += completion.usage
             refused = _refused(completion)
             if refused is not None:
-                return Steps(usage=usage, code=refused, why="the judge will not write the steps")
+                return Steps(
+                    usage=usage, code=refused, why="the judge refused to write evaluation steps"
+                )
             try:
                 return Steps(parse_steps(completion.text), usage)
             except JudgeOutputError as error:
                 why = str(error)
             asked = steps_again(self._messages, completion.text, why)
-        why = f"the judge wrote no evaluation steps, twice: {why}; pin them with `steps=`"
+        why = f"the judge wrote no evaluation steps in two attempts: {why}; pass them as `steps=`"
         return Steps(usage=usage, code="judge_output_invalid", why=why)
 
 
 class _UnwrittenError(Exception):
-    """Not remembered by the single flight, which would keep it for good."""
+    """No steps were written; raised because the single flight keeps results for good."""
 
     def __init__(self, steps: Steps) -> None:
         super().__init__(steps.why)
@@ -288,5 +293,5 @@ def _refused(completion: Completion) -> UnscoredCode | None:
 
 
 def steps_digest(steps: Sequence[str]) -> str:
-    """Digest of steps, 8 hex digits: scores by different steps are made differently."""
+    """Return a digest of the steps, 8 hex digits, which tells scores by different steps apart."""
     return hashlib.sha256(json.dumps(list(steps)).encode("ascii")).hexdigest()[:8]

@@ -1,9 +1,10 @@
-"""What a judge wrote becomes a score with its place in the text, or the reason why not. Pure.
+"""Read a G-Eval reply: the score and its position in the text, or the problem. No I/O.
 
-In this order: the last JSON object with a score; a reply that is a number; a line that names what
-it scores (`- Coherence: 2`, `1. Engagingness: 2`); a last line that is a number; a number at the
-beginning; a number that a word of scoring leads to. A list number, a range (`1-5`) and a digit in
-copied text are none of these. What is out of range stays so.
+A score is looked for in this order: the last JSON object with a score; a reply that is a number; a
+line that names the criterion (`- Coherence: 2`, `1. Engagingness: 2`); a last line that is a
+number; a number at the beginning; a number after a word such as "score" or "rate". List numbers,
+ranges (`1-5`) and digits in copied text do not count. A number out of range is a problem, and no
+further number is tried.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Literal
 
 from rag_eval_integrations.models._reading import answer_in
 
-# --- How a judge writes a number: digits of any script, decimals, `4/5`, `**4**`. Pure
+# --- Numbers: digits of any script, decimals, `4/5`, `**4**`
 
 
 Problem = Literal["judge_output_invalid", "out_of_range"]
@@ -33,37 +34,37 @@ _MOST_DIGITS = 9
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reply says: a score, or a problem; never both."""
+    """The content of a reply: a score or a problem, never both."""
 
     score: float | None = None
-    """On the metric's own scale."""
+    """Score on the metric's own scale."""
     span: tuple[int, int] | None = None
-    """Where the digits of an integer score stand in the reply (`8` of `8.0`); None for 4.5."""
+    """Span of an integer score's digits in the reply (`8` of `8.0`); None for scores like 4.5."""
     reason: str = ""
-    """The judge's reasoning; where there is a problem, what it is."""
+    """The judge's reasoning, or the description of the problem."""
     problem: Problem | None = None
     sure: bool = True
-    """False where it was found in prose or broken JSON: a reply that was cut off might go on."""
+    """False for a score from prose or broken JSON: a reply that was cut off might continue it."""
 
 
 def invalid(why: str) -> Reading:
-    """Say that a reply holds no score."""
+    """Make the reading of a reply without a score."""
     return Reading(reason=why, problem="judge_output_invalid")
 
 
 def number_alone(text: str) -> re.Match[str] | None:
-    """Match a text that is nothing but a number and its decoration."""
+    """Match a text that consists of a number and its decoration only."""
     return _ALONE.match(text)
 
 
 def checked(match: re.Match[str], scale: tuple[int, int], reason: str, offset: int = 0) -> Reading:
-    """Read a matched number and hold it against the scale: out of range is never made to fit.
+    """Check a matched number against the scale; a number out of range is a problem, never clipped.
 
     Args:
-        match: with the groups `n`, `of` and `whole`.
+        match: a match with the groups `n`, `of` and `whole`.
         scale: lowest and highest score.
         reason: the judge's reasoning.
-        offset: of the matched text in the reply.
+        offset: position of the matched text in the reply.
     """
     low, high = scale
     words, whole = match["n"], match["whole"]
@@ -88,7 +89,7 @@ def _outside(why: str) -> Reading:
     return Reading(reason=why, problem="out_of_range")
 
 
-# --- JSON objects as judges write them: raw line breaks in strings, prose around, nothing repaired
+# --- JSON objects as models write them: raw line breaks in strings, prose around; no repair
 
 
 Span = tuple[int, int]
@@ -99,11 +100,10 @@ _ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])')
 
 
 def objects_in(text: str) -> Iterator[list[dict[str, Span]]]:
-    """Yield the fields (lower case) of every object with their spans, together with those in it.
+    """Yield, for every outermost object, the spans of its fields and of the objects inside it.
 
-    The outer one stands first.
-
-    An object that breaks off gives the fields that are whole or that the end cut.
+    The outermost object comes first; names of fields are in lower case. An object that breaks off
+    gives its fields up to the end of the text, the cut one included.
     """
     position, tries = text.find("{"), 0
     while position >= 0 and tries < _MOST_TRIES:
@@ -129,7 +129,7 @@ def _inner(text: str, start: int, depth: int = 3) -> Iterator[dict[str, Span]]:
 
 
 def _fields(text: str, position: int) -> tuple[dict[str, Span], int]:
-    """Read `"key": value, …` up to the closing brace; the position after it."""
+    """Read `"key": value, …` up to the closing brace; return fields and the position after it."""
     fields: dict[str, Span] = {}
     while (match := _KEY.match(text, position)) is not None:
         end = _value_end(text, match.end())
@@ -144,7 +144,7 @@ def _fields(text: str, position: int) -> tuple[dict[str, Span], int]:
 
 
 def _value_end(text: str, position: int) -> int:
-    """Find the comma or brace that ends a value."""
+    """Find the position of the comma or brace that ends a value."""
     depth, quote = 0, ""
     while position < len(text):
         character = text[position]
@@ -168,14 +168,14 @@ def _value_end(text: str, position: int) -> int:
 
 
 def _opens(text: str, position: int) -> bool:
-    """Whether a single quote begins a string, as in Python's dicts, and is no apostrophe."""
+    """Tell whether a single quote opens a string, as in Python's dicts; else, an apostrophe."""
     return text[max(0, position - 40) : position].rstrip()[-1:] in (":", ",", "[", "{")
 
 
 def as_text(value: str) -> str:
-    """Undo the quotes and escapes of a string value; a raw line break with its indent is a space.
+    """Undo the quotes and escapes of a string value; return other values as they are written.
 
-    Other values are returned as they are written.
+    A raw line break with its indentation becomes a space.
     """
     if value[:1] not in ("'", '"'):
         return value
@@ -185,13 +185,16 @@ def as_text(value: str) -> str:
     return lines.encode("utf-8", "replace").decode()
 
 
+# --- A whole reply
+
+
 Scale = tuple[int, int]
 
 _MOST_READ = 100_000
-"""Characters; a runaway reply is read from its end."""
+"""Characters that are read; of a longer reply, those at its end."""
 _SCORE_KEYS = ("score", "rating", "final_score", "final score", "overall_score", "grade")
 _REASON_KEYS = ("reason", "reasoning", "reasons", "explanation", "rationale", "analysis")
-# In a broken object: `"score": 4` and nothing that closes it.
+# In a broken object: `"score": 4` without a closing brace.
 _BARE_FIELD = re.compile(rf"[\"']score[\"']\s*:\s*[\"']?(?P<n>{NUMBER}){OUT_OF}", re.IGNORECASE)
 _RANGE = re.compile(
     r"(?:\b(?:from|between)\s++)?(?<!\d)\d++\s*+(?:-|–|—|\bto\b|\band\b|\bthrough\b)\s*+\d++",
@@ -205,7 +208,7 @@ _AFTER_LABEL = (
 _LABEL = re.compile(
     rf"{_BEFORE_LABEL}(?P<label>[^\W\d_][^\n:=：]{{0,60}}?){_AFTER_LABEL}", re.MULTILINE
 )
-# `1. ` before words is the number of a list; what ends in `th` counts paragraphs.
+# `1. ` before words is a list number; `4th` is an ordinal.
 _LEADING = re.compile(rf"[\s*_#>\"'`:(\[+]*+(?P<n>{NUMBER})(?!(?:st|nd|rd|th)\b){OUT_OF}")
 _LED_TO = re.compile(
     r"\b(?:scor(?:e[sd]?|ing)|rat(?:e[sd]?|ing)|grad(?:e[sd]?|ing)|give|gave|assign(?:ed)?|"
@@ -218,11 +221,11 @@ _KNOWN_LABELS = ("score", "rating", "grade", "result", "answer")
 
 
 def read_reply(text: str, name: str, scale: Scale) -> Reading:
-    """Read a reply.
+    """Read the score of a reply.
 
     Args:
-        text: what the judge wrote.
-        name: of what is scored, as it may stand before the score.
+        text: the reply.
+        name: the metric's name, with which the judge may introduce the score.
         scale: lowest and highest score.
 
     Returns:
@@ -244,7 +247,7 @@ def _of_object(text: str, name: str, scale: Scale) -> Reading | None:
     found = None
     for nested in objects_in(text):
         scored = [(fields, span) for fields in nested if (span := _score_in(fields, text, name))]
-        if scored:  # the object's own score, else the last of those in it
+        if scored:  # the object's own score, else the last one inside it
             found = scored[0] if scored[0][0] is nested[0] else scored[-1]
     if found is None:
         return _of_broken_object(text, scale)
@@ -252,14 +255,14 @@ def _of_object(text: str, name: str, scale: Scale) -> Reading | None:
     match = number_alone(text[start:end].removesuffix("```"))
     if match is None:
         value = text[start:end][:60]
-        return invalid(f"the score is {value or 'missing'}, which is no number")
+        return invalid(f"the score is {value or 'missing'}, which is not a number")
     reasons = (fields[key] for key in _REASON_KEYS if key in fields)
     first, last = next(reasons, (0, 0))
     return checked(match, scale, as_text(text[first:last]).strip(), start)
 
 
 def _score_in(fields: dict[str, Span], text: str, name: str) -> Span | None:
-    """Where the value of an object's score stands; an object in its place is read by itself."""
+    """Find the span of an object's score; an object as the value is read by itself."""
     own = name.lower()
     for key in (*_SCORE_KEYS, own, f"{own}_score", f"{own} score"):
         if key in fields and not text.startswith("{", fields[key][0]):
@@ -268,12 +271,12 @@ def _score_in(fields: dict[str, Span], text: str, name: str) -> Span | None:
 
 
 def _of_broken_object(text: str, scale: Scale) -> Reading | None:
-    """Read `"score": N` where quotes in the reason broke the object; only if there is one N."""
+    """Read `"score": N` where quotes in the reason broke the object, unless there are several N."""
     matches = list(_BARE_FIELD.finditer(text))
     if not matches:
         return None
     if len({match["n"] for match in matches}) > 1:
-        return invalid("the judge's JSON is broken and names several scores")
+        return invalid("the judge's JSON is broken and holds several scores")
     last = matches[-1]
     return _unsure(checked(last, scale, text[: last.start()].strip(' \n,{`"')))
 
@@ -287,7 +290,7 @@ def _of_text(text: str, name: str, scale: Scale) -> Reading:
         return invalid(
             f"the judge's JSON {'holds no' if whole else 'was cut off before the'} score"
         )
-    # Same length, so that places in it are places in the text.
+    # Of the same length, so that positions in it are positions in the text.
     plain = _RANGE.sub(lambda match: " " * len(match[0]), text)
     labelled = _labelled(plain, name) or _named(text, plain, name)
     if labelled is not None:
@@ -295,7 +298,7 @@ def _of_text(text: str, name: str, scale: Scale) -> Reading:
     short = _short_label(plain)
     if short is not None:
         return _unsure(checked(short, scale, _before(text, short)))
-    # Thinking step by step and then the score alone, as the paper's prompt asks for it.
+    # Reasoning first and then the score alone, as the paper's prompt asks for it.
     last = text.rstrip().rfind("\n") + 1
     alone = number_alone(text[last:]) if last else None
     if alone is not None:
@@ -318,12 +321,12 @@ def _unsure(reading: Reading) -> Reading:
 
 
 def _is_item(leading: re.Match[str], text: str) -> bool:
-    """Whether a number at the beginning may be that of a list's first item."""
+    """Tell whether a number at the beginning may be the number of a list's first item."""
     return leading["n"] == "1" and text[leading.end("n") : leading.end("n") + 1] in (".", ")")
 
 
 def _labelled(text: str, name: str) -> re.Match[str] | None:
-    """Take the last line `label: N` whose label is the metric's name or a word for score."""
+    """Match the last line `label: N` whose label is the metric's name or a word for a score."""
     own = re.compile(rf"(?<!\w){re.escape(name.lower())}(?!\w)")
     for match in reversed(list(_LABEL.finditer(text))):
         label = match["label"].lower()
@@ -333,11 +336,11 @@ def _labelled(text: str, name: str) -> re.Match[str] | None:
 
 
 def _named(text: str, plain: str, name: str) -> re.Match[str] | None:
-    """Take the last line that begins with the name, which may be long or begin with a digit."""
+    """Match the last line that begins with the name, which may be long or begin with a digit."""
     matches = [
         match
         for match in _line_of(name).finditer(text)
-        if plain[match.start("n")] == text[match.start("n")]  # else the number is of a range
+        if plain[match.start("n")] == text[match.start("n")]  # else it is part of a range
     ]
     return matches[-1] if matches else None
 
@@ -350,7 +353,7 @@ def _line_of(name: str) -> re.Pattern[str]:
 
 
 def _short_label(text: str) -> re.Match[str] | None:
-    """Take the last line `label: N` with a label of one word or two, whatever it says."""
+    """Match the last line `label: N` with any label of one or two words."""
     short = [match for match in _LABEL.finditer(text) if len(match["label"].split()) <= 2]
     return short[-1] if short else None
 

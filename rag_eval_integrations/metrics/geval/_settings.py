@@ -1,8 +1,7 @@
-"""How a metric asks: the settings that its estimators share, checked when it is made."""
+"""The settings of a G-Eval metric, checked at construction: rubric, scale, estimator and others."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import warnings
@@ -13,118 +12,8 @@ from typing import Literal
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.geval._paper import PAPER_PARSERS, PaperParser
-from rag_eval_integrations.records import RagCall, Turn, UnscoredCode, from_object
 
-# --- What of a call a metric shows to the judge: its parameters, by name
-
-
-PARAMS = ("question", "response", "reference", "documents", "history", "conversation")
-"""Names, beside `metadata.FIELD` for what the app has put there."""
-
-_OTHER_NAMES = {
-    "input": "question",
-    "actual_output": "response",
-    "expected_output": "reference",
-    "context": "documents",
-    "retrieval_context": "documents",
-    "turns": "conversation",
-}
-_TITLES = {
-    "question": "Question",
-    "response": "Response",
-    "reference": "Expected Response",
-    "documents": "Documents",
-    "history": "Earlier Turns",
-    "conversation": "Conversation",
-}
-_MISSING: dict[str, tuple[UnscoredCode, str]] = {
-    "question": ("no_question", "the call has no question"),
-    "response": ("empty_response", "the call has no response"),
-    "documents": ("no_context", "the call has no documents with text"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A parameter of one call, or one document or turn of it, which is fenced off by itself."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """A parameter that the call does not have."""
-
-    code: UnscoredCode
-    why: str
-
-
-def checked_params(params: object) -> tuple[str, ...]:
-    """Check names of parameters and take deepeval's for ours.
-
-    Raises:
-        ConfigurationError: for none, an unknown one, or one that is named twice.
-    """
-    if isinstance(params, str) or not isinstance(params, Sequence):
-        raise ConfigurationError("params", params, "use a tuple of names, as in ('response',)")
-    if not params:
-        raise ConfigurationError("params", params, "name at least one parameter")
-    checked = []
-    for name in params:
-        known = _OTHER_NAMES.get(name, name) if isinstance(name, str) else ""
-        if known not in PARAMS and not re.fullmatch(r"metadata\.[^\s.].{0,99}", known):
-            names = ", ".join(PARAMS)
-            raise ConfigurationError(
-                "params", name, f"no such parameter; there are {names} and metadata.FIELD"
-            )
-        if known in checked:
-            raise ConfigurationError("params", name, "is named twice")
-        checked.append(known)
-    return tuple(checked)
-
-
-def title(param: str) -> str:
-    """Name of a parameter in a prompt."""
-    return _TITLES.get(param) or param.removeprefix("metadata.").replace("_", " ").title()
-
-
-def titles(params: Sequence[str]) -> str:
-    """List the names: `Question, Documents and Response`."""
-    *first, last = [title(param) for param in params]
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def sections_of(call: RagCall, params: Sequence[str]) -> tuple[Section, ...] | Missing:
-    """Take the parameters from a call; the first that is missing where one is."""
-    sections: list[Section] = []
-    for param in params:
-        found = [section for section in _sections(call, param) if section.text.strip()]
-        if not found:
-            code, why = _MISSING.get(param, ("missing_param", f"the call has no {param}"))
-            return Missing(code, f"{why}, which this metric needs (params: {param})")
-        sections += found
-    return tuple(sections)
-
-
-def _sections(call: RagCall, param: str) -> list[Section]:
-    name = title(param)
-    if param == "documents":
-        # Numbered as everywhere else: an empty document keeps its number.
-        return [
-            Section(f"Document {i}", document.text) for i, document in enumerate(call.documents)
-        ]
-    if param in ("history", "conversation"):
-        turns = turns_of(call) if param == "conversation" else call.history
-        return [Section(f"Turn {i}, {turn.role}", turn.content) for i, turn in enumerate(turns)]
-    if param.startswith("metadata."):
-        value = call.metadata.get(param.removeprefix("metadata."))
-        known = value is None or isinstance(value, str)
-        return [Section(name, str(value or "") if known else json.dumps(value, ensure_ascii=False))]
-    return [Section(name, getattr(call, param) or "")]
-
-
-# --- Descriptions of score levels: checked when a metric is made, shown in the prompt
+# --- Rubrics: descriptions of score levels, checked at construction and shown in the prompt
 
 
 RubricLike = Mapping[int | str | tuple[int, int], str] | Sequence["Level | Mapping[str, object]"]
@@ -133,7 +22,7 @@ RubricLike = Mapping[int | str | tuple[int, int], str] | Sequence["Level | Mappi
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """What scores from `low` to `high` mean."""
+    """The description of the scores from `low` to `high`."""
 
     low: int
     high: int
@@ -145,11 +34,11 @@ class Level:
 
 
 def checked_rubric(rubric: RubricLike | object, scale: tuple[int, int]) -> tuple[Level, ...]:
-    """Read a rubric, lowest level first.
+    """Read a rubric into levels, the lowest first; without a rubric there are none.
 
     Raises:
-        ConfigurationError: for levels that overlap, lie outside of the scale or describe nothing,
-            and for a rubric of one point, which leaves nothing to choose.
+        ConfigurationError: levels overlap, lie outside of the scale or have no description, or
+            together they describe a single score only, which leaves nothing to choose from.
     """
     if rubric is None:
         return ()
@@ -194,53 +83,16 @@ def _range(points: object) -> tuple[int, int]:
         low, high = points
         if type(low) is int and type(high) is int and low <= high:
             return low, high
-    raise ConfigurationError("rubric", points, "use a score, or two as in '2-4' or [2, 4]")
+    raise ConfigurationError("rubric", points, "use a score, or a range such as '2-4' or [2, 4]")
 
 
 def _text(text: object) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise ConfigurationError("rubric", text, "describe the level in words")
+        raise ConfigurationError("rubric", text, "describe each level in words")
     return text.strip()
 
 
-# --- A list of turns as a call, and a call as a list of turns: what multi-turn metrics judge
-
-
-Turns = Sequence[Turn | Mapping[str, str]]
-
-
-def call_of_turns(turns: Turns) -> RagCall:
-    """Make a call of a conversation: its last question and answer, the rest as history.
-
-    Args:
-        turns: oldest first; turns or `{"role": …, "content": …}`.
-
-    Raises:
-        ConfigurationError: for no turns, or something that is no list of turns.
-        InputError: for a turn that is none.
-    """
-    given: object = turns
-    is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-    if not is_list or not all(isinstance(turn, Turn | Mapping) for turn in turns):
-        raise ConfigurationError(
-            "call", turns, "use a RagCall, or a list of turns {'role': …, 'content': …}"
-        )
-    listed = [turn if isinstance(turn, Turn) else from_object(Turn, dict(turn)) for turn in turns]
-    if not listed:
-        raise ConfigurationError("turns", list(turns), "give at least one turn")
-    response = listed.pop().content if listed[-1].role == "assistant" else None
-    question = listed.pop().content if listed and listed[-1].role == "user" else ""
-    return RagCall(question=question, documents=(), response=response, history=listed)
-
-
-def turns_of(call: RagCall) -> tuple[Turn, ...]:
-    """Give all turns of a call: its history, its question and its response."""
-    last = (("user", call.question), ("assistant", call.response or ""))
-    said = [from_object(Turn, {"role": role, "content": text}) for role, text in last if text]
-    return (*call.history, *said)
-
-
-# --- The arguments of a metric, checked where it is made
+# --- The other arguments
 
 
 _LONGEST_NAME = 100
@@ -248,31 +100,31 @@ _HIGHEST = 1000
 
 
 def checked_name(name: object) -> str:
-    """Check a metric's name, which `,`, `=` and `:` would break on the command line.
+    """Check a metric's name; `,`, `=` and `:` have a meaning on the command line.
 
     Raises:
-        ConfigurationError: naming the value.
+        ConfigurationError: the name is empty, too long, or holds a forbidden character.
     """
     if not isinstance(name, str) or not name.strip() or len(name) > _LONGEST_NAME:
         raise ConfigurationError("name", name, f"use a name of 1 to {_LONGEST_NAME} characters")
     if not name.isprintable() or any(character in name for character in ",=:"):
-        raise ConfigurationError("name", name, "should be printable and hold no ',', '=' or ':'")
+        raise ConfigurationError("name", name, "use printable characters without ',', '=' and ':'")
     return name.strip()
 
 
 def checked_instructions(
     criteria: object, steps: object
 ) -> tuple[str | None, tuple[str, ...] | None]:
-    """Check that there is one of both: criteria to derive steps from, or steps.
+    """Check that either criteria or steps are given, and return (criteria, steps).
 
     Raises:
-        ConfigurationError: neither, both, or nothing in them.
+        ConfigurationError: neither or both are given, or the one given is empty.
     """
     if criteria is not None and steps is not None:
         raise ConfigurationError("steps", steps, "give criteria or steps, not both")
     if criteria is not None:
         if not isinstance(criteria, str) or not criteria.strip():
-            raise ConfigurationError("criteria", criteria, "say in words what is asked for")
+            raise ConfigurationError("criteria", criteria, "describe the criteria in words")
         return criteria.strip(), None
     if steps is None:
         raise ConfigurationError("criteria", None, "give criteria, or steps")
@@ -286,7 +138,7 @@ def checked_scale(scale: object) -> tuple[int, int]:
     """Check the lowest and the highest score.
 
     Raises:
-        ConfigurationError: no two integers, or the lowest is not below the highest.
+        ConfigurationError: they are not two integers, or the lowest is not below the highest.
     """
     numbers = list(scale) if isinstance(scale, Sequence) and not isinstance(scale, str) else []
     if len(numbers) != 2 or not all(is_number(number) for number in numbers):
@@ -303,7 +155,7 @@ def checked_threshold(threshold: object) -> float | None:
     """Check a threshold on `value`.
 
     Raises:
-        ConfigurationError: outside of 0 to 1.
+        ConfigurationError: it is not a number from 0 to 1, or None.
     """
     if threshold is None:
         return None
@@ -313,10 +165,10 @@ def checked_threshold(threshold: object) -> float | None:
 
 
 def checked_switch(field: str, value: object) -> bool:
-    """Check a yes or no; the word "no" of a file would count as yes.
+    """Check a boolean, since a string such as "no" from a file would count as true.
 
     Raises:
-        ConfigurationError: neither True nor False.
+        ConfigurationError: the value is neither True nor False.
     """
     if not isinstance(value, bool):
         raise ConfigurationError(field, value, "use true or false")
@@ -324,7 +176,7 @@ def checked_switch(field: str, value: object) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a finite number and no bool."""
+    """Tell whether a value is a finite number and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -338,8 +190,8 @@ _USUAL_TEMPERATURE = (0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """The settings of the estimators."""
+class EstimatorSettings:
+    """The settings that the estimators share."""
 
     name: str
     scale: tuple[int, int]
@@ -352,11 +204,11 @@ class Plan:
     paper_parser: PaperParser | None
 
 
-def checked_plan(plan: Plan, paper_parser: bool | str) -> Plan:
-    """Check the settings; samples and temperature far from what is usual only warn.
+def checked_plan(plan: EstimatorSettings, paper_parser: bool | str) -> EstimatorSettings:
+    """Check the settings; unusual numbers of samples and temperatures only warn.
 
     Raises:
-        ConfigurationError: names the setting.
+        ConfigurationError: a setting has a wrong value; `field` names it.
     """
     if plan.form not in ("json", "paper"):
         raise ConfigurationError("form", plan.form, "use 'json' or 'paper'")
@@ -368,37 +220,45 @@ def checked_plan(plan: Plan, paper_parser: bool | str) -> Plan:
     if paper_parser is False:
         return plan
     if plan.estimator == "logprobs":
-        raise ConfigurationError("paper_parser", paper_parser, "has no use for log-probabilities")
+        raise ConfigurationError(
+            "paper_parser", paper_parser, "cannot be combined with estimator='logprobs'"
+        )
     parser = "g-eval" if paper_parser is True else paper_parser
     if parser not in PAPER_PARSERS:
         raise ConfigurationError(
             "paper_parser", paper_parser, f"use True or one of {', '.join(PAPER_PARSERS)}"
         )
-    return Plan(
+    return EstimatorSettings(
         plan.name, plan.scale, plan.form, plan.estimator, plan.samples, plan.temperature,
         plan.top_logprobs, plan.max_tokens, parser,
     )  # fmt: skip
 
 
-def _check_numbers(plan: Plan) -> None:
+def _check_numbers(plan: EstimatorSettings) -> None:
     if type(plan.samples) is not int or not 1 <= plan.samples <= _MOST_SAMPLES:
-        raise ConfigurationError("samples", plan.samples, f"use 1 to {_MOST_SAMPLES}")
+        raise ConfigurationError(
+            "samples", plan.samples, f"use a whole number from 1 to {_MOST_SAMPLES}"
+        )
     if type(plan.top_logprobs) is not int or not 1 <= plan.top_logprobs <= 20:
-        raise ConfigurationError("top_logprobs", plan.top_logprobs, "use a number from 1 to 20")
+        raise ConfigurationError(
+            "top_logprobs", plan.top_logprobs, "use a whole number from 1 to 20"
+        )
     if plan.max_tokens is not None and (type(plan.max_tokens) is not int or plan.max_tokens < 1):
-        raise ConfigurationError("max_tokens", plan.max_tokens, "use a number from 1, or None")
+        raise ConfigurationError(
+            "max_tokens", plan.max_tokens, "use a whole number from 1, or None"
+        )
     number = type(plan.temperature) in (int, float) and math.isfinite(plan.temperature)
     if not number or plan.temperature < 0:
-        raise ConfigurationError("temperature", plan.temperature, "use a number from 0")
+        raise ConfigurationError("temperature", plan.temperature, "use a number of at least 0")
 
 
-def _check_sampling(plan: Plan) -> None:
+def _check_sampling(plan: EstimatorSettings) -> None:
     if plan.samples == 1:
-        if plan.estimator == "auto":  # log-probabilities, else one answer: nothing is sampled
+        if plan.estimator == "auto":  # log-probabilities or one answer: nothing is sampled
             return
     elif plan.temperature <= 0:
         raise ConfigurationError(
-            "temperature", plan.temperature, "gives the same answer to every sample; use 0.5 to 1.0"
+            "temperature", plan.temperature, "makes all samples alike; use 0.5 to 1.0"
         )
     for field, value, (low, high), symbol in (
         ("samples", plan.samples, _USUAL_SAMPLES, "N"),

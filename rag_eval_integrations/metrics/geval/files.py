@@ -1,14 +1,16 @@
-"""User metrics: `NAME.geval.yaml`, and the names of ready-made ones.
+"""G-Eval metrics from outside of Python: `NAME.geval.yaml` files, and presets by name.
 
-name: politeness
-criteria: The response is polite, also where it has to refuse.
-params: [question, response]
-scale: [1, 5]
-rubric:
-  1: rude
-  2-4: neutral
-  5: polite throughout
-threshold: 0.6
+A file holds arguments of `GEval`:
+
+    name: politeness
+    criteria: The response is polite, also where it has to refuse.
+    params: [question, response]
+    scale: [1, 5]
+    rubric:
+      1: rude
+      2-4: neutral
+      5: polite throughout
+    threshold: 0.6
 """
 
 from __future__ import annotations
@@ -30,20 +32,21 @@ _MOST_BYTES = 1_000_000
 
 
 def named_geval(name: str) -> GEval:
-    """Make a ready-made metric: `coherence`, or `coherence:summary` for a task.
+    """Make a ready-made metric by its name, or `NAME:TASK` as in `coherence:summary`.
 
     Raises:
-        ConfigurationError: for an unknown name or task.
+        ConfigurationError: the name or the task is unknown.
     """
     base, _, task = name.partition(":")
     return GEval.preset(base, cast(Task, task or "qa"))
 
 
 def read_geval(path: str | Path) -> GEval:
-    """Read a metric from a YAML file; a file without `name` gets the file's.
+    """Read a metric from a YAML file; without a field `name`, the metric is named after the file.
 
     Raises:
-        InputError: names file, line and field: no YAML, unknown fields, wrong values.
+        InputError: the file is not YAML, or a field is unknown or has a wrong value; names file,
+            line and field.
         OSError: the file cannot be read.
     """
     file = Path(path)
@@ -52,7 +55,7 @@ def read_geval(path: str | Path) -> GEval:
     content, lines = _mapping(file)
     unknown = [field for field in content if field not in _FIELDS]
     if unknown:
-        why = f"{file}: is not a field of a metric; there are {', '.join(_FIELDS)}"
+        why = f"{file}: is not a field of a metric; use {', '.join(_FIELDS)}"
         raise InputError(why, field=str(unknown[0]), line=lines.get(str(unknown[0])))
     content.setdefault("name", _stem(file))
     try:
@@ -64,7 +67,7 @@ def read_geval(path: str | Path) -> GEval:
 
 
 def is_geval_file(name: str) -> bool:
-    """Whether a file's name says that it holds a metric."""
+    """Tell whether a file's name ends in `.geval.yaml` or `.geval.yml`."""
     return name.endswith(SUFFIXES)
 
 
@@ -85,14 +88,14 @@ def _mapping(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
         mark = getattr(error, "problem_mark", None)
         why = getattr(error, "problem", None) or str(error)
         line = None if mark is None else mark.line + 1
-        raise InputError(f"{file}: no YAML: {why}", line=line) from error
+        raise InputError(f"{file}: not YAML: {why}", line=line) from error
     except (UnicodeDecodeError, RecursionError, ValueError) as error:
         raise InputError(f"{file}: cannot be read: {error}") from error
     if not isinstance(content, dict):
-        raise InputError(f"{file}: holds no fields, such as `criteria: …`")
+        raise InputError(f"{file}: should hold fields, such as `criteria: …`")
     keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
     return content, {str(key.value): key.start_mark.line + 1 for key in keys}
 
 
 PRESET_NAMES = tuple(PRESETS)
-"""What may stand after `geval:`."""
+"""Names that may follow `geval:` in the name of a metric."""

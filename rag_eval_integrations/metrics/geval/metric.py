@@ -1,4 +1,4 @@
-"""GEval: a criterion in words becomes a score that a judge's own uncertainty is kept in."""
+"""The `GEval` metric: a model grades a call by criteria in words; its uncertainty is kept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.judges import judge_from
-from rag_eval_integrations.metrics.geval._estimators import Asking, Estimate, NoEstimate
+from rag_eval_integrations.metrics.geval._estimators import EstimatorRun, NoEstimate, ScoreEstimate
 from rag_eval_integrations.metrics.geval._presets import Task, preset
 from rag_eval_integrations.metrics.geval._prompt import (
     SCORE_VERSION,
@@ -19,73 +19,79 @@ from rag_eval_integrations.metrics.geval._prompt import (
     score_messages,
     steps_digest,
 )
+from rag_eval_integrations.metrics.geval._sections import (
+    Conversation,
+    MissingParam,
+    call_of_turns,
+    checked_params,
+    sections_of,
+)
 from rag_eval_integrations.metrics.geval._settings import (
     Estimator,
+    EstimatorSettings,
     Form,
-    Missing,
-    Plan,
     RubricLike,
-    Turns,
-    call_of_turns,
     checked_instructions,
     checked_name,
-    checked_params,
     checked_plan,
     checked_rubric,
     checked_scale,
     checked_switch,
     checked_threshold,
-    sections_of,
 )
 from rag_eval_integrations.metrics.metric import Measured
 from rag_eval_integrations.models import Model, ModelBase, with_retries
 from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode
 
 _MOST_CHARACTERS = 400_000
-"""Of a call's parameters together: some 100,000 tokens."""
+"""Limit on all parameters of a call together: some 100,000 tokens."""
 _JUDGES_REMEMBERED = 64
 
 
 class GEval:
-    """Scores a call by criteria in words (G-Eval, Liu et al. 2023; seeds 000 and 002).
+    """Scores a call by criteria in words (G-Eval, arXiv:2303.16634; API after DeepEval's GEval).
 
-    The judge works by evaluation steps: those given as `steps`, or steps that it writes itself,
-    once for all calls. It then reasons and gives a score, which is read as an expectation:
+    The judge follows evaluation steps: those given as `steps`, or steps that it derives from
+    `criteria` itself, once for all calls. It then reasons and gives a score, from which an
+    expectation is estimated:
 
     * `logprobs`: Σ k·p(k) / Σ p(k) over the scores of the scale, from the log-probabilities at the
-      score's own position. One request. `mass` is Σ p(k); a mass below 0.5, and log-probabilities
-      that are placeholders, are not used.
-    * `monte_carlo`: the mean of `samples` answers at `temperature`, asked for by one request where
-      the endpoint gives several answers. Answers without a score are dropped and counted.
+      score's own position. One request per call. `mass` is Σ p(k); log-probabilities with a mass
+      below 0.5, or that are placeholders, are not used.
+    * `monte_carlo`: the mean of `samples` answers at `temperature`, in one request where the
+      endpoint returns several answers. Answers without a score are dropped and counted.
     * `single`: one answer.
 
-    `auto` takes the first that the judge is able to, says so in the score's warnings, and stamps it
-    as `method`, so that no mean mixes them. A judge that does not answer is an error and no reason
-    to go on. A score out of range is unscored, never bent.
+    `auto` uses the first of these that the judge supports. The score says which one in its `method`
+    (scores of different methods are never averaged), and warns of every fallback. A judge that does
+    not answer is an error, not a reason to fall back. An answer out of range is unscored, never
+    clipped.
 
     Args:
-        name: of what is scored; the score is called `geval:NAME`.
-        criteria: what is asked for, in words; the judge derives 3 or 4 steps from it.
-        steps: evaluation steps to go by instead.
-        params: what of a call the judge is shown: `question`, `response`, `reference`,
+        name: name of the criterion; the score is called `geval:NAME`.
+        criteria: the criterion in words; the judge derives 3 or 4 evaluation steps from it.
+        steps: evaluation steps to follow instead.
+        params: parts of a call that the judge is shown: `question`, `response`, `reference`,
             `documents`, `history`, `conversation` (all turns), `metadata.FIELD`.
         scale: lowest and highest score, integers from 0.
-        rubric: what scores mean: `{1: "…", "2-4": "…"}`.
-        threshold: `value` at or above it passes; None gives no verdict.
-        strict: value 1.0 when the likeliest score is the highest of the scale, else 0.0; `raw`
-            keeps the expectation and `probability` how likely the highest score is.
-        estimator: `auto`, or one to be used and no other.
-        samples: of `monte_carlo`; 1 leaves it out of `auto`.
-        temperature: of the samples.
-        form: `json`, or `paper` for the original's form to fill in.
-        judge: asked instead of the evaluator's judge: a model or its name.
-        top_logprobs: alternatives asked for at each position, 1 to 20.
-        max_tokens: most tokens of one answer; None leaves it to the judge.
-        paper_parser: read replies as the authors of published tables did, a reply without a number
-            counting as 0: True or `g-eval` (Liu et al.), `chiang-lee`. For recomputing tables only.
+        rubric: descriptions of scores: `{1: "…", "2-4": "…"}`.
+        threshold: lowest `value` that passes, from 0 to 1; None for no verdict.
+        strict: make `value` 1.0 when the likeliest score is the highest of the scale, else 0.0;
+            `raw` keeps the expectation, and `probability` is that of the highest score.
+        estimator: `auto`, or the only estimator to use.
+        samples: number of samples of `monte_carlo`; with 1, `auto` skips that estimator.
+        temperature: sampling temperature of `monte_carlo`.
+        form: form of the answer: `json`, or `paper` for the paper's form to fill in.
+        judge: model to ask instead of the evaluator's, or its name.
+        top_logprobs: alternatives requested per token, 1 to 20.
+        max_tokens: limit on the tokens of one answer; None for the model's own limit.
+        paper_parser: read replies as the authors of published tables did, where a reply without a
+            number counts as 0: True or `g-eval` (Liu et al.), `chiang-lee`. Only for reproducing
+            these tables.
 
     Raises:
-        ConfigurationError: for a wrong argument, or neither or both of `criteria` and `steps`.
+        ConfigurationError: an argument is wrong, or neither or both of `criteria` and `steps` are
+            given.
     """
 
     needs: Literal["completion"] = "completion"
@@ -118,28 +124,30 @@ class GEval:
         self.threshold = checked_threshold(threshold)
         self.strict = checked_switch("strict", strict)
         self._plan = checked_plan(
-            Plan(self.name, self.scale, form, estimator, samples, temperature, top_logprobs,
-                 max_tokens, None),
+            EstimatorSettings(
+                self.name, self.scale, form, estimator, samples, temperature, top_logprobs,
+                max_tokens, None,
+            ),
             paper_parser,
         )  # fmt: skip
         self.judge: Model | None = None if judge is None else _model(judge)
         self._writer = None if self.criteria is None else StepsWriter(self.criteria, self.params)
         self._without_logprobs: set[tuple[object, ...]] = set()
 
-    # --- presets ----------------------------------------------------------------------------------
+    # --- Presets ----------------------------------------------------------------------------------
 
     @classmethod
     def preset(cls, name: str, task: Task = "qa", **changes: Any) -> GEval:
-        """Make a ready-made metric; those below, by name.
+        """Make a ready-made metric by name; each also has a method of its own.
 
         Args:
             name: `coherence`, `consistency`, `fluency`, `relevance`, `correctness` or
                 `groundedness`.
-            task: `qa` (a response to a question) or `summary` (of documents).
-            changes: other arguments of `GEval`, such as `threshold`.
+            task: `qa` (a response to a question) or `summary` (a summary of the documents).
+            changes: arguments of `GEval` that replace the preset's, such as `threshold`.
 
         Raises:
-            ConfigurationError: for an unknown name or task, or a wrong argument.
+            ConfigurationError: the name or the task is unknown, or an argument is wrong.
         """
         found = preset(name, task)
         given = {"name": found.name, "params": found.params, "scale": found.scale}
@@ -148,35 +156,35 @@ class GEval:
 
     @classmethod
     def coherence(cls, task: Task = "qa", **changes: Any) -> GEval:
-        """Whether the response holds together: order, links, one line of thought. 1 to 5."""
+        """Score whether the response is one ordered, connected line of thought. Scale 1 to 5."""
         return cls.preset("coherence", task, **changes)
 
     @classmethod
     def consistency(cls, task: Task = "qa", **changes: Any) -> GEval:
-        """Whether the response says only what the documents say. 1 to 5."""
+        """Score whether the response says only what the documents say. Scale 1 to 5."""
         return cls.preset("consistency", task, **changes)
 
     @classmethod
     def fluency(cls, task: Task = "qa", **changes: Any) -> GEval:
-        """Whether the response is well written, sentence by sentence. 1 to 5."""
+        """Score whether the response is well written, sentence by sentence. Scale 1 to 5."""
         return cls.preset("fluency", task, **changes)
 
     @classmethod
     def relevance(cls, task: Task = "qa", **changes: Any) -> GEval:
-        """Whether the response says what matters, and nothing else. 1 to 5."""
+        """Score whether the response says what matters and nothing else. Scale 1 to 5."""
         return cls.preset("relevance", task, **changes)
 
     @classmethod
     def correctness(cls, **changes: Any) -> GEval:
-        """Whether the response says what the reference says. 0 to 10 (as DeepEval's GEval)."""
+        """Score whether the response agrees with the reference. Scale 0 to 10, as in DeepEval."""
         return cls.preset("correctness", **changes)
 
     @classmethod
     def groundedness(cls, **changes: Any) -> GEval:
-        """Whether every claim of the response rests on the documents. 1 to 5."""
+        """Score whether the documents support every claim of the response. Scale 1 to 5."""
         return cls.preset("groundedness", **changes)
 
-    # --- what a metric is -------------------------------------------------------------------------
+    # --- The metric protocol ----------------------------------------------------------------------
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -197,15 +205,15 @@ class GEval:
         return f"GEval({self.name!r}, {shown}, prompts=({STEPS_VERSION!r}, {SCORE_VERSION!r}))"
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
-        """Give the score without a value."""
+        """Return the score without a value."""
         return (score_of(self, NoEstimate(code, reason), by),)
 
     async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
-        """Score one call; what cannot be scored is unscored with its reason.
+        """Score one call; a score that has no value states the reason.
 
         Args:
-            call: what was captured.
-            judge: who is asked, as it is.
+            call: the call to score.
+            judge: the model to ask; retries are the caller's.
 
         Raises:
             JudgeError: the judge does not answer.
@@ -217,7 +225,7 @@ class GEval:
             prompt_version=SCORE_VERSION,
         )
         sections = sections_of(call, self.params)
-        if isinstance(sections, Missing):
+        if isinstance(sections, MissingParam):
             return Measured(self.unscored(sections.code, sections.why, by))
         characters = sum(len(section.text) for section in sections)
         if characters > _MOST_CHARACTERS:
@@ -230,7 +238,7 @@ class GEval:
             name=self.name, steps=steps.steps, params=self.params, rubric=self.rubric,
             scale=self.scale, form=self._plan.form, sections=sections,
         )  # fmt: skip
-        asking = Asking(judge, messages, self._plan, self._is_without_logprobs(judge))
+        asking = EstimatorRun(judge, messages, self._plan, self._is_without_logprobs(judge))
         found = await asking.estimate()
         if asking.without_logprobs:
             self._remember_without_logprobs(judge)
@@ -243,31 +251,33 @@ class GEval:
         score = score_of(self, found, by, steps.steps, tuple(asking.warnings))
         return Measured((score,), steps.usage + asking.usage)
 
-    async def score(self, call: RagCall | Turns, judge: Model | str | None = None) -> Score:
+    async def score(self, call: RagCall | Conversation, judge: Model | str | None = None) -> Score:
         """Score one call without an evaluator.
 
         Args:
-            call: a call, or a list of turns.
-            judge: a model or its name; by default the metric's own.
+            call: a call, or a conversation as a list of turns.
+            judge: model to ask, or its name; by default the metric's own.
 
         Raises:
-            ConfigurationError: no judge, or one that is no model.
-            JudgeRejectedError: the pinned estimator is not to be had from this judge.
+            ConfigurationError: no judge is given, or the judge is not a model.
+            JudgeRejectedError: the model does not support the requested estimator.
             JudgeError: the judge does not answer.
         """
         if judge is None and self.judge is None:
-            raise ConfigurationError("judge", None, "give a model here, or to the metric")
+            raise ConfigurationError("judge", None, "pass a model here or to the metric")
         asked = with_retries(self.judge if judge is None else _model(judge))  # type: ignore[arg-type]
         called = call if isinstance(call, RagCall) else call_of_turns(call)
         with suppress_capture():
             measured = await self.measure(called, asked)
         score = measured.scores[0]
         if score.unscored == "judge_incapable":
-            raise JudgeRejectedError(score.reason or "the judge cannot be read as asked for")
+            raise JudgeRejectedError(
+                score.reason or "the model does not support the requested estimator"
+            )
         return score
 
-    def score_sync(self, call: RagCall | Turns, judge: Model | str | None = None) -> Score:
-        """Score one call from code that is not async; also inside a notebook."""
+    def score_sync(self, call: RagCall | Conversation, judge: Model | str | None = None) -> Score:
+        """Score one call from synchronous code, also inside a notebook; see `score`."""
         return _loop.run(self.score(call, judge))
 
     def _is_without_logprobs(self, judge: ModelBase) -> bool:
@@ -284,29 +294,29 @@ def _model(judge: Model | str) -> Model:
         raise ConfigurationError(
             "judge",
             found.name,
-            "is no model that G-Eval could ask; use one, such as 'openai:gpt-4o-mini'",
+            "is not a model that G-Eval can ask; use a model, such as 'openai:gpt-4o-mini'",
         )
     return found
 
 
-# --- An estimate becomes a `Score`: normalised, with a verdict, and with what it rests on
+# --- From an estimate to a `Score`: normalised, with a threshold and evidence
 
 
 _MOST_REPLY = 8_000
-"""Characters of a reply that are kept."""
+"""Characters of a reply that the evidence keeps."""
 
 
 def score_of(
     metric: GEval,
-    found: Estimate | NoEstimate,
+    found: ScoreEstimate | NoEstimate,
     by: By,
     steps: Sequence[str] = (),
     warnings: tuple[str, ...] = (),
 ) -> Score:
-    """Write the score of what was found.
+    """Make the `Score` of an estimate.
 
-    `value` is (raw - lowest)/(highest - lowest); strict, 1.0 when the likeliest score is the
-    highest, else 0.0.
+    `value` is (raw - lowest) / (highest - lowest), in [0, 1]; for a strict metric, 1.0 when the
+    likeliest score is the highest of the scale, else 0.0.
     """
     low, high = metric.scale
     evidence: JsonObject = {"steps": list(steps)} if steps else {}
@@ -327,7 +337,7 @@ def score_of(
     return Score(
         name=metric.names[0],
         status="scored",
-        # Outside of 0 to 1 only for the parsers of published tables, which believe any number.
+        # Outside of 0 to 1 only with the parsers of published tables, which accept any number.
         value=min(1.0, max(0.0, value)),
         raw=found.raw,
         scale=(low, high),
@@ -345,9 +355,12 @@ def score_of(
     )
 
 
-def _reason(found: Estimate, high: int) -> str:
+def _reason(found: ScoreEstimate, high: int) -> str:
     words = " ".join(found.reason.split())[:_MOST_REPLY]
     if words:
         return words
     dropped = f", {found.sampled['given'] - found.n} dropped" if found.sampled else ""
-    return f"{found.raw:.4g} of {high} by {found.method} (n {found.n}{dropped}), without a reason"
+    return (
+        f"{found.raw:.4g} of {high} by {found.method} (n {found.n}{dropped}); "
+        "the judge gave no reason"
+    )

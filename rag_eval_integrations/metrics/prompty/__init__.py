@@ -1,4 +1,11 @@
-"""Metrics in words: `NAME.metric.prompty` files (PromptPex), for prompt tests and for RAG calls."""
+"""Metrics as prompt files (`NAME.metric.prompty`, PromptPex), for prompt tests and RAG calls.
+
+_frontmatter   the YAML at the head of a file
+file           a file ─▶ `Prompty`: messages that insert variables
+_sandbox       a message + values ─▶ text, by Jinja in a sandbox
+metric         `PromptyMetric`: a call ─▶ messages ─▶ model ─▶ `Score`; files of a folder
+reply          the model's reply ─▶ a score of 0 to 100, or OK or ERR
+"""
 
 from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.metrics.prompty._frontmatter import Input

@@ -1,4 +1,4 @@
-"""The YAML at the head of a prompt file, and what it declares. Pure."""
+"""The front matter of a prompt file, and the sections of its text. No I/O."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rag_eval_integrations.metrics.prompty._sandbox import Texts
 
 
 class FrontMatterError(ValueError):
-    """YAML that cannot be used; says the line of the file."""
+    """Front matter that cannot be used; `line` says where."""
 
     def __init__(self, why: str, line: int | None) -> None:
         super().__init__(why)
         self.line = line
-        """From 1, within the file; None where it is not known."""
+        """Line of the file, from 1; None where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class Input:
     type: str = "string"
     description: str = ""
     default: JsonValue = None
-    """Used when nothing else is given; None for no default."""
+    """Value to use when none is given; None for no default."""
 
 
 def split_front_matter(text: str) -> tuple[str | None, str, int]:
-    """Split a file into its YAML (None without any), its body, and the body's first line.
+    """Split a file into its YAML (None without front matter), its body, and the body's first line.
 
     Raises:
-        FrontMatterError: when the block is not closed.
+        FrontMatterError: the front matter is not closed.
     """
     lines = text.split("\n")
     if lines[0].rstrip() != "---":
@@ -46,18 +46,18 @@ def split_front_matter(text: str) -> tuple[str | None, str, int]:
     for number, line in enumerate(lines[1:], start=1):
         if line.rstrip() == "---":
             return "\n".join(lines[1:number]), "\n".join(lines[number + 1 :]), number + 2
-    raise FrontMatterError("the front matter that begins with --- is not closed by another", 1)
+    raise FrontMatterError("the front matter begins with --- and has no closing ---", 1)
 
 
 def read_yaml(text: str, first_line: int = 1) -> Any:
-    """Read YAML as JSON values; dates and the like become text.
+    """Read YAML as JSON values; dates and other types become text.
 
     Args:
         text: the YAML.
-        first_line: line of the file at which it begins.
+        first_line: line of the file at which the text begins, from 1.
 
     Raises:
-        FrontMatterError: no YAML, or beyond the bounds of `check_yaml`.
+        FrontMatterError: the text is not YAML, or exceeds the bounds of `check_yaml`.
     """
     import yaml  # noqa: PLC0415  # 20 ms, and only files with front matter need it
 
@@ -76,13 +76,13 @@ def read_yaml(text: str, first_line: int = 1) -> Any:
 
 
 def inputs_of(declared: object) -> dict[str, Input]:
-    """Read `inputs` in any of its three forms.
+    """Read `inputs` in any of its three forms; without `inputs` there are none.
 
-    `{name: {type, description, default}}` (also `kind` for `type`), `{name: default}`, and
-    `[{name, kind, …}]`.
+    The forms are `{name: {type, description, default}}` (`kind` also stands for `type`),
+    `{name: default}` and `[{name, kind, …}]`.
 
     Raises:
-        FrontMatterError: in another form, or an input without a name.
+        FrontMatterError: `inputs` has another form, or an input has no name.
     """
     if declared is None:
         return {}
@@ -115,14 +115,14 @@ def _type_of(value: object) -> str:
     return kinds.get(type(value), "string")
 
 
-# --- Sections of a metric file: `<OUTPUT>{{output}}</OUTPUT>`. What is inserted cannot end one
+# --- Sections of a metric file: `<OUTPUT>{{output}}</OUTPUT>`, which no inserted value can close
 
 
 _TAG = re.compile(r"<(/?)([A-Za-z][\w.-]{0,100})[^<>]{0,500}>")
 
 
 def section_names(template: str) -> frozenset[str]:
-    """Find the tags that enclose an inserted variable, alone or amid words."""
+    """Find the names of the tags that enclose an inserted variable, alone or within other text."""
     opened: dict[str, int] = {}
     found = set()
     for tag in _TAG.finditer(template):
@@ -137,17 +137,17 @@ def section_names(template: str) -> frozenset[str]:
 def kept_inside(
     values: Mapping[str, object], names: frozenset[str]
 ) -> tuple[dict[str, object], tuple[str, ...]]:
-    """Write `<` of a section's own tags inside of values as `&lt;`.
+    """Escape the sections' own tags inside values: their `<` becomes `&lt;`.
 
-    An output that holds `</OUTPUT>` and then praises itself would otherwise speak from outside of
-    its section.
+    Otherwise an output that holds `</OUTPUT>` and then praises itself would be read as text outside
+    of its section.
 
     Args:
-        values: what is to be inserted.
-        names: tags of the template's sections.
+        values: the values to insert, by variable.
+        names: names of the tags of the template's sections.
 
     Returns:
-        The values, and the names of those that were changed.
+        The values, and the names of the variables whose values were changed.
     """
     if not names:
         return dict(values), ()

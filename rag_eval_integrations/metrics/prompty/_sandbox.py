@@ -1,8 +1,8 @@
-"""Jinja for prompts: what a prompt needs, sandboxed and bounded.
+"""Jinja for untrusted prompts: a sandboxed subset of the language, with bounds on time and size.
 
-A prompt file is somebody's text, often from the web. It may insert variables, branch, loop over
-what it was given and use harmless filters; it may not call, import, define macros, or grow without
-end. A value is data: it is inserted as it is and never run as a template.
+A prompt file often comes from the web. It may insert variables, branch, loop over values and use
+harmless filters. It may not call functions, import, define macros, or produce unlimited text. A
+value is data: it is inserted as it is and never run as a template.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 _MOST_CHARACTERS = 4_000_000
-"""Of a rendered message; more than any model reads."""
+"""Limit on a rendered message; more than any model reads."""
 _MOST_MADE = 64_000_000
-"""Characters and items of all intermediate results of one message together."""
+"""Limit on the characters and items of all intermediate results of one message together."""
 _COSTS = {"sort": 25, "unique": 10, "max": 5, "min": 5, "title": 5, "wordcount": 2}
-"""What a filter's item counts for, where it takes longer than 0.1 µs: sorting one takes 2.4, so
-that all that may be sorted for one message takes some seconds and not minutes."""
+"""Cost per item of the filters that take longer than 0.1 µs. Sorting takes 2.4 µs per item, so the
+limit keeps all sorting of one message to seconds instead of minutes."""
 _PART = 50
-"""What a part that is joined counts for, beside its length: 2.2 µs."""
+"""Cost of a joined part in addition to its length: 2.2 µs."""
 _MOST_ROUNDS = 20_000
-"""Of all loops of one message together."""
+"""Limit on the iterations of all loops of one message together."""
 _MOST_NODES = 20_000
 _ALLOWED = (
     nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const,
@@ -46,7 +46,7 @@ _FILTERS = (
 
 
 class _Bounds(threading.local):
-    """What the render of one message has used up."""
+    """Resources used so far by the rendering of one message."""
 
     rounds = 0
     made = 0
@@ -56,7 +56,7 @@ _bounds = _Bounds()
 
 
 class Texts(tuple[str, ...]):
-    """Texts that a template may loop over; inserted whole, they are numbered paragraphs."""
+    """Texts that a template may loop over; inserted as one value, they are numbered paragraphs."""
 
     __slots__ = ()
 
@@ -65,19 +65,19 @@ class Texts(tuple[str, ...]):
 
 
 class PromptTemplateError(ValueError):
-    """A template that is not valid Jinja, or uses what prompts may not; says the line."""
+    """A template that is not valid Jinja or uses something not allowed; `line` says where."""
 
     def __init__(self, why: str, line: int | None) -> None:
         super().__init__(why)
         self.line = line
-        """From 1, within the template; None where it is not known."""
+        """Line of the template, from 1; None where it is not known."""
 
 
 class CompiledTemplate:
-    """A template of one message.
+    """The compiled template of one message.
 
     Raises:
-        PromptTemplateError: not valid, or not allowed.
+        PromptTemplateError: the template is not valid Jinja, or uses something not allowed.
     """
 
     def __init__(self, source: str) -> None:
@@ -94,11 +94,11 @@ class CompiledTemplate:
         self._template = Template.from_code(environment, code, environment.globals)
 
     def render(self, values: Mapping[str, object]) -> str:
-        """Insert values; text stays as it is, anything else is written as JSON.
+        """Insert values: text as it is, anything else as JSON.
 
         Raises:
-            PromptTemplateError: a variable that is not there, a failing expression, or a text or a
-                loop beyond the bounds.
+            PromptTemplateError: a variable has no value, an expression fails, or a text or a loop
+                exceeds its bounds.
         """
         _bounds.rounds = _bounds.made = 0
         parts: list[str] = []
@@ -107,7 +107,9 @@ class CompiledTemplate:
             for part in self._template.generate(**values):
                 size += len(part)
                 if size > _MOST_CHARACTERS:
-                    raise PromptTemplateError("the text grows beyond 4,000,000 characters", None)
+                    raise PromptTemplateError(
+                        f"the text grows beyond {_MOST_CHARACTERS:,} characters", None
+                    )
                 parts.append(part)
         except PromptTemplateError:
             raise
@@ -124,13 +126,13 @@ class _Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset(["+", "*", "%"])
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        # The three by which a short template makes a long text.
+        # With these three operators a short template can make a long text.
         if operator == "%" and not isinstance(left, int | float):
-            raise SecurityError("% is for numbers")
+            raise SecurityError("% works on numbers only")
         if operator == "*" and not (
             isinstance(left, int | float) and isinstance(right, int | float)
         ):
-            raise SecurityError("* is for numbers")
+            raise SecurityError("* works on numbers only")
         if operator == "*" and max(abs(left), abs(right)) > 1e12:
             raise SecurityError("the numbers are too large")
         result = super().call_binop(context, operator, left, right)
@@ -146,10 +148,10 @@ def _sized(value: Any) -> Any:
 
 
 def _charged(make: Callable[..., Any], cost: int) -> Callable[..., Any]:
-    """Make a filter count what it reads: a loop that sorts a long text each round is endless."""
+    """Make a filter count its input; otherwise a loop could sort a long text in every iteration."""
     position = 1 if hasattr(make, "jinja_pass_arg") else 0
 
-    @functools.wraps(make)  # keeps Jinja's own mark on filters that are given the environment
+    @functools.wraps(make)  # keeps Jinja's mark on filters that take the environment
     def filter_(*args: Any, **named: Any) -> Any:
         value = args[position]
         if isinstance(value, str | list | tuple | dict):
@@ -166,7 +168,7 @@ def _join(parts: Iterable[Any]) -> Any:
 
 
 def _join_with(parts: Iterable[Any], d: str = "", attribute: str | int | None = None) -> Any:
-    """Jinja's `join`, which would make a million texts of a million characters."""
+    """Join texts as Jinja's `join` does, which has no bound on the result."""
     texts = []
     for part in parts:
         item = part
@@ -183,7 +185,7 @@ def _rounds(items: Iterable[Any]) -> Iterator[Any]:
     for item in items:
         _bounds.rounds += 1
         if _bounds.rounds > _MOST_ROUNDS:
-            raise SecurityError(f"more than {_MOST_ROUNDS} rounds of loops")
+            raise SecurityError(f"more than {_MOST_ROUNDS} iterations of loops")
         yield item
 
 
@@ -197,11 +199,11 @@ def _written(value: Any) -> Any:
     if isinstance(value, Texts):
         return str(value)
     if isinstance(value, Undefined):
-        return value  # says its name when it is turned into text
+        return value  # raises an error with its name when it is turned into text
     if isinstance(value, Iterator):
         value = list(_rounds(value))
     if callable(value):
-        raise SecurityError("a method is no text")
+        raise SecurityError("a method cannot be inserted")
     return _json(value) if isinstance(value, bool | dict | list | tuple) else value
 
 
@@ -222,7 +224,7 @@ def _environment() -> _Environment:
 
 
 def _check_and_bound(tree: nodes.Template) -> None:
-    """Refuse what is not allowed; make loops and concatenations count."""
+    """Refuse nodes that are not allowed, and bound loops and concatenations."""
     for number, node in enumerate(tree.find_all(nodes.Node)):
         why = _refused(node) if number < _MOST_NODES else f"has more than {_MOST_NODES} parts"
         if why is not None:
@@ -242,7 +244,7 @@ def _refused(node: nodes.Node) -> str | None:
     if isinstance(node, nodes.List | nodes.Tuple | nodes.Dict) and any(
         name.ctx == "load" for name in node.find_all(nodes.Name)
     ):
-        # A list of two lists of two lists … is short to write and endless to print or compare.
+        # A list of two lists of two lists … is short to write and takes for ever to print.
         return "can only list constants"
     return None
 

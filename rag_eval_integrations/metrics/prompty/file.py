@@ -1,8 +1,8 @@
-"""`.prompty` files: front matter, roles, variables. Roles are split before anything is rendered.
+"""`.prompty` files: front matter and messages by role, with variables to insert.
 
-Role lines are looked for in the file's own text only. What is inserted later is data: an output
-under test that holds a line `user:` stays text within its message. (Of PromptPex's recorded test
-inputs, 50 of 1,183 hold such a line.)
+Messages are split at role lines before values are inserted, so that values stay data: an output
+under test with a line `user:` does not begin a new message. (Of PromptPex's 1,183 recorded test
+inputs, 50 hold such a line.)
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ROLES: dict[str, Role] = {
     "assistant": "assistant",
 }
 _PLACE = re.compile(r"\{\{[ \t]*([^\W\d][^{}\n]*?)[ \t]*\}\}")
-"""What is replaced where a text is no Jinja: also names of several words, `{{your name}}`."""
+"""A variable in text that is not valid Jinja; its name may have several words: `{{your name}}`."""
 _MOST_BYTES = 2_000_000
 
 
@@ -54,11 +54,12 @@ class MessageTemplate:
     line: int
     """Line of the file at which the text begins, from 1."""
     compiled: CompiledTemplate | None
-    """None for a text that is not valid Jinja: `{{name}}` is replaced literally in it."""
+    """The template; None for a text that is not valid Jinja, in which `{{name}}` is replaced
+    literally."""
 
     @property
     def variables(self) -> frozenset[str]:
-        """Names that it inserts or asks about."""
+        """Names of the variables that the message inserts or tests."""
         if self.compiled is None:
             return frozenset(_PLACE.findall(self.text))
         return self.compiled.variables
@@ -71,28 +72,30 @@ class Prompty:
     name: str
     messages: tuple[MessageTemplate, ...]
     inputs: Mapping[str, Input] = field(default_factory=dict)
-    """What the front matter declares."""
+    """Variables that the front matter declares, by name."""
     sample: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Sample values of variables, from the front matter."""
     tags: tuple[str, ...] = ()
     description: str = ""
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Every other key of the front matter, as it stands there; `model` is read and not obeyed."""
+    """Every other key of the front matter, unchanged; `model` is kept here and has no effect."""
     source: str = ""
-    """Where it comes from, for messages."""
+    """The file's path, shown in error messages."""
     warnings: tuple[str, ...] = ()
+    """Problems found while reading that did not prevent it."""
 
     @cached_property
     def text(self) -> str:
-        """All messages as one text, without role lines, variables as they are written."""
+        """All messages as one text, without role lines and with variables not yet replaced."""
         return "\n\n".join(message.text for message in self.messages)
 
     @cached_property
     def variables(self) -> frozenset[str]:
-        """Names that the messages insert or ask about."""
+        """Names of the variables that the messages insert or test."""
         return frozenset().union(*(message.variables for message in self.messages))
 
     def missing(self, values: Mapping[str, object]) -> tuple[str, ...]:
-        """Name what the messages need and neither the values nor a default give."""
+        """List the variables that have neither a value nor a default, in alphabetical order."""
         return tuple(
             name
             for name in sorted(self.variables)
@@ -100,13 +103,12 @@ class Prompty:
         )
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:
-        """Insert values, each message by itself.
+        """Insert values into each message.
 
         Raises:
-            ConfigurationError: a variable that is not given, or an expression that fails; says
-                where.
+            ConfigurationError: a variable has no value, or an expression fails; names the message.
         """
-        from rag_eval_integrations.metrics.prompty._sandbox import (  # noqa: PLC0415  # as below
+        from rag_eval_integrations.metrics.prompty._sandbox import (  # noqa: PLC0415  # see below
             PromptTemplateError,
         )
 
@@ -133,12 +135,12 @@ def load_prompty(path: str | Path, *, strict: bool = True) -> Prompty:
     """Read a `.prompty` or Markdown file.
 
     Args:
-        path: the file, UTF-8.
-        strict: refuse what is not valid Jinja; otherwise such a message is taken literally, with a
+        path: the file, in UTF-8.
+        strict: refuse a message that is not valid Jinja; otherwise such a message is kept with a
             warning, and only `{{name}}` is replaced in it.
 
     Raises:
-        ConfigurationError: says the file and the line.
+        ConfigurationError: the file is not a usable prompt; names the file and the line.
         OSError: the file cannot be read.
     """
     path = Path(path)
@@ -154,7 +156,7 @@ def load_prompty(path: str | Path, *, strict: bool = True) -> Prompty:
 
 
 def prompt_name(path: Path) -> str:
-    """Name a prompt after its file: without `.metric.prompty`, `.prompt.yml` or its suffix."""
+    """Name a prompt after its file, without `.metric.prompty`, `.prompt.yml` or another suffix."""
     name = path.name
     for suffix in (".metric.prompty", ".prompt.yml", ".prompt.yaml"):
         if name.lower().endswith(suffix):
@@ -163,10 +165,16 @@ def prompt_name(path: Path) -> str:
 
 
 def parse_prompty(text: str, *, name: str, source: str = "", strict: bool = True) -> Prompty:
-    """Read a prompt from its text; see `load_prompty`.
+    """Read a prompt from its text.
+
+    Args:
+        text: the content of a prompt file.
+        name: the prompt's name.
+        source: the text's origin, shown in error messages; by default `name`.
+        strict: see `load_prompty`.
 
     Raises:
-        ConfigurationError: says the line.
+        ConfigurationError: the text is not a usable prompt; names the line.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     source = source or name
@@ -176,7 +184,7 @@ def parse_prompty(text: str, *, name: str, source: str = "", strict: bool = True
         if head is None:
             head = {}
         if not isinstance(head, dict):
-            raise FrontMatterError("the front matter should be keys with values", 2)
+            raise FrontMatterError("the front matter should be a mapping of keys to values", 2)
         inputs = inputs_of(head.get("inputs"))
     except FrontMatterError as error:
         place = "" if error.line is None else f"line {error.line}: "
@@ -187,7 +195,7 @@ def parse_prompty(text: str, *, name: str, source: str = "", strict: bool = True
         for role, content, line in split_roles(body, first)
     )
     if not messages:
-        raise ConfigurationError("prompt", source, "holds no text besides its front matter")
+        raise ConfigurationError("prompt", source, "holds no text after its front matter")
     sample = head.get("sample")
     tags = head.get("tags")
     known = {"name", "description", "inputs", "sample", "tags"}
@@ -205,9 +213,13 @@ def parse_prompty(text: str, *, name: str, source: str = "", strict: bool = True
 
 
 def split_roles(body: str, first_line: int = 1) -> list[tuple[Role, str, int]]:
-    """Split a template into messages at its role lines; text before the first is the system's.
+    """Split a template into messages at its role lines.
 
-    Messages without text are left out; a system text before a `system:` is one message with it.
+    Text before the first role line is a system message; it is joined with a `system:` message that
+    follows. Messages without text are left out.
+
+    Returns:
+        For each message its role, its text and the line of the file at which the text begins.
     """
     parts: list[tuple[Role, list[str], int]] = [("system", [], first_line)]
     for number, line in enumerate(body.split("\n"), start=first_line):
@@ -232,12 +244,12 @@ def split_roles(body: str, first_line: int = 1) -> list[tuple[Role, str, int]]:
 def compiled_message(
     role: Role, text: str, line: int, source: str, *, strict: bool, warnings: list[str]
 ) -> MessageTemplate:
-    """Compile one message; what is no Jinja is refused (`strict`), or literal with a warning.
+    """Compile one message; text that is not valid Jinja is kept as it is unless `strict`.
 
     Raises:
-        ConfigurationError: says the file and the line.
+        ConfigurationError: the text is not valid Jinja (`strict`); names the file and the line.
     """
-    # Jinja is 0.1 s to import: an app that only names a metric does not pay for it.
+    # Importing Jinja takes 0.1 s, which an app that only names a metric should not pay.
     from rag_eval_integrations.metrics.prompty._sandbox import (  # noqa: PLC0415
         CompiledTemplate,
         PromptTemplateError,
@@ -250,7 +262,7 @@ def compiled_message(
         if strict:
             raise ConfigurationError("prompt", source, f"line {at}: {error}") from error
         warnings.append(
-            f"{source}: line {at}: not usable as Jinja ({error}); "
+            f"{source}: line {at}: not valid Jinja ({error}); "
             "in this message only {{name}} is replaced"
         )
         return MessageTemplate(role, text, line, None)
@@ -264,7 +276,7 @@ def _literally(text: str, values: Mapping[str, object]) -> str:
         value = values[name]
         if isinstance(value, str):
             return value
-        import json  # noqa: PLC0415  # only for a value that is no text
+        import json  # noqa: PLC0415  # only for a value that is not text
 
         return "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
 

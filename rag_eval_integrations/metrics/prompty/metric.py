@@ -1,4 +1,4 @@
-"""`PromptyMetric`: a `NAME.metric.prompty` file asked about a call."""
+"""`PromptyMetric`: a model grades a call by a `NAME.metric.prompty` file; lookup of these files."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ VARIABLES = (
     "output", "prompt", "rules", "input", "intent", "inputSpec", "expected", "groundtruth",
     "contexts",
 )  # fmt: skip
-"""What a metric file may insert; the first four are PromptPex's."""
+"""Variables that a metric file may insert; the first four are PromptPex's."""
 PARSER_VERSION = "1"
-"""Of the reading of replies; changes with every change of what a reply means."""
+"""Version of the reply parser; raise it when any reply is read differently."""
 SCALE = (0.0, 100.0)
 
 _SCORER_SCHEMA: JsonObject = {
@@ -43,39 +43,41 @@ _STOPPED: dict[str, tuple[UnscoredCode, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
-    """A judge's reply to a metric, and what it says."""
+class GradedReply:
+    """A judge's reply to a metric, and its reading."""
 
     reading: Reading
     completion: Completion
     stopped: tuple[UnscoredCode, str] | None = None
-    """Why the reply cannot be read at all."""
+    """Code and reason of a reply that was refused or cut off, and so is not read; else None."""
     kept_inside: tuple[str, ...] = ()
-    """Variables that held a tag of the metric's own sections."""
+    """Variables whose values held a tag of the metric's own sections, which was escaped."""
 
 
 class PromptyMetric:
-    """A metric in words, from a file: any judge, 0 to 100 or OK/ERR.
+    """A metric from a prompt file, answered by any model with a score of 0 to 100 or OK/ERR.
 
-    The file is a prompt with the variables `output, prompt, rules, input` (PromptPex) and `intent,
-    inputSpec, expected, groundtruth, contexts`. Of a RAG call `input` is the question, `output` the
-    response, `contexts` the documents, `groundtruth` and `expected` the reference; the others come
-    from `variables` or from the call's metadata. A score of 0 to 100 is also given as 0 to 1; OK is
-    1 and ERR is 0. What cannot be read is unscored (`judge_output_invalid`), never 0. No judge is
-    asked about a call that lacks what the file inserts: it is unscored (`empty_response`,
+    The prompt inserts the variables `output`, `prompt`, `rules` and `input` (PromptPex), or
+    `intent`, `inputSpec`, `expected`, `groundtruth` and `contexts`. For a RAG call, `input` is the
+    question, `output` the response, `contexts` the documents, and `groundtruth` and `expected` the
+    reference; the others come from `variables` or from the call's metadata.
+
+    The score's `value` is in [0, 1]: a score of 0 to 100 is divided by 100, OK is 1 and ERR is 0. A
+    reply that cannot be read is unscored (`judge_output_invalid`), never 0. A call that lacks a
+    text that the prompt inserts is unscored without asking the model (`empty_response`,
     `no_context`, `no_question`, `missing_param`).
 
     Args:
-        prompt: a file, or a prompt that is loaded already.
-        variables: values for all calls; text, or JSON values.
-        judge: its own judge; None to use the evaluator's.
-        threshold: from 0 to 1; at or above it a score passes.
-        name: of the score; by default the file's name without `.metric.prompty`.
-        temperature: 0 for answers that repeat; None leaves it to the model.
+        prompt: a file, or a loaded prompt.
+        variables: values for all calls: text, or other JSON values.
+        judge: the metric's own model, or its name; None to use the evaluator's.
+        threshold: lowest `value` that passes, from 0 to 1; None for no verdict.
+        name: name of the score; by default the file's name without `.metric.prompty`.
+        temperature: sampling temperature; 0 for repeatable answers, None for the model's default.
 
     Raises:
-        ConfigurationError: a file that is no prompt, a judge that only labels, a variable that
-            nobody knows, or a threshold out of range.
+        ConfigurationError: the file is not a usable prompt, the judge is not a model, or the
+            threshold is out of range.
         OSError: the file cannot be read.
     """
 
@@ -102,12 +104,12 @@ class PromptyMetric:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The one score's name."""
+        """The name of the only score."""
         return (self.name,)
 
     @property
     def version(self) -> str:
-        """Digest of the prompt and of the form of answer it asks for; the parser's version."""
+        """Digest of the prompt and of the requested form of answer, and the parser's version."""
         return f"{self._digest}/{PARSER_VERSION}"
 
     @cached_property
@@ -131,7 +133,7 @@ class PromptyMetric:
         )
 
     def values(self, call: RagCall) -> dict[str, object]:
-        """Return what the prompt may insert for a call."""
+        """Return the values that the prompt may insert for a call, by variable."""
         from rag_eval_integrations.metrics.prompty._sandbox import Texts  # noqa: PLC0415  # Jinja
 
         values: dict[str, object] = {
@@ -152,16 +154,16 @@ class PromptyMetric:
         }
 
     def missing(self, call: RagCall) -> tuple[str, ...]:
-        """Name the variables that the prompt needs and the call does not give."""
+        """List the variables that the prompt inserts and that have no value for the call."""
         return self.prompt.missing(self.values(call))
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
-        """Give the score without a value."""
+        """Return the score without a value."""
         by = by.model_copy(update={"prompt_version": f"{self.name}@{self.version}"})
         return (Score(name=self.name, status="unscored", unscored=code, reason=reason, by=by),)
 
     async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
-        """Score one call with one request.
+        """Score one call with one request; a score that has no value states the reason.
 
         Raises:
             JudgeError: the judge does not answer.
@@ -173,14 +175,15 @@ class PromptyMetric:
         missing = self.missing(call)
         if missing:
             why = (
-                f"{', '.join(missing)} not given: neither in the call's metadata nor as a variable"
+                f"no value for {', '.join(missing)}: give one in the call's metadata or with "
+                "`variables=`"
             )
             return Measured(self.unscored("missing_param", why, by))
         graded = await self.ask(self.values(call), judge)
         return Measured((self.score(graded, by),), graded.completion.usage)
 
     def _nothing_to_judge(self, call: RagCall) -> tuple[UnscoredCode, str] | None:
-        """Say that the call lacks a text of its own that the prompt inserts."""
+        """Return code and reason when the call lacks a text that the prompt inserts; else None."""
         used = self.prompt.variables
         if "output" in used and not (call.response or "").strip():
             what = "has no response" if call.response is None else "has an empty response"
@@ -193,11 +196,16 @@ class PromptyMetric:
 
     async def ask(
         self, values: Mapping[str, object], judge: Model, *, seed: int | None = None
-    ) -> Graded:
-        """Put the prompt with these values to a judge and read the reply.
+    ) -> GradedReply:
+        """Send the prompt with these values to a model and read the reply.
+
+        Args:
+            values: values by variable.
+            judge: the model to ask.
+            seed: sampling seed of the request; None for none.
 
         Raises:
-            ConfigurationError: a variable that is not given.
+            ConfigurationError: a variable has no value.
             JudgeError: the judge does not answer.
         """
         from rag_eval_integrations.metrics.prompty._frontmatter import (  # noqa: PLC0415  # Jinja
@@ -219,10 +227,10 @@ class PromptyMetric:
         stopped = _STOPPED.get(completion.finish_reason)
         if completion.choices[0].refusal:
             stopped = ("refusal", f"the judge refused: {completion.choices[0].refusal[:200]}")
-        return Graded(read_score(completion.text), completion, stopped, changed)
+        return GradedReply(read_score(completion.text), completion, stopped, changed)
 
-    def score(self, graded: Graded, by: By = By()) -> Score:  # noqa: B008  # frozen
-        """Make a score of what a judge said."""
+    def score(self, graded: GradedReply, by: By = By()) -> Score:  # noqa: B008  # frozen
+        """Make the score of a judge's reply."""
         reading = graded.reading
         by = by.model_copy(
             update={
@@ -246,7 +254,7 @@ class PromptyMetric:
             reason=reading.reason or None,
             method="verdict" if verdict else "score",
             warnings=tuple(
-                f"{name} holds a tag of the metric's own sections; it was escaped"
+                f"`{name}` holds a tag of the metric's own sections, which was escaped"
                 for name in graded.kept_inside
             ),
             by=by,
@@ -260,7 +268,7 @@ def _value(reading: Reading) -> float:
 
 
 def _text(value: object) -> object:
-    """Write a list of texts, such as rules, one a line."""
+    """Write a list of texts, such as rules, as one text with one item per line."""
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return "\n".join(value)
     return value
@@ -270,12 +278,14 @@ def _model(judge: Model | str) -> ModelBase:
     found = judge_from(judge)
     if not isinstance(found, Model):
         raise ConfigurationError(
-            "judge", judge, "labels sentences; a metric file needs a model, such as openai:MODEL"
+            "judge",
+            judge,
+            "only labels sentences; a metric file needs a model, such as openai:MODEL",
         )
     return with_retries(found)
 
 
-# --- Which metric files there are beside a prompt, and what is odd about them. No judge is asked
+# --- The metric files of a folder, and their lint. No model is asked
 
 
 SUFFIX = ".metric.prompty"
@@ -283,9 +293,9 @@ _TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w.-]*)\s*>")
 
 
 def metric_files(folder: str | Path) -> list[Path]:
-    """List the metric files of a folder by name; none where there is no such folder.
+    """List the metric files of a folder, sorted by name; none when the folder does not exist.
 
-    Folders and pipes of such a name are left out: reading a pipe would never end.
+    Folders and pipes with such a name are left out, since reading a pipe would never end.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -302,40 +312,43 @@ def discover_metrics(
 ) -> list[PromptyMetric]:
     """Load the metric files of a folder.
 
-    A file with the tag `experimental` is left out unless it is named; one with the tag
-    `groundtruth` judges expected outputs and is only given when these are asked for.
+    A file with the tag `experimental` is left out unless it is named. A file with the tag
+    `groundtruth` judges expected outputs, and is loaded only with `groundtruth=True`.
 
     Args:
-        folder: where the prompt under test is.
-        named: give these metrics only; empty for all.
-        groundtruth: give the metrics for expected outputs, instead of those for outputs.
+        folder: the folder of the prompt under test.
+        named: names of the metrics to load; empty for all.
+        groundtruth: load the metrics for expected outputs instead of those for outputs.
 
     Raises:
-        ConfigurationError: a file that is no prompt, a name that is not there, or a name twice.
+        ConfigurationError: a file is not a usable prompt, a named metric does not exist or is for
+            the other kind of output, or two metrics have the same name.
     """
     found: list[PromptyMetric] = []
     for path in metric_files(folder):
         if named and prompt_name(path) not in named:
-            continue  # before it is read: a broken file is in nobody's way then
+            continue  # before reading: a broken file that is not asked for does no harm
         metric = PromptyMetric(path)
         tags = metric.prompt.tags
         if named and ("groundtruth" in tags) != groundtruth:
             what = "expected outputs" if "groundtruth" in tags else "outputs"
-            raise ConfigurationError("metric", metric.name, f"{path} is for {what}, by its tags")
+            raise ConfigurationError(
+                "metric", metric.name, f"{path} is a metric for {what}, according to its tags"
+            )
         if ("groundtruth" in tags) != groundtruth or ("experimental" in tags and not named):
             continue
         found.append(metric)
     absent = sorted(set(named) - {metric.name for metric in found})
     if absent:
-        raise ConfigurationError("metric", absent, f"no {absent[0]}{SUFFIX} in {folder}")
+        raise ConfigurationError("metric", absent, f"there is no {absent[0]}{SUFFIX} in {folder}")
     return distinct(found)
 
 
 def distinct(metrics: Iterable[PromptyMetric]) -> list[PromptyMetric]:
-    """Return the metrics, unless two have one name.
+    """Return the metrics after checking that their names are distinct.
 
     Raises:
-        ConfigurationError: names both files.
+        ConfigurationError: two metrics have the same name; names both files.
     """
     by_name: dict[str, PromptyMetric] = {}
     for metric in metrics:
@@ -347,10 +360,14 @@ def distinct(metrics: Iterable[PromptyMetric]) -> list[PromptyMetric]:
 
 
 def lint(prompt: Prompty, known: Iterable[str] = VARIABLES) -> list[str]:
-    """Say what is odd about a metric file; empty when nothing is.
+    """List the likely mistakes of a metric file; empty when there are none.
 
-    Found are variables that are declared, or spoken of as in `<INPUT>`, and never inserted; a
-    metric that never sees the output; and variables that nobody gives.
+    These are variables that are declared or mentioned, as in `<INPUT>`, but never inserted; a
+    prompt that never inserts the output; and variables without a standard value.
+
+    Args:
+        prompt: the metric file.
+        known: variables with a standard value.
     """
     known = tuple(known)
     used = prompt.variables
@@ -358,18 +375,18 @@ def lint(prompt: Prompty, known: Iterable[str] = VARIABLES) -> list[str]:
     for tag in dict.fromkeys(_TAG.findall(prompt.text)):
         meant = _meant(tag, known)
         if meant is not None and meant not in used:
-            odd.append(f"speaks of <{tag}> and never inserts {{{{{meant}}}}}")
+            odd.append(f"mentions <{tag}> and never inserts {{{{{meant}}}}}")
     if "output" not in used:
         odd.append("never inserts {{output}}: every output gets the same score")
     odd += [
-        f"inserts {{{{{name}}}}}, which is given only where the call or the user names it"
+        f"inserts {{{{{name}}}}}, which has a value only if the call or the user provides one"
         for name in sorted(used - set(known) - set(prompt.inputs))
     ]
     return list(dict.fromkeys(odd))
 
 
 def _meant(tag: str, known: tuple[str, ...]) -> str | None:
-    """Name the variable that a tag speaks of: `<INPUT>`, `<CHATBOT_OUTPUT>`, `<INPUT_SPEC>`."""
+    """Name the variable that a tag mentions: `<INPUT>`, `<CHATBOT_OUTPUT>`, `<INPUT_SPEC>`."""
     words = re.split(r"[_.-]", tag.lower())
     whole = "".join(words)
     for name in known:

@@ -1,8 +1,9 @@
-"""What a judge wrote becomes a score of 0 to 100, a verdict, or the reason why neither. Pure.
+"""Read a metric's reply: a score of 0 to 100, a verdict OK or ERR, or the problem. No I/O.
 
-In this order: a JSON object with a field `score`; a reply that is a number; the last "score … N"
-that is no range; OK or ERR. The recorded 4,299 replies of PromptPex's scoring metrics read the
-same; what upstream reads as 0 or passes on unseen (no score, null, 150) has no value here.
+A score is looked for in this order: a JSON object with a field `score`; a reply that is a number;
+the last "score … N" that is not a range; OK or ERR. The 4,299 recorded replies of PromptPex's
+scoring metrics are read as by PromptPex itself, except that replies which it reads as 0 or does
+not check (no score, null, 150) have no value here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-# --- What a judge wrote becomes OK, ERR or unknown. Pure
+# --- Verdicts: OK, ERR or unknown
 
 
 Outcome = Literal["ok", "err", "unknown"]
@@ -21,7 +22,7 @@ _DECORATION = " \t\r\n*_`.!\"'()[]<>:;,~#-"
 _LAST = re.compile(r"(?:^|(?<=\W))(OK|ERR)\Z")
 _ALONE: dict[str, Literal["ok", "err"]] = {"ok": "ok", "err": "err"}
 _LEADS = re.compile(r"(?i)\b(?:verdict|decision|result|answer|evaluation)\W{0,6}\Z")
-# Upstream reads these as OK: a verdict that is denied, or one of two that are offered.
+# PromptPex reads these as OK: a verdict that is negated, or one of two alternatives.
 _DENIED = re.compile(r"(?i)(?:\bnot|n't)\s+(?:\w+\s+)?\Z")
 _OFFERED = re.compile(r"(?i)(?:\bok|\berr)\W*(?:\bor\b|/|\|)\W*\Z")
 
@@ -32,14 +33,14 @@ class Verdict:
 
     outcome: Outcome
     reason: str
-    """What the judge said about it; for `unknown`, why it is unknown."""
+    """The judge's explanation; for `unknown`, the reason why the verdict is unknown."""
 
 
 def read_verdict(text: str) -> Verdict:
-    """Read a reply: the last word decides, else the first line when it is a verdict alone.
+    """Read the verdict of a reply: its last word, else a first line that holds nothing else.
 
-    Any case and decoration (`**Ok**`) when the word stands alone on its line; inside of a line
-    only `OK` and `ERR` as they are asked for, so that "looks ok" is no verdict.
+    A word alone on its line counts in any case and decoration (`**Ok**`); within a line only `OK`
+    and `ERR` in capitals count, so that "looks ok" is not a verdict.
     """
     whole = text.strip()
     if not whole:
@@ -78,10 +79,13 @@ def _short(text: str, most: int = 120) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+# --- Scores: 0 to 100, else a verdict
+
+
 Problem = Literal["judge_output_invalid", "out_of_range"]
 _MOST_TRIES = 200
 _MOST_READ = 200_000
-"""Characters; what a runaway model wrote beyond is not looked at from the front."""
+"""Characters that are read; of a longer reply, those at its end."""
 
 _NUMBER = r"[-+]?\d{1,40}(?:\.\d{1,40})?"
 _OF = r"(?:\s*(?P<of>/|%|out\s+of)\s*(?P<whole>\d+(?:\.\d+)?)?)?"
@@ -90,8 +94,8 @@ _RANGE = re.compile(
     r"(?<!\d)\d{1,9}(?:\.\d{1,9})?\s{0,3}(?:-|–|—|\bto\b|\band\b|\bthrough\b)\s{0,3}\d{1,9}"
     r"(?:\.\d{1,9})?(?!\d)"
 )
-# "score: **85**", "score of 85", "score is 85", and, only where none of these stands, a number that
-# follows within the sentence: "the score, on a scale of …, is 85".
+# "score: **85**", "score of 85", "score is 85"; only if there is none of these, a later number of
+# the same sentence: "the score, on a scale of …, is 85".
 _TIGHT = re.compile(
     rf"\bscore\b[\s*_`\"':=()|>-]*(?:(?:is|of|was|value|as|at|be)\b[\s*_`\"':=()-]*)?(?P<n>{_NUMBER})(?!\.?\d){_OF}",
     re.IGNORECASE,
@@ -103,18 +107,18 @@ _LOOSE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reply says: a score, or an outcome, or a problem; never two of them."""
+    """The content of a reply: a score, an outcome or a problem, and never two of them."""
 
     score: float | None = None
-    """0 to 100."""
+    """Score from 0 to 100."""
     outcome: Literal["ok", "err"] | None = None
     problem: Problem | None = None
     reason: str = ""
-    """The judge's explanation; where there is a problem, what it is."""
+    """The judge's explanation, or the description of the problem."""
 
 
 def read_score(text: str) -> Reading:
-    """Read a metric's reply."""
+    """Read a metric's reply; see the module for the order in which a score is looked for."""
     whole = text.strip()
     if not whole:
         return Reading(problem="judge_output_invalid", reason="the reply is empty")
@@ -139,7 +143,7 @@ def read_score(text: str) -> Reading:
 
 
 def _object_with_score(text: str) -> tuple[dict[str, Any] | None, bool]:
-    """Find the last JSON object with a score, and whether the text ends inside of one."""
+    """Find the last JSON object with a score, and whether the text ends within an object."""
     decoder = json.JSONDecoder(parse_constant=lambda name: name)
     found: dict[str, Any] | None = None
     position, tries = text.find("{"), 0
@@ -171,7 +175,7 @@ def _of_object(content: dict[str, Any]) -> Reading:
         if match is not None:
             return _checked(match, explanation)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        why = f"the score is {json.dumps(value)[:60]}, which is no number"
+        why = f"the score is {json.dumps(value)[:60]}, which is not a number"
         return Reading(problem="judge_output_invalid", reason=why)
     return _in_range(value, explanation)
 

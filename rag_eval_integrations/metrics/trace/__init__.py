@@ -1,7 +1,9 @@
 """TRACe: context relevance, context utilization, completeness, adherence (arXiv:2407.11005).
 
-`formulas` are pure functions of counts; `expected` makes the counts from labels or probabilities;
-`Trace` is the metric; `evidence` says what a score rests on; `diagnose` names what it points at.
+formulas    labels or probabilities ─▶ counts ─▶ values; pure functions
+evidence    the `evidence` object and the `reason` of each score
+metric      `Trace`: a labelled call ─▶ six scores
+diagnose    scores ─▶ the part of the app that they point at
 """
 
 from rag_eval_integrations._lazy import publish

@@ -1,4 +1,4 @@
-"""Name the patterns in a call's scores: which part of a RAG app they point at."""
+"""Diagnoses: patterns in a call's TRACe scores that point at one part of a RAG app."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Diagnosis:
 
     pattern: Pattern
     problem: str
-    """What is wrong, in a sentence."""
+    """The problem, in one sentence."""
     fix: str
-    """What to change first."""
+    """The first thing to change."""
 
 
 _DIAGNOSES: dict[Pattern, Diagnosis] = {
@@ -38,18 +38,18 @@ _DIAGNOSES: dict[Pattern, Diagnosis] = {
         ),
         Diagnosis(
             "poor_retrieval",
-            "Much of what was retrieved does not bear on the question.",
+            "Much of the retrieved text is not relevant to the question.",
             "Tune the retriever: chunking, top-k, filters, a reranker.",
         ),
         Diagnosis(
             "retrieval_good_generation_ignores",
             "Retrieval is good, but the response leaves the context unused.",
-            "Tell the model in the prompt to answer from the documents.",
+            "Instruct the model in the prompt to answer from the documents.",
         ),
         Diagnosis(
             "grounded_but_incomplete",
             "The response is grounded but leaves relevant information out.",
-            "Retrieve more of what bears on the question, or ask for a fuller answer.",
+            "Retrieve more relevant text, or ask the model for a more complete answer.",
         ),
         Diagnosis(
             "excellent",
@@ -67,12 +67,13 @@ def diagnose(
 
     Args:
         scores: scores by name, as in `Evaluation.scores`.
-        high: least value that counts as high for relevance, utilization and completeness.
-        adherent: least adherence that counts as grounded.
+        high: lowest value, in [0, 1], that counts as high for relevance, utilization and
+            completeness.
+        adherent: lowest adherence, in [0, 1], that counts as grounded.
 
     Returns:
-        Every pattern that holds, the gravest first; a pattern whose scores are not all scored is
-        left out, so the list is empty when nothing is scored.
+        Every pattern that holds, the gravest first. A pattern is left out unless all its scores
+        have values, so the list is empty when nothing is scored.
     """
     relevance, utilization, complete, grounded = (
         scores[name].value if name in scores else None

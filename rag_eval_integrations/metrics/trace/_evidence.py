@@ -1,4 +1,4 @@
-"""What a TRACe score rests on: the `evidence` object and the `reason` sentence of each score."""
+"""Evidence of the TRACe scores: the `evidence` object and the `reason` sentence of each score."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MOST_TEXT = 160
 
 
 def documents_without_relevant(labels: Labels, call: SentencizedCall) -> list[int]:
-    """Numbers of the documents in which no sentence is relevant, empty ones included."""
+    """List the numbers of the documents without a relevant sentence, empty documents included."""
     useful = {document_number(key) for key in labels.all_relevant_sentence_keys}
     return [number for number in range(len(call.call.documents)) if number not in useful]
 
 
 def relevance_evidence(labels: Labels, call: SentencizedCall) -> dict[str, JsonValue]:
-    """`relevant_keys` and `documents_without_relevant` (numbers)."""
+    """Build the evidence of context relevance: `relevant_keys`, `documents_without_relevant`."""
     return {
         "relevant_keys": list(labels.all_relevant_sentence_keys),
         "documents_without_relevant": list(documents_without_relevant(labels, call)),
@@ -30,7 +30,7 @@ def relevance_evidence(labels: Labels, call: SentencizedCall) -> dict[str, JsonV
 
 
 def use_evidence(labels: Labels) -> dict[str, JsonValue]:
-    """`utilized_keys` and `relevant_unused_keys`, in document order as labelled."""
+    """Build the evidence of utilization: `utilized_keys`, `relevant_unused_keys`, as labelled."""
     return {
         "utilized_keys": list(labels.all_utilized_sentence_keys),
         "relevant_unused_keys": list(relevant_unused(labels)),
@@ -38,13 +38,17 @@ def use_evidence(labels: Labels) -> dict[str, JsonValue]:
 
 
 def relevant_unused(labels: Labels) -> tuple[str, ...]:
-    """Keys that are relevant and were not used."""
+    """List the keys that are relevant and were not used."""
     used = set(labels.all_utilized_sentence_keys)
     return tuple(key for key in labels.all_relevant_sentence_keys if key not in used)
 
 
 def unsupported(labels: Labels, call: SentencizedCall, formulas: Formulas) -> list[Sentence]:
-    """Response sentences that speak against adherence: by the record, or by their own verdicts."""
+    """List the response sentences that speak against adherence.
+
+    Under `ragbench` these are the recorded unsupported keys, where a record exists; otherwise every
+    sentence that is not fully supported.
+    """
     recorded = labels.unsupported_response_sentence_keys
     if formulas == "ragbench" and recorded is not None:
         return [sentence for sentence in call.response if sentence.key in recorded]
@@ -54,7 +58,7 @@ def unsupported(labels: Labels, call: SentencizedCall, formulas: Formulas) -> li
 def adherence_evidence(
     labels: Labels, call: SentencizedCall, formulas: Formulas
 ) -> dict[str, JsonValue]:
-    """`unsupported`: each sentence that speaks against adherence, with what was said of it."""
+    """Build the evidence of adherence: each `unsupported` sentence with its labels."""
     against: list[JsonValue] = []
     for sentence in unsupported(labels, call, formulas):
         entry = labels.entry(sentence.key)
@@ -71,7 +75,7 @@ def adherence_evidence(
 
 
 def relevance_reason(labels: Labels, call: SentencizedCall, expected: float | None) -> str:
-    """Relevance in words: how many of how many, which, and which documents hold none."""
+    """Write the reason of context relevance: the relevant sentences, the documents without any."""
     total = len(call.documents)
     keys = labels.all_relevant_sentence_keys
     text = f"{len(keys)} of {_sentences(total, 'document')} {_are(len(keys))} relevant to the "
@@ -86,7 +90,7 @@ def relevance_reason(labels: Labels, call: SentencizedCall, expected: float | No
 
 
 def utilization_reason(labels: Labels, expected: tuple[float, float] | None) -> str:
-    """Utilization in words: how many sentences were used, and which relevant ones were not."""
+    """Write the reason of utilization: the sentences used, the relevant ones left unused."""
     used, relevant = labels.all_utilized_sentence_keys, labels.all_relevant_sentence_keys
     text = f"The response used {_sentences(len(used))}{_list(used)}; "
     text += f"{len(relevant)} {_are(len(relevant))} relevant"
@@ -96,7 +100,7 @@ def utilization_reason(labels: Labels, expected: tuple[float, float] | None) -> 
 
 
 def completeness_reason(labels: Labels, expected: tuple[float, float] | None) -> str:
-    """Completeness in words: how many relevant sentences were used, and which were not."""
+    """Write the reason of completeness: how many relevant sentences were used, which were not."""
     relevant = labels.all_relevant_sentence_keys
     if not relevant and expected is None:
         return "No document sentence is relevant, so there was nothing to cover."
@@ -111,7 +115,7 @@ def completeness_reason(labels: Labels, expected: tuple[float, float] | None) ->
 def adherence_reason(
     labels: Labels, call: SentencizedCall, formulas: Formulas, probability: float | None
 ) -> str:
-    """Adherence in words: the sentences that speak against it, each with its verdict."""
+    """Write the reason of adherence: the sentences that speak against it, with their verdicts."""
     recorded = labels.unsupported_response_sentence_keys
     if formulas == "ragbench" and recorded is not None:
         text = (
@@ -153,7 +157,7 @@ def _list(keys: Sequence[str], *, bare: bool = False) -> str:
 
 
 def _sentences(count: int, kind: str = "") -> str:
-    """Count and noun: "1 document sentence", "2 document sentences"."""
+    """Write a count with its noun: "1 document sentence", "2 document sentences"."""
     return " ".join(filter(None, (str(count), kind, "sentence" if count == 1 else "sentences")))
 
 

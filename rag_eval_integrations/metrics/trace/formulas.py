@@ -1,7 +1,7 @@
 """TRACe's formulas as pure functions of counts and labels (arXiv:2407.11005, section 3).
 
-Two sets, never averaged together. T is the number of document sentences, R and U are the relevant
-and the utilized ones:
+There are two sets of formulas, and their scores are never averaged together. T is the number of
+document sentences; R and U are the relevant and the utilized ones:
 
     score            `gpt-labeling`                         `ragbench` (the published columns)
     relevance        R / T, or min(1, R / baseline)         R / T
@@ -29,15 +29,16 @@ Formulas = Literal["gpt-labeling", "ragbench"]
 
 
 def context_relevance(relevant: float, total: int, baseline: int | None = None) -> float:
-    """Share of the retrieved sentences that are relevant: |R| / T, in [0, 1], 1 is best.
+    """Compute the relevant share of the retrieved sentences: |R| / T, in [0, 1], 1 is best.
 
     Args:
         relevant: |R|, or its expectation.
         total: T, the number of document sentences.
-        baseline: a fixed number to divide by instead of T; 20 compares long and short contexts.
+        baseline: a fixed number to divide by instead of T, such as 20, so that long and short
+            contexts can be compared.
 
     Returns:
-        0 when nothing was retrieved.
+        The share; 0 when nothing was retrieved.
     """
     divisor = total if baseline is None else baseline
     return min(1.0, relevant / divisor) if divisor else 0.0
@@ -46,7 +47,9 @@ def context_relevance(relevant: float, total: int, baseline: int | None = None) 
 def context_utilization(
     relevant: float, utilized: float, total: int, formulas: Formulas = "gpt-labeling"
 ) -> float:
-    """How much was used: of what is relevant (`gpt-labeling`), or of all (`ragbench`); in [0, 1].
+    """Compute how much of the context was used, in [0, 1].
+
+    `gpt-labeling` divides by the relevant sentences (|U| / |R|), `ragbench` by all (|U| / T).
 
     Args:
         relevant: |R|, or its expectation.
@@ -55,8 +58,8 @@ def context_utilization(
         formulas: the set of formulas.
 
     Returns:
-        `gpt-labeling`: 0 when R is empty, even if U is not.
-        `ragbench`: 0 when nothing was retrieved.
+        The share. `gpt-labeling`: 0 when R is empty, even if U is not. `ragbench`: 0 when nothing
+        was retrieved.
     """
     divisor = relevant if formulas == "gpt-labeling" else total
     return min(1.0, utilized / divisor) if divisor else 0.0
@@ -65,7 +68,7 @@ def context_utilization(
 def completeness(
     relevant: float, both: float, utilized: float, formulas: Formulas = "gpt-labeling"
 ) -> float:
-    """Share of the relevant sentences that were used: |R∩U| / |R|, in [0, 1], 1 is best.
+    """Compute the used share of the relevant sentences: |R∩U| / |R|, in [0, 1], 1 is best.
 
     Args:
         relevant: |R|, or its expectation.
@@ -74,8 +77,8 @@ def completeness(
         formulas: the set of formulas.
 
     Returns:
-        R empty: under `gpt-labeling` 1 if U is empty too, else 0; under `ragbench` always 1
-        (which reproduces 100 % of the published rows).
+        The share. With R empty: under `gpt-labeling` 1 if U is empty too, else 0; under `ragbench`
+        always 1, which reproduces 100 % of the published rows.
     """
     if relevant:
         return min(1.0, both / relevant)
@@ -85,17 +88,19 @@ def completeness(
 def adherence(
     labels: Labels, keys: Sequence[str], formulas: Formulas = "gpt-labeling"
 ) -> float | None:
-    """1.0 when the response is grounded in the documents, else 0.0; one bad sentence makes it 0.
+    """Decide whether the response is grounded in the documents: 1.0 if so, else 0.0.
+
+    A single sentence without full support makes it 0.0.
 
     Args:
         labels: reconciled labels.
         keys: the keys of the response sentences.
-        formulas: `ragbench` takes the recorded `unsupported_response_sentence_keys` where there
-            is one, and the sentence rule otherwise.
+        formulas: `ragbench` uses the recorded `unsupported_response_sentence_keys` where they
+            exist, and the sentence rule otherwise.
 
     Returns:
-        1.0 when there is no response sentence. None when no labelled sentence is
-        unsupported but some are unlabelled: it cannot be known.
+        1.0 or 0.0; 1.0 when there is no response sentence. None when no labelled sentence is
+        unsupported but some are unlabelled, so that adherence is unknown.
     """
     recorded = labels.unsupported_response_sentence_keys
     if formulas == "ragbench" and recorded is not None:
@@ -107,10 +112,10 @@ def adherence(
 
 
 def supported_fraction(supports: Sequence[Support]) -> float | None:
-    """Share of the response sentences that are fully supported, in [0, 1], 1 is best.
+    """Compute the share of the response sentences that are fully supported, in [0, 1], 1 is best.
 
     Returns:
-        1.0 when there is no response sentence; None when any is unlabelled.
+        The share; 1.0 when there is no response sentence; None when any is unlabelled.
     """
     if "unlabelled" in supports:
         return None
@@ -118,11 +123,11 @@ def supported_fraction(supports: Sequence[Support]) -> float | None:
 
 
 def overlap(relevant: Collection[str], utilized: Collection[str]) -> int:
-    """|R∩U|, distinct keys."""
+    """Count the distinct keys in both: |R∩U|."""
     return len(set(relevant) & set(utilized))
 
 
-# --- From labels to the counts that the formulas take: as labelled, or expected
+# --- The counts that the formulas take: counted from the labels, or expected from probabilities
 
 
 @dataclass(frozen=True)
@@ -141,16 +146,19 @@ class Counts:
     relevant_variance: float = 0.0
     """Variance of |R| if sentences were independent; 0 for labels."""
     utilized_variance: float = 0.0
+    """Variance of |U|, likewise."""
 
 
 def labelled_counts(labels: Labels, total: int) -> Counts:
-    """Count the labelled keys; lists are taken as they are (`--raw-keys` keeps repeats)."""
+    """Count the labelled keys; repeats count, since `--raw-keys` keeps them."""
     relevant, utilized = labels.all_relevant_sentence_keys, labels.all_utilized_sentence_keys
     return Counts(total, len(relevant), len(utilized), overlap(relevant, utilized), "labels")
 
 
 def expected_counts(labels: Labels, keys: Sequence[str]) -> Counts | None:
-    """Expected counts over the document sentences `keys`; None without both probabilities.
+    """Compute the expected counts over the document sentences `keys`.
+
+    None unless every sentence has both probabilities.
 
     |R∩U| is expected as Σ min(p(R), p(U)): utilized sentences are nearly all relevant ones
     (U ⊄ R in 15.8 % of RAGBench rows), so the two are close to nested, not independent.

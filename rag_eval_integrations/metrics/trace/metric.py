@@ -1,4 +1,4 @@
-"""TRACe as a metric: labels in, six scores with evidence out."""
+"""The TRACe metric: turns a call's labels into six scores with evidence."""
 
 from __future__ import annotations
 
@@ -37,34 +37,38 @@ TRACE_SCORES = (
     "supported_fraction",
     "trace_average",
 )
-"""Names of the scores, in the order in which they are given."""
+"""Names of the scores, in the order in which they are returned."""
 
 _AVERAGED = TRACE_SCORES[:4]
 
 
 @dataclass(frozen=True)
 class Trace:
-    """The four TRACe scores, the share of supported sentences, and their average.
+    """The four TRACe scores, the share of supported sentences, and the average of the four.
 
-    Every score is in [0, 1], 1 is best. `context_relevance`, `context_utilization` and
-    `completeness` are expectations where the judge gives probabilities (`method="expected"`), so
-    the printed labels need not reproduce them; `Trace(hard=True)` scores from the labels alone.
-    A judge's own calibrated estimate comes before both. `adherence` is always 1.0 or 0.0, its
-    expectation is its `probability`. `trace_average` is unscored unless all four are scored.
+    Every score is in [0, 1], 1 is best. Where the judge gives probabilities, `context_relevance`,
+    `context_utilization` and `completeness` are expectations (`method="expected"`), which the
+    labels alone need not reproduce; `Trace(hard=True)` scores from the labels alone. A calibrated
+    estimate by the judge takes precedence over both (`method="calibrated"`). `adherence` is always
+    1.0 or 0.0, and its `probability` is the expectation. `trace_average` is unscored unless all
+    four scores have values.
 
     Source: arXiv:2407.11005, section 3. The formulas with all empty cases are in
     `metrics/trace/formulas.py` and `docs/method.md`.
+
+    Raises:
+        ConfigurationError: a setting is out of range, or names a score that does not exist.
     """
 
     formulas: Formulas = "gpt-labeling"
-    """`gpt-labeling` or `ragbench` (reproduces RAGBench's published columns)."""
+    """Set of formulas: `gpt-labeling`, or `ragbench` (reproduces RAGBench's published columns)."""
     relevance_baseline: int | None = None
-    """Divide by this fixed number instead of the number of sentences, to compare long and short
-    contexts. Only under `gpt-labeling`."""
+    """Number to divide context relevance by instead of the number of sentences, so that long and
+    short contexts can be compared. Only under `gpt-labeling`."""
     hard: bool = False
-    """Score from the labels alone, even where there are probabilities."""
+    """True to score from the labels alone, even where there are probabilities."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
-    """Score name → least value that passes."""
+    """Lowest passing value by score name, in [0, 1]; a score that is not named has no verdict."""
 
     def __post_init__(self) -> None:
         if self.formulas not in get_args(Formulas):
@@ -73,10 +77,12 @@ class Trace:
             )
         baseline = self.relevance_baseline
         if baseline is not None and (isinstance(baseline, bool) or baseline < 1):
-            raise ConfigurationError("relevance_baseline", baseline, "use a number from 1")
+            raise ConfigurationError("relevance_baseline", baseline, "use a whole number from 1")
         if baseline is not None and self.formulas == "ragbench":
             raise ConfigurationError(
-                "relevance_baseline", baseline, "the ragbench formulas divide by all sentences"
+                "relevance_baseline",
+                baseline,
+                "leave it out: the ragbench formulas divide by the number of sentences",
             )
         for name, threshold in self.thresholds.items():
             if name not in TRACE_SCORES:
@@ -84,7 +90,9 @@ class Trace:
                     "thresholds", name, f"no such score; use one of {', '.join(TRACE_SCORES)}"
                 )
             if not 0 <= threshold <= 1:
-                raise ConfigurationError(f"thresholds[{name!r}]", threshold, "use 0 to 1")
+                raise ConfigurationError(
+                    f"thresholds[{name!r}]", threshold, "use a number from 0 to 1"
+                )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,11 +101,11 @@ class Trace:
 
     @property
     def needs(self) -> Literal["labels"]:
-        """It is made from labels."""
+        """`labels`: the metric scores labels and asks no model."""
         return "labels"
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
-        """Every score without a value, for the same reason."""
+        """Return every score without a value, all for the same reason."""
         by = self._stamp(by)
         return tuple(
             Score(name=name, status="unscored", unscored=code, reason=reason, by=by,
@@ -106,7 +114,16 @@ class Trace:
         )  # fmt: skip
 
     def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
-        """Score one call from a judge's labelling; `by` is completed and stamped on each score."""
+        """Score one call from a judge's labelling.
+
+        Args:
+            call: the call with its keyed sentences.
+            labelling: the judge's labels; without labels, every score is unscored.
+            by: provenance; each score carries it, completed by this metric's formulas.
+
+        Returns:
+            One score per name in `names`, in order.
+        """
         labels = labelling.labels
         if labels is None:
             return self.unscored(
@@ -114,7 +131,7 @@ class Trace:
                 labelling.reason or "the judge gave no labels",
                 by,
             )
-        made = _Maker(self, call, labels, labelling.warnings, self._stamp(by))
+        made = _CallScorer(self, call, labels, labelling.warnings, self._stamp(by))
         if call.call.response is None:
             return made.retrieval_alone()
         scores = [made.relevance(), made.utilization(), made.completeness(), made.adherence()]
@@ -126,8 +143,8 @@ class Trace:
         return trusted(By, **{**dict(by), **stamped})
 
 
-class _Maker:
-    """Makes the scores of one call; holds what they share."""
+class _CallScorer:
+    """Computes the scores of one call, and holds the counts that they share."""
 
     def __init__(
         self, trace: Trace, call: SentencizedCall, labels: Labels, warnings: tuple[str, ...], by: By
@@ -143,7 +160,7 @@ class _Maker:
         self.expected = soft
 
     def _score(self, name: str, value: float, **fields: object) -> Score:
-        # Made by the hundred thousand and from checked numbers: `value` is a float in [0, 1].
+        # Validation is skipped for speed: `value` is computed, a float in [0, 1].
         return trusted(
             Score, name=name, status="scored", value=value, raw=value, scale=(0.0, 1.0),
             threshold=self._threshold(name), warnings=self.warnings, by=self.by, **fields,
@@ -165,7 +182,7 @@ class _Maker:
                 scale = self.counts.total / self.trace.relevance_baseline
                 value, error = min(1.0, value * scale), None if error is None else error * scale
             within = "" if error is None else f" ± {error:.2f}"
-            reason += f" The judge's own estimate of the score: {value:.2f}{within}."
+            reason += f" The judge's calibrated estimate of the score: {value:.2f}{within}."
         return self._score(name, value, method=method, reason=reason, evidence=proof,
                            n=self.counts.total, std_error=error)  # fmt: skip
 
@@ -244,13 +261,13 @@ class _Maker:
         return self._score(
             "supported_fraction", value, method="labels", n=len(supports),
             reason=f"{supports.count('full')} of {len(supports)} response sentences fully "
-                   f"supported, {supports.count('partial')} in part.",
+                   f"supported, {supports.count('partial')} partially.",
         )  # fmt: skip
 
     def retrieval_alone(self) -> tuple[Score, ...]:
-        """Score a retriever without an answer: only relevance says something of it."""
+        """Score a retrieval without a response: only context relevance applies."""
         rest = TRACE_SCORES[1:]
-        why = "retrieval alone was captured: there is no response"
+        why = "only a retrieval was captured: there is no response"
         return (self.relevance(), *(self._without(name, "empty_response", why) for name in rest))
 
     def _unlabelled(self, name: str, proof: dict[str, JsonValue] | None) -> Score:
@@ -258,7 +275,8 @@ class _Maker:
         return self._without(
             name,
             "unlabelled_sentences",
-            f"the judge said nothing of response sentence {', '.join(missing)}",
+            "the judge did not label response "
+            f"{'sentence' if len(missing) == 1 else 'sentences'} {', '.join(missing)}",
             proof,
         )
 

@@ -1,12 +1,10 @@
-"""Any OpenAI-compatible chat endpoint as a judge, and the way of a question through it.
+"""Models behind any OpenAI-compatible chat endpoint.
 
-    request.py        CompletionRequest + what the endpoint can ─▶ body of the HTTP request
-    clients.py        one HTTP client per event loop
-    failures.py       error reply ─▶ what it teaches (`Lesson`), or one of our exceptions
-    capabilities.py   what was learned about each (base_url, model)
-    reply.py          body of the HTTP reply ─▶ Completion, with reasoning.py
-
-`OpenAIModel` in judge.py joins them.
+_request.py        CompletionRequest and the endpoint's capabilities ─▶ HTTP request body
+_reply.py          HTTP reply body ─▶ Completion
+_failures.py       error reply ─▶ a `Lesson` about the endpoint, or one of our exceptions
+_capabilities.py   what was learned about each (base_url, model)
+model.py           `OpenAIModel`, and one HTTP client per event loop
 """
 
 from rag_eval_integrations._lazy import publish

@@ -1,8 +1,8 @@
-"""What an endpoint can do, learned from what it refuses, for each (base_url, model).
+"""The capabilities of an endpoint, learned from its refusals, for each (base_url, model).
 
-Nothing is looked up in a table of models: an Azure deployment hides its model's name, gateways
-route one name to several, and tables age. The record starts optimistic and goes down one step
-for each refusal that names what was refused.
+There is no table of models: an Azure deployment hides its model's name, gateways route one name to
+several models, and tables age. The record starts optimistic, and each refusal that names a
+parameter removes one capability.
 """
 
 from __future__ import annotations
@@ -16,42 +16,42 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 StructuredBy = Literal["json_schema", "json_object", "tool", "text"]
-LADDER: tuple[StructuredBy, ...] = ("json_schema", "json_object", "tool", "text")
-"""How JSON is asked for, best first; `text` puts the schema into the prompt and hopes."""
+FALLBACKS: tuple[StructuredBy, ...] = ("json_schema", "json_object", "tool", "text")
+"""Ways to ask for JSON, best first; `text` only puts the schema into the prompt."""
 
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What one refusal teaches."""
+    """A capability that one refusal shows to be missing."""
 
     parameter: str
-    """Name of what was refused: a parameter, a step of the ladder, or `system` (the role)."""
+    """The name of the refused parameter, way to ask for JSON, or role (`system`)."""
     words: str
-    """The endpoint's own, shortened."""
+    """The endpoint's message, shortened."""
     limit: int | None = None
-    """The largest value it takes; None when it takes none."""
+    """The largest value that is accepted; None when none is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What is known of an endpoint."""
+    """The known capabilities of an endpoint."""
 
     structured_by: StructuredBy = "json_schema"
     token_limit: TokenLimit | None = "max_tokens"
-    """Most compatible servers know `max_tokens` only; OpenAI's reasoning models refuse it."""
+    """Most compatible servers only know `max_tokens`; OpenAI's reasoning models refuse it."""
     refused: Mapping[str, str] = field(default_factory=dict)
-    """Parameters that got a 4xx, with the endpoint's words; they are not sent any more."""
+    """Refused parameters with the endpoint's message; they are not sent any more."""
     limits: Mapping[str, int] = field(default_factory=dict)
-    """Largest accepted values of parameters that are accepted up to a limit."""
+    """Largest accepted values of parameters that have a limit."""
     observed: Mapping[str, Literal["given", "absent"]] = field(default_factory=dict)
-    """What was accepted, then done or not: `logprobs`, `n`, `response_format`.
+    """Whether parameters that were accepted had an effect: `logprobs`, `n`, `response_format`.
 
-    "Absent" is not "refused": it is asked for again, as gateways route to different servers."""
+    "Absent" is not "refused": they are sent again, because gateways route to different servers."""
 
     def after(self, lesson: Lesson) -> Capabilities:
-        """Learn; the same object when that was known already."""
+        """Return the capabilities after a lesson; the same object when it was known already."""
         name = lesson.parameter
         if lesson.limit is not None:
             known = self.limits.get(name)
@@ -61,8 +61,10 @@ class Capabilities:
         if name in self.refused:
             return self
         learned = replace(self, refused={**self.refused, name: lesson.words})
-        if name == self.structured_by and name != LADDER[-1]:
-            return replace(learned, structured_by=LADDER[LADDER.index(self.structured_by) + 1])
+        if name == self.structured_by and name != FALLBACKS[-1]:
+            return replace(
+                learned, structured_by=FALLBACKS[FALLBACKS.index(self.structured_by) + 1]
+            )
         if name == self.token_limit:
             other: TokenLimit | None = "max_completion_tokens" if name == "max_tokens" else None
             return replace(learned, token_limit=other)
@@ -70,11 +72,11 @@ class Capabilities:
 
 
 class Endpoint:
-    """The record of one (base_url, model): shared by threads and loops.
+    """The record of one (base_url, model), shared by threads and loops.
 
-    After a refusal one request at a time tries what is left (the scout); others wait for it, so
-    that 32 concurrent first requests to an endpoint that refuses five things make 32 + 5
-    refused requests and not 160.
+    After a refusal, one request at a time tries what is left (the scout) while the others wait for
+    it: 32 concurrent first requests to an endpoint that refuses five parameters then make 32 + 5
+    refused requests instead of 160.
     """
 
     def __init__(self) -> None:
@@ -84,7 +86,7 @@ class Endpoint:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What is known now."""
+        """The capabilities known now."""
         return self._capabilities
 
     def learn(self, lesson: Lesson) -> bool:
@@ -95,7 +97,7 @@ class Endpoint:
             return self._capabilities is not before
 
     def observe(self, name: str, *, given: bool) -> None:
-        """Remember whether what was accepted was done as well."""
+        """Remember whether an accepted parameter had an effect."""
         seen: Literal["given", "absent"] = "given" if given else "absent"
         if self._capabilities.observed.get(name) == seen:  # nearly always: no lock
             return
@@ -103,16 +105,16 @@ class Endpoint:
             observed = {**self._capabilities.observed, name: seen}
             self._capabilities = replace(self._capabilities, observed=observed)
 
-    def turns(self) -> Turns:
-        """Begin one question, which may take several requests."""
-        return Turns(self)
+    def negotiate(self) -> Negotiation:
+        """Begin one completion, which may take several HTTP requests."""
+        return Negotiation(self)
 
 
-class Turns:
-    """One question's place among those that learn. A context manager."""
+class Negotiation:
+    """A context manager: one completion among those that learn about the endpoint."""
 
-    # A refusal comes before anything is generated, hence quickly: a scout that has had no reply
-    # for this long has most likely been accepted, and those who wait lose nothing by going too.
+    # An endpoint refuses before it generates anything, hence quickly: a scout without a reply for
+    # this long has most likely been accepted, and those that wait may go as well.
     _PATIENCE = 2.0
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -120,8 +122,8 @@ class Turns:
         self._own: Future[None] | None = None
 
     async def wait(self, *, refused: bool) -> None:
-        """Wait until a request may be made; who was refused becomes the scout if there is none."""
-        # Private fields are shared between these two classes: they are one thing in two parts.
+        """Wait until a request may be made; a refused one becomes the scout if there is none."""
+        # These two classes share their private fields: they are one object in two parts.
         if self._own is not None or (self._endpoint._scout is None and not refused):
             return
         with self._endpoint._lock:
@@ -132,7 +134,7 @@ class Turns:
         if scout is not None:
             await asyncio.wait([asyncio.wrap_future(scout)], timeout=self._PATIENCE)
 
-    def __enter__(self) -> Turns:
+    def __enter__(self) -> Negotiation:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -142,13 +144,13 @@ class Turns:
             self._own.set_result(None)
 
 
-_MOST = 256  # endpoints remembered; a test suite or a server of many tenants makes many
+_MOST = 256  # endpoints remembered; a test suite or a server with many tenants makes many
 _endpoints: OrderedDict[tuple[str, str], Endpoint] = OrderedDict()
 _lock = threading.Lock()
 
 
 def endpoint_of(base_url: str, model: str) -> Endpoint:
-    """Return the record of an endpoint: the same object for all judges of this process."""
+    """Return the record of an endpoint: one object for all models of this process."""
     with _lock:
         endpoint = _endpoints.setdefault((base_url, model), Endpoint())
         _endpoints.move_to_end((base_url, model))

@@ -1,7 +1,7 @@
-"""From an error reply to what it means: a lesson, a blocked prompt, or one of our exceptions.
+"""Read an error reply: a lesson about the endpoint, a blocked prompt, or one of our exceptions.
 
-Pure. Only 400, 403 and 422 teach, and only when they name something that was sent: a 429 or a
-500 says nothing about what the endpoint can do.
+Pure. Only 400, 403 and 422 give lessons, and only if they name a parameter that was sent: a 429 or
+a 500 says nothing about the endpoint's capabilities.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from rag_eval_integrations.models.openai._capabilities import Lesson
 from rag_eval_integrations.models.openai._request import Sent
 
 _TEACHING = (400, 403, 422)
-# A 429 that no waiting cures.
+# A 429 with one of these codes is permanent.
 _OUT_OF_MONEY = ("insufficient_quota", "billing_hard_limit_reached")
 _BLOCKED = ("content_filter", "ResponsibleAIPolicyViolation", "content_policy_violation")
-_LONGEST = 300  # characters kept of an endpoint's own words
+_LONGEST = 300  # characters kept of an endpoint's message
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An error reply, whatever its dialect."""
+    """An error reply, read from any dialect."""
 
     status: int
     message: str
@@ -36,7 +36,7 @@ class Failure:
 
     @property
     def blocked(self) -> bool:
-        """Whether a content filter stopped the prompt, which Azure says with a 400."""
+        """Whether a content filter stopped the prompt, which Azure reports as a 400."""
         return self.status == 400 and self.code in _BLOCKED
 
     def error(self, who: str) -> JudgeError:
@@ -87,7 +87,7 @@ def _error_in(text: str) -> dict[str, Any]:
         place = detail[0].get("loc")
         names = [part for part in place if isinstance(part, str)] if place else []
         names = [name for name in names if name != "body"]
-        # The rest of a detail echoes what was sent, prompts included: it is not searched.
+        # The rest of a detail repeats the request, prompts included: it is not searched.
         param = names[0] if names else None
         return {"message": f"{'.'.join(names)}: {detail[0].get('msg')}", "param": param}
     return error
@@ -102,7 +102,7 @@ def _short(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
-# --- What a refusal names ------------------------------------------------------------------
+# --- The parameter that a refusal names
 
 _STRUCTURED = r"response_format|json_schema|json_object|json mode|structured[ _]outputs?|schema"
 _WORDS = {
@@ -126,13 +126,13 @@ _LIMIT = re.compile(
     r"|between \d+ and|\[\d+,|limit)[^\d.]{0,24}?(\d+)",
     re.IGNORECASE,
 )
-# It names max_tokens and numbers, but what does not fit is the prompt.
+# Such a message names max_tokens and numbers, but the prompt is too long.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|prompt is too long", re.IGNORECASE)
 _LIMITED = ("top_logprobs", "n", "max_tokens", "max_completion_tokens")
 
 
 def lesson_of(failure: Failure, sent: Sent) -> Lesson | None:
-    """What a failure teaches about what was sent; None when it names nothing of that."""
+    """Return the lesson of a failure; None when it names no parameter that was sent."""
     if failure.status not in _TEACHING or _TOO_LONG.search(f"{failure.code} {failure.message}"):
         return None
     present = set(sent.body)
@@ -144,11 +144,11 @@ def lesson_of(failure: Failure, sent: Sent) -> Lesson | None:
     if name is None:
         return None
     if name in ("response_format", "tools"):
-        # Only what was sent for a schema can be dropped; a caller's extra_body stays.
+        # Only a parameter sent for a schema can be dropped; a caller's extra_body stays.
         step = sent.structured_by
         return Lesson(step, failure.message) if step not in (None, "text") else None
     if name == "logprobs" and "top_logprobs" in present:
-        # vLLM says "logprobs of 20 … max allowed: 5" of `top_logprobs`.
+        # vLLM writes "logprobs of 20 … max allowed: 5" about `top_logprobs`.
         limit = _limit_in(failure.message, sent.body["top_logprobs"])
         if limit is not None:
             return Lesson("top_logprobs", failure.message, limit)
@@ -166,7 +166,7 @@ def _named(param: str, present: set[str]) -> str | None:
 
 
 def _first_named(message: str, present: set[str]) -> str | None:
-    """Find what a message names first: what follows may be a list of what is accepted."""
+    """Return the first parameter that a message names; others may list what is accepted."""
     found = [
         (match.start(), name)
         for name, pattern in _PATTERNS.items()

@@ -1,7 +1,7 @@
-"""From the body of a chat reply to a `Completion`: pure.
+"""Read the body of a chat reply as a `Completion`. Pure.
 
-Read from the bytes and not from the client's objects: building those costs a fifth of the
-client's time, and a body that is no JSON reaches the caller as a bare `JSONDecodeError`.
+The bytes are read instead of the client's objects: building those takes a fifth of the client's
+time, and a body that is not JSON would reach the caller as a bare `JSONDecodeError`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Comple
 
     Args:
         content: body of a reply with a 2xx status.
-        sent: what was asked for, whose warnings are passed on.
-        requests: HTTP requests that it took.
-        who: name of the endpoint in errors.
+        sent: the request, whose warnings are passed on.
+        requests: number of HTTP requests made.
+        who: name of the endpoint for errors.
 
     Raises:
-        JudgeUnavailableError: the body is cut off, no JSON, or holds no answer.
+        JudgeUnavailableError: the body is cut off, is not JSON, or has no answer.
     """
     reply = _object(content, who)
     items = reply.get("choices")
@@ -52,7 +52,7 @@ def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Comple
 
 
 def blocked_completion(sent: Sent, requests: int) -> Completion:
-    """The reply to a prompt that a content filter stopped."""
+    """Make the completion of a prompt that a content filter stopped."""
     choice = Choice(text="", finish_reason="content_filter")
     return Completion(
         choices=(choice,), usage=Usage(requests=requests), warnings=tuple(sent.warnings)
@@ -60,9 +60,9 @@ def blocked_completion(sent: Sent, requests: int) -> Completion:
 
 
 def is_without_json(sent: Sent, choice: Choice) -> bool:
-    """Whether the endpoint took a `response_format` and ignored it, as Anthropic's does.
+    """Whether the endpoint accepted a `response_format` and ignored it, as Anthropic's does.
 
-    The beginning tells; JSON that breaks off later is the model's failure.
+    Only the beginning of the answer is checked; JSON that is cut off is the model's failure.
     """
     asked = sent.structured_by in ("json_schema", "json_object")
     return asked and choice.finish_reason == "stop" and not choice.text.lstrip().startswith("{")
@@ -73,15 +73,15 @@ def _object(content: bytes, who: str) -> dict[str, Any]:
         reply = json.loads(content)
     except (ValueError, RecursionError):
         raise JudgeUnavailableError(
-            f"{who} replied 200 with {len(content)} bytes that are no JSON"
+            f"{who} replied 200 with {len(content)} bytes that are not JSON"
         ) from None
     if not isinstance(reply, dict):
-        raise JudgeUnavailableError(f"{who} replied 200 with JSON that is no object")
+        raise JudgeUnavailableError(f"{who} replied 200 with JSON that is not an object")
     return reply
 
 
 def _without_answer(reply: dict[str, Any], who: str) -> JudgeUnavailableError:
-    """OpenRouter puts an error that its upstream made into a 200."""
+    """Make the error of a 200 without choices; OpenRouter passes upstream errors that way."""
     error = reply.get("error")
     words = error.get("message") if isinstance(error, dict) else error
     code = error.get("code") if isinstance(error, dict) else None
@@ -103,7 +103,7 @@ def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
     written = _written(message, sent)
     answer = answer_in(written)
     if answer.unfinished:
-        warnings.append("the answer is nothing but reasoning that does not end")
+        warnings.append("the reply is only reasoning that does not end")
     refusal = message.get("refusal")
     refusal = clean(refusal) if isinstance(refusal, str) and refusal else None
     finished = finish_reason_of(item.get("finish_reason"))
@@ -116,7 +116,7 @@ def _choice(item: dict[str, Any], sent: Sent, warnings: list[str]) -> Choice:
 
 
 def _written(message: dict[str, Any], sent: Sent) -> str:
-    """The answer's text, or the arguments of the tool that had to be called.
+    """Return the answer's text, or the arguments of the required tool call.
 
     `reasoning` and `reasoning_content` are never read.
     """

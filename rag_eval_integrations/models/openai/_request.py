@@ -1,7 +1,6 @@
-"""From a `CompletionRequest` to the body of a chat request: pure.
+"""Write a `CompletionRequest` as the body of a chat request. Pure.
 
-What the endpoint is known to refuse is left out here, with a warning for everything that was
-asked for and is not sent.
+Parameters that the endpoint is known to refuse are left out, each with a warning.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Schema = Mapping[str, JsonValue]
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a judge sends where the request says nothing."""
+    """Settings of a model, used where the request has none."""
 
     temperature: float | None = None
     seed: int | None = None
@@ -31,16 +30,16 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A body, and how it differs from what was asked for."""
+    """A body, with warnings about how it differs from the request."""
 
     body: dict[str, Any]
     structured_by: StructuredBy | None
-    """How JSON is asked for; None when free text is asked for."""
+    """The way JSON is asked for; None for free text."""
     warnings: tuple[str, ...]
 
 
 def body_of(model: str, asked: CompletionRequest, defaults: Defaults, can: Capabilities) -> Sent:
-    """Write the body for an endpoint that can do `can`."""
+    """Write the body for an endpoint with the capabilities `can`."""
     warnings: list[str] = []
     by = can.structured_by if asked.json_schema is not None else None
     if by not in (None, "json_schema"):
@@ -63,7 +62,7 @@ def body_of(model: str, asked: CompletionRequest, defaults: Defaults, can: Capab
 
 
 def _parameters(asked: CompletionRequest, defaults: Defaults, can: Capabilities) -> dict[str, Any]:
-    """What is asked for; a parameter at its default is not sent, since servers may refuse it."""
+    """Return the parameters to send: none at its default, since servers may refuse it."""
     parameters: dict[str, Any] = {}
     temperature = defaults.temperature if asked.temperature is None else asked.temperature
     if temperature is not None:
@@ -96,9 +95,9 @@ def _messages(
 
 
 def _with_schema(messages: list[Message], schema: Schema) -> list[Message]:
-    """State the schema with the instructions, ahead of any text under test.
+    """Add the schema to the instructions, before any text under test.
 
-    OpenAI refuses json_object unless the messages hold the word JSON.
+    OpenAI refuses json_object unless the messages contain the word JSON.
     """
     words = (
         "Answer with one JSON object and nothing else. It has to fit this JSON Schema:\n"
@@ -138,9 +137,9 @@ def _structured(name: str, schema: Schema, by: StructuredBy) -> dict[str, Any]:
 
 
 def strict_schema(schema: Schema) -> dict[str, JsonValue] | None:
-    """Copy a schema as strict mode wants it: closed objects, all fields required, no defaults.
+    """Copy a schema for strict mode: closed objects, all fields required, no defaults.
 
-    None where that would change what it describes: an object with free keys has no strict form.
+    None if that would change its meaning: an object with free keys has no strict form.
     """
     try:
         strict = _strict(dict(schema))
@@ -150,7 +149,7 @@ def strict_schema(schema: Schema) -> dict[str, JsonValue] | None:
 
 
 class _OpenObjectError(Exception):
-    """An object whose keys are not known beforehand."""
+    """An object whose keys are not known in advance."""
 
 
 _OF_NAMED = ("properties", "$defs", "definitions")

@@ -1,11 +1,11 @@
-"""The one layer between the pipeline and a model that waits and retries.
+"""Rate limits, adaptive concurrency, retries and a circuit breaker around a model.
 
-    request ─▶ Line (order, pace, concurrency, circuit) ─▶ model ─▶ answer
-                 ▲                                            │
-                 └────────── wait (Retry-After, backoff) ◀── no answer
+    request ─▶ AdmissionQueue (order, rate limits, concurrency, circuit) ─▶ model ─▶ answer
+                 ▲                                                            │
+                 └───────────────── wait (Retry-After, backoff) ◀──────── no answer
 
-`judge` is the retry loop, `line` lets requests through in order, `limits` paces them by the minute,
-`concurrency` finds how many at once the judge bears, `circuit` gives up on a dead judge.
+`ThrottledModel` in model.py is the retry loop; `_queue` admits requests in order, `_limits` holds
+the limits per minute, and `_load` the adaptive concurrency and the circuit breaker.
 """
 
 from rag_eval_integrations._lazy import publish

@@ -1,4 +1,4 @@
-"""So much a minute: requests or tokens, evenly spaced, never more in any minute."""
+"""Limits per minute on requests or tokens: evenly spaced, never exceeded in any 60 s window."""
 
 from __future__ import annotations
 
@@ -10,38 +10,37 @@ from rag_eval_integrations.models.completion import CompletionRequest
 
 MINUTE = 60.0
 _LATENESS = 1.0
-"""Seconds by which a start may be late and the next still keep its place on the grid."""
+"""Seconds by which a start may be late without moving those after it."""
 _COMPLETION_TOKENS = 500
-"""Tokens that an answer is taken to have when the request sets no cap: labels of a call with about
-twenty sentences. Only an estimate; the real number replaces it."""
+"""Estimated tokens of an answer when the request sets no `max_tokens`: labels of a call of about
+twenty sentences. The usage that comes back replaces the estimate."""
 _CHARACTERS_PER_TOKEN = 4
 
 
 @dataclass(slots=True)
 class Taken:
-    """One start: when, and how much of the limit it took."""
+    """One started request, and how much of the limit it took."""
 
     start: float
     weight: float
     counted: bool = True
-    """False once it is more than a minute old."""
+    """False once it is a minute old."""
 
 
 class PerMinute:
-    """A limit a minute that neither exceeds the limit in any minute nor loses time.
+    """A limit per minute that is never exceeded in any minute and loses no time.
 
-    Starts are spaced by `weight * 60 / limit` seconds: fifty requests at 30 a minute start at 0, 2,
-    … 98 s. Spacing by itself does not hold in a window when one start is late and a later one is
-    not, so actual starts are remembered for a minute as well. A token bucket was measured to let
-    twice the limit through (full bucket plus refill: 99 in one second at 50 a second). A request
-    heavier than the limit goes alone: once nothing else is in the window.
+    Starts are spaced by `weight * 60 / limit` seconds: fifty requests at 30 per minute start at 0,
+    2, … 98 s. Spacing alone does not keep the limit in every window when one start is late and the
+    next is not, so the starts of the last minute are remembered as well. A token bucket was
+    measured to let twice the limit through (full bucket plus refill: 99 in one second at 50 per
+    second). A request heavier than the limit goes alone, when nothing else is in the window.
 
-    These lines rather than pyrate-limiter, which keeps the limit too (50 of 50): it is one more
-    dependency of every install, it cannot correct a weight afterwards, and refuses a weight above
-    its limit with a plain False.
+    pyrate-limiter also keeps the limit (50 of 50), but it is one more dependency of every install,
+    cannot correct a weight afterwards, and refuses a weight above its limit with a plain False.
 
     Args:
-        limit: how much a minute, above 0; a fraction limits a window to the next whole number.
+        limit: weight per minute, above 0; a window holds at most the next whole number.
     """
 
     def __init__(self, limit: float) -> None:
@@ -53,7 +52,7 @@ class PerMinute:
         self._total = 0.0
 
     def at(self, now: float, weight: float) -> float:
-        """Return the earliest time at which `weight` may start; at most `now` means now."""
+        """Return the earliest time at which `weight` may start; not above `now` means now."""
         self._forget(now)
         earliest = self._next
         excess = self._total + weight - self._most
@@ -70,9 +69,9 @@ class PerMinute:
         Args:
             now: the time of the start.
             weight: how much of the limit it takes.
-            since: when the request began to wait. The spacing counts from when it was due, not from
-                when the loop got round to it: sleeping about 1 ms too long each time would lose
-                10 % at 6,000 a minute.
+            since: when the request began to wait. Spacing counts from when it was due, not from
+                when the loop woke it: waking 1 ms late each time would lose 10 % at 6,000 per
+                minute.
         """
         taken = Taken(now, weight)
         self._taken.append(taken)
@@ -81,7 +80,7 @@ class PerMinute:
         return taken
 
     def correct(self, taken: Taken, weight: float) -> None:
-        """Replace an estimate by what was really used; no use once it is a minute old."""
+        """Replace an estimate by what was used; ignored once the start is a minute old."""
         if not taken.counted:
             return
         self._total += weight - taken.weight
@@ -98,7 +97,7 @@ class PerMinute:
 
 
 def estimated_tokens(request: CompletionRequest) -> int:
-    """Guess the tokens of a request: characters / 4, and each answer's cap or 500."""
+    """Estimate the tokens of a request: characters / 4, plus `max_tokens` or 500 per answer."""
     characters = sum(len(message.content) for message in request.messages)
     answer = _COMPLETION_TOKENS if request.max_tokens is None else request.max_tokens
     return characters // _CHARACTERS_PER_TOKEN + 1 + request.n * answer

@@ -1,4 +1,8 @@
-"""How many requests at once: found by halving on refusals and growing on answers (AIMD)."""
+"""The load that an endpoint can take: `AdaptiveConcurrency` (AIMD) and the circuit breaker.
+
+Both are told how each request ended. The first decides how many requests may run at once, the
+second whether any may start at all.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +12,29 @@ from dataclasses import dataclass
 from rag_eval_integrations.errors import JudgeUnavailableError
 
 _SAMPLE = 4
-"""Fewest outcomes that a window is judged by."""
+"""Fewest outcomes that decide about a window."""
 _BACKGROUND_MOST = 0.3
-"""Share of refusals from which they are overload, however constant."""
+"""Share of refusals that always means overload, however constant it is."""
 _SIGMAS = 3.0
-"""Standard deviations above the background from which refusals are overload."""
+"""Standard deviations above the background rate that mean overload."""
 _REGROW = 0.8
-"""Share of what the judge bore at the limit that failed, up to which growth is fast."""
+"""Share of the known capacity up to which the limit grows fast."""
 _SPARED = 0.9
-"""Share of the same, up to which a refusal cannot come from the load."""
+"""Share of the known capacity up to which refusals cannot come from load."""
 _MEMORY = 50
-"""Windows over which the background is averaged."""
+"""Windows over which the background rate is averaged."""
 
 
 @dataclass(slots=True)
 class _Outcomes:
-    """What came back."""
+    """How many requests ended, and how many of them were refused."""
 
     done: int = 0
     refused: int = 0
 
     @property
     def answered(self) -> float:
-        """Share that was not refused; 1 of nothing."""
+        """Share that was not refused; 1 when none has ended."""
         return 1 - self.refused / self.done if self.done else 1.0
 
     def count(self, refused: bool) -> None:
@@ -39,37 +43,37 @@ class _Outcomes:
 
 
 class AdaptiveConcurrency:
-    """A number of places that follows what the judge bears, within [1, maximum].
+    """A limit on concurrent requests that follows the endpoint's capacity, in [1, maximum].
 
-    A refusal (429, timeout) halves the limit, at most once for each window of requests in flight:
-    requests that started before the halving say nothing about the new limit. Answers raise it while
-    all places are in use: by one each up to 0.8 of what the judge bore (the limit that failed times
-    the share it answered), by one in two windows above.
+    Refusals (429, timeout) halve the limit, at most once per window of requests in flight: requests
+    that started before the halving say nothing about the new limit. While the limit is fully used,
+    answers raise it: by 1 each up to 0.8 of the capacity (the limit that failed times the share it
+    answered), by 1 per two windows above.
 
-    Halving on every refusal would starve on an endpoint that refuses a constant share: simulated,
-    2 % refusals at random left 15 of 32 places in use, 10 % would leave 4 (the square root law of
-    TCP). Load tells the two apart: up to 0.9 of what it bore, a judge has no reason to refuse. If
-    it does, that share is its background: the limit goes back, and only an excess of three standard
-    deviations over the background halves it again.
+    Halving on every refusal would starve on an endpoint that refuses a constant share: in a
+    simulation 2 % random refusals left 15 of 32 requests running, 10 % would leave 4 (the square
+    root law of TCP). Load tells the two apart: below 0.9 of its capacity an endpoint has no reason
+    to refuse. If it does, that share is its background rate: the limit is restored, and only an
+    excess of three standard deviations over that rate halves it again.
 
     Args:
-        maximum: most requests at once, at least 1; where it starts.
+        maximum: most concurrent requests, from 1; the limit starts there.
     """
 
     def __init__(self, maximum: int) -> None:
         self._maximum = float(maximum)
         self.limit = float(maximum)
-        """Requests at once, in [1, maximum]; the fraction is progress to the next whole number."""
+        """Concurrent requests, in [1, maximum]; a fraction is progress to the next whole number."""
         self.in_flight = 0
         """Requests that have started and not finished."""
         self.background = 0.0
-        """Share of refusals that does not come from our load, in [0, 0.3]."""
+        """Share of refusals that our load does not cause, in [0, 0.3]."""
         self._started = 0
         self._halved_at = 0
-        self._failed_at = math.inf  # the limit that was halved
-        self._before = _Outcomes()  # of the limit that was halved
-        self._since = _Outcomes()  # since then
-        self._window = _Outcomes()  # of the last `limit` requests
+        self._failed_at = math.inf  # the limit that was last halved
+        self._before = _Outcomes()  # at that limit
+        self._since = _Outcomes()  # since the halving
+        self._window = _Outcomes()  # in the current window
         self._on_trial = False  # in the first window after a halving
 
     @property
@@ -88,8 +92,8 @@ class AdaptiveConcurrency:
 
         Args:
             number: what `start` returned.
-            refused: whether the judge was overloaded; None when it ended without saying (cancelled,
-                or a failure that has nothing to do with load).
+            refused: whether the endpoint was overloaded; None when that is not known (cancelled, or
+                a failure that has nothing to do with load).
         """
         in_use = self.in_flight >= int(self.limit)
         self.in_flight -= 1
@@ -101,7 +105,7 @@ class AdaptiveConcurrency:
         self._since.count(refused)
         self._window.count(refused)
         if in_use and not refused and not self._on_trial:
-            slow = self.limit >= _REGROW * self._borne
+            slow = self.limit >= _REGROW * self._capacity
             self.limit = min(self._maximum, self.limit + (0.5 / self.limit if slow else 1.0))
         self._decide()
 
@@ -114,9 +118,9 @@ class AdaptiveConcurrency:
         if excess and window.refused > _BACKGROUND_MOST * size:
             self._halve()
         elif excess and (full or not self._on_trial):
-            # Right after a halving a full window is waited for: refusals come back sooner than
-            # answers, so the first outcomes of either limit are mostly refusals.
-            if self.limit <= _SPARED * self._borne < math.inf:
+            # Refusals come back sooner than answers, so the first outcomes after a halving are
+            # mostly refusals: a full window has to end before they count.
+            if self.limit <= _SPARED * self._capacity < math.inf:
                 self._restore()
             else:
                 self._halve()
@@ -128,8 +132,8 @@ class AdaptiveConcurrency:
             self._on_trial = False
 
     @property
-    def _borne(self) -> float:
-        """How many at once were answered at the limit that failed; infinite when none has."""
+    def _capacity(self) -> float:
+        """The limit that failed times the share it answered; infinite before any has failed."""
         return self._failed_at * self._before.answered
 
     def _halve(self) -> None:
@@ -140,7 +144,7 @@ class AdaptiveConcurrency:
         self._on_trial = True
 
     def _restore(self) -> None:
-        """Learn the background, and go back to the limit that was halved because of it."""
+        """Learn the background rate, and undo the halving that it caused."""
         before, since = self._before, self._since
         share = (before.refused + since.refused) / (before.done + since.done)
         self.background = min(_BACKGROUND_MOST, max(self.background, share))
@@ -149,16 +153,15 @@ class AdaptiveConcurrency:
         self._on_trial = False
 
 
-# --- A dead judge becomes quick, stated errors: after some failures in a row nothing is asked
+class CircuitBreaker:
+    """Opens after failures in a row, then lets one probe at a time through.
 
-
-class Circuit:
-    """Opens after failures in a row; then one probe at a time, each after a cool-down.
+    While it is open, requests fail at once instead of waiting for an endpoint that is down.
 
     Args:
-        name: the judge's name, for the error.
-        failures: how many requests in a row must fail for good, at least 1.
-        cool_down: seconds for which requests fail at once.
+        name: the model's name, for the error.
+        failures: requests in a row that have to fail for good before it opens, from 1.
+        cool_down: seconds before a probe may go, from 0.
     """
 
     def __init__(self, name: str, failures: int, cool_down: float) -> None:
@@ -175,10 +178,10 @@ class Circuit:
         return None if self._opened is None else max(0.0, self._opened + self._cool_down - now)
 
     def check(self, now: float) -> None:
-        """Raise when no request may go.
+        """Raise an error when no request may go.
 
         Raises:
-            JudgeUnavailableError: says what happened and when a request may go again.
+            JudgeUnavailableError: with the failures so far, and when a request may go again.
         """
         seconds = self.seconds_open(now)
         if seconds is None or (not seconds and not self._probing):
@@ -195,12 +198,12 @@ class Circuit:
         self._probing = self._opened is not None
         return self._probing
 
-    def leave(self) -> None:
-        """The probe ended without a verdict (cancelled): another may go."""
+    def release_probe(self) -> None:
+        """Let another probe go: this one ended without an outcome (cancelled)."""
         self._probing = False
 
     def answered(self) -> None:
-        """The judge answered, be it with a refusal of the request: it is alive."""
+        """Record an answer, including a refusal of the request: the endpoint is up."""
         self._in_a_row = 0
         self._opened = None
         self._probing = False
@@ -209,7 +212,7 @@ class Circuit:
         """Count a request that failed for good, or a probe that failed once.
 
         Returns:
-            Whether the circuit is opened by it.
+            Whether this failure opens the circuit.
         """
         self._in_a_row += 1
         self._last = why

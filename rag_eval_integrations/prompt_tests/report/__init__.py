@@ -1,4 +1,4 @@
-"""What the results say: rates, the overview, failures, a comparison of two runs, files."""
+"""Reports on results: rates, overview, failures, comparison of two runs, and their files."""
 
 from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.prompt_tests.report._average import Average, average

@@ -1,4 +1,4 @@
-"""Non-compliance over several prompts: the plain mean of the prompts' rates, as in the paper."""
+"""`average`: the mean of the non-compliance rates of several prompts, as in PromptPex's paper."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ from rag_eval_integrations.prompt_tests.report.report import Report
 
 @dataclass(frozen=True, slots=True)
 class Average:
-    """Mean Test Non-Compliance of one model, 0 to 1; None where no prompt has such tests."""
+    """Mean Test Non-Compliance of one model, 0 to 1; a rate is None if no prompt has such tests."""
 
     model: str
     tests: float | None
-    """Of the tests of rules; of each prompt the rate in whole percent, as the paper has it."""
+    """For all rule tests. Each prompt's rate is rounded to whole percent, as in the paper."""
     baseline: float | None
-    """Of the baseline tests, the same."""
+    """For baseline tests, rounded in the same way."""
     rule: float | None
-    """Of the tests of rules that are no inverse ones; not rounded, as the paper has it."""
+    """For tests of rules that are not inverse; rates are not rounded, as in the paper."""
     inverse: float | None
-    """Of the tests of inverse rules. Both only over prompts that have tests of either kind, so
-    that they can be compared: two of the paper's 22 have no inverse ones."""
+    """For tests of inverse rules, not rounded. `rule` and `inverse` include only prompts with
+    tests of both kinds, so that they can be compared: two of the paper's 22 prompts have no inverse
+    rules."""
     prompts: int
+    """Number of prompts with results of the model."""
 
 
 def average(reports: Sequence[Report]) -> list[Average]:
-    """Average reports of several prompts, one row a model, in the first report's order."""
+    """Average reports of several prompts: one row per model, in the order of the reports."""
     models = list(dict.fromkeys(model for report in reports for model in report.models))
     return [_average(model, [one for one in reports if model in one.models]) for model in models]
 

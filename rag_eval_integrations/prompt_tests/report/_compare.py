@@ -1,4 +1,4 @@
-"""Two runs of the same tests, before and after an edit of the prompt."""
+"""`compare`: changes between two runs of the same tests, as before and after an edit."""
 
 from __future__ import annotations
 
@@ -16,39 +16,46 @@ class Change:
 
     model: str
     test: str
+    """The test's uid."""
     run: int
     before: str
     """`ok`, `err`, `unknown`, `error` or `not judged`."""
     after: str
+    """The same for the later run."""
     rule: str
     input: str
     output: str
-    """The new output."""
+    """The later run's output."""
     reason: str
+    """The later run's reason or error; empty if it was not judged."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changed for one model."""
+    """The changes for one model."""
 
     model: str
     before: Rate
+    """Of the tests that both runs have, as is `after`."""
     after: Rate
     broken: tuple[Change, ...]
-    """Complied before, and does not now."""
+    """Tests that complied before and do not comply now."""
     fixed: tuple[Change, ...]
+    """Tests that did not comply before and comply now."""
     other: tuple[Change, ...]
-    """Changed from or to unknown, error or not judged."""
+    """Tests that changed from or to unknown, error or not judged."""
     compared: int
-    """Tests (times runs) that both runs have."""
+    """Number of outputs in both runs: tests, times their repetitions."""
     only_before: int
+    """Number of outputs in the earlier run only."""
     only_after: int
+    """Number of outputs in the later run only."""
 
     @property
     def p_value(self) -> float:
-        """Two-sided sign test: how likely so uneven a split is if nothing changed.
+        """Probability of so uneven a split into broken and fixed by chance (two-sided sign test).
 
-        1.0 when nothing was broken or fixed.
+        1.0 if nothing was broken or fixed.
         """
         broken, fixed = len(self.broken), len(self.fixed)
         n = broken + fixed
@@ -59,9 +66,15 @@ class Comparison:
 def compare(
     before: Sequence[Result], after: Sequence[Result], *, unknown_as: UnknownAs = None
 ) -> list[Comparison]:
-    """Compare two runs, test by test; a test is the same if its uid and run are.
+    """Compare two runs, test by test; tests match if uid and repetition are the same.
 
-    Rates are over the tests that both have. Models that only one run has are left out.
+    Args:
+        before: results of the earlier run.
+        after: results of the later run.
+        unknown_as: `err` counts unknown verdicts as not compliant; None leaves them out.
+
+    Returns:
+        One comparison per model that both runs have, in the later run's order.
     """
     old = _by_model(before)
     new = _by_model(after)

@@ -1,4 +1,4 @@
-"""The overview: one row a model and scenario, in upstream's column names."""
+"""`overview`: one row per model and scenario, with PromptPex's column names."""
 
 from __future__ import annotations
 
@@ -19,20 +19,23 @@ def overview(
     unknown_as: UnknownAs = None,
     upstream: bool = False,
 ) -> list[Row]:
-    """Sum results up.
+    """Summarise results: one row per model and scenario.
 
-    Columns are upstream's: `tests`, `tests compliant` (percent), `tests compliance unknown`,
+    PromptPex's columns are `tests`, `tests compliant` (percent), `tests compliance unknown`,
     `baseline compliant`, `tests positive`, `… compliant`, `tests negative`, `… compliant` (numbers
     of tests of rules and of inverse rules), `baseline`, `tests valid`, `… compliant`, and the mean
-    of every metric. Ours are `tests judged`, `compliant from` and `compliant to` (the 95 % interval
-    in percent), and `METRIC n` (how many outputs have a score).
+    of every metric. Our own are `tests judged`, `compliant from` and `compliant to` (the 95 %
+    interval in percent), and `METRIC n` (number of outputs with a score).
 
     Args:
-        results: of any number of models and scenarios.
-        checks: of the tests; they say which are valid.
-        unknown_as: `err` counts unknown verdicts as not compliant.
-        upstream: compute as upstream does: unknown counts as not compliant, a metric without a
-            score as 0, and without our own columns.
+        results: results of any number of models and scenarios.
+        checks: checks of the tests, which say which tests are valid.
+        unknown_as: `err` counts unknown verdicts as not compliant; None leaves them out.
+        upstream: whether to compute like PromptPex: an unknown verdict counts as not compliant and
+            a metric without a score as 0, and our own columns are left out.
+
+    Returns:
+        Rows with the same columns; columns that are empty or 0 in every row are left out.
     """
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
@@ -103,7 +106,7 @@ def _metrics(results: Iterable[Result]) -> dict[str, list[MetricResult]]:
 
 
 def _metric(key: str, cells: Sequence[MetricResult]) -> Row:
-    """Mean over the outputs that have a score, or the share that is OK, with their number."""
+    """Return the mean score or the count of OK verdicts, with the number of outputs behind it."""
     scores = [one.score for one in cells if one.score is not None]
     if scores:
         return {key: fmean(scores), f"{key} n": len(scores)}
@@ -114,7 +117,7 @@ def _metric(key: str, cells: Sequence[MetricResult]) -> Row:
 
 
 def _upstream_metric(key: str, cells: Sequence[MetricResult]) -> Row:
-    """As upstream: unparsed is 0; without any score, how many are ok."""
+    """Return a metric as PromptPex does: the mean with 0 for no score, else the count of OK."""
     if any(one.score is not None for one in cells):
         return {key: sum(one.score or 0.0 for one in cells) / len(cells)}
     return {key: sum(one.outcome == "ok" for one in cells)}
@@ -124,7 +127,7 @@ _ALWAYS = {"model", "tests", "tests compliant", "tests judged", "compliant from"
 
 
 def without_empty_columns(rows: Sequence[Row]) -> list[Row]:
-    """Leave out columns that are empty or 0 in every row; `tests compliant` always stays."""
+    """Drop columns that are empty or 0 in every row, except those of compliance."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     kept = [
         name

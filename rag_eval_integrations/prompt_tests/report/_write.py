@@ -1,4 +1,4 @@
-"""A report as CSV, JSON or Markdown. Texts under test cannot break the page."""
+"""Reports as CSV, JSON or Markdown; texts under test are escaped."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rag_eval_integrations.records import SCHEMA
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _SHOWN = 50
-"""Failures that a page lists; all are in the JSON."""
+"""Maximum number of failures on a page; the JSON has all of them."""
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """Write rows as CSV with upstream's cells; a text that a spreadsheet would run is quoted."""
+    """Write rows as CSV, formatted like PromptPex's; spreadsheet formulas are escaped."""
     out = io.StringIO(newline="")
     names = list(rows[0]) if rows else []
     writer = csv.writer(out, lineterminator="\n")
@@ -32,7 +32,7 @@ def to_csv(rows: Sequence[Row]) -> str:
 
 
 def to_json(report: Report) -> str:
-    """Write everything as one JSON object: overview, rates with intervals, rules, failures."""
+    """Write a report as one JSON object: overview, rates with intervals, rules, failures."""
     content: dict[str, Any] = {
         "schema": SCHEMA,
         "name": report.name,
@@ -62,14 +62,14 @@ _KINDS: dict[str, Any] = {
 
 
 def to_markdown(report: Report) -> str:
-    """Write a page: overview, compliance with its intervals, rules, failures."""
+    """Write a report as a Markdown page: overview, compliance with intervals, rules, failures."""
     lines = [f"# Prompt tests of {_inline(report.name)}", ""]
     if report.spec.intent:
         lines += [_inline(report.spec.intent), ""]
     lines += [
-        "Compliance says whether outputs keep to the prompt, not whether they are right. `unknown` "
-        "are outputs without a verdict; they count neither way"
-        + (", except here as not compliant." if report.unknown_as == "err" else "."),
+        "Compliance is the share of outputs that keep to the prompt; it does not say whether they "
+        "are right. Outputs without a verdict are listed as `unknown` and "
+        + ("count as not compliant." if report.unknown_as == "err" else "left out of the share."),
         "",
         "## Overview",
         "",
@@ -96,7 +96,7 @@ def to_markdown(report: Report) -> str:
             "",
         ]
     if len(failed) > _SHOWN:
-        lines.append(f"{len(failed) - _SHOWN} more are in the JSON.")
+        lines.append(f"{len(failed) - _SHOWN} more failures are in the JSON report.")
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -141,7 +141,7 @@ def _csv_cell(cell: Cell) -> str:
 
 def _table(rows: Sequence[Row]) -> list[str]:
     if not rows:
-        return ["(nothing)"]
+        return ["(none)"]
     names = list(rows[0])
     lines = [f"| {' | '.join(map(_inline, names))} |", "|" + " --- |" * len(names)]
     lines += [f"| {' | '.join(_cell(row.get(name)) for name in names)} |" for row in rows]
@@ -161,7 +161,7 @@ _SPECIAL = str.maketrans(
 
 
 def _inline(text: str, most: int = 500) -> str:
-    """Write text as one line that Markdown, and HTML in it, take for nothing but text."""
+    """Write a text on one line, escaped so that Markdown and HTML show it as plain text."""
     line = " ".join(text.split())
     line = line if len(line) <= most else f"{line[: most - 1]}…"
     plain = "".join(

@@ -1,4 +1,4 @@
-"""`Report`: all that is known about a run, for reading, for files and for tests."""
+"""`Report`: the results of a run with rates, failures and an assertion for tests."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rat
 
 
 class ComplianceError(AssertionError):
-    """Outputs comply less than a test asks for; the message lists some that do not."""
+    """The share of compliant outputs is too low; the message lists some of the failures."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """Results with their rules and checks."""
+    """Results of a run, with the prompt's specification and checks of its tests and rules."""
 
     name: str
+    """The prompt's name."""
     results: Sequence[Result]
     spec: Spec = field(default_factory=Spec)
     checks: Sequence[TestCheck] = ()
     rule_checks: Sequence[RuleCheck] = ()
     unknown_as: UnknownAs = None
+    """`err` counts unknown verdicts as not compliant; None leaves them out."""
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Models under test, in the results' order."""
+        """Names of the models under test, in the results' order."""
         return tuple(dict.fromkeys(result.model for result in self.results))
 
     def tnc(
@@ -41,20 +43,22 @@ class Report:
         scenario: str | None = None,
         rule_id: int | None = None,
     ) -> Rate:
-        """Count compliance over the tests of rules, or some of them.
+        """Count compliance over the rule tests, or some of them.
 
         Args:
-            model: of this model only.
-            by: only tests of rules, of inverse rules, with valid inputs; or the baseline tests.
-            scenario: of this scenario only.
-            rule_id: of this rule only.
+            model: only results of this model; None for all.
+            by: `rule` for tests of rules that are not inverse, `inverse` for tests of inverse
+                rules, `valid` for rule tests with valid inputs, `baseline` for the baseline tests;
+                None for all rule tests.
+            scenario: only tests of this scenario; None for all.
+            rule_id: only tests of this rule; None for all.
 
         Raises:
-            ConfigurationError: a model that is not there.
+            ConfigurationError: for a model without results.
         """
         if model is not None and model not in self.models:
             known = ", ".join(self.models) or "none"
-            raise ConfigurationError("model", model, f"there are {known}")
+            raise ConfigurationError("model", model, f"has no results; the models are: {known}")
         valid = {
             check.test.uid
             for check in self.checks
@@ -74,11 +78,15 @@ class Report:
         return rate_of(chosen, unknown_as=self.unknown_as)
 
     def overview(self, *, upstream: bool = False) -> list[Row]:
-        """One row a model and scenario."""
+        """Summarise the results: one row per model and scenario; see `overview`.
+
+        Args:
+            upstream: whether to compute like PromptPex.
+        """
         return overview(self.results, self.checks, unknown_as=self.unknown_as, upstream=upstream)
 
     def by_rule(self) -> list[Row]:
-        """One row a rule and model: what complies among the tests of that rule."""
+        """Count outcomes: one row per rule and model."""
         named: dict[tuple[int, str, bool], None] = {}
         for result in self.results:
             test = result.test
@@ -98,28 +106,28 @@ class Report:
         return rows
 
     def failures(self) -> list[Failure]:
-        """What does not comply, has no verdict, or has no output."""
+        """List the outputs that do not comply or have no verdict, and the model's failures."""
         return failures(self.results)
 
     def compare(self, before: Report) -> list[Comparison]:
-        """Say what changed since another run."""
+        """Compare with the report of an earlier run; see `compare`."""
         return compare(before.results, self.results, unknown_as=self.unknown_as)
 
 
 def assert_compliance(
     report: Report, at_least: float = 0.9, *, model: str | None = None, shown: int = 5
 ) -> None:
-    """Fail a test when outputs of any model comply less than asked for.
+    """Fail a test if the share of compliant outputs of any model is too low.
 
     Args:
-        report: of a run that was judged.
-        at_least: share of compliant outputs, 0 to 1, over those with a verdict.
-        model: of this model only; by default each model by itself has to reach it.
-        shown: failures that the message lists for each model.
+        report: report of a run that was judged.
+        at_least: required share of compliant outputs, 0 to 1, among those with a verdict.
+        model: the model to check; by default every model.
+        shown: maximum number of failures per model in the message.
 
     Raises:
-        ComplianceError: one complies less, or none of its outputs has a verdict.
-        ConfigurationError: a share outside of 0 to 1, or a model that is not there.
+        ComplianceError: for a lower share, a model without any verdict, or no results.
+        ConfigurationError: for a share outside 0 to 1, or a model without results.
     """
     if not 0 <= at_least <= 1:
         raise ConfigurationError("at_least", at_least, "use a share from 0 to 1")
@@ -129,47 +137,50 @@ def assert_compliance(
         rate = report.tnc(model=one)
         if rate.compliant is not None and rate.compliant >= at_least:
             continue
-        of_it = [failure for failure in report.failures() if failure.model == one]
-        found = "no output has a verdict" if rate.compliant is None else f"{rate.compliant:.0%}"
-        complaints.append(
-            f"{one}: {found} of {rate.n} comply ({rate.ok} ok, {rate.err} err, {rate.unknown} "
-            f"unknown, {rate.errors} errors), not {at_least:.0%}"
+        counts = f"{rate.ok} ok, {rate.err} err, {rate.unknown} unknown, {rate.errors} errors"
+        found = (
+            "no output has a verdict"
+            if rate.compliant is None
+            else f"{rate.compliant:.0%} of {rate.n} outputs comply, below {at_least:.0%}"
         )
+        complaints.append(f"{one}: {found} ({counts})")
+        of_model = [failure for failure in report.failures() if failure.model == one]
         complaints += [
             f"  {failure.kind}: {failure.input[:100]!r} → {failure.output[:100]!r}: "
             f"{failure.reason[:200]}"
-            for failure in of_it[:shown]
+            for failure in of_model[:shown]
         ]
     if not models:
-        complaints.append("there are no results")
+        complaints.append("the report has no results")
     if complaints:
         raise ComplianceError("\n".join(complaints))
 
 
-# --- Outputs that do not comply, each with its rule, input, output and reason
+# --- Failures: outputs that do not comply or have no verdict, and errors of the model
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One output that is not known to comply."""
+    """One output that does not comply or has no verdict, or one failure of the model."""
 
     model: str
     kind: Literal["err", "unknown", "error"]
-    """Not compliant; without a verdict; without an output."""
+    """`err`: does not comply; `unknown`: has no verdict; `error`: there is no output."""
     rule_id: int | None
     rule: str
-    """The rule that the test tries; the output may break another one."""
+    """The rule that was tested; the output may break another one."""
     inverse: bool
     input: str
     output: str
     reason: str
+    """The judge's reason, or the model's error."""
     test: str
     """The test's uid."""
     run: int
 
 
 def failures(results: Iterable[Result]) -> list[Failure]:
-    """List what failed, in the results' order."""
+    """List the failures in the results' order; results that were not judged are left out."""
     found = []
     for result in results:
         kind: Literal["err", "unknown", "error"]

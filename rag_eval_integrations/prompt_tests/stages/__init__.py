@@ -1,1 +1,1 @@
-"""The stages that make tests: each has its prompt, its parser and its version in one module."""
+"""The stages of test generation; each stage's prompt, parser and version are in one module."""

@@ -1,4 +1,4 @@
-"""Tests in whatever form a model wrote them: JSON, CSV, or lines of `name: 'value'`. Pure."""
+"""Parser for generated tests, as JSON, as CSV or as lines of `name: 'value'`. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rag_eval_integrations.prompt_tests._cleaning import is_refusal, json_in, un
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, make_uid
 
-# --- Tests as models write them in CSV, with the trouble they make. Pure
+# --- CSV as models write it: with or without a header, with torn or unquoted cells
 
 
 _HEADER = re.compile(r"^\W*(?:rule[ _]?id|rule)\W*,\W*test", re.IGNORECASE)
@@ -36,33 +36,35 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class Table:
-    """What was read."""
+class ParsedTable:
+    """The rows of a CSV table of tests."""
 
     rows: list[dict[str, str]] = field(default_factory=list)
-    """By column name; `ruleid, testid, testinput, expectedoutput, reasoning` in these spellings."""
+    """Cells by column: `ruleid, testid, testinput, expectedoutput, reasoning`, or an input."""
     columns: tuple[str, ...] = ()
+    """The columns in the table's order."""
     lost: list[str] = field(default_factory=list)
-    """What was left out and why, one a row."""
+    """Reasons why rows were left out, one sentence per row."""
 
 
-def read_tests_csv(text: str, inputs: Sequence[str] = ()) -> Table:
+def read_tests_csv(text: str, inputs: Sequence[str] = ()) -> ParsedTable:
     """Read a table of tests.
 
     Args:
-        text: a model's reply, or a file.
-        inputs: names of the prompt's inputs, which are columns too.
+        text: a model's reply, or the content of a file.
+        inputs: names of the prompt's inputs, which can be columns, too.
     """
     if is_refusal(text):
-        return Table(lost=[f"the reply is a refusal: {' '.join(text.split())[:80]}"])
+        return ParsedTable(lost=[f"the reply is a refusal: {' '.join(text.split())[:80]}"])
     lines = unfenced(text.removeprefix("\ufeff")).splitlines()
     start, headed = _begin(lines)
     if start is None:
-        return Table(lost=["no header and no rows with rule, test and input"] if lines else [])
+        why = "there is no header and no row with a rule, a test and an input"
+        return ParsedTable(lost=[why] if lines else [])
     records = _records("\n".join(lines[start:]).replace('\\"', '""'))
     own = {one.lower(): one for one in inputs}
     columns = _columns(records.pop(0).cells, own) if headed else _HEADERLESS
-    table = Table(columns=columns)
+    table = ParsedTable(columns=columns)
     for record in records:
         if not any(cell.strip() for cell in record.cells):
             continue
@@ -83,7 +85,7 @@ class _Record:
 
 
 def _begin(lines: list[str]) -> tuple[int | None, bool]:
-    """Find the header; else, where rows come without one, the first row."""
+    """Find the line of the header or, if there is none, of the first row."""
     for number, line in enumerate(lines):
         if _HEADER.match(line):
             return number, True
@@ -102,7 +104,7 @@ def _records(source: str) -> list[_Record]:
             raw = "\n".join(lines[begins : reader.line_num])
             found.append(_Record(begins + 1, cells, raw))
             begins = reader.line_num
-    except csv.Error:  # a NUL in old Pythons, a cell beyond the limit
+    except csv.Error:  # a NUL in old versions of Python, or a cell above the size limit
         found.append(_Record(begins + 1, ["?"], ""))
     return found
 
@@ -119,18 +121,18 @@ def _columns(names: list[str], own: dict[str, str]) -> tuple[str, ...]:
 
 
 def _fitted(record: _Record, columns: tuple[str, ...]) -> dict[str, str] | None:
-    """Match cells to columns; None where it is not clear which cell is which."""
+    """Match cells to columns; None if it is unclear which cell belongs to which column."""
     cells = [cell.strip() for cell in record.cells]
     while len(cells) > len(columns) and not cells[-1]:
-        cells.pop()  # a comma at the end of the line
+        cells.pop()  # the line ends with a comma
     if len(cells) > len(columns):
         split = _split_by_hand(record.raw)
         if split is None:
             return None
         cells = split
         if len(cells) > len(columns) and columns[-1] == "reasoning":
-            # All cells are quoted or numbers, so none was torn by a comma of its own: these are
-            # more cells than columns, and what is over stands with the prose at the end.
+            # All cells are quoted or numbers, so none was split at a comma inside it. The surplus
+            # cells belong to the prose in the last column.
             last = len(columns) - 1
             cells = [*cells[:last], " ".join(cells[last:])]
     if len(cells) != len(columns):
@@ -139,9 +141,9 @@ def _fitted(record: _Record, columns: tuple[str, ...]) -> dict[str, str] | None:
 
 
 def _split_by_hand(raw: str) -> list[str] | None:
-    """Split a row into quoted cells, numbers, and lists that a model left unquoted.
+    """Split a row into quoted cells, numbers and unquoted lists.
 
-    None where there is anything else, whose commas could belong to it or part cells.
+    None if there is anything else, because its commas could be part of it or separate cells.
     """
     cells: list[str] = []
     position = 0
@@ -157,6 +159,9 @@ def _split_by_hand(raw: str) -> list[str] | None:
         position += 1  # the comma
 
 
+# --- Tests in any form
+
+
 _PAIR = re.compile(
     r"\s*(?P<name>\w[\w ]{0,60}?)\s*:\s*"
     r"""(?:'(?P<single>(?:[^'\\]|\\.|'(?!\s*(?:,|$)))*)'|"(?P<double>(?:[^"\\]|\\.)*)")"""
@@ -165,11 +170,12 @@ _PAIR = re.compile(
 
 
 @dataclass(frozen=True)
-class Found:
-    """Tests of one reply, and what was left out of it."""
+class ParsedTests:
+    """The tests in one reply."""
 
     tests: list[PromptTest] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    """Reasons why tests were left out, one sentence per test."""
 
 
 def read_tests(
@@ -178,18 +184,19 @@ def read_tests(
     rules: Sequence[Rule] = (),
     scenario: Scenario | None = None,
     generation: int = 0,
-) -> Found:
-    """Read tests; one that lacks an input, or repeats another, is left out and named.
+) -> ParsedTests:
+    """Read tests from a reply; a test that lacks an input or repeats another is left out.
 
     Args:
         text: a model's reply.
-        prompt: whose inputs they are.
-        rules: those that were asked about. A test that names none of them belongs to the one rule,
-            where there is one; else to no rule, with the direction of them all.
-        scenario: the situation that they are for; its fixed inputs need not be repeated.
-        generation: the number of the reply in its chat.
+        prompt: the prompt under test, which has the inputs.
+        rules: the rules that tests were asked for; empty for baseline tests. A test that names none
+            of them belongs to the only rule, if there is only one. Otherwise it has no rule, and is
+            inverse if all the rules are.
+        scenario: the scenario of the tests, whose fixed inputs need not be repeated.
+        generation: the round of test generation, from 0.
     """
-    found = Found()
+    found = ParsedTests()
     if is_refusal(text):
         found.lost.append(f"the reply is a refusal: {' '.join(text.split())[:80]}")
         return found
@@ -211,7 +218,7 @@ def read_tests(
             scenario=scenario.name if scenario else "", baseline=not rules,
         )  # fmt: skip
         if uid in seen:
-            found.lost.append(f"test {number}: the same as one before it")
+            found.lost.append(f"test {number}: is the same as an earlier one")
             continue
         seen.add(uid)
         found.tests.append(
@@ -232,7 +239,7 @@ def read_tests(
     return found
 
 
-def _rows(text: str, prompt: PromptUnderTest, found: Found) -> list[Mapping[str, Any]]:
+def _rows(text: str, prompt: PromptUnderTest, found: ParsedTests) -> list[Mapping[str, Any]]:
     content = json_in(text)
     if isinstance(content, dict):
         content = next((value for value in content.values() if isinstance(value, list)), [content])
@@ -249,7 +256,7 @@ def _rows(text: str, prompt: PromptUnderTest, found: Found) -> list[Mapping[str,
 
 
 def _lines(text: str, prompt: PromptUnderTest) -> list[Mapping[str, Any]]:
-    """Read `name: 'value', name: 'value'` a line; a comment is about the line that follows it."""
+    """Read lines of `name: 'value', name: 'value'`; a comment is the next line's reasoning."""
     rows: list[Mapping[str, Any]] = []
     comment = ""
     for line in unfenced(text).splitlines():
@@ -297,9 +304,10 @@ def _inputs(
     ]
     absent = [name for name in needed if name not in values]
     if absent:
-        return None, f"no {', '.join(absent)}"
+        return None, f"has no {', '.join(absent)}"
     if "inputs" not in row and not any(str(value).strip() for value in values.values()):
-        return None, "empty"  # in a table that is a cell left out; in JSON it is an edge case
+        # An empty cell of a table was left out; an empty input in JSON can be an edge case.
+        return None, "is empty"
     return values, ""
 
 

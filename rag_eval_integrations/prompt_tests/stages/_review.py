@@ -1,4 +1,4 @@
-"""Stage 8, optional: a review of all tests, and the best of them."""
+"""Optional stages: a review that keeps the best tests (8), expected outputs (9)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import CompletionRequest
-from rag_eval_integrations.prompt_tests._asking import MARKS, ask, dialogue, sections
 from rag_eval_integrations.prompt_tests._cleaning import json_in
+from rag_eval_integrations.prompt_tests._requests import MARKS, ask, dialogue, sections
 from rag_eval_integrations.prompt_tests._variables import metric_values
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
 from rag_eval_integrations.records import JsonObject
+
+# --- Review: the tests that together test the prompt best
+
 
 _RATING_VERSION = "rating-1"
 
@@ -42,10 +45,12 @@ SCHEMA: JsonObject = {
 
 @dataclass(frozen=True)
 class Review:
-    """What was said about a collection, and what is kept of it, in the collection's order."""
+    """A review of a collection of tests."""
 
     text: str
+    """The review in words."""
     kept: list[PromptTest]
+    """The best tests, in the collection's order."""
 
 
 async def review_tests(
@@ -53,8 +58,14 @@ async def review_tests(
 ) -> Review:
     """Ask for a review and the best tests.
 
+    Args:
+        prompt: the prompt under test.
+        tests: the collection.
+        model: the generator.
+        count: number of tests to keep; all are kept if there are fewer.
+
     Raises:
-        JudgeError: no answer, or twice one that does not name as many tests as asked for.
+        JudgeError: when the model does not answer, or twice names another number of tests.
     """
     count = min(count, len(tests))
     listed = "\n".join(
@@ -67,7 +78,8 @@ async def review_tests(
         keep = content.get("keep") if isinstance(content, dict) else None
         numbers = {n for n in keep or [] if isinstance(n, int) and 1 <= n <= len(tests)}
         if not isinstance(content, dict) or len(numbers) != count:
-            raise JudgeOutputError(f"the generator named {len(numbers)} tests, not {count}", text)
+            why = f"the generator's review kept {len(numbers)} tests instead of {count}"
+            raise JudgeOutputError(why, text)
         return Review(str(content.get("review") or ""), [tests[n - 1] for n in sorted(numbers)])
 
     return await ask(
@@ -83,17 +95,19 @@ async def review_tests(
     )
 
 
-# --- Expected outputs by a strong model, and how much judges trust them
+# --- Expected outputs: written by a strong model and scored by judges
 
 
 logger = logging.getLogger(__name__)
 
 GOOD = 80.0
-"""From this mean score an output is taken at once."""
+"""Mean score, 0 to 100, from which an output is accepted without another attempt."""
 USABLE = 50.0
-"""Below it, after the last attempt, it is refused."""
+"""Mean score below which the best output is refused after the last attempt."""
 ATTEMPTS = 3
+"""Maximum number of outputs per test."""
 REFUSED = -1.0
+"""Score of a refused output."""
 
 
 async def add_groundtruth(
@@ -104,15 +118,26 @@ async def add_groundtruth(
     judges: Sequence[Model],
     metric: PromptyMetric,
 ) -> PromptTest:
-    """Run a test on a strong model until judges find the output good, at most three times.
+    """Write a test's expected output with a strong model, in at most three attempts.
 
-    The score is the mean over the judges that gave one. The best output is kept; a test whose best
-    is below 50, or which no judge scored, gets the score -1, and its output is not used. (In
-    PromptPex's paper that were 310 of 984 tests.)
+    An output's score is the mean over the judges that gave one. The first output with 80 or more is
+    kept, or else the best one. If it has less than 50, or no judge scored it, its score is -1 and
+    it is not used (310 of 984 tests in PromptPex's paper).
+
+    Args:
+        test: the test.
+        prompt: the prompt under test.
+        spec: its specification.
+        model: the strong model.
+        judges: models that score the outputs.
+        metric: the question to the judges; a verdict counts as 100 or 0.
+
+    Returns:
+        The test with an expected output.
 
     Raises:
-        JudgeError: the model or a judge does not answer.
-        ConfigurationError: the prompt cannot be rendered with the test.
+        JudgeError: when the model or a judge does not answer.
+        ConfigurationError: when the prompt cannot be rendered with the test.
     """
     values = prompt.values(test.inputs, prompt.parameters(test.scenario))
     messages = prompt.render(values)

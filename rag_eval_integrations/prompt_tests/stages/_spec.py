@@ -1,4 +1,4 @@
-"""Stage 1: what the prompt is for, in one sentence."""
+"""Stages 1 to 4: a prompt's purpose, its valid inputs, its output rules and inverse rules."""
 
 from __future__ import annotations
 
@@ -8,14 +8,6 @@ from collections.abc import Sequence
 
 from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests._asking import (
-    MARKS,
-    ask,
-    dialogue,
-    sections,
-    strings_schema,
-    with_author,
-)
 from rag_eval_integrations.prompt_tests._cleaning import (
     NUMBER,
     json_in,
@@ -23,8 +15,19 @@ from rag_eval_integrations.prompt_tests._cleaning import (
     statements_in,
     unfenced,
 )
+from rag_eval_integrations.prompt_tests._requests import (
+    MARKS,
+    ask,
+    dialogue,
+    sections,
+    strings_schema,
+    with_author,
+)
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.records import JsonObject
+
+# --- Stage 1: the prompt's purpose in one sentence
+
 
 _INTENT_VERSION = "intent-1"
 
@@ -42,7 +45,7 @@ async def write_intent(prompt: PromptUnderTest, model: Model) -> str:
     """Ask for the purpose of a prompt.
 
     Raises:
-        JudgeError: no answer, or twice one of no use.
+        JudgeError: when the model does not answer, or twice gives no usable reply.
     """
     system = with_author(_INTENT_INSTRUCTIONS, prompt.instructions.get("intent"))
     return await ask(
@@ -55,10 +58,10 @@ async def write_intent(prompt: PromptUnderTest, model: Model) -> str:
 
 
 def read_intent(text: str) -> str:
-    """Read the sentence.
+    """Read the purpose.
 
     Raises:
-        JudgeOutputError: nothing, or an essay.
+        JudgeOutputError: for an empty reply, or one of more than 1,000 characters.
     """
     sentence = one_line(unfenced(text)).strip('"')
     if not sentence or len(sentence) > _MOST_CHARACTERS:
@@ -66,7 +69,7 @@ def read_intent(text: str) -> str:
     return sentence
 
 
-# --- Stage 2: what a valid input of the prompt is
+# --- Stage 2: rules of a valid input
 
 
 _INPUT_SPEC_VERSION = "input-spec-1"
@@ -89,10 +92,10 @@ _MOST_SAMPLES = 5
 
 
 async def write_input_spec(prompt: PromptUnderTest, model: Model) -> tuple[str, ...]:
-    """Ask for the rules that a valid input keeps.
+    """Ask for the rules of a valid input.
 
     Raises:
-        JudgeError: no answer, or twice one of no use.
+        JudgeError: when the model does not answer, or twice gives no usable reply.
     """
     parts = {"prompt": prompt.text, "inputs": describe_inputs(prompt)}
     if prompt.samples:
@@ -111,10 +114,10 @@ async def write_input_spec(prompt: PromptUnderTest, model: Model) -> tuple[str, 
 
 
 def read_input_spec(text: str) -> tuple[str, ...]:
-    """Read the rules.
+    """Read the rules of a valid input.
 
     Raises:
-        JudgeOutputError: there is none.
+        JudgeOutputError: for a reply without any rule.
     """
     rules = tuple(statements_in(text, "rules"))
     if not rules:
@@ -123,7 +126,7 @@ def read_input_spec(text: str) -> tuple[str, ...]:
 
 
 def describe_inputs(prompt: PromptUnderTest) -> str:
-    """List the names and types of a prompt's inputs."""
+    """List a prompt's inputs, one per line, with type and description."""
     return "\n".join(
         f"{one.name} ({one.type})" + (f": {one.description}" if one.description else "")
         for one in prompt.inputs.values()
@@ -131,11 +134,11 @@ def describe_inputs(prompt: PromptUnderTest) -> str:
 
 
 def samples_text(prompt: PromptUnderTest, most: int) -> str:
-    """Write the author's samples, one JSON object a line."""
+    """Write the author's first sample inputs, at most `most`, one JSON object per line."""
     return "\n".join(json.dumps(one, ensure_ascii=False) for one in prompt.samples[:most])
 
 
-# --- Stage 3: what every output of the prompt has to keep
+# --- Stage 3: the rules that every output should keep
 
 
 _RULES_VERSION = "rules-1"
@@ -163,13 +166,13 @@ async def write_rules(prompt: PromptUnderTest, model: Model, count: int = 0) -> 
     Args:
         prompt: the prompt under test.
         model: the generator.
-        count: how many; 0 for all there are.
+        count: number of rules to ask for; 0 for all.
 
     Returns:
-        The rules; none for a prompt that asks for nothing.
+        The rules; empty for a prompt that sets none.
 
     Raises:
-        JudgeError: no answer, or twice one of no use.
+        JudgeError: when the model does not answer, or twice gives no usable reply.
     """
     how_many = f"Write {count} rules, the most important ones." if count else "Write all of them."
     system = with_author(
@@ -186,10 +189,10 @@ async def write_rules(prompt: PromptUnderTest, model: Model, count: int = 0) -> 
 
 
 def read_rules(text: str) -> tuple[str, ...]:
-    """Read the rules; repeated ones once.
+    """Read the output rules, without repetitions.
 
     Raises:
-        JudgeOutputError: nothing that is a list, or no words at all.
+        JudgeOutputError: for a reply that is neither JSON nor has any statement.
     """
     rules = tuple(dict.fromkeys(statements_in(text, "rules")))
     if not rules and json_in(text) is None:
@@ -197,7 +200,7 @@ def read_rules(text: str) -> tuple[str, ...]:
     return rules
 
 
-# --- Stage 4: for each output rule, one that contradicts it
+# --- Stage 4: for each output rule, an inverse rule that contradicts it
 
 
 logger = logging.getLogger(__name__)
@@ -236,14 +239,19 @@ SCHEMA: JsonObject = {
 async def write_inverse_rules(
     prompt: PromptUnderTest, rules: Sequence[str], model: Model
 ) -> dict[int, str]:
-    """Ask for the inverse rules; once more for those that are left out.
+    """Ask for the inverse rules, and ask once more for missing ones.
+
+    Args:
+        prompt: the prompt under test.
+        rules: the output rules.
+        model: the generator.
 
     Returns:
-        By the rule's number from 1. What is missing after the second question is missing here, and
-        said in a warning.
+        Inverse rules by the number of their rule, from 1. Those that are still missing after the
+        second question are logged as a warning.
 
     Raises:
-        JudgeError: no answer, or twice one of no use.
+        JudgeError: when the model does not answer, or gives no usable reply.
     """
     found: dict[int, str] = {}
     for _ in (1, 2):
@@ -275,13 +283,17 @@ async def _ask_for(prompt: PromptUnderTest, rules: dict[int, str], model: Model)
 
 
 def read_inverse_rules(text: str, numbers: Sequence[int]) -> dict[int, str]:
-    """Match what was written to the rules asked for.
+    """Match the inverse rules in a reply to the rules that were asked about.
 
-    By number where entries have one; in order where they have none and are as many as asked for,
-    or fewer (then the last are missing). What has a number that was not asked for is left out.
+    Entries with a number are matched by it; unknown numbers are ignored. If no entry has a known
+    number, those without one are matched in order, and the last rules may be missing.
+
+    Args:
+        text: the model's reply.
+        numbers: numbers of the rules that were asked about.
 
     Raises:
-        JudgeOutputError: nothing that can be matched.
+        JudgeOutputError: for a reply that cannot be matched.
     """
     entries = _entries(text)
     numbered = {n: said for n, said in entries if n is not None and n in numbers}

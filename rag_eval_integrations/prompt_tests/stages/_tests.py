@@ -1,4 +1,4 @@
-"""Stage 5: inputs that try the prompt on its rules."""
+"""Test generation: baseline tests, expansion of tests, and tests of rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import CompletionRequest, Message
-from rag_eval_integrations.prompt_tests._asking import (
+from rag_eval_integrations.prompt_tests._cleaning import json_in, unfenced
+from rag_eval_integrations.prompt_tests._requests import (
     MARKS,
     ask,
     dialogue,
@@ -18,14 +19,13 @@ from rag_eval_integrations.prompt_tests._asking import (
     sections,
     with_author,
 )
-from rag_eval_integrations.prompt_tests._cleaning import json_in, unfenced
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec, make_uid
 from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests
 from rag_eval_integrations.prompt_tests.stages._spec import describe_inputs, samples_text
 from rag_eval_integrations.records import JsonObject
 
-# --- Baseline tests: made from the prompt alone, to compare the tests from rules with
+# --- Baseline tests: made from the prompt without rules, for comparison
 
 
 _BASELINE_VERSION = "baseline-1"
@@ -47,10 +47,18 @@ _TITLE = re.compile(
 
 
 async def write_baseline(prompt: PromptUnderTest, model: Model, count: int) -> list[PromptTest]:
-    """Ask for tests without rules; none for a count of 0.
+    """Ask for tests that are made without rules.
+
+    Args:
+        prompt: the prompt under test.
+        model: the generator.
+        count: number of tests; nothing is asked for 0.
+
+    Returns:
+        At most `count` tests.
 
     Raises:
-        JudgeError: no answer, or twice one of no use.
+        JudgeError: when the model does not answer, or twice gives no usable reply.
     """
     if count < 1:
         return []
@@ -73,7 +81,7 @@ async def write_baseline(prompt: PromptUnderTest, model: Model, count: int) -> l
 
 
 def read_baseline(text: str, prompt: PromptUnderTest) -> list[PromptTest]:
-    """Read tests that are parted by lines of ===; also a JSON list of them."""
+    """Read baseline tests that are separated by lines of ===, or a JSON list of tests."""
     tests: dict[str, PromptTest] = {}
     content = json_in(text)
     lists = isinstance(content, dict) and any(isinstance(one, list) for one in content.values())
@@ -91,7 +99,7 @@ def read_baseline(text: str, prompt: PromptUnderTest) -> list[PromptTest]:
 
 
 def baseline_text(tests: list[PromptTest]) -> str:
-    """Write tests the way they are read: parted by lines of ===."""
+    """Write tests as a text that `read_baseline` can read: separated by lines of ===."""
     return "\n===\n".join(test.testinput for test in tests) + "\n"
 
 
@@ -101,7 +109,7 @@ def _one(text: str, prompt: PromptUnderTest) -> list[PromptTest]:
     return read_tests(json.dumps([{"testinput": text}]), prompt).tests
 
 
-# --- Longer and harder forms of tests
+# --- Expansion: longer and more realistic versions of tests
 
 
 _EXPAND_VERSION = "expand-1"
@@ -118,10 +126,10 @@ rule. Reply with a JSON object that has exactly the same fields as the inputs.
 async def expand_test(
     test: PromptTest, prompt: PromptUnderTest, spec: Spec, model: Model
 ) -> PromptTest:
-    """Ask for a longer form; the first inputs are kept in `original`.
+    """Ask for a longer version of a test; the original inputs are kept in `original`.
 
     Raises:
-        JudgeError: no answer, or twice one of no use.
+        JudgeError: when the model does not answer, or twice gives no usable reply.
     """
     parts = {
         "purpose": spec.intent,
@@ -136,7 +144,7 @@ async def expand_test(
     def read(text: str) -> JsonObject:
         content = json_in(text)
         if not isinstance(content, dict) or set(content) != set(test.inputs):
-            raise JudgeOutputError("the generator wrote no longer form of the test", text)
+            raise JudgeOutputError("the generator did not write a longer version of the test", text)
         return content
 
     inputs = await ask(
@@ -160,6 +168,9 @@ async def expand_test(
     return test.model_copy(update={"inputs": inputs, "uid": uid, "original": original})
 
 
+# --- Tests of rules: inputs on which an output is likely to break a rule
+
+
 _TESTS_VERSION = "tests-1"
 
 _TESTS_INSTRUCTIONS = f"""\
@@ -181,73 +192,73 @@ Reply with a JSON object {{{{"tests": [{{{{"rule": 1, "inputs": {{{{…}}}}, "ex
 
 
 @dataclass(frozen=True)
-class Group:
-    """Rules whose tests are asked for together: all rules, or all inverse rules."""
+class RuleGroup:
+    """Rules whose tests are generated in one request, for one scenario."""
 
     rules: tuple[Rule, ...]
     scenario: Scenario | None = None
 
     @property
     def inverse(self) -> bool:
-        """Whether all of its rules are inverse ones."""
+        """Whether all of its rules are inverse."""
         return all(rule.inverse for rule in self.rules)
 
 
 @dataclass(frozen=True)
-class Written:
-    """Tests of one group, and what was lost on the way."""
+class GeneratedTests:
+    """The tests of one group of rules."""
 
     tests: list[PromptTest] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
-    """One sentence each."""
+    """Reasons why tests were left out, one sentence per test."""
 
 
-def groups_of(
+def rule_groups(
     spec: Spec,
     scenarios: Sequence[Scenario] = (),
     *,
     split: bool = True,
     most: int = 3,
     max_rules: int | None = None,
-) -> list[Group]:
+) -> list[RuleGroup]:
     """Divide rules into groups.
 
     Args:
         spec: rules and inverse rules.
-        scenarios: each group is asked for in each of them.
-        split: rules and inverse rules in groups of their own.
-        most: rules in a group, from 1.
-        max_rules: only the first so many rules, and as many inverse ones.
+        scenarios: scenarios; there is a group per scenario. Empty for no scenario.
+        split: whether rules and inverse rules are in separate groups.
+        most: maximum number of rules per group, from 1.
+        max_rules: maximum number of rules, and of inverse rules; None for all.
     """
     direct, inverse = spec.output_rules[:max_rules], spec.inverse_rules[:max_rules]
     kinds = [direct, inverse] if split else [(*direct, *inverse)]
     chunks = [kind[at : at + most] for kind in kinds for at in range(0, len(kind), most)]
-    return [Group(chunk, scenario) for scenario in (scenarios or (None,)) for chunk in chunks]
+    return [RuleGroup(chunk, scenario) for scenario in (scenarios or (None,)) for chunk in chunks]
 
 
 async def write_tests(
     prompt: PromptUnderTest,
     spec: Spec,
-    group: Group,
+    group: RuleGroup,
     model: Model,
     *,
     per_rule: int = 3,
     generations: int = 1,
-) -> Written:
-    """Ask for the tests of one group; a reply without any is asked for once more.
+) -> GeneratedTests:
+    """Ask for the tests of one group of rules, and once more after a reply without tests.
 
     Args:
         prompt: the prompt under test.
-        spec: what was found out about it.
+        spec: its specification.
         group: the rules.
         model: the generator.
-        per_rule: tests a rule.
-        generations: how often more tests are asked for, in the same chat.
+        per_rule: tests per rule in each round.
+        generations: rounds of test generation, in one chat.
 
     Raises:
-        JudgeError: the model does not answer.
+        JudgeError: when the model does not answer.
     """
-    written = Written()
+    written = GeneratedTests()
     messages = _question(prompt, spec, group, per_rule)
     for generation in range(generations):
         found: list[PromptTest] = []
@@ -289,7 +300,7 @@ has all of the inputs."""
 
 
 def _question(
-    prompt: PromptUnderTest, spec: Spec, group: Group, per_rule: int
+    prompt: PromptUnderTest, spec: Spec, group: RuleGroup, per_rule: int
 ) -> tuple[Message, ...]:
     scenario = ""
     if group.scenario is not None and group.scenario.instructions:

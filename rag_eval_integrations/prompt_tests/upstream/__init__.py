@@ -1,4 +1,4 @@
-"""Upstream's file formats (microsoft/promptpex): written by every stage, read by `import`."""
+"""The file formats of PromptPex (microsoft/promptpex, "upstream"), which every stage writes."""
 
 from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.prompt_tests.upstream.results import (

@@ -1,4 +1,4 @@
-"""Cells of upstream's rows: the same value is a number, a word or nothing, by version and file."""
+"""Readers for cells of PromptPex's rows, whose types differ between versions and files."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Row = Mapping[str, Any]
 
 
 def text(row: Row, name: str) -> str:
-    """Read a text; nothing is empty."""
+    """Read a text; empty if the cell is missing."""
     value = row.get(name)
     return "" if value is None else value if isinstance(value, str) else str(value)
 
 
 def flag(row: Row, name: str) -> bool | None:
-    """Read a yes or no; None where the row says nothing."""
+    """Read a Boolean; None if the cell is missing or something else."""
     value = row.get(name)
     if isinstance(value, str):
         return {"true": True, "1": True, "false": False, "0": False}.get(value.strip().lower())
@@ -27,7 +27,7 @@ def flag(row: Row, name: str) -> bool | None:
 
 
 def whole(row: Row, name: str) -> int | None:
-    """Read a whole number; None where there is none."""
+    """Read a whole number; None if the cell is missing or something else."""
     value = row.get(name)
     if isinstance(value, str):
         value = value.strip()
@@ -38,7 +38,7 @@ def whole(row: Row, name: str) -> int | None:
 
 
 def number(row: Row, name: str) -> float | None:
-    """Read a finite number; None where there is none."""
+    """Read a finite number; None if the cell is missing or something else."""
     value = row.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -46,14 +46,18 @@ def number(row: Row, name: str) -> float | None:
 
 
 def rows_of(content: object, what: str) -> list[dict[str, Any]]:
-    """Check that a file holds a list of objects.
+    """Check that content is a list of objects, and return it.
+
+    Args:
+        content: JSON from a file.
+        what: the file's name, for error messages.
 
     Raises:
-        InputError: names the row.
+        InputError: for anything else; names the row.
     """
     if not isinstance(content, list):
         raise InputError(f"{what} should be a list of objects, not {shown(content)}")
     for position, row in enumerate(content):
         if not isinstance(row, dict):
-            raise InputError(f"is no object: {shown(row)}", field=f"{what}[{position}]")
+            raise InputError(f"should be an object, not {shown(row)}", field=f"{what}[{position}]")
     return content

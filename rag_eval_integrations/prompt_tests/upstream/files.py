@@ -1,4 +1,4 @@
-"""A folder of upstream's files becomes one of ours: `rag-eval prompt-tests import`."""
+"""Import of PromptPex's files into a folder of ours: `rag-eval prompt-tests import`."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _MOST_BYTES = 200_000_000
 
 @dataclass(frozen=True)
 class Imported:
-    """What was read."""
+    """The content of PromptPex's files."""
 
     prompt: PromptUnderTest
     spec: Spec
     prompt_file: tuple[str, str] | None = None
-    """Name and text of the prompt's file, where it is only in the context."""
+    """Name and text of the prompt's file, if it is inside the context; else None."""
     tests: list[PromptTest] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     checks: list[TestCheck] = field(default_factory=list)
     rule_checks: list[RuleCheck] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
-    """What could not be used, one sentence each."""
+    """Reasons why rows could not be used, one sentence per row."""
 
 
 def read_upstream(
@@ -60,18 +60,21 @@ def read_upstream(
 ) -> Imported:
     """Read `promptpex_context.json`, or a folder with `tests.json`, `test_results.csv` and so on.
 
-    JSON and CSV, also with `.gz`; of a folder, whatever is there. A context of several files is one
-    object whose keys are the files.
+    Files are JSON or CSV, possibly with `.gz`; any of them may be missing in a folder. A context is
+    one object whose keys are the files.
 
     Args:
-        path: the file, or the folder.
-        prompt: the prompt under test; by default the context's own, or a `.prompty` in the folder.
-        max_rules: rules and inverse rules were each cut to so many before they were numbered (20
-            in the data of PromptPex's paper); by default what the context's options say.
+        path: the context file, a single file of tests or results, or the folder.
+        prompt: the prompt under test; by default the context's own, or the only `.prompty` in the
+            folder.
+        max_rules: number to which PromptPex cut the rules, and the inverse rules, before it
+            numbered them (20 in the data of its paper); by default the context's option.
 
     Raises:
-        ConfigurationError: nothing to read, no prompt, or a file that is not what it should be.
-        OSError: a file cannot be read.
+        ConfigurationError: when there is nothing to read, no prompt or several, or a file that
+            cannot be parsed.
+        InputError: when a file is not a list of objects.
+        OSError: when a file cannot be read.
     """
     path = Path(path)
     content = _folder(path) if path.is_dir() else _context(path)
@@ -94,7 +97,7 @@ def read_upstream(
     )
     rows = _rows(content, "tests") or _rows(content, "promptPexTests")
     tests = from_test_rows(rows, put, spec, lost)
-    # Outputs of the model that gave the expected ones are not those of a model under test.
+    # Expected outputs are listed with the results, but their model is not under test.
     outputs = [row for row in _rows(content, "testOutputs") if not row.get("isGroundtruth")]
     results = results_from_rows(outputs, put, spec, tests, lost)
     checks = checks_from_rows(_rows(content, "testEvals"), put, spec, tests)
@@ -123,7 +126,7 @@ def _folder(path: Path) -> dict[str, Any]:
                 content[key] = _read(file)
                 break
     if not content:
-        raise ConfigurationError("import", str(path), "holds none of PromptPex's files")
+        raise ConfigurationError("path", str(path), "contains none of PromptPex's files")
     return content
 
 
@@ -133,7 +136,7 @@ def _context(path: Path) -> dict[str, Any]:
         rows = cells.rows_of(content, str(path))
         return {"testOutputs" if rows and "output" in rows[0] else "tests": rows}
     if not isinstance(content, dict):
-        raise ConfigurationError("import", str(path), "should be an object, or a list of objects")
+        raise ConfigurationError("path", str(path), "should be an object, or a list of objects")
     return content
 
 
@@ -148,7 +151,7 @@ def _read(path: Path) -> Any:
         if name.endswith(".json"):
             return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError("import", str(path), f"cannot be read: {error}") from error
+        raise ConfigurationError("path", str(path), f"cannot be read: {error}") from error
     if name.endswith(".csv"):
         return _csv(text)
     return text
@@ -167,7 +170,7 @@ def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
     if value is None:
         return []
     if isinstance(value, dict) and isinstance(value.get("content"), str):
-        value = _parsed(value["content"], key)  # a file within a context
+        value = _parsed(value["content"], key)  # the text of a file inside a context
     return cells.rows_of(value, key)
 
 
@@ -179,7 +182,7 @@ def _parsed(text: str, key: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError("import", key, f"cannot be read: {error}") from error
+        raise ConfigurationError("context", key, f"cannot be read: {error}") from error
 
 
 def _lines(content: dict[str, Any], key: str) -> list[str]:
@@ -195,7 +198,7 @@ def _prompt_file(content: dict[str, Any]) -> tuple[str, str] | None:
     given = content.get("prompt")
     if not isinstance(given, dict) or not isinstance(given.get("content"), str):
         return None
-    # The name is somebody else's: without folders, and nothing that a file cannot be called.
+    # The name comes from outside: drop folders and characters that are unsafe in a file name.
     name = re.sub(r"[^\w. -]", "_", Path(str(given.get("filename") or "")).name)[:100]
     name = name.lstrip(".") or "prompt.prompty"
     return name if name.endswith(".prompty") else f"{name}.prompty", given["content"]
@@ -207,13 +210,13 @@ def _prompt_in(path: Path) -> Path:
         file for file in sorted(folder.glob("*.prompty")) if ".metric." not in file.name.lower()
     ]
     if len(found) != 1:
-        why = f"holds {len(found)} prompts; name the prompt under test"
-        raise ConfigurationError("import", str(folder), why)
+        why = f"contains {len(found)} prompts; pass the prompt under test with `prompt`"
+        raise ConfigurationError("path", str(folder), why)
     return found[0]
 
 
 def write_imported(imported: Imported, folder: files.Workspace) -> None:
-    """Write what was read as a folder that `run`, `evaluate` and `report` go on from."""
+    """Write imported files into a folder for `run`, `evaluate` and `report`."""
     spec = imported.spec
     folder.write_lines(files.INTENT, [spec.intent] if spec.intent else [], "not known")
     folder.write_lines(files.INPUT_SPEC, spec.input_spec, "not known")

@@ -1,4 +1,4 @@
-"""`test_results.json` (and the CSV of older versions): one object an output."""
+"""Rows of PromptPex's results and checks: `test_results`, `test_evals` and `rule_evals`."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rag_eval_integrations.prompt_tests.records import (
 from rag_eval_integrations.prompt_tests.upstream import _cells as cells
 from rag_eval_integrations.prompt_tests.upstream.tests import from_test_rows
 
-# --- `test_evals.json` and `rule_evals.json`: what is said about tests and rules themselves
+# --- `test_evals.json` and `rule_evals.json`: verdicts on tests and rules themselves
 
 
 def checks_to_rows(checks: Iterable[TestCheck]) -> list[dict[str, Any]]:
-    """Write checks of tests; `coverage` is upstream's name for the agreement of the spec."""
+    """Write checks of tests; PromptPex calls the agreement of the specification `coverage`."""
     rows = []
     for check in checks:
         test = check.test
@@ -51,7 +51,7 @@ def checks_from_rows(
     spec: Spec,
     tests: Sequence[PromptTest] = (),
 ) -> list[TestCheck]:
-    """Read checks of tests, ours or upstream's; rows without a usable input are left out."""
+    """Read checks of tests, ours or PromptPex's; rows without a usable input are left out."""
     by_uid = {test.uid: test for test in tests}
     checks = []
     for row in rows:
@@ -88,7 +88,7 @@ def rule_checks_to_rows(checks: Iterable[RuleCheck], prompt_id: str) -> list[dic
 
 
 def rule_checks_from_rows(rows: Sequence[cells.Row]) -> list[RuleCheck]:
-    """Read checks of rules, ours or upstream's."""
+    """Read checks of rules, ours or PromptPex's."""
     return [
         RuleCheck(
             rule=Rule(id=cells.whole(row, "ruleid") or 0, text=cells.text(row, "rule")),
@@ -98,8 +98,11 @@ def rule_checks_from_rows(rows: Sequence[cells.Row]) -> list[RuleCheck]:
     ]
 
 
+# --- `test_results.json`, and the CSV of older versions: one row per output
+
+
 def results_to_rows(results: Iterable[Result]) -> list[dict[str, Any]]:
-    """Write results: upstream's columns, and `run`, `contexts`, `latencySeconds`, `judges`."""
+    """Write results: PromptPex's columns, and `run`, `contexts`, `latencySeconds`, `judges`."""
     return [_row(result) for result in results]
 
 
@@ -159,18 +162,18 @@ def results_from_rows(
     tests: Sequence[PromptTest] = (),
     lost: list[str] | None = None,
 ) -> list[Result]:
-    """Read results, ours or upstream's.
+    """Read results, ours or PromptPex's.
 
-    The test of a row is the one with its `testuid`, whose rule was kept when it was made; only
-    where there is none the row's own rule counts (in upstream's paper data it is missing or wrong
-    in 1,668 of 1,944 rows).
+    A row's test is the one with its `testuid`, which kept its rule. Only without such a test the
+    rule in the row counts; in the data of PromptPex's paper it is missing or wrong in 1,668 of
+    1,944 rows.
 
     Args:
-        rows: one an output.
+        rows: one row per output.
         prompt: the prompt under test.
-        spec: its rules.
+        spec: its specification.
         tests: the tests that were run.
-        lost: gets one sentence for each row that cannot be used.
+        lost: receives one sentence per row that cannot be used; None to drop them.
     """
     by_uid = {test.uid: test for test in tests}
     results = []
@@ -191,7 +194,8 @@ def _as_test(row: cells.Row) -> dict[str, Any]:
     for name in ("inputs", "expectedoutput", "reasoning"):
         as_test.pop(name, None)
     if "baseline" in row and cells.flag(row, "baseline") is None:
-        as_test["baseline"] = not cells.text(row, "rule")  # CSV of v7: empty for tests of rules
+        # The CSV of version 7 has an empty `baseline` for rule tests.
+        as_test["baseline"] = not cells.text(row, "rule")
     return as_test
 
 
@@ -219,14 +223,19 @@ def _judged(row: cells.Row) -> list[Judged]:
         rows = [one for one in given if isinstance(one, Mapping)]
         return [judged_from(one, "compliance", cells.text(one, "judge") or None) for one in rows]
     if row.get("compliance") is not None and not cells.text(row, "error"):
-        return [judged_from(row, "compliance")]  # an empty cell: judged, without a verdict
+        return [judged_from(row, "compliance")]  # an empty cell means judged, without a verdict
     return []
 
 
 def judged_from(row: cells.Row, name: str, judge: str | None = None) -> Judged:
-    """Read a verdict and the judge's text: `compliance` and `complianceText`.
+    """Read a verdict and the judge's reply, such as `compliance` and `complianceText`.
 
-    The recorded verdict counts, not how the text would be read today.
+    The recorded verdict counts, even if this version would read the reply differently.
+
+    Args:
+        row: the row.
+        name: the column of the verdict.
+        judge: the judge's name; None if it is not known.
     """
     raw = cells.text(row, f"{name}Text")
     outcome = cells.text(row, name)

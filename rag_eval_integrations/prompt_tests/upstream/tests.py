@@ -1,4 +1,4 @@
-"""`tests.json`: one object a test, inputs as columns beside the others."""
+"""Rows of `tests.json`: one object per test, with the prompt's inputs among the columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COLUMNS = (
 
 
 def to_test_rows(tests: Iterable[PromptTest]) -> list[dict[str, Any]]:
-    """Write tests; to upstream's columns the rule's text is added, as it was at the time."""
+    """Write tests: PromptPex's columns, and `inputs`, `inverse`, `testuid` and the rule's text."""
     rows = []
     for test in tests:
         row: dict[str, Any] = {
@@ -50,17 +50,17 @@ def to_test_rows(tests: Iterable[PromptTest]) -> list[dict[str, Any]]:
 def from_test_rows(
     rows: Sequence[cells.Row], prompt: PromptUnderTest, spec: Spec, lost: list[str]
 ) -> list[PromptTest]:
-    """Read tests of our own files, of upstream's, or edited by hand.
+    """Read tests, ours, PromptPex's or edited by hand.
 
-    Inputs are the object `inputs`, the columns of the prompt's inputs, or `testinput`. A rule's
-    text that is not in the row is looked up in the spec by `ruleid`; the direction is the row's
-    own `inverse`, else the rule's.
+    The inputs are the object `inputs`, `testinput`, or the columns named like the prompt's inputs.
+    A rule's text that is not in the row is looked up by `ruleid` in the specification; the
+    direction is the row's `inverse`, or else the rule's.
 
     Args:
-        rows: one a test.
-        prompt: whose inputs they are.
-        spec: rules, numbered as when the tests were made.
-        lost: gets one sentence for each row that has no usable input.
+        rows: one row per test.
+        prompt: the prompt under test, which has the inputs.
+        spec: its specification, numbered as when the tests were made.
+        lost: receives one sentence per row without a usable input.
     """
     by_id = {rule.id: rule for rule in spec.rules}
     tests = []
@@ -84,9 +84,8 @@ def _test(
     if inverse is None:
         inverse = bool(rule and rule.inverse)
     elif rule is not None and rule.inverse != inverse and not cells.text(row, "rule"):
-        words = (
-            ""  # the numbers are those of another list of rules: no text rather than a wrong one
-        )
+        # The numbers belong to another list of rules: leave the text empty rather than wrong.
+        words = ""
     scenario = cells.text(row, "scenario")
     original = row.get("inputsOriginal")
     if original is None and cells.text(row, "testinputOriginal"):
@@ -120,7 +119,7 @@ def _inputs(row: cells.Row, prompt: PromptUnderTest) -> dict[str, Any] | str:
         return given
     columns = {name: row[name] for name in prompt.inputs if row.get(name) is not None}
     testinput = row.get("testinput")
-    # Upstream overwrites `testinput` when it expands a test; the columns keep the first form.
+    # PromptPex overwrites `testinput` when it expands a test; the columns keep the original.
     if isinstance(testinput, str) and (testinput.strip() or not columns):
         fixed = prompt.parameters(cells.text(row, "scenario"))
         try:
@@ -130,4 +129,4 @@ def _inputs(row: cells.Row, prompt: PromptUnderTest) -> dict[str, Any] | str:
                 return str(error)
     if columns:
         return columns
-    return "no input"
+    return "has no input"

@@ -11,7 +11,7 @@ from scored_tokens import Alternatives, tokens
 
 from rag_eval_integrations.metrics.geval._expectation import (
     Expectation,
-    Place,
+    TokenPosition,
     Unusable,
     expectation,
     place_of,
@@ -91,7 +91,7 @@ class TestBreakages:
         found = expected(['{"score": ', "9", "}"], {1: {"9": 0.6, "1": 0.4}}, TO_TEN)
 
         assert isinstance(found, Unusable)
-        assert found.why.startswith("ambiguous")
+        assert found.why.startswith("the score is ambiguous")
 
     def test_ten_sampled_as_two_tokens(self) -> None:
         """The joint probability: .5·.9 for 10, .5·.1 for 1, .5 for 9."""
@@ -212,7 +212,7 @@ def test_a_number_that_ends_in_its_token_begins_no_longer_one() -> None:
     assert found.distribution == pytest.approx({1: 0.3 + 0.05, 9: 0.2, 10: 0.45})
     other_way = expected(['{"score": ', "1}"], {1: {"1}": 0.5, "1": 0.5}}, TO_TEN)
     assert isinstance(other_way, Unusable)
-    assert other_way.why.startswith("ambiguous")
+    assert other_way.why.startswith("the score is ambiguous")
 
 
 def test_a_second_digit_that_may_begin_a_longer_number_is_ambiguous() -> None:
@@ -222,7 +222,7 @@ def test_a_second_digit_that_may_begin_a_longer_number_is_ambiguous() -> None:
     found = expected(["Score: ", "1", "5", "\n"], at, (0, 100))
 
     assert isinstance(found, Unusable)
-    assert found.why.startswith("ambiguous: 0.297")
+    assert found.why.startswith("the score is ambiguous: 0.297")
 
 
 @pytest.mark.parametrize(
@@ -240,13 +240,13 @@ def test_a_first_digit_is_not_believed_without_what_follows_it(after: list[Token
         *after,
     ]
 
-    found = expectation(made, Place(0, "1"), TO_TEN)
+    found = expectation(made, TokenPosition(0, "1"), TO_TEN)
 
     assert isinstance(found, Unusable)
-    assert found.why.startswith("ambiguous: 0.9 ")
+    assert found.why.startswith("the score is ambiguous: 0.9 ")
     top = (*made[0].top[:1], ("10", math.log(0.1)))
     whole = expectation(
-        [Token(text="1", logprob=math.log(0.9), top=top), *after], Place(0, "1"), TO_TEN
+        [Token(text="1", logprob=math.log(0.9), top=top), *after], TokenPosition(0, "1"), TO_TEN
     )
     assert value(whole) == pytest.approx(0.9 + 1.0)
 
@@ -275,7 +275,7 @@ def test_a_first_digit_is_not_believed_without_what_follows_it(after: list[Token
 )
 def test_placeholders_are_no_log_probabilities(made: list[Token], why: str) -> None:
     """What servers fill in where they have none is recognised, and said."""
-    found = expectation(made, Place(0, "4"), (1, 5))
+    found = expectation(made, TokenPosition(0, "4"), (1, 5))
 
     assert isinstance(found, Unusable)
     assert why in found.why
@@ -285,7 +285,7 @@ def test_certainty_is_no_placeholder() -> None:
     """0.0 beside alternatives of e^-20 is what a sure model gives."""
     token = Token(text="4", logprob=0.0, top=(("4", 0.0), ("5", -20.0), ("3", -23.5)))
 
-    found = expectation([token], Place(0, "4"), (1, 5))
+    found = expectation([token], TokenPosition(0, "4"), (1, 5))
 
     assert value(found) == pytest.approx(4.0, abs=1e-6)
 
@@ -297,7 +297,7 @@ def test_what_follows_without_alternatives_still_counts() -> None:
         Token(text="0", logprob=math.log(0.7)),
     ]
 
-    found = expectation(made, Place(0, "1"), TO_TEN)
+    found = expectation(made, TokenPosition(0, "1"), TO_TEN)
 
     assert isinstance(found, Expectation)
     assert found.distribution == pytest.approx({1: 0.27, 9: 0.1, 10: 0.63})
@@ -315,7 +315,7 @@ def test_it_is_the_mean_of_the_distribution(weights: dict[int, float], mass: flo
     sampled = next(iter(chances))
     made = tokens([sampled], {0: top})
 
-    found = expectation(made, Place(0, sampled), (0, 9))
+    found = expectation(made, TokenPosition(0, sampled), (0, 9))
 
     if len(set(top.values())) == 1 and len(top) > 2:
         assert isinstance(found, Unusable)  # all alike: taken for a placeholder
@@ -355,7 +355,7 @@ def test_digit_by_digit_it_is_the_truth_or_ambiguous(highest: int, data: st.Data
         at[place] = here
     made = tokens(pieces, at)
 
-    found = expectation(made, Place(0, sampled[0]), (0, highest))
+    found = expectation(made, TokenPosition(0, sampled[0]), (0, highest))
 
     if isinstance(found, Expectation):
         truth = math.fsum(int(s[:-1]) * p for s, p in chances.items())

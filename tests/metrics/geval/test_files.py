@@ -69,12 +69,12 @@ def test_a_file_without_a_name_gives_its_own(tmp_path: Path) -> None:
         ("name: x\nsteps: []\n", 2, "steps", "list of steps"),
         ("name: x\n", None, "criteria", "give criteria"),
         ("criteria: a\nrubric:\n  1-3: a\n  3-5: b\n", 2, "rubric", "overlaps"),
-        ("criteria: [unclosed\n", 2, None, "no YAML"),
-        ("- a\n- b\n", None, None, "holds no fields"),
-        ("", None, None, "holds no fields"),
-        ("criteria: \x00", None, None, "no YAML"),
+        ("criteria: [unclosed\n", 2, None, "not YAML"),
+        ("- a\n- b\n", None, None, "should hold fields"),
+        ("", None, None, "should hold fields"),
+        ("criteria: \x00", None, None, "not YAML"),
         ("criteria: a\n? [1, 2]\n: b\n", None, None, "file"),
-        ("criteria: !!python/object:os.system a\n", 1, None, "no YAML"),
+        ("criteria: !!python/object:os.system a\n", 1, None, "not YAML"),
     ],
 )
 def test_mistakes_name_file_line_and_field(

@@ -123,7 +123,7 @@ async def test_pinned_logprobs_without_any() -> None:
 
     assert score.unscored == "judge_incapable"
     assert "estimator='monte_carlo'" in (score.reason or "")
-    with pytest.raises(JudgeRejectedError, match="gave no log-probabilities"):
+    with pytest.raises(JudgeRejectedError, match="returned no log-probabilities"):
         await geval.score(CALL, ScriptedModel([told]))
 
 
@@ -169,7 +169,7 @@ async def test_a_judge_without_log_probabilities_is_not_asked_for_them_twice() -
     [
         (json_reply({"9": 0.6, "1": 0.4}, "9"), "ambiguous"),
         (json_reply({"9": 0.4, "x": 0.6}, "9"), "only 0.4"),
-        (reply(['{"score": ', "9", ".", "5", "}"], {1: {"9": 0.6, "8": 0.4}}), "no integer"),
+        (reply(['{"score": ', "9", ".", "5", "}"], {1: {"9": 0.6, "8": 0.4}}), "not an integer"),
         (reply(["Something", " else"], {}, text='{"score": 9}'), "do not spell"),
     ],
 )
@@ -294,7 +294,7 @@ async def test_samples_that_never_come_are_said() -> None:
     score = await measured(monte_carlo(), judge)
 
     assert score.n == 14
-    assert "20 samples were asked for and 14 given" in score.warnings
+    assert "14 of 20 requested samples were returned" in score.warnings
     assert any("over capacity" in warning for warning in score.warnings)
 
 
@@ -551,11 +551,11 @@ def test_score_sync_needs_no_evaluator() -> None:
 
 async def test_score_without_a_judge_that_could_answer() -> None:
     """A clear error: none, or the embedded one."""
-    with pytest.raises(ConfigurationError, match="give a model"):
+    with pytest.raises(ConfigurationError, match="pass a model"):
         await metric().score(CALL)
     with pytest.raises(ConfigurationError, match=r"embedded.*openai:gpt-4o-mini"):
         await metric().score(CALL, "embedded")
-    with pytest.raises(ConfigurationError, match="is no model"):
+    with pytest.raises(ConfigurationError, match="is not a model"):
         metric(judge="embedded")
     with pytest.raises(ConfigurationError, match="asks a model"):
         RagEvaluator("embedded", [metric()])
@@ -746,7 +746,7 @@ async def test_a_single_answer_without_a_reason_says_what_it_is() -> None:
     """One answer is certain of itself; there are no samples to tell of."""
     score = await measured(metric(estimator="single"), ScriptedModel([answers("4")]))
 
-    assert score.reason == "4 of 5 by single (n 1), without a reason"
+    assert score.reason == "4 of 5 by single (n 1); the judge gave no reason"
     assert (score.distribution, score.mass, score.n) == ({"4": 1.0}, 1.0, 1)
     assert score.evidence is not None
     assert "samples" not in score.evidence
@@ -758,7 +758,7 @@ async def test_samples_without_a_reason_say_how_many_were_dropped() -> None:
 
     score = await measured(metric(estimator="monte_carlo", samples=5), judge)
 
-    assert score.reason == "4 of 5 by monte_carlo (n 4, 1 dropped), without a reason"
+    assert score.reason == "4 of 5 by monte_carlo (n 4, 1 dropped); the judge gave no reason"
 
 
 async def test_a_long_reply_is_kept_in_part() -> None:

@@ -71,7 +71,7 @@ async def test_a_server_without_log_probabilities(field: str) -> None:
         score = await clarity().score(CALL, judge)
 
     assert score.method == "monte_carlo"
-    assert any("gave no log-probabilities" in warning for warning in score.warnings)
+    assert any("returned no log-probabilities" in warning for warning in score.warnings)
 
 
 async def test_placeholders_over_http_are_not_believed() -> None:

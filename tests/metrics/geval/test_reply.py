@@ -313,11 +313,11 @@ def test_a_score_that_is_no_number_is_quoted() -> None:
     long = "good " * 20
 
     assert read_reply('{"score": "high"}', "style", (1, 5)).reason == (
-        'the score is "high", which is no number'
+        'the score is "high", which is not a number'
     )
     assert read_reply(f'{{"score": "{long}"}}', "style", (1, 5)).reason == (
-        f'the score is "{long[:59]}, which is no number'
+        f'the score is "{long[:59]}, which is not a number'
     )
     assert read_reply('{"score": , "reason": "x"}', "style", (1, 5)).reason == (
-        "the score is missing, which is no number"
+        "the score is missing, which is not a number"
     )

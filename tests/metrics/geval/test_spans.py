@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.metrics.geval._expectation import Place, place_of
+from rag_eval_integrations.metrics.geval._expectation import TokenPosition, place_of
 from rag_eval_integrations.models.completion import Token
 
 
@@ -17,20 +17,20 @@ def made(pieces: list[str]) -> list[Token]:
 @pytest.mark.parametrize(
     ("text", "pieces", "place"),
     [
-        ("Score: 4", ["Score", ":", " 4"], Place(2, "4")),
-        ("Score: 4", ["<think>", "hm", "</think>", "Score", ":", " 4"], Place(5, "4")),
-        ("4", ["hm</think>4"], Place(0, "4")),
-        ("Score: 4", ["Score", ":", " 4", "<|im_end|>"], Place(2, "4")),
-        ("Score: 4", ["Score", ": ", "4", "", "</s>"], Place(2, "4")),
-        ("ünïcodé 4 end", ["ün", "ïco", "dé", " 4", " end"], Place(3, "4")),
-        ("🙂 4", ["bytes:\\xf0\\x9f", "bytes:\\x99\\x82", " ", "4"], Place(3, "4")),
-        ("🙂 4", ["\ufffd", "\ufffd", " ", "4"], Place(3, "4")),
-        ("4 🙂", ["4", " ", "\ufffd", "\ufffd"], Place(0, "4")),
-        ("score 10.", ["score", " 1", "0", "."], Place(1, "1")),
-        ('{"score": 4}', ['{"score', '":', " 4}"], Place(2, "4}")),
+        ("Score: 4", ["Score", ":", " 4"], TokenPosition(2, "4")),
+        ("Score: 4", ["<think>", "hm", "</think>", "Score", ":", " 4"], TokenPosition(5, "4")),
+        ("4", ["hm</think>4"], TokenPosition(0, "4")),
+        ("Score: 4", ["Score", ":", " 4", "<|im_end|>"], TokenPosition(2, "4")),
+        ("Score: 4", ["Score", ": ", "4", "", "</s>"], TokenPosition(2, "4")),
+        ("ünïcodé 4 end", ["ün", "ïco", "dé", " 4", " end"], TokenPosition(3, "4")),
+        ("🙂 4", ["bytes:\\xf0\\x9f", "bytes:\\x99\\x82", " ", "4"], TokenPosition(3, "4")),
+        ("🙂 4", ["\ufffd", "\ufffd", " ", "4"], TokenPosition(3, "4")),
+        ("4 🙂", ["4", " ", "\ufffd", "\ufffd"], TokenPosition(0, "4")),
+        ("score 10.", ["score", " 1", "0", "."], TokenPosition(1, "1")),
+        ('{"score": 4}', ['{"score', '":', " 4}"], TokenPosition(2, "4}")),
     ],
 )
-def test_the_token_is_found(text: str, pieces: list[str], place: Place) -> None:
+def test_the_token_is_found(text: str, pieces: list[str], place: TokenPosition) -> None:
     """By bytes, from the end or from the beginning."""
     at = text.index("10" if "10" in text else "4")
     span = (at, at + (2 if "10" in text else 1))

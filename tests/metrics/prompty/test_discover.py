@@ -83,11 +83,11 @@ def test_nothing_is_odd_about_the_examples_metric(root: Path) -> None:
         ("<INPUT>{{input}}</INPUT>{{output}}", []),
         (
             "system:\nWhere a rule needs it, look into <INPUT>.\nuser:\n{{output}}",
-            ["speaks of <INPUT> and never inserts {{input}}"],
+            ["mentions <INPUT> and never inserts {{input}}"],
         ),
         (
             "See <INPUT_SPEC>. {{output}}",
-            ["speaks of <INPUT_SPEC> and never inserts {{inputSpec}}"],
+            ["mentions <INPUT_SPEC> and never inserts {{inputSpec}}"],
         ),
         ("The <b>bold</b> {{output}}", []),
         ("{{rules}}", ["never inserts {{output}}: every output gets the same score"]),
@@ -97,7 +97,7 @@ def test_nothing_is_odd_about_the_examples_metric(root: Path) -> None:
         ),
         (
             "{{output}}{{customer}}",
-            ["inserts {{customer}}, which is given only where the call or the user names it"],
+            ["inserts {{customer}}, which has a value only if the call or the user provides one"],
         ),
     ],
 )
@@ -124,5 +124,5 @@ def test_a_named_metric_does_not_read_the_others(folder: Path) -> None:
     assert [metric.name for metric in discover_metrics(folder, named=["a"])] == ["a"]
     with pytest.raises(ConfigurationError, match="line 2"):
         discover_metrics(folder)
-    with pytest.raises(ConfigurationError, match="is for expected outputs, by its tags"):
+    with pytest.raises(ConfigurationError, match="is a metric for expected outputs"):
         discover_metrics(folder, named=["gt"])

@@ -146,7 +146,7 @@ async def test_an_output_cannot_end_its_section() -> None:
     assert asked.endswith("\n[1] a &lt;/docs> b</docs>")
     assert judge.requests[0].messages[0].content.startswith('["&lt;/OUT>", {"k": "&lt;docs>"}, 1]')
     assert measured.scores[0].warnings == tuple(
-        f"{name} holds a tag of the metric's own sections; it was escaped"
+        f"`{name}` holds a tag of the metric's own sections, which was escaped"
         for name in ("l", "output", "contexts")
     )
 

@@ -1,7 +1,7 @@
-"""Sentence by sentence: what both sides call relevant, utilized, supporting, (un)supported.
+"""Agreement sentence by sentence: relevant, utilized, supporting, supported and unsupported keys.
 
-A row counts only where both sides labelled the same sentences (keys and texts); labels of
-different splittings cannot be compared key by key.
+A row is compared only if both sides labelled the same sentences (keys and texts), since labels of
+different sentences cannot be compared key by key.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.records import Labels, Sentence
 
 
-class Labelled(NamedTuple):
-    """One call, labelled by both sides over the same document sentences."""
+class LabelledPair(NamedTuple):
+    """One call that both sides labelled with the same document sentences."""
 
     row: int
     """Position of the pair in its group."""
@@ -27,12 +27,12 @@ class Labelled(NamedTuple):
     documents: Sequence[str]
     """Keys of the document sentences."""
     response: Sequence[str] | None
-    """Keys of the response sentences; None where the sides split the response differently."""
+    """Keys of the response sentences; None when the sides split the response differently."""
 
 
 @dataclass
 class _Items:
-    """What a kind of key gives: counts a row, and where there are probabilities, every item."""
+    """The data of one kind of key: counts per row, and every item that has a probability."""
 
     counts: dict[int, Counts] = field(default_factory=dict)
     probabilities: list[float] = field(default_factory=list)
@@ -61,14 +61,14 @@ class _Items:
         if not self.at:
             return Block(n, statistics)
         auroc = resampled.clustered_auroc(self.probabilities, self.positive, self.at, size)
-        # Said, since a judge need not give probabilities for every row.
+        # Reported, because a judge need not give probabilities for every row.
         return Block({**n, "auroc_n": auroc.rows}, {**statistics, "auroc": auroc})
 
 
 def key_blocks(pairs: Sequence[Pair]) -> tuple[Blocks, int]:
-    """Compare all kinds of keys; also count the rows that could not be compared.
+    """Compute the statistics of all kinds of keys, and count the rows that cannot be compared.
 
-    Each block is micro-averaged: its counts are summed over sentences of all rows. `n` is the
+    Each block is micro-averaged: its counts are summed over the sentences of all rows. `n` is the
     number of rows.
     """
     rows = [
@@ -95,8 +95,8 @@ def key_blocks(pairs: Sequence[Pair]) -> tuple[Blocks, int]:
     return blocks, size - len(rows)
 
 
-def on_same_sentences(row: int, pair: Pair) -> Labelled | None:
-    """Take the labels of both sides; None where they labelled different sentences."""
+def on_same_sentences(row: int, pair: Pair) -> LabelledPair | None:
+    """Pair the labels of both sides; None when they labelled different sentences."""
     predicted, gold = pair.predicted, pair.gold
     if predicted.labels is None or gold.labels is None:
         return None
@@ -104,23 +104,23 @@ def on_same_sentences(row: int, pair: Pair) -> Labelled | None:
     if documents is None:
         return None
     response = _same_keys(predicted.sentences.response, gold.sentences.response)
-    return Labelled(row, predicted.labels, gold.labels, documents, response)
+    return LabelledPair(row, predicted.labels, gold.labels, documents, response)
 
 
 def _same_keys(ours: Sequence[Sentence], theirs: Sequence[Sentence]) -> list[str] | None:
-    # Offsets may differ: one side may not have found a recorded sentence in its text.
+    # Offsets may differ, since a recorded sentence need not be found in its text.
     if [(s.key, s.text) for s in ours] != [(s.key, s.text) for s in theirs]:
         return None
     return [sentence.key for sentence in ours]
 
 
 def _of_documents(
-    rows: Sequence[Labelled],
+    rows: Sequence[LabelledPair],
     size: int,
     keys_of: Callable[[Labels], Sequence[str]],
     probabilities_of: Callable[[Labels], Mapping[str, float] | None],
 ) -> Block:
-    """Document sentences that are of one kind, or not."""
+    """Compare which document sentences each side lists."""
     items = _Items()
     for item in rows:
         predicted, gold = frozenset(keys_of(item.predicted)), frozenset(keys_of(item.gold))
@@ -131,8 +131,8 @@ def _of_documents(
     return items.block(size, {"n": len(rows)})
 
 
-def _supporting(rows: Sequence[Labelled], size: int) -> Block:
-    """Pairs of a response sentence and a document sentence that supports it."""
+def _supporting(rows: Sequence[LabelledPair], size: int) -> Block:
+    """Compare the pairs of a response sentence and a document sentence that supports it."""
     counts = {}
     for item in rows:
         if item.response is None:
@@ -152,7 +152,7 @@ def _supporting(rows: Sequence[Labelled], size: int) -> Block:
 def _support_pairs(
     labels: Labels, response: Sequence[str], documents: Sequence[str]
 ) -> set[tuple[str, str]]:
-    # Special words (`general` …) and keys of no sentence are no evidence.
+    # Special words such as `general`, and keys of sentences that do not exist, are not evidence.
     known, supporting = set(response), set(documents)
     return {
         (entry.response_sentence_key, key)
@@ -164,15 +164,15 @@ def _support_pairs(
 
 
 def _response(
-    rows: Sequence[Labelled],
+    rows: Sequence[LabelledPair],
     size: int,
     keys_of: Callable[[Labels, Sequence[str]], frozenset[str]],
     probability_of: Callable[[float], float],
 ) -> Block:
-    """Response sentences that are fully supported, or that are not.
+    """Compare which response sentences each side calls fully supported, or not.
 
-    A sentence that either side left unlabelled has no verdict to compare: it is counted, not
-    taken for unsupported.
+    A sentence that either side left unlabelled has no verdict to compare. It is counted as
+    `unlabelled`, and not as unsupported.
     """
     items = _Items()
     unlabelled = 0

@@ -1,0 +1,443 @@
+"""A line of EVALS: survives, says once what all scores share, and keeps to its JSON Schema."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from rag_eval_integrations.errors import SchemaError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.metrics import Trace
+from rag_eval_integrations.records import (
+    By,
+    Capture,
+    Document,
+    Evaluation,
+    EvaluationError,
+    JudgeInfo,
+    Labels,
+    RagCall,
+    Score,
+    Sentence,
+    Sentences,
+    SentenceSupport,
+    Usage,
+    from_line,
+    to_line,
+)
+from rag_eval_integrations.records._evals_schema import evals_schema
+
+# Every character that a string can hold: lone surrogates, NUL and line ends of all kinds included.
+TEXTS = st.text(
+    st.characters(exclude_categories=())
+    | st.sampled_from("\n\r\u2028\u2029\u0085\ud800\U0001f600"),
+    max_size=12,
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS,
+    lambda children: st.lists(children, max_size=2) | st.dictionaries(TEXTS, children, max_size=2),
+    max_leaves=5,
+)  # fmt: skip
+OBJECTS = st.dictionaries(TEXTS, JSON, max_size=2)
+FEW = st.sampled_from(["a", "b", "\ufffd", ""])  # alike often enough to be shared
+SHARES = st.floats(0, 1)
+TUPLES = st.lists(FEW, max_size=3).map(tuple)
+BYS = st.builds(
+    By,
+    judge=st.none() | FEW,
+    formulas=st.none() | FEW,
+    relevance_baseline=st.none() | st.integers(0, 2),
+    windows=st.none() | st.integers(0, 2),
+)
+
+
+@st.composite
+def scores(draw: st.DrawFn) -> dict[str, Score]:
+    made = {}
+    for name in draw(st.lists(TEXTS, max_size=4, unique=True)):
+        state = draw(
+            st.sampled_from([
+                {"status": "scored", "value": draw(SHARES)},
+                {"status": "unscored", "unscored": "no_context"},
+                {"status": "error"},
+            ])
+        )  # fmt: skip
+        score = Score(
+            name=name,
+            **state,
+            raw=draw(st.none() | st.floats(-5, 5)),
+            scale=draw(st.none() | st.just((0.0, 1.0))),
+            threshold=draw(st.none() | SHARES),
+            reason=draw(st.none() | TEXTS),
+            evidence=draw(st.none() | OBJECTS),
+            n=draw(st.none() | st.integers(0, 3)),
+            distribution=draw(st.none() | st.dictionaries(TEXTS, SHARES, max_size=2)),
+            warnings=draw(TUPLES),
+            by=draw(BYS),
+        )
+        made[score.name] = score
+    return made
+
+
+KEYS = st.lists(TEXTS, max_size=2)
+SENTENCES = st.builds(
+    Sentence, key=TEXTS, text=TEXTS, start=st.none() | st.integers(0, 9), end=st.none()
+)
+LABELS = st.builds(
+    Labels,
+    relevance_explanation=TEXTS,
+    all_relevant_sentence_keys=KEYS,
+    all_utilized_sentence_keys=KEYS,
+    sentence_support_information=st.lists(
+        st.builds(
+            SentenceSupport,
+            response_sentence_key=TEXTS,
+            supporting_sentence_keys=KEYS,
+            fully_supported=st.none() | st.booleans(),
+        ),
+        max_size=2,
+    ),
+    unsupported_response_sentence_keys=st.none() | KEYS,
+    overall_conflict=st.booleans(),
+    relevant_probabilities=st.none() | st.dictionaries(TEXTS, SHARES, max_size=2),
+    estimates=st.none()
+    | st.dictionaries(TEXTS, st.tuples(SHARES, st.none() | st.floats(0, 2)), max_size=2),
+)
+EVALUATIONS = st.builds(
+    Evaluation,
+    id=TEXTS,
+    row_key=TEXTS,
+    question=TEXTS,
+    response=st.none() | TEXTS,
+    reference=st.none() | TEXTS,
+    metadata=OBJECTS,
+    capture=st.none()
+    | st.builds(
+        Capture,
+        framework=TEXTS,
+        status=st.sampled_from(["ok", "error"]),
+        tags=TUPLES,
+        metadata=OBJECTS,
+        not_in_prompt=st.lists(st.builds(Document, text=TEXTS, metadata=OBJECTS), max_size=1),
+    ),
+    scores=scores(),
+    labels=st.none() | LABELS,
+    sentences=st.builds(Sentences, documents=st.lists(SENTENCES, max_size=2)),
+    document_ids=st.lists(st.none() | TEXTS, max_size=2),
+    judge=st.builds(JudgeInfo, name=TEXTS, version=st.none() | TEXTS),
+    fingerprint=st.none() | TEXTS,
+    usage=st.builds(Usage, requests=st.integers(0, 2), cost_usd=st.none() | st.floats(0, 2)),
+    flags=TUPLES,
+    error=st.none() | st.builds(EvaluationError, type=TEXTS, message=TEXTS, stage=st.just("app")),
+)
+VALIDATOR = jsonschema.Draft202012Validator(
+    json.loads(files("rag_eval_integrations.records").joinpath("evals.schema.json").read_bytes())
+)
+CALL = RagCall(
+    "When does the ferry leave?",
+    ["The ferry leaves at nine. It is white.", Document("Bread is sold at ten.", id="b")],
+    "It leaves at nine.",
+    metadata={"topic": "ferries"},
+)
+
+
+def made(call: RagCall = CALL) -> Evaluation:
+    return RagEvaluator().evaluate_sync(call)
+
+
+def rows() -> dict[str, Evaluation]:
+    """Evaluations of every kind that the library writes."""
+    scored = made()
+    failed = EvaluationError(type="KeyError", message="'x'", stage="judge")
+    error = Score(name="adherence", status="error", reason="KeyError: 'x'", by=By(judge="m"))
+    alone = RagCall(CALL.question, CALL.documents, None, capture=Capture(framework="plain"))
+    return {
+        "scored": scored,
+        "with thresholds": RagEvaluator(
+            metrics=[Trace("ragbench", thresholds={"adherence": 0.5})]
+        ).evaluate_sync(CALL),
+        "unscored": made(RagCall("q", [], "r")),
+        "error": scored.model_copy(
+            update={"scores": {"adherence": error}, "labels": None, "error": failed}
+        ),
+        "retrieval alone": made(alone),
+        "no scores": scored.model_copy(update={"scores": {}}),
+    }
+
+
+# --- Survival
+
+
+@settings(max_examples=100, deadline=None)
+@given(evaluation=EVALUATIONS)
+def test_any_evaluation_survives_its_line(evaluation: Evaluation) -> None:
+    """Pydantic reads back what was written, to the last bit; one line, ASCII only, valid."""
+    line = to_line(evaluation)
+
+    assert line == evaluation.model_dump_json()
+    for read in (Evaluation.model_validate_json(line), from_line(Evaluation, line)):
+        assert read == evaluation
+        assert repr(read) == repr(evaluation)
+    assert line.isascii()
+    assert line.splitlines() == [line]
+    VALIDATOR.validate(json.loads(line))
+
+
+@settings(max_examples=30, deadline=None)
+@given(evaluation=EVALUATIONS)
+def test_other_forms_of_its_json_survive_too(evaluation: Evaluation) -> None:
+    """With defaults, as pydantic's JSON values, inside another value, and as Python's dump."""
+    whole = evaluation.model_dump_json(exclude_defaults=False)
+    listed = TypeAdapter(list[Evaluation])
+
+    assert Evaluation.model_validate_json(whole) == evaluation
+    assert Evaluation.model_validate(evaluation.model_dump(mode="json")) == evaluation
+    assert Evaluation.model_validate(evaluation.model_dump()) == evaluation
+    assert listed.validate_json(listed.dump_json([evaluation])) == [evaluation]
+    VALIDATOR.validate(json.loads(whole))
+
+
+@settings(max_examples=30, deadline=None)
+@given(evaluation=EVALUATIONS)
+def test_pydantic_leaves_out_the_same_fields(evaluation: Evaluation) -> None:
+    """The line is what pydantic's own `exclude_defaults` gives; `exclude` works as everywhere."""
+    by_pydantic = evaluation.model_dump_json(exclude={"nothing"})
+
+    assert by_pydantic == evaluation.model_dump_json()
+    assert "scores" not in json.loads(evaluation.model_dump_json(exclude={"scores"}))
+    assert set(json.loads(evaluation.model_dump_json(include={"id"}))) == {"schema", "id"}
+
+
+# --- Layout
+
+
+def test_what_all_scores_share_stands_once() -> None:
+    """Fields of `by` on which all agree and warnings that all begin with; the rest with its score."""
+    shared = {"judge": "m", "judge_version": "1", "splitter": "punkt"}
+    evaluation = made().model_copy(
+        update={
+            "scores": {
+                "a": Score(
+                    name="a", status="scored", value=1, by=By(**shared, formulas="ragbench"),
+                    warnings=("w", "x"), threshold=0.5,
+                ),
+                "b": Score(name="b", status="scored", value=0, by=By(**shared), warnings=("w",)),
+            }
+        }
+    )  # fmt: skip
+
+    row = json.loads(to_line(evaluation))
+
+    assert row["by"] == shared
+    assert row["warnings"] == ["w"]
+    assert row["scores"] == {
+        "a": {
+            "status": "scored", "value": 1.0, "threshold": 0.5, "by": {"formulas": "ragbench"},
+            "warnings": ["x"], "passed": True, "raw": None,
+        },
+        "b": {"status": "scored", "value": 0.0, "raw": None},
+    }  # fmt: skip
+    assert from_line(Evaluation, to_line(evaluation)).scores["a"].warnings == ("w", "x")
+
+
+@pytest.mark.parametrize(
+    ("raw", "scale", "written"),
+    [
+        (0.5, (0, 1), {}),
+        (3.0, (1, 5), {"raw": 3.0, "scale": [1.0, 5.0]}),
+        (0.5, (0, 2), {"raw": 0.5, "scale": [0.0, 2.0]}),
+        (0.25, (0, 1), {"raw": 0.25, "scale": [0.0, 1.0]}),
+        (0.5, None, {"raw": 0.5}),
+        (None, (0, 1), {"scale": [0.0, 1.0]}),
+        (None, None, {"raw": None}),
+    ],
+)
+def test_a_raw_value_that_is_the_value_is_left_out(
+    raw: float | None, scale: tuple[float, float] | None, written: dict[str, object]
+) -> None:
+    """On the scale [0, 1] it says no more; every other combination is read back as it was."""
+    score = Score(name="a", status="scored", value=0.5, raw=raw, scale=scale)
+    evaluation = made().model_copy(update={"scores": {"a": score}})
+
+    line = to_line(evaluation)
+
+    assert json.loads(line)["scores"]["a"] == {"status": "scored", "value": 0.5, **written}
+    assert Evaluation.model_validate_json(line) == evaluation
+
+
+def test_pythons_dump_is_whole() -> None:
+    """`model_dump()` has every field of every score, and no schema."""
+    content = made().model_dump()
+
+    assert set(content) == set(Evaluation.model_fields)
+    assert {"by", "warnings", "mass"} <= set(content["scores"]["adherence"])
+
+
+def test_a_score_may_say_all_of_it_itself() -> None:
+    """A hand-written row with `by` in every score is read; its own word counts."""
+    row = json.loads(to_line(made()))
+    row["scores"]["adherence"]["by"] = {"judge": "other"}
+
+    read = from_line(Evaluation, json.dumps(row))
+
+    assert read.scores["adherence"].by.judge == "other"
+    assert read.scores["adherence"].by.formulas == "gpt-labeling"
+    assert read.scores["completeness"].by.judge == "embedded"
+
+
+def test_a_line_of_trace_scores_is_short() -> None:
+    """The scores take less than 60 % of what they take with every field of every score."""
+    evaluation = made()
+    line, whole = to_line(evaluation), json.dumps(evaluation.model_dump(), separators=(",", ":"))
+
+    def taken(text: str) -> int:
+        row = json.loads(text)
+        parts = {name: row[name] for name in ("by", "warnings", "scores") if name in row}
+        return len(json.dumps(parts, separators=(",", ":")))
+
+    assert taken(line) < 0.6 * taken(whole)
+    assert len(line) < 0.7 * len(whole)
+
+
+# --- Lone surrogates
+
+
+def test_lone_surrogates_become_replacement_characters_where_text_enters() -> None:
+    """In every text, key and value; offsets stay, other characters too."""
+    bad, good = "a\ud800b \U0001f600 \udfff", "a\ufffdb \U0001f600 \ufffd"
+
+    document = Document(bad, id=bad, metadata={bad: [{bad: bad}]})
+    call = RagCall(bad, [document], bad, metadata={"x": bad}, reference=bad, app=bad)
+
+    assert document == Document(good, id=good, metadata={good: [{good: good}]})
+    assert call == RagCall(good, [document], good, metadata={"x": good}, reference=good, app=good)
+    assert Score(name=bad, status="error", reason=bad, warnings=(bad,)).reason == good
+    assert made(call).response == made(call).model_copy(update={"response": bad}).response == good
+    assert Sentences(response=(Sentence("a", bad, 0, len(bad)),)).response[0] == (
+        "a", good, 0, len(good),
+    )  # fmt: skip
+
+
+# --- Other versions
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (1, r"has schema 1, this version reads 2: make it anew with `rag-eval run CALLS -o FILE`"),
+        (3, "has schema 3, this version reads 2: read it with the newer version"),
+        ("2", "has schema '2', this version reads 2: make it anew"),
+    ],
+)
+def test_a_line_of_another_version_says_what_to_do(schema: object, message: str) -> None:
+    """Both ways to read it."""
+    line = json.dumps({**json.loads(to_line(made())), "schema": schema})
+
+    with pytest.raises(SchemaError, match=message) as caught:
+        from_line(Evaluation, line)
+    assert caught.value.field == "schema"
+    with pytest.raises(ValidationError, match=message):
+        Evaluation.model_validate_json(line)
+
+
+# --- JSON Schema
+
+
+def test_the_shipped_schema_is_what_the_records_give() -> None:
+    """After a change of the records: python -m rag_eval_integrations.records._evals_schema."""
+    assert evals_schema() == VALIDATOR.schema
+    VALIDATOR.check_schema(VALIDATOR.schema)
+
+
+@pytest.mark.parametrize("kind", list(rows()))
+def test_every_kind_of_row_is_valid(kind: str) -> None:
+    """Scored, unscored, failed, a retrieval alone, a row without scores."""
+    evaluation = rows()[kind]
+
+    VALIDATOR.validate(json.loads(to_line(evaluation)))
+
+    assert Evaluation.model_validate_json(to_line(evaluation)) == evaluation
+
+
+def changed(*path: str, to: object) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads(to_line(made()))
+    part: Any = row
+    for name in path[:-1]:
+        part = part[name]
+    if to is None:
+        del part[path[-1]]
+    else:
+        part[path[-1]] = to
+    return row
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        changed("schema", to=1),
+        changed("schema", to=None),
+        changed("note", to="x"),
+        changed("scores", "adherence", "note", to="x"),
+        changed("labels", "note", to="x"),
+        changed("by", "note", to="x"),
+        changed("scores", "adherence", "value", to=2.0),
+        changed("scores", "adherence", "value", to="NaN"),
+        changed("scores", "adherence", "value", to=None),
+        changed("scores", "adherence", "unscored", to="refusal"),
+        changed("scores", "adherence", "status", to="unscored"),
+        changed("scores", "adherence", "status", to="fine"),
+        changed("sentences", "response", to=[["a", "x"]]),
+        changed("judge", to=None),
+        changed("warnings", to="w"),
+    ],
+    ids=lambda row: str(len(json.dumps(row))),
+)
+def test_a_wrong_row_is_not_valid(row: dict[str, Any]) -> None:
+    """Unknown fields, values out of range, states that contradict each other, other versions."""
+    assert not VALIDATOR.is_valid(row)
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "2.0", "1e999"])
+def test_a_value_that_is_not_a_share_is_not_read(value: str) -> None:
+    """NaN is not JSON; pydantic, which would read it, refuses it as a value."""
+    line = re.sub(r'"value":[\d.]+', f'"value":{value}', to_line(made()), count=1)
+
+    with pytest.raises(ValidationError):
+        Evaluation.model_validate_json(line)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "evals.md"
+
+
+def test_the_code_of_the_page_runs() -> None:
+    """The schema is found where the page says, and the line reads back."""
+    names: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S):
+        exec(compile(block, "evals.md", "exec"), names)
+
+    assert json.loads(names["schema"]) == VALIDATOR.schema
+    assert names["line"].startswith('{"schema":2,')
+
+
+def test_the_page_describes_every_field() -> None:
+    """`docs/evals.md` has a row for each, of the line and of all that stands in it."""
+    described = set(re.findall(r"^\| `([\w.]+)`", PAGE.read_text("utf-8"), re.M))
+    kinds = {"Score": "scores", "By": "by", "Labels": "labels", "Capture": "capture"}
+
+    fields = set(VALIDATOR.schema["properties"]) | {
+        f"{prefix}.{name}"
+        for kind, prefix in kinds.items()
+        for name in VALIDATOR.schema["$defs"][kind]["properties"]
+    }
+
+    assert described == fields
