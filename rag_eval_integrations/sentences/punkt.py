@@ -209,7 +209,6 @@ def _english(shipped: dict[str, Any]) -> Parameters:
     return Parameters(
         abbreviations=frozenset(shipped["abbreviations"].split()),
         starters=frozenset(shipped["starters"].split()),
-        collocations=frozenset(),
         contexts={word: int(flags) for flags, words in contexts for word in words.split()},
     )
 

@@ -23,7 +23,6 @@ from rag_eval_integrations.sentences.punkt import Punkt
 SMALL = Parameters(
     abbreviations=frozenset({"dr", "e.g", "etc", "st", "u.s", "a", "3"}),
     starters=frozenset({"the", "so"}),
-    collocations=frozenset({("st", "louis"), ("##number##", "mai"), ("j", "x"), (".", "x")}),
     contexts={"the": 46, "rare": 4, "name": 36, "begins": 16, "small": 64, "x": 2, "##number##": 8},
 )
 
@@ -33,7 +32,6 @@ def oracle(parameters: Parameters) -> PunktSentenceTokenizer:
     theirs = PunktParameters()
     theirs.abbrev_types = set(parameters.abbreviations)
     theirs.sent_starters = set(parameters.starters)
-    theirs.collocations = set(parameters.collocations)
     theirs.ortho_context = defaultdict(int, parameters.contexts)
     return PunktSentenceTokenizer(theirs)
 
@@ -110,7 +108,7 @@ def test_it_decides_as_nltk_does_over_the_shipped_parameters(word: str, followin
     ],
 )
 def test_cases_by_hand(text: str, ends: bool) -> None:
-    """Abbreviations, collocations, starters, initials, numbers and ellipses."""
+    """Abbreviations, starters, initials, numbers and ellipses."""
     assert SMALL.has_break(text) is ends
 
 
