@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Literal
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
@@ -10,7 +11,7 @@ from by_hand import ScriptedJudge, labels_of
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Trace
+from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Metric, Trace
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
 from rag_eval_integrations.records import (
@@ -255,7 +256,7 @@ def test_mistakes_raise_at_construction(arguments: dict[str, object], field: str
 class Lengths:
     """A metric that asks a model: how long it says that the response is."""
 
-    needs = "completion"
+    needs: Literal["completion"] = "completion"
 
     def __init__(self, name: str = "length", judge: Model | None = None) -> None:
         self.names = (name,)
@@ -293,7 +294,7 @@ class Counting:
 
 async def test_a_metric_that_asks_a_model_scores_beside_the_labels() -> None:
     """Scores stand in the order of the metrics; what both cost is added up."""
-    metrics = [Lengths(judge=Counting("other")), Trace()]
+    metrics: list[Metric] = [Lengths(judge=Counting("other")), Trace()]
 
     evaluation = await RagEvaluator(ScriptedJudge(LABELS), metrics).evaluate(CALL)
 
@@ -331,7 +332,7 @@ async def test_views_on_one_evaluator_ask_once_and_only_what_is_wanted() -> None
 
 async def test_a_metric_that_fails_leaves_the_others_alone() -> None:
     """An error score with its reason, beside the labels' scores; the evaluation has the error."""
-    metrics = [Trace(), Lengths(judge=Counting("broken", fail=True))]
+    metrics: list[Metric] = [Trace(), Lengths(judge=Counting("broken", fail=True))]
 
     evaluation = await RagEvaluator(ScriptedJudge(LABELS), metrics).evaluate(CALL)
 

@@ -118,7 +118,7 @@ class TestHooks:
         seen: list[Any] = []
         handler = RagEvalCallbackHandler(
             calls.append,
-            question=lambda inputs: seen.append(inputs) or "asked",
+            question=lambda inputs: seen.append(inputs) or "asked",  # type: ignore[func-returns-value,redundant-expr]
             documents=lambda inputs, outputs: seen.append(inputs),
         )
 

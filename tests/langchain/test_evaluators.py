@@ -6,7 +6,7 @@ import asyncio
 import gc
 import threading
 import weakref
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
@@ -62,7 +62,7 @@ class Length:
     """A metric that asks a model: as simple as the protocol allows."""
 
     names = ("geval:length",)
-    needs = "completion"
+    needs: Literal["completion"] = "completion"
 
     def __init__(self, own: Model | None = None) -> None:
         self.judge = own

@@ -96,7 +96,7 @@ class TestHooks:
     def test_response_of_streams(self) -> None:
         """For a stream it gets the whole text, when it has been read: it cannot drain it."""
         call = captured_with(
-            lambda: list(engine(Sections(nodes()), streaming=True).query(QUESTION).response_gen),  # type: ignore[union-attr]  # a stream
+            lambda: list(engine(Sections(nodes()), streaming=True).query(QUESTION).response_gen),  # type: ignore[union-attr,arg-type]  # a stream
             response=lambda text: text.upper(),
         )
         assert call.response == ANSWER.upper()
@@ -164,7 +164,7 @@ class TestHooks:
         """What a hook does with LlamaIndex is no call."""
 
         def documents(result: Any) -> Any:
-            return engine(Sections(nodes()[:1])).query("Inner?").source_nodes  # type: ignore[union-attr]  # no stream
+            return engine(Sections(nodes()[:1])).query("Inner?").source_nodes
 
         call = captured_with(lambda: engine(Sections(nodes())).query(QUESTION), documents=documents)
 

@@ -652,7 +652,7 @@ class TestBatch:
 
         results = await runner.aevaluate_response_strs(
             ["How fast?", "Why?"], [ANSWER, ANSWER], [[CONTEXT], [CONTEXT]],
-            reference=[ANSWER, "Something else."],
+            reference=[ANSWER, "Something else."],  # type: ignore[arg-type]
         )  # fmt: skip
 
         assert [item.score for item in results["geval:exact"]] == [1.0, 0.0]
@@ -663,8 +663,9 @@ class TestBatch:
         """LlamaIndex would wait 4-10 s, three times, and then end the whole batch."""
         asked = judge()
         results = await BatchEvalRunner(five(asked)).aevaluate_responses(
-            ["How fast?", "Why?"], [object(), Response(ANSWER, scored_nodes())]
-        )  # type: ignore[list-item]  # the claim
+            ["How fast?", "Why?"],
+            [object(), Response(ANSWER, scored_nodes())],  # type: ignore[list-item]  # the claim
+        )
 
         for items in results.values():
             assert [item.invalid_result for item in items] == [True, False]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_eval_integrations.models._failures import retry_after
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.models.openai._capabilities import (
     _MOST,
@@ -19,7 +20,7 @@ from rag_eval_integrations.models.openai._capabilities import (
     _endpoints,
     endpoint_of,
 )
-from rag_eval_integrations.models.openai._failures import failure_of, lesson_of, retry_after
+from rag_eval_integrations.models.openai._failures import failure_of, lesson_of
 from rag_eval_integrations.models.openai._request import Defaults, Sent, body_of, strict_schema
 
 # --- Retry-After ---------------------------------------------------------------------------
@@ -178,8 +179,8 @@ def test_any_error_object_is_survived(body: Any) -> None:
 
 def test_a_schema_is_made_strict_in_a_copy() -> None:
     """Closed, all required, no defaults, at every depth; the caller's is left as it was."""
-    part = {"type": "object", "properties": {"x": {"type": "string", "default": "a"}}}
-    schema = {
+    part: Any = {"type": "object", "properties": {"x": {"type": "string", "default": "a"}}}
+    schema: Any = {
         "type": "object",
         "properties": {
             "items": {"type": "array", "items": part},

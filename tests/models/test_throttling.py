@@ -236,7 +236,7 @@ def test_what_may_succeed_is_tried_again() -> None:
     """429, 5xx, timeouts and lost connections are retried until an answer comes."""
 
     async def main(loop: JumpingLoop) -> tuple[Completion, int]:
-        failing = {
+        failing: dict[int, Exception] = {
             0: unavailable(429),
             1: unavailable(503),
             2: unavailable(500),
@@ -609,7 +609,7 @@ def test_waiting_says_what_for() -> None:
         await asyncio.gather(*tasks)
 
         told.clear()
-        failing = {0: unavailable(429, retry_after=9.0)}
+        failing: dict[int, Exception] = {0: unavailable(429, retry_after=9.0)}
         throttled = ThrottledModel(
             Scripted(loop, after(0.0, failing)), clock=loop.time, on_wait=told.append
         )
