@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
-from rag_eval_integrations.models.caching import CachedModel
+from rag_eval_integrations.models.caching import CachedModel, CacheFile
 from rag_eval_integrations.models.completion import (
     Choice,
     Completion,
@@ -316,6 +316,7 @@ async def test_an_answer_is_stored_although_its_caller_is_cancelled(path: Path) 
 WRITER = """
 import asyncio, sys
 from rag_eval_integrations.models import CachedModel
+from rag_eval_integrations.models.caching import CacheFile
 from rag_eval_integrations.models.completion import *
 
 class Judge:
@@ -511,6 +512,7 @@ async def test_a_file_damaged_later_does_not_stop_the_run(
     """Answers that were paid for are returned; a warning says that they are not kept."""
     model = Scripted()
     with CachedModel(model, path) as cached:
+        assert isinstance(cached._file, CacheFile)
         cached._file._execute("DROP TABLE completions")
         for number in range(3):
             assert (await cached.complete(request(str(number)))).text == str(number)
@@ -544,6 +546,7 @@ async def test_an_answer_that_comes_after_closing_is_still_returned(path: Path) 
     cached.close()
 
     assert (await task).text == "?"
+    assert isinstance(cached._file, CacheFile)
     assert cached._file._connection is None
 
 
