@@ -12,9 +12,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import TargetDelivery
+from rag_eval_integrations.capture._hooks import Hooks
 from rag_eval_integrations.langchain._documents import may_hold_documents
 from rag_eval_integrations.langchain._finish import finish
-from rag_eval_integrations.langchain._hooks import Hooks
 from rag_eval_integrations.langchain._tree import Call, Kind, Run
 
 # --- Runs: each is added to the tree of its call at its start, and removed at its end

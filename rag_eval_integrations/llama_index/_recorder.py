@@ -17,7 +17,7 @@ from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.llama_index._call import Call, CallSpan
 from rag_eval_integrations.llama_index._chat import Writing, fills_itself
-from rag_eval_integrations.llama_index._hooks import Hooks
+from rag_eval_integrations.llama_index._hooks import LlamaIndexHooks
 from rag_eval_integrations.llama_index._stream import holds_stream, read_along, reading
 from rag_eval_integrations.llama_index._tree import ROOTS, stage_of
 from rag_eval_integrations.llama_index._values import prompt_of, unwrapped
@@ -67,7 +67,7 @@ class Recorder:
         target: object,
         delivery: TargetDelivery,
         calls: OpenCalls[Call],
-        hooks: Hooks | None,
+        hooks: LlamaIndexHooks | None,
         *,
         may_open: Callable[[], bool] | None = None,
         on_end: Callable[[], None] | None = None,
