@@ -23,6 +23,7 @@ from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator, nothing_to_judge
 from rag_eval_integrations.judges import LLMJudge, judge_from
+from rag_eval_integrations.metrics import ModelMetric
 from rag_eval_integrations.records import RagCall, Usage
 from rag_eval_integrations.report._summary import Summary, summary_tables
 from rag_eval_integrations.sentences import sentencize
@@ -201,7 +202,7 @@ class _Rows:
 def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     calls = characters = 0
     usage = Usage()
-    asking = sum(metric.needs == "completion" for metric in evaluator.metrics)
+    asking = sum(isinstance(metric, ModelMetric) for metric in evaluator.metrics)
     labeller = evaluator.judge if asking < len(evaluator.metrics) else None
     for call in rows.valid():
         calls += 1

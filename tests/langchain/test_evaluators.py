@@ -24,9 +24,9 @@ from rag_eval_integrations.langchain import (
     as_evaluators,
 )
 from rag_eval_integrations.langchain.evaluators._given import Values, call_from
-from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Trace
+from rag_eval_integrations.metrics import TRACE_SCORES, Measured, ModelMetric, Trace
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.records import By, SentencizedCall, UnscoredCode, from_line, to_line
+from rag_eval_integrations.records import By, SentencizedCall, from_line, to_line
 from rag_eval_integrations.testing import ScriptedModel
 
 QUESTION = "How fast is the kettle?"
@@ -58,20 +58,16 @@ JSON = st.recursive(
 )
 
 
-class Length:
-    """A metric that asks a model: as simple as the protocol allows."""
+class Length(ModelMetric):
+    """A metric that asks a model: as simple as the contract allows."""
 
     names = ("geval:length",)
-    needs = "completion"
 
     def __init__(self, own: Model | None = None) -> None:
         self.judge = own
 
     def __repr__(self) -> str:
         return "Length()"
-
-    def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
-        return (Score(name=self.names[0], status="unscored", unscored=code, reason=reason, by=by),)
 
     async def measure(self, call: RagCall, judge: Model) -> Measured:
         if call.response is None:
