@@ -115,10 +115,11 @@ def run(settings: Settings) -> int:
         raise ConfigurationError("--out", str(settings.out), "is the input file")
     check_rows(settings.calls, settings.limit, metrics)
     progress = Progress(settings.calls, settings.limit)
+    asks = settings.judge.startswith("openai:")  # else `max_concurrency` limits the calls alone
     judge = judge_from(
         settings.judge, base_url=settings.base_url, rpm=settings.rpm, tpm=settings.tpm,
-        max_concurrency=settings.max_concurrency, cache=settings.cache,
-        on_wait=progress.wait,
+        max_concurrency=settings.max_concurrency if asks else None, cache=settings.cache,
+        on_wait=progress.wait if asks else None,
     )  # fmt: skip
     evaluator = RagEvaluator(judge, metrics)
     if settings.dry_run:

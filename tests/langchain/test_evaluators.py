@@ -13,6 +13,7 @@ from by_hand import ScriptedJudge, labels_of
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document as LangChainDocument
+from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 
 from rag_eval_integrations import Document, RagCall, RagEvaluator, Score
@@ -357,6 +358,41 @@ class TestOneRequest:
         assert result["score"] == 0.05
 
 
+class TestVerdicts:
+    def test_adherence_passes_at_1_and_others_have_no_verdict(self) -> None:
+        """With every view alike, as with LlamaIndex's evaluators."""
+        views = as_evaluators(RagEvaluator(judge()))
+
+        for view in (views["adherence"], TraceEvaluator(judge(), metric="adherence")):
+            about = view(inputs=QUESTION, outputs=ANSWER, context=DOCUMENT)["metadata"]
+            assert (about["threshold"], about["passed"]) == (1.0, True)
+        about = views["completeness"](inputs=QUESTION, outputs=ANSWER, context=DOCUMENT)["metadata"]
+        assert "passed" not in about
+
+    def test_a_given_threshold_comes_before_the_metrics_own(self) -> None:
+        """And that before the default."""
+        evaluator = RagEvaluator(judge(), [Trace(thresholds={"adherence": 0.5, "completeness": 1})])
+        views = as_evaluators(evaluator, thresholds={"completeness": 0.25})
+
+        found = {
+            name: views[name](inputs=QUESTION, outputs=ANSWER, context=DOCUMENT)["metadata"]
+            for name in ("adherence", "completeness")
+        }
+
+        assert found["adherence"]["threshold"] == 0.5
+        assert found["completeness"]["threshold"] == 0.25
+
+    def test_a_chat_model_is_a_judge(self) -> None:
+        """It is asked with the labelling prompt, and here answers with something else."""
+        chat = GenericFakeChatModel(messages=iter([AIMessage("No labels.")] * 3))
+
+        result = TraceEvaluator(chat, metric="adherence")(
+            inputs=QUESTION, outputs=ANSWER, context=DOCUMENT
+        )
+
+        assert result["metadata"]["unscored"] == "judge_output_invalid"
+
+
 class TestGEval:
     def test_a_metric_that_asks_a_model(self) -> None:
         """By the metric's protocol; one score, no labels."""
@@ -395,7 +431,8 @@ class TestConstruction:
             (lambda: MetricEvaluator(RagEvaluator(), "no such score"), "names"),
             (lambda: MetricEvaluator(RagEvaluator(), []), "names"),
             (lambda: MetricEvaluator("embedded"), "evaluator"),  # type: ignore[arg-type]
-            (lambda: as_evaluators("embedded"), "evaluator"),  # type: ignore[arg-type]
+            (lambda: as_evaluators("embedded"), "rag_evaluator"),  # type: ignore[arg-type]
+            (lambda: as_evaluators(RagEvaluator(), thresholds={"accuracy": 1}), "thresholds"),
         ],
     )
     def test_user_mistakes_are_named(self, make: Any, named: str) -> None:

@@ -799,6 +799,23 @@ class TestViews:
         assert result.passing is True
         assert list(result.evaluation.scores) == list(TRACE_SCORES)
 
+    def test_adherence_passes_at_1_unless_the_metric_says_otherwise(self) -> None:
+        """With every view alike, as with LangChain's evaluators."""
+        plain = as_evaluators(RagEvaluator(judge(supported=False)))
+        own = RagEvaluator(judge(supported=False), [Trace(thresholds={"adherence": 0.0})])
+
+        results = [
+            view.evaluate(QUESTION, ANSWER, [CONTEXT])
+            for view in (
+                plain["adherence"],
+                TraceEvaluator(own),
+                plain["completeness"],
+            )
+        ]
+
+        assert [result.score for result in results[:2]] == [0.0, 0.0]
+        assert [result.passing for result in results] == [False, True, None]
+
     def test_ask_a_llama_index_model(self) -> None:
         """An LLM is a judge, here one that says what no judge should."""
         result = TraceEvaluator(Model()).evaluate(QUESTION, ANSWER, [CONTEXT])
