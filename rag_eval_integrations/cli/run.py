@@ -234,7 +234,7 @@ def _check(thresholds: list[Threshold], summary: Summary) -> int:
     code = 0
     for threshold in thresholds:
         try:
-            score = summary.mean(threshold.name)
+            score = summary.means.mean(threshold.name)
         except ValueError as mixed:  # the scores come from different estimators, for example
             print_stderr(f"FAILED {threshold.name}: no single mean: {mixed}")
             code = 1
