@@ -120,26 +120,30 @@ def checked_metrics(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     checked = tuple(metrics)
     if not checked:
         raise ConfigurationError("metrics", checked, "give at least one metric")
-    names: set[str] = set()
     for metric in checked:
         if not isinstance(metric, LabelMetric | ModelMetric):
             raise ConfigurationError("metrics", metric, _not_a_metric(metric))
         if isinstance(metric, LabelMetric) and isinstance(metric, ModelMetric):
             why = "inherits both LabelMetric and ModelMetric; make it two metrics"
             raise ConfigurationError("metrics", metric, why)
-        own: object = getattr(metric, "names", None)
-        if (
-            not isinstance(own, tuple)
-            or not own
-            or not all(isinstance(name, str) and name for name in own)
-        ):
-            why = f"are the `names` of {type(metric).__name__}; use a tuple of non-empty strings"
-            raise ConfigurationError("metrics", own, why)
-        for name in own:
-            if name in names:
-                raise ConfigurationError("metrics", name, "is the name of two scores")
-            names.add(name)
+        if not _are_names(getattr(metric, "names", None)):
+            raise ConfigurationError(
+                "metrics", metric, "its `names` should be a tuple of distinct, non-empty strings"
+            )
+    names = [name for metric in checked for name in metric.names]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ConfigurationError("metrics", repeated, "two metrics give a score of this name")
     return checked
+
+
+def _are_names(names: object) -> bool:
+    return (
+        isinstance(names, tuple)
+        and bool(names)
+        and all(isinstance(name, str) and name for name in names)
+        and len(set(names)) == len(names)
+    )
 
 
 def _not_a_metric(thing: object) -> str:
