@@ -195,7 +195,7 @@ class RagEvaluator:
             outcomes = {}
             for metric in metrics:
                 by = _maker(metric, split, labelling, self._models)
-                outcomes[metric.names] = _made(metric, partial(metric.unscored, *why, by))
+                outcomes[metric.names] = _made(call, metric, partial(metric.unscored, *why, by))
         return _evaluation(split, labelling, metrics, outcomes, self.fingerprint, self._models)
 
     def _metrics_for(self, only: Collection[str] | None) -> Sequence[Metric]:
@@ -217,7 +217,7 @@ class RagEvaluator:
 
             return await asyncio.to_thread(sentencize, call, self.splitter)
         except Exception as error:  # noqa: BLE001 -- the boundary: failure is data from here on
-            return _failure("sentences", error)
+            return _failure(call, "sentences", error)
 
     async def _ask(
         self,
@@ -246,7 +246,7 @@ class RagEvaluator:
             key = (call.call.row_key, call.splitter, call.call.sentences)
             return await self._labellings.get(key, lambda: self._label_once(call))
         except Exception as error:  # noqa: BLE001 -- the boundary
-            return _failure("judge", error)
+            return _failure(call.call, "judge", error)
 
     async def _label_once(self, call: SentencizedCall) -> Labelling:
         with suppress_capture():
@@ -284,7 +284,7 @@ class RagEvaluator:
         try:
             return await self._measured.get(key, lambda: self._measure_once(call, metric))
         except Exception as error:  # noqa: BLE001 -- the boundary
-            return _failure("metrics", error)
+            return _failure(call.call, "metrics", error)
 
     async def _measure_once(self, call: SentencizedCall, metric: ModelMetric) -> Measured:
         with suppress_capture():
@@ -300,8 +300,8 @@ def _content_key(call: RagCall) -> Hashable:
         return object()  # equal to no other key: the call shares no request
 
 
-def _failure(stage: Stage, error: Exception) -> EvaluationError:
-    logger.debug("%s failed", stage, exc_info=error)
+def _failure(call: RagCall, stage: Stage, error: Exception) -> EvaluationError:
+    logger.debug("call %s: %s failed", call.id, stage, exc_info=error)
     message = str(error) or repr(error)
     return EvaluationError(type=type(error).__name__, message=message, stage=stage)
 
@@ -342,16 +342,16 @@ def _scored(
     """Score the labels by each metric; one that fails leaves the others their scores."""
     by = _by(call, labelling)
     return {
-        metric.names: _made(metric, partial(metric.score, call, labelling, by))
+        metric.names: _made(call.call, metric, partial(metric.score, call, labelling, by))
         for metric in metrics
     }
 
 
-def _made(metric: Metric, make: Callable[[], Sequence[Score]]) -> _Outcome:
+def _made(call: RagCall, metric: Metric, make: Callable[[], Sequence[Score]]) -> _Outcome:
     try:
         return Measured(as_promised(metric, make()))
     except Exception as error:  # noqa: BLE001 -- the boundary
-        return _failure("metrics", error)
+        return _failure(call, "metrics", error)
 
 
 def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
@@ -440,7 +440,7 @@ def _evaluation(
     try:
         metadata = json_copy(source.metadata)
     except Exception as error:  # noqa: BLE001 -- changed since the call was made, and not JSON now
-        errors.append(_failure("metrics", error))
+        errors.append(_failure(source, "metrics", error))
     return trusted(
         Evaluation,
         id=source.id, row_key=source.row_key, question=source.question, response=source.response,
