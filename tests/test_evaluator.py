@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Literal
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
@@ -11,7 +10,7 @@ from by_hand import ScriptedJudge, labels_of
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Metric, Trace
+from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Metric, ModelMetric, Trace
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
 from rag_eval_integrations.records import (
@@ -24,7 +23,6 @@ from rag_eval_integrations.records import (
     Sentence,
     Sentences,
     SentencizedCall,
-    UnscoredCode,
     Usage,
 )
 
@@ -253,17 +251,15 @@ def test_mistakes_raise_at_construction(arguments: dict[str, object], field: str
         RagEvaluator(**arguments)  # type: ignore[arg-type]
 
 
-class Lengths:
+class Lengths(ModelMetric):
     """A metric that asks a model: how long it says that the response is."""
-
-    needs: Literal["completion"] = "completion"
 
     def __init__(self, name: str = "length", judge: Model | None = None) -> None:
         self.names = (name,)
         self.judge = judge
 
-    def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
-        return (Score(name=self.names[0], status="unscored", unscored=code, reason=reason, by=by),)
+    def __repr__(self) -> str:
+        return f"Lengths({self.names[0]!r})"
 
     async def measure(self, call: RagCall, judge: Model) -> Measured:
         asked = CompletionRequest(messages=(Message(role="user", content=call.response or ""),))
@@ -352,12 +348,9 @@ def test_a_metric_that_asks_a_model_needs_one() -> None:
 
 def test_the_fingerprint_names_the_models_of_metrics() -> None:
     """Another model for one metric is another evaluator."""
-
-    class Plain(Lengths):
-        def __repr__(self) -> str:
-            return "Plain()"
-
-    prints = {RagEvaluator("embedded", [Plain(judge=Counting(n))]).fingerprint for n in ("a", "b")}
+    prints = {
+        RagEvaluator("embedded", [Lengths(judge=Counting(n))]).fingerprint for n in ("a", "b")
+    }
 
     assert len(prints) == 2
 

@@ -821,7 +821,8 @@ def test_it_is_a_model_with_the_same_identity() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("rpm", 0), ("rpm", float("nan")), ("tpm", -1), ("deadline", 0), ("deadline", float("inf")),
-     ("max_concurrency", 0), ("max_attempts", 0), ("max_failures", 0), ("cool_down", -1)],
+     ("max_concurrency", 0), ("max_attempts", 0), ("max_failures", 0), ("cool_down", -1),
+     ("max_concurrency", 2.5), ("max_attempts", 1.5), ("max_attempts", True), ("max_failures", 2.0)],
 )  # fmt: skip
 def test_arguments_out_of_range_are_refused(field: str, value: float) -> None:
     """At construction, with the field's name."""
