@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
-from rag_eval_integrations.models.caching import CachedModel, CacheFile
+from rag_eval_integrations.models._answer_store import CacheFile
+from rag_eval_integrations.models.caching import CachedModel
 from rag_eval_integrations.models.completion import (
     Choice,
     Completion,
@@ -316,7 +317,7 @@ async def test_an_answer_is_stored_although_its_caller_is_cancelled(path: Path) 
 WRITER = """
 import asyncio, sys
 from rag_eval_integrations.models import CachedModel
-from rag_eval_integrations.models.caching import CacheFile
+from rag_eval_integrations.models._answer_store import CacheFile
 from rag_eval_integrations.models.completion import *
 
 class Judge:
