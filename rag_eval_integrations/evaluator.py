@@ -41,7 +41,6 @@ from rag_eval_integrations.records import (
     UnscoredCode,
     Usage,
     json_copy,
-    trusted,
 )
 from rag_eval_integrations.records.score import Stage
 from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
@@ -334,8 +333,8 @@ def _is_retrieval_alone(call: RagCall) -> bool:
 
 def _by(call: SentencizedCall, labelling: Labelling) -> By:
     judge = labelling.judge
-    return trusted(
-        By, judge=judge.name, model=judge.model, judge_version=judge.version,
+    return By(
+        judge=judge.name, model=judge.model, judge_version=judge.version,
         prompt_version=labelling.prompt_version, splitter=call.splitter, windows=labelling.windows,
     )  # fmt: skip
 
@@ -367,8 +366,8 @@ def _evaluation(
     usage, *others = [part.usage for part in parts]
     for other in others:
         usage += other
-    return trusted(
-        Evaluation,
+    # Validated, it takes three times as long (16 against 5 µs); all parts are valid records.
+    return Evaluation.model_construct(
         id=source.id, row_key=source.row_key, question=source.question, response=source.response,
         reference=source.reference, metadata=json_copy(source.metadata), capture=source.capture,
         scores={score.name: score for part in parts for score in part.scores},

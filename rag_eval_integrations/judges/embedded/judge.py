@@ -38,7 +38,6 @@ from rag_eval_integrations.records import (
     Sentence,
     SentenceSupport,
     SentencizedCall,
-    trusted,
 )
 
 # --- Estimates of scores with their standard errors, from the sentences' probabilities
@@ -179,8 +178,7 @@ def label_call(call: SentencizedCall) -> Labelling:
     )
     judge = _info(load_model().version)
     if strange is not None:
-        return trusted(
-            Labelling,
+        return Labelling(
             labels=None,
             judge=judge,
             warnings=(WARNING,),
@@ -189,8 +187,7 @@ def label_call(call: SentencizedCall) -> Labelling:
             reason=f"the embedded judge supports English only, and not {strange}; use a judge "
             "that asks a model, such as OpenAIModel",
         )
-    return trusted(
-        Labelling,
+    return Labelling(
         labels=_labels(call.call.question, documents, response, texts),
         judge=judge,
         warnings=(WARNING,),
@@ -256,8 +253,7 @@ def _labels(
         matched = supporting(features.response[number].cover)
         cited = tuple([keys[i] for i in matched])
         entries.append(
-            trusted(
-                SentenceSupport,
+            SentenceSupport(
                 response_sentence_key=sentence.key,
                 explanation=EXPLAIN_ABSENCE
                 if absences[number]
@@ -282,8 +278,8 @@ def _labels(
             probability,
             round(sqrt(probability * (1 - probability)), DIGITS),
         )
-    return trusted(
-        Labels,
+    # Validated, it takes three times as long (21 against 6 µs); this function made every part.
+    return Labels.model_construct(
         relevance_explanation=explain_relevance(keys, relevant, len(chosen)),
         all_relevant_sentence_keys=tuple(chosen),
         overall_supported_explanation=explain_adherence(

@@ -26,7 +26,6 @@ from rag_eval_integrations.records import (
     Score,
     SentencizedCall,
     UnscoredCode,
-    trusted,
 )
 
 TRACE_SCORES = (
@@ -140,7 +139,7 @@ class Trace:
 
     def _stamp(self, by: By) -> By:
         stamped = {"formulas": self.formulas, "relevance_baseline": self.relevance_baseline}
-        return trusted(By, **{**dict(by), **stamped})
+        return by.model_copy(update=stamped)
 
 
 class _CallScorer:
@@ -160,9 +159,9 @@ class _CallScorer:
         self.expected = soft
 
     def _score(self, name: str, value: float, **fields: object) -> Score:
-        # Validation is skipped for speed: `value` is computed, a float in [0, 1].
-        return trusted(
-            Score, name=name, status="scored", value=value, raw=value, scale=(0.0, 1.0),
+        # Six per call: 77 µs so, 101 µs validated. `value` is computed, a float in [0, 1].
+        return Score.model_construct(
+            name=name, status="scored", value=value, raw=value, scale=(0.0, 1.0),
             threshold=self._threshold(name), warnings=self.warnings, by=self.by, **fields,
         )  # fmt: skip
 
