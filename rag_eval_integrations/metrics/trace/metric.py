@@ -158,7 +158,7 @@ class _CallScorer:
         self.counts: Counts = soft or labelled_counts(labels, len(keys))
         self.expected = soft
 
-    def _score(self, name: str, value: float, **fields: object) -> Score:
+    def _score(self, name: str, value: float, **fields: Any) -> Score:
         # Six per call: 77 µs so, 101 µs validated. `value` is computed, a float in [0, 1].
         return Score.model_construct(
             name=name, status="scored", value=value, raw=value, scale=(0.0, 1.0),
