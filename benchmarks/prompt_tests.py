@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=8)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        journal = Path(folder) / "replies.jsonl"
+        journal = Path(folder) / "replies.sqlite"
         for attempt in ("first", "second"):
             results, said = asyncio.run(once(journal, given.latency, given.concurrency))
             for stage, places, seconds in said:

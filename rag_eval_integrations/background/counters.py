@@ -7,6 +7,8 @@ import threading
 from dataclasses import dataclass
 from typing import Literal
 
+from rag_eval_integrations._once import LogOnce
+
 
 @dataclass(frozen=True)
 class SinkCounters:
@@ -96,7 +98,6 @@ class Tally:
 # --- Logging, once per kind of failure: a judge that is down must not fill the app's log
 
 
-_MAX_KINDS = 100
 _MAX_MESSAGE = 200
 
 logger = logging.getLogger("rag_eval_integrations.background")
@@ -106,26 +107,18 @@ class FailureLog:
     """Logs the first failure of each kind, from any thread; the caller counts all of them."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a garbage collection in here may submit a call
-        self._seen: set[tuple[str, ...]] = set()
+        self._once = LogOnce(logger)
 
     def log(self, kind: tuple[str, ...], text: str, error: BaseException | None = None) -> None:
         """Log a text, with the error's traceback, unless this kind was logged before.
-
-        At most 100 kinds are logged, so that an endless number of kinds cannot fill the memory.
 
         Args:
             kind: key of the kind of failure.
             text: the log line, without an end mark.
             error: the exception whose traceback is logged, if any.
         """
-        with self._lock:
-            if kind in self._seen or len(self._seen) >= _MAX_KINDS:
-                return
-            self._seen.add(kind)
-        logger.warning(
-            "%s; further cases of this kind are counted but not logged", text, exc_info=error
-        )
+        message = "%s; further cases of this kind are counted but not logged"
+        self._once.log(kind, message, text, error=error)
 
 
 def shown(message: str) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 import logging
-import threading
 from asyncio import CancelledError
 from collections.abc import Callable
 
+from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall
@@ -59,8 +59,6 @@ class TargetDelivery:
         ConfigurationError: `target` cannot be called, or is async.
     """
 
-    _MAX_KINDS = 100
-
     def __init__(self, target: Target, logger: logging.Logger) -> None:
         if not callable(target):
             raise ConfigurationError("target", target, "should be a callable that takes a RagCall")
@@ -68,12 +66,13 @@ class TargetDelivery:
             raise ConfigurationError(
                 "target", target, "is async; pass a plain callable that schedules its own work"
             )
-        self.failed = 0
-        """Number of failures of the target and of the capture itself."""
         self._target = target
-        self._logger = logger
-        self._logged: set[tuple[str, type[BaseException]]] = set()
-        self._lock = threading.Lock()
+        self._failures = LogOnce(logger, logging.ERROR)
+
+    @property
+    def failed(self) -> int:
+        """Number of failures of the target and of the capture itself."""
+        return self._failures.count
 
     def deliver(self, call: RagCall) -> None:
         """Call the target with a call; RAG calls that the target makes are not captured."""
@@ -92,20 +91,16 @@ class TargetDelivery:
             where: the place of the failure, as the log line begins.
             error: the exception.
         """
-        kind = (where, type(error))
-        with self._lock:
-            self.failed += 1
-            first = kind not in self._logged and len(self._logged) < self._MAX_KINDS
-            if first:
-                self._logged.add(kind)
-        if first:
-            self._logger.error(
-                "%s failed with %s; the app's call is not affected, and further failures of this "
-                "kind are counted but not logged",
-                where,
-                type(error).__name__,
-                exc_info=error,
-            )
+        _log(self._failures, where, error)
+
+
+def _log(failures: LogOnce, where: str, error: BaseException) -> None:
+    kind = type(error)
+    message = (
+        "%s failed with %s; the app's call is not affected, and further failures of this kind are "
+        "counted but not logged"
+    )
+    failures.log((where, kind), message, where, kind.__name__, error=error)
 
 
 # --- Failures while an app without a framework is captured, counted for the whole process
@@ -114,7 +109,7 @@ class TargetDelivery:
 _LOGGER = logging.getLogger("rag_eval_integrations.capture")
 
 
-_FAILURES = TargetDelivery(lambda call: None, _LOGGER)
+_FAILURES = LogOnce(_LOGGER, logging.ERROR)
 
 
 def capture_failures() -> int:
@@ -123,7 +118,7 @@ def capture_failures() -> int:
     Counts the failures of `capture_call` and `record_call`. The first failure of a kind (place,
     target and exception type) is logged with its traceback.
     """
-    return _FAILURES.failed
+    return _FAILURES.count
 
 
 class CountedDelivery(TargetDelivery):
@@ -133,4 +128,4 @@ class CountedDelivery(TargetDelivery):
         """Count a failure; log it with its traceback if it is the first of its kind."""
         if where == "the target":
             where = f"the target {getattr(self._target, '__qualname__', type(self._target))}"
-        _FAILURES.failure(where, error)
+        _log(_FAILURES, where, error)

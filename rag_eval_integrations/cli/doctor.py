@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 _BASE = ("pydantic", "openai", "typer", "rich", "jinja2", "PyYAML")
-_FRAMEWORKS = {"langchain-core": "langchain", "llama-index-core": "llama-index"}
-"""Packages of the frameworks, and our extras that install them."""
+_EXTRAS = {"langchain-core": "langchain", "llama-index-core": "llama-index", "nltk": "nltk"}
+"""Optional packages, and our extras that install them."""
 
 _CALL = RagCall(
     question="When does the ferry leave?",
@@ -68,7 +68,7 @@ def _packages() -> Table:
     table.add_row("python", f"{platform.python_version()} ({sys.platform})")
     for name in _BASE:
         table.add_row(name, _installed(name))
-    for name, extra in _FRAMEWORKS.items():
+    for name, extra in _EXTRAS.items():
         found = _installed(name)
         missing = f"not installed; run: pip install 'rag-eval-integrations[{extra}]'"
         table.add_row(name, found if found != _NOT_INSTALLED else missing)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Self, TypeVar, cast
 
+from rag_eval_integrations._lines import LineFile
 from rag_eval_integrations.dataset.rows import call_from
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.records import Evaluation, RagCall, from_line, parse_object, to_line
@@ -112,10 +113,13 @@ class EvaluationFile:
                 "is there from a run that did not end; go on with --resume, or delete it",
             )  # fmt: skip
         with ExitStack() as opened:
-            self._stream = opened.enter_context(
-                self.partial.open("ab" if resume else "xb", buffering=0)
-            )
-            _lock(self._stream, self.partial)
+            try:
+                self._file = opened.enter_context(
+                    LineFile(self.partial, new=not resume, wait=False)
+                )
+            except BlockingIOError as error:
+                why = "is being written by another run"
+                raise ConfigurationError("out", str(self.partial), why) from error
             self._sources = [opened.enter_context(self.partial.open("rb"))]
             if resume:
                 opened.callback(self._remove_if_empty)
@@ -123,7 +127,6 @@ class EvaluationFile:
                 if path.exists():
                     self._sources.append(opened.enter_context(path.open("rb")))
                     self._index(_OUT, fingerprint)
-            self._end = self._stream.seek(0, os.SEEK_END)
             self._opened = opened.pop_all()
 
     def __enter__(self) -> Self:
@@ -143,12 +146,7 @@ class EvaluationFile:
 
     def add(self, index: int, evaluation: Evaluation) -> None:
         """Append the evaluation of the call at `index` (from 0)."""
-        line = to_line(evaluation).encode("ascii") + b"\n"
-        offset = self._end
-        written = 0
-        while written < len(line):  # a full disk or a signal may cut a write short
-            written += self._stream.write(line[written:]) or 0
-        self._end += len(line)
+        offset = self._file.append(to_line(evaluation).encode("ascii"))
         self._place(index, _PARTIAL, offset)
 
     def finish(self) -> None:
@@ -187,7 +185,7 @@ class EvaluationFile:
                 raise ConfigurationError("out", stream.name, error.why) from error
             except InputError:
                 if source == _PARTIAL and not line.endswith(b"\n"):
-                    self._stream.truncate(offset)  # the row that a killed run was writing
+                    self._file.truncate(offset)  # the row that a killed run was writing
                     break
                 foreign += 1
                 continue
@@ -214,14 +212,3 @@ def _identity(row: RagCall | Evaluation) -> bytes:
     """Digest what a row is known by: its content, its label and its metadata."""
     text = json.dumps([row.row_key, row.id, row.metadata], sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).digest()[:16]
-
-
-def _lock(stream: BinaryIO, path: Path) -> None:
-    try:
-        import fcntl  # noqa: PLC0415  # not on every platform
-    except ImportError:  # pragma: no cover
-        return
-    try:
-        fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise ConfigurationError("out", str(path), "is being written by another run") from error

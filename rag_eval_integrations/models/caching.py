@@ -1,6 +1,7 @@
 """`CachedModel`: answers from an SQLite file, and asks the model only for what is not in it.
 
 `CacheFile` is that file: opened only if it is a cache of this schema, and never used across a fork.
+`AnswerStore` is all that a model needs of it, so that prompt tests can share one among models.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import sqlite3
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Protocol, Self, TypeVar, get_args, runtime_checkable
 
+from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.models.completion import (
@@ -29,6 +32,31 @@ from rag_eval_integrations.records import SCHEMA, Usage, from_line, to_line
 
 logger = logging.getLogger(__name__)
 
+R = TypeVar("R")
+
+Keep = Literal["complete", "all"]
+
+FORGOTTEN = "null"
+"""The line of an answer that was removed: it is asked for again."""
+
+
+@runtime_checkable
+class AnswerStore(Protocol):
+    """Keeps lines of JSON by key; its methods are called on the loop, so they should be quick."""
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None when answers are only in memory."""
+        ...
+
+    def get_line(self, key: str) -> str | None:
+        """Return the line of a key; None when there is none."""
+        ...
+
+    def put_line(self, key: str, line: str) -> None:
+        """Store a line under a key, in place of an earlier one."""
+        ...
+
 
 class CachedModel(WrappedModel):
     """A model that remembers answers in an SQLite file.
@@ -38,9 +66,10 @@ class CachedModel(WrappedModel):
     schema and prompt version. Requests that should be answered independently, such as several
     samples of one prompt, must differ in their `seed`.
 
-    Only complete answers are stored: those with text and `finish_reason` "stop". An error, a
+    By default only complete answers are stored: those with text and `finish_reason` "stop". A
     truncation, a refusal or a content filter may not happen again with the next attempt, a larger
-    limit or a changed policy.
+    limit or a changed policy. `keep="all"` stores these too, for a model under test, whose answers
+    are results. An error is never stored.
 
     The usage of a hit is 0 requests and 0 tokens, so that costs are counted once; the rest is the
     answer as it was stored. Concurrent equal requests are made once, and usage is counted once.
@@ -53,21 +82,36 @@ class CachedModel(WrappedModel):
     Args:
         model: asked for answers that are not in the file. Wrap the throttled model: hits then do
             not wait for its limits.
-        path: the file; created when absent or empty, in a folder that exists.
-        max_mb: megabytes above which the oldest tenth is dropped, at least 1.
+        path: the file; created when absent or empty, in a folder that exists. Or a store that
+            several models share, such as `prompt_tests.Journal`; `close` leaves it open.
+        max_mb: megabytes above which the oldest tenth of a file is dropped, at least 1.
+        keep: which answers are stored and used: `complete` or `all`.
 
     Raises:
-        ConfigurationError: for a file that cannot be used, or `max_mb` out of range.
+        ConfigurationError: for a file that cannot be used, or an argument out of range.
     """
 
-    def __init__(self, model: Model, path: str | Path, *, max_mb: float = 1024.0) -> None:
+    def __init__(
+        self,
+        model: Model,
+        path: str | Path | AnswerStore,
+        *,
+        max_mb: float = 1024.0,
+        keep: Keep = "complete",
+    ) -> None:
         if not max_mb >= 1:
             raise ConfigurationError("max_mb", max_mb, "use a number from 1")
+        if keep not in get_args(Keep):
+            raise ConfigurationError("keep", keep, "use 'complete' or 'all'")
         super().__init__(model)
         self.retries = self._wrapped.retries
-        self._file = CacheFile(Path(path), int(max_mb * 2**20))
+        self.keep = keep
+        self._own: CacheFile | None = None
+        if isinstance(path, AnswerStore):
+            self._file = path
+        else:
+            self._file = self._own = CacheFile(Path(path), int(max_mb * 2**20))
         self._closed = False
-        self._process = os.getpid()
         self._flights = SingleFlight[Completion](0)
 
     async def complete(self, request: CompletionRequest) -> Completion:
@@ -77,30 +121,44 @@ class CachedModel(WrappedModel):
         model's answer is returned.
 
         Raises:
-            Exception: whatever the model raises; `RuntimeError` after `close`.
+            Exception: whatever the model, or a store that was given, raises; `RuntimeError` after
+                `close`.
         """
         if self._closed:
             raise RuntimeError(f"the cache {self._file.path} is closed")
-        if self._process != os.getpid():
-            # Requests in flight at a fork are answered in the parent; a child would wait for ever.
-            self._process, self._flights = os.getpid(), SingleFlight[Completion](0)
         key = self.key(request)
         charged = False
 
         async def make() -> Completion:
             nonlocal charged
-            value = await asyncio.to_thread(self._file.get, key)
-            remembered = None if value is None else self._read(key, value)
+            line = await self._use(self._file.get_line, key)
+            remembered = None if line in (None, FORGOTTEN) else self._read(key, line)
             if remembered is not None:
                 return remembered
             charged = True
-            completion = await self._wrapped.complete(request)
-            if _is_complete(completion):
-                await asyncio.to_thread(self._file.put, key, to_line(completion))
+            completion = await self._ask(request)
+            if self._keeps(completion):
+                await self._use(self._file.put_line, key, to_line(completion))
             return completion
 
         completion = await self._flights.get(key, make)
         return completion if charged else completion.model_copy(update={"usage": Usage()})
+
+    async def _use(self, use: Callable[..., R], *args: object) -> R:
+        if self._own is None:
+            return use(*args)
+        # To the end even if the caller is cancelled: an answer that has arrived is stored although
+        # another request's failure, or Ctrl-C, ends the run.
+        running = asyncio.get_running_loop().run_in_executor(None, use, *args)
+        return await asyncio.shield(running)
+
+    async def _ask(self, request: CompletionRequest) -> Completion:
+        """Ask the model for an answer that is not in the file."""
+        return await self._wrapped.complete(request)
+
+    def forget(self, request: CompletionRequest) -> None:
+        """Remove a request's answer from the file, so that it is asked for again."""
+        self._file.put_line(self.key(request), FORGOTTEN)
 
     def key(self, request: CompletionRequest) -> str:
         """Return a request's key: 64 hexadecimal digits, the same in all processes and versions."""
@@ -118,9 +176,15 @@ class CachedModel(WrappedModel):
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
-    def _read(self, key: str, value: str) -> Completion | None:
+    def _keeps(self, completion: Completion) -> bool:
+        return self.keep == "all" or all(
+            choice.finish_reason == "stop" and choice.text for choice in completion.choices
+        )
+
+    def _read(self, key: str, line: str) -> Completion | None:
         try:
-            return from_line(Completion, value)
+            completion = from_line(Completion, line)
+            return completion if self._keeps(completion) else None
         except InputError as error:
             logger.warning("%s: answer %s is asked for again: %s", self._file.path, key[:8], error)
             return None
@@ -128,17 +192,14 @@ class CachedModel(WrappedModel):
     def close(self) -> None:
         """Close the file; the model stays open. Closing twice does nothing."""
         self._closed = True
-        self._file.close()
+        if self._own is not None:
+            self._own.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _is_complete(completion: Completion) -> bool:
-    return all(choice.finish_reason == "stop" and choice.text for choice in completion.choices)
 
 
 # --- The SQLite file
@@ -159,27 +220,51 @@ class CacheFile:
 
     One connection per process, however many threads: SQLite before 3.51.3 has a rare bug that
     damages a file when several connections write and checkpoint it at the same moment.
+
+    Args:
+        path: the file.
+        most_bytes: size above which the oldest tenth is dropped; None to drop nothing.
+        strict: raise `OSError` when the file fails, instead of logging it; and create the file and
+            its folder with the first line, not before.
+
+    Raises:
+        ConfigurationError: for a file that cannot be used.
     """
 
-    def __init__(self, path: Path, most_bytes: int) -> None:
+    def __init__(self, path: Path, most_bytes: int | None = None, *, strict: bool = False) -> None:
         self.path = path.absolute()
         self._most_bytes = most_bytes
+        self._strict = strict
         self._lock = threading.RLock()
         self._puts = 0
         self._damaged = False
         self._closed = False
-        self._logged: set[str] = set()
-        self._connection: sqlite3.Connection | None = _open(self.path)
+        self._failures = LogOnce(logger)
+        self._connection: sqlite3.Connection | None = None
+        if not strict or self.path.exists():
+            self._connection = _open(self.path)
         _files.add(self)
 
-    def get(self, key: str) -> str | None:
-        """Return the line of a key; None when there is none, or the file fails."""
-        row = self._execute("SELECT value FROM completions WHERE key = ?", key)
-        return row[0] if row is not None and isinstance(row[0], str) else None
+    def keys(self) -> set[str]:
+        """Return all keys."""
+        if not self.path.exists():
+            return set()
+        return {row[0] for row in self._execute("SELECT key FROM completions")}
 
-    def put(self, key: str, line: str) -> None:
+    def get_line(self, key: str) -> str | None:
+        """Return the line of a key; None when there is none, or the file fails."""
+        if self._connection is None and not self.path.exists():
+            return None
+        rows = self._execute("SELECT value FROM completions WHERE key = ?", key)
+        return rows[0][0] if rows and isinstance(rows[0][0], str) else None
+
+    def put_line(self, key: str, line: str) -> None:
         """Store a line under a key; if that fails, the failure is logged."""
+        if self._strict and self._connection is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
         self._execute("INSERT OR REPLACE INTO completions VALUES (?, ?, ?)", key, line, time.time())
+        if self._most_bytes is None:
+            return
         with self._lock:
             self._puts += 1
             full = self._puts % _PUTS_BETWEEN_CHECKS == 0 and self._size() > self._most_bytes
@@ -191,28 +276,34 @@ class CacheFile:
 
     def _size(self) -> int:
         pages, free, size = (
-            (self._execute(f"PRAGMA {name}") or (0,))[0]
+            (self._execute(f"PRAGMA {name}") or [(0,)])[0][0]
             for name in ("page_count", "freelist_count", "page_size")
         )
         return int((pages - free) * size)
 
-    def _execute(self, sql: str, *values: object) -> tuple[Any, ...] | None:
-        """Run a statement; return its first row. Each kind of failure is logged once."""
+    def _execute(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows; each kind of failure is logged once."""
         with self._lock:
             if self._damaged or self._closed:
-                return None
+                return []
             try:
-                if self._connection is None:  # after a fork, in both processes
+                if self._connection is None:  # after a fork, in both processes, or `disconnect`
                     self._connection = _open(self.path)
-                rows = self._connection.execute(sql, values).fetchall()
-                return rows[0] if rows else None
+                return self._connection.execute(sql, values).fetchall()
             except (sqlite3.Error, ConfigurationError) as error:
+                if self._strict:
+                    self._disconnect()  # the next use checks the file again
+                    raise OSError(f"{self.path}: {error}") from error
                 # Nothing is written to a damaged file any more.
                 self._damaged = type(error) is sqlite3.DatabaseError
-                if (kind := str(error)) not in self._logged:
-                    self._logged.add(kind)
-                    logger.warning("%s failed, the run continues without it: %s", self.path, error)
-                return None
+                message = "%s failed, the run continues without it: %s"
+                self._failures.log(str(error), message, self.path, error)
+                return []
+
+    def disconnect(self) -> None:
+        """Close the connection; the next use opens another one."""
+        with self._lock:
+            self._disconnect()
 
     def close(self) -> None:
         """Close the connection; nothing is read or stored from then on."""

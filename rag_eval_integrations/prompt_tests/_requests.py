@@ -11,24 +11,21 @@ from typing import TypeVar
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import (
     ConfigurationError,
-    InputError,
     JudgeError,
     JudgeOutputError,
     RagEvalError,
 )
-from rag_eval_integrations.models import Model, ThrottledModel
-from rag_eval_integrations.models._single_flight import SingleFlight
+from rag_eval_integrations.models import CachedModel, Model, ThrottledModel
 from rag_eval_integrations.models.completion import (
     Completion,
     CompletionRequest,
     Message,
-    WrappedModel,
     model_base,
 )
 from rag_eval_integrations.prompt_tests._cleaning import is_refusal
 from rag_eval_integrations.prompt_tests.journal import Journal
 from rag_eval_integrations.prompt_tests.records import digest
-from rag_eval_integrations.records import JsonObject, Usage, from_object
+from rag_eval_integrations.records import JsonObject, Usage
 
 # --- Sections of our own prompts, which no text inside them can close
 
@@ -60,11 +57,10 @@ J = TypeVar("J")
 R = TypeVar("R")
 
 
-class RecordedModel(WrappedModel):
-    """A model whose replies are recorded, so that no request is sent twice.
+class RecordedModel(CachedModel):
+    """A model whose replies are all recorded in a folder's journal, so that none is paid for twice.
 
-    Unlike `CachedModel` it keeps every reply, including empty and truncated ones, because these
-    are results of a model under test. Independent samples differ by the request's `seed`.
+    Independent samples differ by the request's `seed`.
 
     Args:
         model: the model to ask; given retries and a limit unless it has its own.
@@ -72,62 +68,44 @@ class RecordedModel(WrappedModel):
         max_concurrency: maximum number of concurrent requests of a model without its own limit.
     """
 
-    retries = True
-
     def __init__(self, model: Model, journal: Journal, *, max_concurrency: int = 32) -> None:
         base = model_base(model)
         if not base.retries:
             base = ThrottledModel(base, max_concurrency=max_concurrency)
-        super().__init__(base)
+        super().__init__(base, journal, keep="all")
         self.journal = journal
-        self._flights = SingleFlight[Completion](0)
         self.asked = 0
         """Requests sent so far, not counting retries."""
         self.usage = Usage()
         """Their tokens and cost."""
         self.on_reply: Callable[[], None] | None = None
-        """Called after each new reply; recorded ones are not reported."""
+        """Called with each new reply; recorded ones are not reported."""
 
-    async def complete(self, request: CompletionRequest) -> Completion:
-        """Return the recorded reply, or ask the model and record its reply.
+    async def _ask(self, request: CompletionRequest) -> Completion:
+        """Ask the model.
 
         Raises:
             JudgeError: when the model raises one, or when a user's own model raises any other
-                exception. Nothing is recorded then.
+                exception.
         """
-        key = self._key(request)
+        self.asked += 1
+        try:
+            with suppress_capture():
+                completion = await super()._ask(request)
+        except RagEvalError:
+            raise
+        except Exception as error:
+            # A user's function can raise any exception of its client. Uncaught, one judge that is
+            # down would end the run and lose the other judges' replies.
+            why = f"model {self.name!r} raised {type(error).__name__}: {error}"
+            raise JudgeError(why) from error
+        self.usage += completion.usage
+        if self.on_reply is not None:
+            self.on_reply()
+        return completion
 
-        async def make() -> Completion:
-            known = self.journal.get(key)
-            if known is not None:
-                try:
-                    return from_object(Completion, known)
-                except InputError:
-                    pass  # recorded by another version of this library: ask again
-            self.asked += 1
-            try:
-                with suppress_capture():
-                    completion = await self._wrapped.complete(request)
-            except RagEvalError:
-                raise
-            except Exception as error:
-                # A user's function can raise any exception of its client. Uncaught, one judge that
-                # is down would end the run and lose the other judges' replies.
-                why = f"model {self.name!r} raised {type(error).__name__}: {error}"
-                raise JudgeError(why) from error
-            self.usage += completion.usage
-            self.journal.put(key, self.name, completion.model_dump(mode="json"))
-            if self.on_reply is not None:
-                self.on_reply()
-            return completion
-
-        return await self._flights.get(key, make)
-
-    def forget(self, request: CompletionRequest) -> None:
-        """Remove a request's reply from the record, so that it is asked again."""
-        self.journal.put(self._key(request), self.name, None)
-
-    def _key(self, request: CompletionRequest) -> str:
+    def key(self, request: CompletionRequest) -> str:
+        """Return a request's key, the same as in the folders of earlier versions."""
         content = {
             "who": [self.name, self.model, self.version, (self.base_url or "").partition("?")[0]],
             "request": request.model_dump(exclude_defaults=True),

@@ -30,7 +30,7 @@ TEST_EVALS = "test_evals.json"
 RULE_EVALS = "rule_evals.json"
 CONTEXT = "promptpex_context.json"
 PROMPT = "prompt.json"
-JOURNAL = "replies.jsonl"
+JOURNAL = "replies.sqlite"
 
 
 class Workspace:
@@ -47,14 +47,17 @@ class Workspace:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
             raise ConfigurationError("folder", str(folder), "is a file")
+        self._journal: Journal | None = None
 
     def path(self, name: str) -> Path:
         """Return the path of a file in the folder."""
         return self.folder / name
 
     def journal(self) -> Journal:
-        """Open the journal of replies."""
-        return Journal(self.path(JOURNAL))
+        """Open the journal of replies, once for the folder; close it at the end of a stage."""
+        if self._journal is None:
+            self._journal = Journal(self.path(JOURNAL))
+        return self._journal
 
     def has(self, name: str) -> bool:
         """Return whether a stage is done: its file exists and is not blank."""

@@ -238,6 +238,10 @@ class Generation:
 
     async def tests(self) -> list[PromptTest]:
         """Run all stages up to the tests: rule tests, then baseline tests; empty without rules."""
+        with self.workspace.journal():
+            return await self._tests()
+
+    async def _tests(self) -> list[PromptTest]:
         spec = await self.spec()
         if self.workspace.has(files.TESTS):
             return self._read(spec)
@@ -287,7 +291,8 @@ class Generation:
                 return test
             return await add_groundtruth(test, self.prompt, spec, strong, asked, measure)
 
-        done = await run_jobs(tests, one, max_concurrency=self.max_concurrency)
+        with journal:
+            done = await run_jobs(tests, one, max_concurrency=self.max_concurrency)
         self.workspace.write_json(files.TESTS, to_test_rows(done))
         self.workspace.write_json(
             files.GROUNDTRUTH,

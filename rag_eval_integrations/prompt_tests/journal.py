@@ -1,50 +1,71 @@
-"""`Journal`: a record of every reply, one per line, so that a killed run repeats no request.
+"""`Journal`: the store of every reply of a folder, so that a killed run repeats no request.
 
-A line is appended with one write as soon as a reply arrives. After a kill -9 all lines are complete
-except possibly the last, and an incomplete line is skipped when the file is read. The key of a
-reply is a digest of everything that determines it: the model, the request and the number of the
-run.
+Replies are in the SQLite file that `CachedModel` has, too; a reply is in it as soon as it arrives.
+The key of a reply is a digest of everything that determines it: the model, the request and the
+number of the run. Earlier versions wrote one line of JSON per reply into `replies.jsonl`; these
+replies are still used, and the file is never changed.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.models.caching import FORGOTTEN, CacheFile
 from rag_eval_integrations.records import SCHEMA, check_schema, parse_object
 
 logger = logging.getLogger(__name__)
 
 
 class Journal:
-    """Replies by key, in memory and in an append-only file.
+    """Replies by key, in a file or only in memory.
 
     Args:
-        path: the file, created with the first reply; None to keep replies only in memory.
+        path: the SQLite file, created with the first reply. Its name ends in `.sqlite`, which
+            replaces `.jsonl` or is appended. A file of an earlier version, with one line of JSON
+            per reply, is read too: at `path`, or beside it with `.jsonl` for `.sqlite`. None to
+            keep replies only in memory.
 
     Raises:
-        OSError: when the file cannot be read.
+        ConfigurationError: for an SQLite file that is damaged or not a store of answers.
+        OSError: when the earlier version's file cannot be read.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
-        self.path = None if path is None else Path(path)
-        self._known: dict[str, Any] = {}
-        self._file: int | None = None
+        self.path: Path | None = None
+        """The SQLite file."""
         self.torn = 0
-        """Lines that could not be read."""
-        if self.path is not None and self.path.exists():
-            self._read(self.path)
+        """Lines of the earlier version's file that could not be read."""
+        self._file: CacheFile | None = None
+        self._held: dict[str, str] = {}
+        """Lines in memory: all, or those of the earlier version's file."""
+        if path is None:
+            return
+        earlier = self.path = Path(path)
+        if self.path.suffix == ".sqlite":
+            earlier = self.path.with_suffix(".jsonl")
+        else:
+            self.path = earlier.with_name(f"{earlier.name.removesuffix('.jsonl')}.sqlite")
+        if earlier.is_file():
+            self._read(earlier)
+        self._file = CacheFile(self.path, strict=True)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._held.keys() | (self._file.keys() if self._file is not None else set()))
 
     def get(self, key: str) -> Any:
         """Return the value recorded for a key; None if there is none."""
-        return self._known.get(key)
+        line = self.get_line(key)
+        if line is None or line == FORGOTTEN:
+            return None
+        content = json.loads(line)
+        if isinstance(content, dict):
+            content.pop("schema", None)
+            return content.get("value", content)
+        return content
 
     def put(self, key: str, who: str, value: Any) -> None:
         """Record a JSON value, which is in the file when this returns.
@@ -57,30 +78,34 @@ class Journal:
         Raises:
             OSError: when the file cannot be written.
         """
-        self._known[key] = value
-        if self.path is None:
-            return
-        line = json.dumps({"schema": SCHEMA, "key": key, "who": who, "value": value})
+        self.put_line(key, json.dumps({"schema": SCHEMA, "who": who, "value": value}))
+
+    def get_line(self, key: str) -> str | None:
+        """Return the line of JSON recorded for a key; None if there is none."""
+        line = None if self._file is None else self._file.get_line(key)
+        return self._held.get(key) if line is None else line
+
+    def put_line(self, key: str, line: str) -> None:
+        """Record a line of JSON, which is in the file when this returns.
+
+        Raises:
+            OSError: when the file cannot be written.
+        """
         if self._file is None:
-            self._file = self._open(self.path)
-        data = memoryview(f"{line}\n".encode("ascii"))
-        while data:
-            data = data[os.write(self._file, data) :]
+            self._held[key] = line
+        else:
+            self._file.put_line(key, line)
 
     def close(self) -> None:
-        """Close the file; a later `put` opens it again."""
+        """Close the file; a later use opens it again."""
         if self._file is not None:
-            os.close(self._file)
-            self._file = None
+            self._file.disconnect()
 
-    @staticmethod
-    def _open(path: Path) -> int:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
-        size = os.fstat(file).st_size
-        if size and os.pread(file, 1, size - 1) != b"\n":
-            os.write(file, b"\n")  # end an incomplete line, so that the next record has its own
-        return file
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def _read(self, path: Path) -> None:
         with path.open("rb") as lines:
@@ -90,7 +115,7 @@ class Journal:
                 try:
                     content = parse_object(line)
                     check_schema(content)
-                    self._known[content["key"]] = content["value"]
+                    self._held[content["key"]] = json.dumps(content["value"])
                 except (InputError, KeyError, TypeError):
                     self.torn += 1
         if self.torn:

@@ -174,12 +174,11 @@ class Project:
         tests = [test for test in self.tests() if baseline or not test.baseline][:max_tests]
         if not tests:
             raise ConfigurationError("baseline", baseline, "all tests are baseline tests")
-        journal = self.workspace.journal()
-        results = await run_tests(
-            self.prompt, tests, models, runs=runs, max_concurrency=max_concurrency,
-            journal=journal, done=done,
-        )  # fmt: skip
-        journal.close()
+        with self.workspace.journal() as journal:
+            results = await run_tests(
+                self.prompt, tests, models, runs=runs, max_concurrency=max_concurrency,
+                journal=journal, done=done,
+            )  # fmt: skip
         self._set_aside({result.model for result in results})
         self.workspace.write_json(files.RESULTS, results_to_rows(results))
         return results
@@ -246,17 +245,18 @@ class Project:
         Raises:
             ConfigurationError: when there are no results, or no tests to judge.
         """
-        results = await evaluation.outputs(self.results())
-        self.workspace.write_json(files.RESULTS, results_to_rows(results))
-        if validity or agreement_model is not None:
-            checks = await evaluation.tests(
-                self.tests(), validity=validity, agreement_model=agreement_model
-            )
-            self.workspace.write_json(files.TEST_EVALS, checks_to_rows(checks))
-        if groundedness:
-            found = await evaluation.rules()
-            rows = rule_checks_to_rows(found, self.prompt.id)
-            self.workspace.write_json(files.RULE_EVALS, rows)
+        with self.workspace.journal():
+            results = await evaluation.outputs(self.results())
+            self.workspace.write_json(files.RESULTS, results_to_rows(results))
+            if validity or agreement_model is not None:
+                checks = await evaluation.tests(
+                    self.tests(), validity=validity, agreement_model=agreement_model
+                )
+                self.workspace.write_json(files.TEST_EVALS, checks_to_rows(checks))
+            if groundedness:
+                found = await evaluation.rules()
+                rows = rule_checks_to_rows(found, self.prompt.id)
+                self.workspace.write_json(files.RULE_EVALS, rows)
         return results
 
     def metrics(

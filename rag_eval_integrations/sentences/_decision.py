@@ -1,10 +1,10 @@
-"""Punkt's decision whether a sentence ends between two words.
+"""Punkt's decision whether an English sentence ends between two words.
 
 This is the classification step of Kiss and Strunk (2006), "Unsupervised Multilingual Sentence
 Boundary Detection", Computational Linguistics 32, with parameters from NLTK's trainer. It decides
 like NLTK's `PunktSentenceTokenizer.text_contains_sentbreak`; the tests compare both. NLTK itself is
-not used, because importing it takes seconds and leaves so many objects behind that every full
-garbage collection stops the app for 0.1 s.
+used for other languages only, because importing it takes seconds and leaves so many objects behind
+that every full garbage collection stops the app for 0.1 s.
 """
 
 from __future__ import annotations
@@ -35,14 +35,12 @@ _PUNCTUATION = frozenset(";:,.!?")
 
 
 class Parameters(NamedTuple):
-    """The parameters that training found for a language; all words are in lower case."""
+    """The parameters that training found, without collocations; all words are in lower case."""
 
     abbreviations: Collection[str]
     """Abbreviations without their last full stop: `dr`, `e.g`."""
     starters: Collection[str]
     """Words that often begin a sentence."""
-    collocations: Collection[tuple[str, str]]
-    """Pairs of words that belong together across a full stop: `("st", "louis")`."""
     contexts: Mapping[str, int]
     """Orthographic contexts by word, as bits; a word that is missing was never seen."""
 
@@ -56,8 +54,6 @@ class Parameters(NamedTuple):
         if word[-1] != ".":
             return False
         kind, next_kind = _without_stop(_kind(word)), self._next_kind(following)
-        if (kind, next_kind) in self.collocations:
-            return False
         ellipsis, abbreviation = word.endswith(".."), self._is_abbreviation(word)
         initial = _is_initial(word)
         context = self.contexts.get(next_kind, 0)

@@ -6,8 +6,8 @@ Punkt (Kiss and Strunk 2006) decides about a full stop by the word before it and
 It is applied to these two words only and never to a whole text, so that the marks and quotes of
 every script are found in one place (`_scripts`) and the time is linear in the length of any text.
 
-English parameters ship with the project. Those of other languages are read from data that is
-already installed; nothing is downloaded.
+English parameters ship with the project, and `_decision` decides by them. NLTK decides for other
+languages, with data that is already installed; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.sentences import _nltk_punkt as punkt_tab
 from rag_eval_integrations.sentences._blocks import Block, BlockKind, blocks
 from rag_eval_integrations.sentences._decision import Parameters
 from rag_eval_integrations.sentences._scripts import End, ends
@@ -53,50 +51,34 @@ class Punkt:
 
     `language` selects the parameters. Those of "english" ship with the project and always give the
     same sentences. Scripts with unambiguous terminators (Chinese, Japanese, Hindi, Arabic …) are
-    split by these under every language and need no data. Other languages use the `punkt_tab` data
-    in NLTK's data folders, or that in llama-index-core's wheel; `name` tells which. The folders are
-    searched at construction, and the data is read at the first call of `spans`.
+    split by these under every language and need no data. For other languages NLTK decides where a
+    full stop ends a sentence: the extra `nltk` installs it, and `python -m nltk.downloader
+    punkt_tab` its data. Both are loaded at construction, which takes seconds the first time.
 
     Raises:
-        ConfigurationError: no data is installed for `language`.
+        MissingDependencyError: `language` is not "english", and NLTK is not installed.
+        ConfigurationError: NLTK finds no data of `language`, or refuses to read it.
     """
 
     language: str = "english"
     """The English name of the language, in lower case: "german"."""
-    _data: tuple[str, str] = field(init=False, repr=False)
-    """Name of the data as in `name`, and the folder or zip file that holds it."""
 
     def __post_init__(self) -> None:
-        if self.language == "english":
-            object.__setattr__(self, "_data", ("", ""))
-            return
-        found = {place: punkt_tab.languages(place[1]) for place in punkt_tab.places()}
-        for place, languages in found.items():
-            if self.language in languages:
-                object.__setattr__(self, "_data", place)
-                return
-        listed = [f"{path}: {', '.join(sorted(names))}" for (_, path), names in found.items()]
-        where = "; ".join(listed) or "no punkt_tab data in NLTK's data folders or llama-index-core"
-        raise ConfigurationError(
-            "language",
-            self.language,
-            "has no Punkt data. 'english' ships with the project (and scripts without spaces need "
-            f"no data). Also found: {where}. "
-            "Pass one of these, or install punkt_tab in one of NLTK's data folders.",
-        )
+        if self.language != "english":
+            _model(self.language)
 
     @property
     def name(self) -> str:
-        """Name and version: `punkt-en@1`, or `punkt-german(llama-index-core)@1` with its data."""
+        """Name and version: `punkt-en@1`, or `punkt-german(nltk)@1`."""
         if self.language == "english":
             return f"punkt-en@{_VERSION}"
-        return f"punkt-{self.language}({self._data[0]})@{_VERSION}"
+        return f"punkt-{self.language}(nltk)@{_VERSION}"
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the `(start, end)` of each sentence of *text*, as specified by `Splitter`.
 
         A heading, a table row and a fenced code block are one sentence each. The first call reads
-        the parameters.
+        the English parameters.
         """
         if len(text) > _REMEMBERED_LENGTH:
             return self._split(text)
@@ -151,7 +133,7 @@ class Punkt:
             speaks = closed and following in _SPEAKERS
             named = begun == block.start and len(before.split()) < 3
             return not (small and (speaks or named))  # “Why?” she asked; Yahoo! is
-        model = _model(self.language, self._data[1])
+        model = _model(self.language)
         if marks != "." or before.endswith((". ", ".\xa0")):
             return model.decides(f"... {following}")
         return model.ends_after(word, following, small=small)
@@ -173,9 +155,8 @@ def _is_list_number(text: str, start: int, stop: int) -> bool:
 
 @dataclass(frozen=True)
 class _Model:
-    """The parameters of one language, and the decision by them."""
+    """Punkt's decision for one language, and lists of words."""
 
-    parameters: Parameters
     decides: Callable[[str], bool]
     """Tells whether "word. Next" holds a sentence boundary; caches the latest answers."""
     special: frozenset[str]
@@ -206,22 +187,20 @@ class _Model:
 
 
 @lru_cache(maxsize=32)
-def _model(language: str, path: str) -> _Model:
+def _model(language: str) -> _Model:
+    decides: Callable[[str], bool]
     lists = {}
     if language == "english":
         shipped = _shipped()
         parameters = _english(shipped)
+        decides, special = parameters.has_break, frozenset(parameters.abbreviations)
         names = ("never_final", "titles", "numbered", "before_small", "starters")
         lists = {name: frozenset(shipped[name].split()) for name in names}
     else:
-        parameters = punkt_tab.parameters(language, path)
-    first_words = (first for first, _ in parameters.collocations)
-    return _Model(
-        parameters=parameters,
-        decides=lru_cache(maxsize=16_384)(parameters.has_break),
-        special=frozenset(parameters.abbreviations).union(first_words),
-        **lists,
-    )
+        from rag_eval_integrations.sentences import _nltk_punkt  # noqa: PLC0415  # imports NLTK
+
+        decides, special = _nltk_punkt.decision(language)
+    return _Model(decides=lru_cache(maxsize=16_384)(decides), special=special, **lists)
 
 
 def _english(shipped: dict[str, Any]) -> Parameters:
@@ -230,7 +209,6 @@ def _english(shipped: dict[str, Any]) -> Parameters:
     return Parameters(
         abbreviations=frozenset(shipped["abbreviations"].split()),
         starters=frozenset(shipped["starters"].split()),
-        collocations=frozenset(),
         contexts={word: int(flags) for flags, words in contexts for word in words.split()},
     )
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
+from rag_eval_integrations._lines import LineFile
 from rag_eval_integrations.records import Evaluation, to_line
-
-_NEWLINE = b"\n"
 
 
 class JsonlSink:
@@ -37,50 +35,8 @@ class JsonlSink:
         Raises:
             OSError: when the file cannot be opened or written; rows before it are in the file.
         """
-        lines = [to_line(evaluation).encode("ascii") + _NEWLINE for evaluation in batch]
-        with _opened(self.path) as descriptor:
-            _end_last_line(descriptor)
+        lines = [to_line(evaluation).encode("ascii") for evaluation in batch]
+        with LineFile(self.path) as file:
+            file.end_last_line()
             for line in lines:
-                _append(descriptor, line)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags, 0o666)
-    try:
-        with _locked(descriptor):
-            yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _locked(descriptor: int) -> Iterator[None]:
-    try:
-        import fcntl  # noqa: PLC0415  # not on every platform
-    except ImportError:  # pragma: no cover
-        yield
-        return
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        # Closing is not enough: a child forked meanwhile holds the same open file, and its lock.
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
-def _end_last_line(descriptor: int) -> None:
-    size = os.fstat(descriptor).st_size
-    if size:
-        os.lseek(descriptor, size - 1, os.SEEK_SET)
-        if os.read(descriptor, 1) != _NEWLINE:
-            _append(descriptor, _NEWLINE)
-
-
-def _append(descriptor: int, line: bytes) -> None:
-    size = os.fstat(descriptor).st_size
-    written = os.write(descriptor, line)
-    if written < len(line):  # a full disk: the next write would say so, but half a row is here
-        os.ftruncate(descriptor, size)
-        raise OSError(f"only {written} of {len(line)} bytes could be written, and were taken back")
+                file.append(line)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations.capture import _delivery as failures
-from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.records import Capture, RagCall
 
 
@@ -40,7 +40,7 @@ def captured() -> Captured:
 @pytest.fixture(autouse=True)
 def failures_from_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failures are counted, and their tracebacks logged once, for the process."""
-    monkeypatch.setattr(failures, "_FAILURES", TargetDelivery(lambda call: None, failures._LOGGER))
+    monkeypatch.setattr(failures, "_FAILURES", LogOnce(failures._LOGGER, logging.ERROR))
 
 
 @pytest.fixture

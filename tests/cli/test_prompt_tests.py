@@ -115,7 +115,7 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
     assert "mentions <INPUT> and never inserts {{input}}" in first.err
     assert {path.name for path in out.iterdir()} == {
         "prompt.json", "shout.prompty", "intent.txt", "input_spec.txt", "rules.txt",
-        "inverse_rules.txt", "tests.json", "baseline_tests.txt", "replies.jsonl",
+        "inverse_rules.txt", "tests.json", "baseline_tests.txt", "replies.sqlite",
         "test_results.json", "test_evals.json", "rule_evals.json", "overview.csv", "report.json",
         "README.md",
     }  # fmt: skip

@@ -234,6 +234,7 @@ def test_doctor(rag_eval: Command) -> None:
         "pydantic",
         "langchain-core",
         "llama-index-core",
+        "nltk",
         "judge embedded: works",
         "punkt",
     ):

@@ -158,8 +158,9 @@ class TestBehavesAsTheRunnable:
         chain, calls = wrapped()
         own, bare = Starts(), Starts()
 
-        chain.invoke(QUESTION, {"callbacks": [own]})
-        rag_chain().invoke(QUESTION, {"callbacks": [bare]})
+        # One branch after the other: the order of parallel ones is the threads' own.
+        chain.invoke(QUESTION, {"callbacks": [own], "max_concurrency": 1})
+        rag_chain().invoke(QUESTION, {"callbacks": [bare], "max_concurrency": 1})
 
         assert own.names == bare.names
         assert len(calls) == 1

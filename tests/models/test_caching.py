@@ -234,6 +234,83 @@ def test_the_oldest_go_when_the_file_is_full(path: Path) -> None:
     assert path.stat().st_size < 4 * 2**20
 
 
+async def test_all_answers_are_kept_where_that_is_asked_for(path: Path) -> None:
+    """The answers of a model under test are results, also empty and truncated ones."""
+    unfit = [
+        answer(finish_reason="length"),
+        answer(finish_reason="refusal"),
+        answer(text=""),
+        Completion(choices=(Choice(text="", refusal="No."),)),
+    ]
+    model = Scripted(*unfit)
+    with CachedModel(model, path, keep="all") as cached:
+        first = [await cached.complete(request(str(number))) for number in range(4)]
+    later = Scripted()
+    with CachedModel(later, path, keep="all") as cached:
+        second = [await cached.complete(request(str(number))) for number in range(4)]
+
+    assert first == unfit
+    assert second == [one.model_copy(update=UNCHARGED) for one in unfit]
+    assert later.asked == 0
+
+    with CachedModel(later, path) as cached:  # one that keeps only complete answers
+        assert (await cached.complete(request("0"))).text == "0"
+    assert later.asked == 1
+
+
+async def test_errors_are_never_kept(path: Path) -> None:
+    """Not even where all answers are."""
+    model = Scripted(JudgeUnavailableError("503", status=503))
+    with CachedModel(model, path, keep="all") as cached:
+        with pytest.raises(JudgeUnavailableError):
+            await cached.complete(request())
+        assert (await cached.complete(request())).text == "?"
+
+
+async def test_a_forgotten_answer_is_asked_for_again(path: Path) -> None:
+    """In this process and in the next one; without a warning."""
+    model = Scripted()
+    with CachedModel(model, path) as cached:
+        await cached.complete(request())
+        await cached.complete(request("other"))
+        cached.forget(request())
+    with CachedModel(model, path) as cached:
+        await cached.complete(request())
+        await cached.complete(request("other"))
+
+    assert model.asked == 3
+
+
+async def test_an_answer_is_stored_although_its_caller_is_cancelled(path: Path) -> None:
+    """It has arrived and is paid for; the caller was cancelled while it was being stored."""
+    asked = asyncio.Event()
+
+    class Telling(Scripted):
+        async def complete(self, request: CompletionRequest) -> Completion:
+            asked.set()
+            return await super().complete(request)
+
+    holder = sqlite3.connect(path, isolation_level=None)
+    model = Telling()
+    with CachedModel(model, path) as cached:
+        holder.execute("BEGIN IMMEDIATE")
+        task = asyncio.ensure_future(cached.complete(request()))
+        await asked.wait()
+        await asyncio.sleep(0.05)  # storing it has begun, and waits for the file
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        holder.execute("COMMIT")
+        holder.close()
+        for _ in range(1000):
+            if rows(path):
+                break
+            await asyncio.sleep(0.01)
+
+        assert (await cached.complete(request())).usage == Usage()
+    assert model.asked == 1
+
+
 # --- Processes ---------------------------------------------------------------------------------
 
 WRITER = """
@@ -488,6 +565,8 @@ def test_arguments_out_of_range_are_refused(path: Path) -> None:
     for value in (0, -1, float("nan")):
         with pytest.raises(ConfigurationError, match="`max_mb`"):
             CachedModel(Scripted(), path, max_mb=value)
+    with pytest.raises(ConfigurationError, match="`keep`"):
+        CachedModel(Scripted(), path, keep="some")  # type: ignore[arg-type]  # the point
     assert not path.exists()
 
 

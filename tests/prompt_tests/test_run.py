@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -249,40 +249,116 @@ async def test_the_first_exception_of_a_job_is_raised() -> None:
         await run_jobs([1], work, max_concurrency=0)
 
 
-def test_a_torn_line_is_asked_again(tmp_path: Path) -> None:
-    """What is before and after it is kept; the next reply begins a line of its own."""
-    path = tmp_path / "r.jsonl"
-    journal = Journal(path)
-    journal.put("a", "m", {"x": 1})
-    journal.close()
-    path.write_bytes(path.read_bytes() + b'{"schema": 1, "key": "b", "val')
+EARLIER = """\
+{"schema": 1, "key": "4846f573f898eadeffc00ffb3e853051e62c20f9db8e38b2ed9457cb5373498c", "who": \
+"m", "value": {"choices": [{"text": "TEXT 0", "finish_reason": "stop", "tokens": null, "refusal": \
+null}], "usage": {"requests": 1, "prompt_tokens": 1, "completion_tokens": 1, "cost_usd": null}, \
+"model": null, "warnings": []}}
+{"schema": 1, "key": "666f027503f4007921e743856da9ee3304fbadc94d121c1f297d6ae63f9d1d11", "who": \
+"m", "value": {"choices": [{"text": "", "finish_reason": "length", "tokens": null, "refusal": \
+null}], "usage": {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0, "cost_usd": null}, \
+"model": null, "warnings": []}}
+{"schema": 1, "key": "8f1234a97da845f15540a2043cd731782465e0d9f1196aa605e1307e758ea8a6", "who": \
+"manual", "value": {"output": "about How?", "contexts": ["Page one."]}}
+{"schema": 1, "key": "b", "val"""
+"""What the version with a file of lines recorded: two replies, an app's answer, a torn line."""
 
-    journal = Journal(path)
-    assert (journal.torn, len(journal), journal.get("a"), journal.get("b")) == (
-        1,
-        1,
-        {"x": 1},
-        None,
+
+@pytest.mark.parametrize("name", ["replies.jsonl", "replies.sqlite"])
+async def test_the_replies_of_an_earlier_version_are_used(tmp_path: Path, name: str) -> None:
+    """Without a request, by either name; its file is never changed, and new replies are kept."""
+    earlier = tmp_path / "replies.jsonl"
+    earlier.write_text(EARLIER)
+    loud = PromptUnderTest.from_text("user:\nLoudly: {{text}}", name="shout")
+    in_app = PromptUnderTest.from_text("Answer from the manual.", inputs=["question"], in_app=True)
+    model, app = shouting("m"), Manual()
+
+    for _ in range(2):
+        with Journal(tmp_path / name) as journal:
+            results = await run_tests(loud, TESTS[:3], [model], journal=journal)
+            question = PromptTest(uid="t", inputs={"question": "How?"})
+            [answer] = await run_tests(in_app, [question], [app], journal=journal)
+            assert (journal.torn, len(journal)) == (1, 4)
+        assert [r.output for r in results] == ["TEXT 0", "", "LOUDLY: TEXT 2"]
+        assert (answer.output, answer.contexts) == ("about How?", ("Page one.",))
+
+    assert len(model.requests) == 1
+    assert app.asked == []
+    assert earlier.read_text() == EARLIER
+    assert sorted(os.listdir(tmp_path)) == ["replies.jsonl", "replies.sqlite"]
+
+
+def test_a_reply_of_an_earlier_version_can_be_removed(tmp_path: Path) -> None:
+    """For good, although it stays in the earlier file; a newer one is used instead of it."""
+    path = tmp_path / "replies.jsonl"
+    path.write_text(
+        '{"schema": 1, "key": "a", "value": 1}\n{"schema": 1, "key": "b", "value": 2}\n'
     )
-    journal.put("c", "m", "é\ud800")
-    journal.put("d", "m", [])
-    journal.close()
-    journal.close()
+    with Journal(path) as journal:
+        assert (journal.get("a"), journal.get("b")) == (1, 2)
+        journal.put("a", "m", None)
+        journal.put("b", "m", 3)
 
     again = Journal(path)
-    assert (again.torn, again.get("c"), again.get("d")) == (1, "é\ud800", [])
+    assert (again.get("a"), again.get("b"), len(again)) == (None, 3, 2)
+
+
+@pytest.mark.parametrize("path", [None, "r.jsonl", "r.sqlite", "r", "new/folder/r"])
+def test_any_json_value_can_be_recorded(
+    tmp_path: Path, path: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is made with the first one, and opened again after closing."""
+    monkeypatch.chdir(tmp_path)
+    journal = Journal(path)
+    assert (journal.get("a"), len(journal), list(tmp_path.iterdir())) == (None, 0, [])
+    values = {"a": {"x": 1}, "b": "é\ud800", "c": [], "d": {"value": 1, "schema": 2}, "e": 0}
+    for key, value in values.items():
+        journal.put(key, "m", value)
+        journal.close()
+
+    again = journal if path is None else Journal(path)
+    assert {key: again.get(key) for key in values} == values
+    assert (len(again), again.torn, again.get("f")) == (5, 0, None)
+
+
+def test_an_earlier_file_that_is_something_else_is_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its lines are counted; a warning says that their requests are sent again."""
+    path = tmp_path / "r.jsonl"
     path.write_text('{"schema": 99, "key": "a", "value": 1}\n[]\n\n{"schema": 1}\n')
+
     assert Journal(path).torn == 3
+    assert "3 line(s) cannot be read; their requests are sent again" in caplog.text
+
+
+def test_a_file_that_cannot_keep_replies_raises(tmp_path: Path) -> None:
+    """Before the first request where that is known; else with the first reply: none is lost."""
+    (tmp_path / "text.sqlite").write_text("mine")
+    with pytest.raises(ConfigurationError, match="not an SQLite file"):
+        Journal(tmp_path / "text.sqlite")
+    assert (tmp_path / "text.sqlite").read_text() == "mine"
+
+    journal = Journal(tmp_path / "r")
+    journal.put("a", "m", 1)
+    database = sqlite3.connect(tmp_path / "r.sqlite")
+    database.execute("ALTER TABLE completions RENAME TO other")
+    database.close()
+    with pytest.raises(OSError, match="no such table"):
+        journal.put("b", "m", 2)
 
 
 async def test_a_record_of_another_version_is_asked_again(
     prompt: PromptUnderTest, tmp_path: Path
 ) -> None:
     """As if it were not there."""
-    path = tmp_path / "r.jsonl"
-    await run_tests(prompt, TESTS[:1], [shouting("m")], journal=Journal(path))
-    line = json.loads(path.read_text())
-    path.write_text(json.dumps({**line, "value": {"unknown": 1}}) + "\n")
+    path = tmp_path / "r.sqlite"
+    with Journal(path) as journal:
+        await run_tests(prompt, TESTS[:1], [shouting("m")], journal=journal)
+    database = sqlite3.connect(path)
+    with database:
+        database.execute("UPDATE completions SET value = ?", ('{"schema": 1, "unknown": 1}',))
+    database.close()
 
     again = shouting("m")
     [result] = await run_tests(prompt, TESTS[:1], [again], journal=Journal(path))

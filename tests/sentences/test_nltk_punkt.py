@@ -1,24 +1,48 @@
-"""Punkt data of other languages: where it is looked for, and what is read."""
+"""Punkt of other languages: NLTK's data, NLTK's decision, and our blocks and scripts around it."""
 
 from __future__ import annotations
 
-import ntpath
-import runpy
+import pickle
+import random
+import shutil
+import subprocess
 import sys
-import zipfile
-from importlib.machinery import ModuleSpec
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import nltk.data  # type: ignore[import-untyped]  # nltk has no stubs
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nltk.tokenize.punkt import PunktTokenizer  # type: ignore[import-untyped]
 
-from rag_eval_integrations.sentences import _nltk_punkt as punkt_tab
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.sentences import _nltk_punkt, punkt
 from rag_eval_integrations.sentences.punkt import Punkt
 
+LANGUAGES = ("german", "french", "spanish", "portuguese")
 
-def split(text: str, splitter: Punkt) -> list[str]:
-    return [text[start:end] for start, end in splitter.spans(text)]
+
+@pytest.fixture(scope="module", autouse=True)
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The tables in llama-index-core's wheel, in the one folder that NLTK is told to look in.
+
+    They are copied because installers link files to their cache, and NLTK 3.10 reads no file that
+    has a second link.
+    """
+    spec = find_spec("llama_index.core")
+    assert spec is not None
+    assert spec.origin is not None
+    shipped = Path(spec.origin).parent / "_static" / "nltk_cache" / "tokenizers" / "punkt_tab"
+    folder = tmp_path_factory.mktemp("nltk_data")
+    for language in LANGUAGES:
+        shutil.copytree(shipped / language, folder / "tokenizers" / "punkt_tab" / language)
+    before = list(nltk.data.path)
+    nltk.data.path[:] = [str(folder)]
+    yield
+    nltk.data.path[:] = before
 
 
 FILES = {
@@ -29,29 +53,117 @@ FILES = {
 }
 
 
-@pytest.fixture(params=["folder", "zip"])
-def german(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder of the user's with a small German punkt_tab, as a folder or a zip file."""
-    tokenizers = tmp_path / "tokenizers"
-    tokenizers.mkdir()
-    if request.param == "zip":
-        with zipfile.ZipFile(tokenizers / "punkt_tab.zip", "w") as archive:
-            for name, text in FILES.items():
-                archive.writestr(f"punkt_tab/german/{name}", text)
-    else:
-        (tokenizers / "punkt_tab" / "german").mkdir(parents=True)
-        for name, text in FILES.items():
-            (tokenizers / "punkt_tab" / "german" / name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(punkt_tab, "nltk_folders", lambda: [str(tmp_path)])
-    monkeypatch.setattr(punkt_tab, "find_spec", lambda name: None)
-    return tmp_path
+def install(root: Path, language: str, files: dict[str, str]) -> None:
+    """Write a language's data into a data folder, as NLTK's downloader does."""
+    folder = root / "tokenizers" / "punkt_tab" / language
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
 
 
-def test_the_users_own_data_is_read_as_folder_and_as_zip(german: Path) -> None:
-    """Abbreviations and collocations of the files are used, and the name says where they were."""
-    splitter = Punkt(language="german")
+def split(text: str, splitter: Punkt) -> list[str]:
+    return [text[start:end] for start, end in splitter.spans(text)]
 
-    assert splitter.name == "punkt-german(nltk_data)@1"
+
+@pytest.mark.parametrize(
+    ("language", "expected"),
+    [
+        ("german", ["Am 3. Mai kam Dr. Meier.", "Er ging."]),
+        ("german", ["J. S. Bach lebte im 18. Jahrhundert.", "Das Brot usw. ist von heute."]),
+        ("german", ["„Warum?“ fragte sie.", "Niemand weiß es."]),
+        ("french", ["M. Dupont est parti.", "Voir p. 12.", "Est-ce vrai ?", "« Non ! »", "Oui."]),
+        ("spanish", ["El Sr. López llegó.", "¿Por qué?", "No sé.", "¡Hola!", "Dijo Ana."]),
+        ("portuguese", ["O Sr. Silva chegou.", "O Dr. Costa mora na Av. Paulista.", "É longe."]),
+    ],
+)
+def test_sentences_marked_by_hand(language: str, expected: list[str]) -> None:
+    """Abbreviations, initials, ordinals and quotes of each language, as a person reads them."""
+    assert expected == split(" ".join(expected), Punkt(language))
+
+
+def test_blocks_and_other_scripts_are_found_under_every_language() -> None:
+    """Only the decision about a full stop is NLTK's."""
+    lines = ["# Dr. Meier. Leben", "- Am 3. Mai kam er.", "| 1. a | b. C |", "```\nA. B. C.\n```"]
+
+    assert split("\n".join([*lines, "真的吗？今天天气很好。"]), Punkt("german")) == [
+        *lines,
+        "真的吗？",
+        "今天天气很好。",
+    ]
+
+
+GERMAN_TEXTS = st.one_of(
+    st.text(st.characters()),  # lone surrogates too
+    st.text(
+        " \n\r\t\x0c\x85\u2028\u00a0\u200b\ufeff.?!…\"')„“«»(|>-#`*1aBäß。\x00\ud800½", max_size=60
+    ),
+    st.lists(
+        st.sampled_from(["Dr.", "z. B.", "3.", "Mai", "usw.", "J.", "er", "Er", "...", "Haus."])
+    ).map(" ".join),
+)
+
+
+@given(GERMAN_TEXTS)
+def test_every_character_lies_in_exactly_one_sentence(text: str) -> None:
+    """Spans are in order, trimmed, not empty, and leave only white space between them."""
+    at = 0
+    for start, end in Punkt("german").spans(text):
+        assert at <= start < end
+        assert text[start:end] == text[start:end].strip()
+        assert text[at:start].strip() == ""
+        at = end
+    assert text[at:].strip() == ""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nltk_decides_or_would_have(language: str) -> None:
+    """Words that NLTK is not asked about are those after which it always ends the sentence."""
+    theirs, model = PunktTokenizer(language), punkt._model(language)
+    known = sorted(theirs._params.ortho_context)
+    special = sorted(model.special)
+    words = [*special, "3", "3.5", "J", "", *known]
+    draw = random.Random(language)
+    asked = 0
+
+    for _ in range(1_000):
+        word, following = draw.choice(words), draw.choice(known)
+        word = draw.choice([word, word.title(), draw.choice(special)])
+        following = draw.choice([following, following.title()])
+        asked += word.lower() in model.special
+        expected = theirs.text_contains_sentbreak(f"{word}. {following}")
+        assert model.ends_after(word, following, small=False) == expected, (word, following)
+    assert 300 < asked < 700
+
+
+def test_deciding_remembers_no_word() -> None:
+    """NLTK's own dictionary grows by every word that it looks up; here it does not."""
+    decides, _ = _nltk_punkt.decision("german")
+    held = decides.__self__._params.ortho_context  # type: ignore[attr-defined]
+    before = len(held)
+
+    assert before > 1_000
+    assert [decides(f"Dr. Xq{letter}z") for letter in "abc"] == [False, False, False]
+    assert len(held) == before
+
+
+def test_many_threads_get_the_same_sentences() -> None:
+    """One splitter may be shared."""
+    splitter = Punkt("german")
+    text = "Am 3. Mai kam Dr. J. Meier, z. B. mit Brot usw. Der Hr. Klein ging... Er kam. " * 80
+    expected = splitter.spans(text)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(
+            found == expected for found in pool.map(lambda _: splitter.spans(text), range(8))
+        )
+
+
+def test_the_users_own_data_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A language that NLTK does not know by itself, in a folder that the app added."""
+    install(tmp_path, "platt", FILES)
+    monkeypatch.setattr(nltk.data, "path", [*nltk.data.path, str(tmp_path)])
+    splitter = Punkt("platt")
+
     assert split("Hr. Meier kam. Er ging.", splitter) == ["Hr. Meier kam.", "Er ging."]
     assert split("Die Str. chen ist es. Der Hr. Der kam.", splitter) == [
         "Die Str. chen ist es.",
@@ -60,89 +172,74 @@ def test_the_users_own_data_is_read_as_folder_and_as_zip(german: Path) -> None:
     ]
 
 
-def test_a_language_without_data_is_an_error_at_construction(german: Path) -> None:
-    """It names the field, the value, what was found, and where."""
-    with pytest.raises(ValueError, match=r"`language` = 'klingon'.*Also found: .*german"):
+def test_a_splitter_is_told_from_others_by_its_language() -> None:
+    """Its name is stamped on records; it is a value like any other, and can be pickled."""
+    splitter = Punkt("german")
+
+    assert splitter.name == "punkt-german(nltk)@1"
+    assert len({splitter, Punkt("german"), Punkt("french"), Punkt()}) == 3
+    assert pickle.loads(pickle.dumps(splitter)) == splitter
+
+
+@pytest.mark.parametrize("language", ["klingon", "German", "", "../german", "ger\x00man"])
+def test_a_language_without_data_is_an_error_at_construction(
+    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names the field, the value, the folders that NLTK looked in, and the command."""
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path), "/nowhere"])
+
+    with pytest.raises(ConfigurationError) as raised:
+        Punkt(language=language)
+
+    assert raised.value.field == "language"
+    assert raised.value.value == language
+    assert "run: python -m nltk.downloader punkt_tab" in str(raised.value)
+    if "\x00" not in language:  # which NLTK refuses before it looks anywhere
+        assert f"It looked in: {tmp_path}, /nowhere." in str(raised.value)
+
+
+def test_no_folder_at_all_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An app may have emptied NLTK's list."""
+    monkeypatch.setattr(nltk.data, "path", [])
+
+    with pytest.raises(ConfigurationError, match=r"no folder: `nltk\.data\.path` is empty"):
         Punkt(language="klingon")
 
 
-def test_no_data_at_all_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message then tells where it looked: empty folders hold no data."""
-    namespace = ModuleSpec("llama_index", None, is_package=True)
-    namespace.submodule_search_locations = [str(tmp_path)]
-    monkeypatch.setattr(punkt_tab, "nltk_folders", lambda: [str(tmp_path)])
-    monkeypatch.setattr(punkt_tab, "find_spec", lambda name: namespace)
+@pytest.mark.parametrize(
+    "files",
+    [
+        {name: text for name, text in FILES.items() if name != "sent_starters.txt"},
+        {**FILES, "ortho_context.tab": "haus\tmany\n"},
+    ],
+    ids=["a file is missing", "a figure is not one"],
+)
+def test_broken_data_is_an_error_at_construction(
+    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in the middle of an evaluation; it says how to get the data anew."""
+    install(tmp_path, "broken", files)
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
 
     with pytest.raises(
-        ValueError, match=r"`language` = 'german'.*no punkt_tab data in NLTK's data"
+        ConfigurationError, match=r"`language` = 'broken'.*nltk\.downloader punkt_tab"
     ):
-        Punkt(language="german")
+        Punkt(language="broken")
 
 
-def test_a_module_without_a_spec_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A `llama_index` put into `sys.modules` by hand has no data, and is no crash."""
+def test_without_nltk_english_works_and_others_name_the_extra() -> None:
+    """In a process where NLTK cannot be imported."""
+    code = (
+        "import sys; sys.modules['nltk'] = None\n"
+        "from rag_eval_integrations.errors import MissingDependencyError\n"
+        "from rag_eval_integrations.sentences import Punkt\n"
+        "assert Punkt().spans('Dr. Fox left. He ran.') == [(0, 13), (14, 21)]\n"
+        "for attempt in range(2):\n"
+        "    try: Punkt(language='german')\n"
+        "    except MissingDependencyError as error: print(error)"
+    )
 
-    def no_spec(name: str) -> None:
-        raise ValueError(f"{name}.__spec__ is None")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    monkeypatch.setattr(punkt_tab, "nltk_folders", list)
-    monkeypatch.setattr(punkt_tab, "find_spec", no_spec)
-
-    with pytest.raises(ValueError, match="`language` = 'german'"):
-        Punkt(language="german")
-
-
-def test_data_of_llama_index_is_found_without_importing_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """German of llama-index-core's wheel, under its own name."""
-    monkeypatch.setattr(punkt_tab, "nltk_folders", list)
-    if not any(name == "llama-index-core" for name, _ in punkt_tab.places()):
-        pytest.skip("llama-index-core is not installed")
-    splitter = Punkt(language="german")
-
-    assert splitter.name == "punkt-german(llama-index-core)@1"
-    assert split("Am 3. Mai kam Dr. Meier. Er ging.", splitter) == [
-        "Am 3. Mai kam Dr. Meier.",
-        "Er ging.",
-    ]
-
-
-@pytest.mark.parametrize(
-    "environment",
-    [
-        {"HOME": "/home/somebody"},
-        {"HOME": "/home/somebody", "NLTK_DATA": "/one:/two::three"},
-        {"HOME": "/home/somebody", "APPENGINE_RUNTIME": "python"},
-    ],
-)
-@pytest.mark.skipif(sys.platform == "win32", reason="HOME and ':' are not Windows's")
-def test_nltks_folders_are_those_of_nltk(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The list that `nltk.data` makes when it is imported, without it."""
-    for name in ("HOME", "NLTK_DATA", "APPENGINE_RUNTIME"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    theirs = runpy.run_path(nltk.data.__file__)["path"]
-    monkeypatch.setitem(sys.modules, "nltk.data", None)
-
-    assert punkt_tab.nltk_folders() == theirs
-
-
-def test_what_an_app_adds_to_nltks_folders_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where NLTK is imported anyway, its own list is used."""
-    monkeypatch.setattr(nltk.data, "path", ["/added"])
-
-    assert punkt_tab.nltk_folders() == ["/added"]
-
-
-def test_nltks_folders_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As NLTK documents them for Windows."""
-    monkeypatch.setattr(punkt_tab, "sys", SimpleNamespace(platform="win32", prefix="P", modules={}))
-    windows = SimpleNamespace(path=ntpath, pathsep=";", environ={"APPDATA": "A"})
-    monkeypatch.setattr(punkt_tab, "os", windows)
-
-    folders = punkt_tab.nltk_folders()
-
-    below = ["P", "P\\share", "P\\lib", "A", "C:", "D:", "E:"]
-    assert folders[-7:] == [f"{folder}\\nltk_data" for folder in below]
+    said = "nltk is not installed; run: pip install 'rag-eval-integrations[nltk]'"
+    assert done.stdout.splitlines() == [said, said]

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_eval_integrations.sentences import _nltk_punkt as punkt_tab
 from rag_eval_integrations.sentences import punkt
 from rag_eval_integrations.sentences._sentencize import Splitter
 from rag_eval_integrations.sentences.punkt import Punkt
@@ -194,7 +193,7 @@ def test_hostile_texts_come_to_an_end(text: str) -> None:
 
 def test_punkt_is_asked_in_every_case_that_it_could_decide_otherwise() -> None:
     """The shortcut for ordinary words gives what Punkt gives for them."""
-    model = punkt._model("english", "")
+    model = punkt._model("english")
     for word in ("cat", "Paris", "NASA", "été", "mice"):
         for following in ("The", "cat", "5", "(see", '"'):
             assert model.decides(f"{word}. {following}")
@@ -232,14 +231,3 @@ def test_splitting_does_not_import_nltk() -> None:
     )
 
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_english_is_the_same_with_other_data_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No installed extra and no NLTK data changes an English sentence or the name."""
-    text = " ".join(sentence for sentences in MARKED for sentence in sentences)
-    expected = Punkt().name, Punkt().spans(text)
-    monkeypatch.setattr(punkt_tab, "nltk_folders", list)
-    monkeypatch.setattr(punkt_tab, "find_spec", lambda name: None)
-    punkt._model.cache_clear()
-
-    assert expected == (Punkt().name, Punkt().spans(text))

@@ -1,0 +1,111 @@
+"""`LineFile`: a file that lines are appended to, each whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+from typing import Self
+
+_NEWLINE = b"\n"
+
+
+class LineFile:
+    """An open file to which whole lines are appended; a context manager.
+
+    A line is one `write` to a file opened with O_APPEND, so lines of several processes stand after
+    one another, never within. Processes take turns by `flock` where there is one, so that a line
+    that a full disk cut short can be taken back.
+
+    The data is handed to the operating system, not forced to the disk (no `fsync`).
+
+    Args:
+        path: the file; created when absent, in a folder that exists.
+        new: refuse a file that exists.
+        wait: wait for a process that has the file open.
+
+    Raises:
+        FileExistsError: when the file exists and `new` is set.
+        BlockingIOError: when another process has the file open and `wait` is not set.
+        OSError: when the file cannot be opened.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, new: bool = False, wait: bool = True
+    ) -> None:
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        self.path = path
+        self._file = os.open(path, flags | (os.O_EXCL if new else 0), 0o666)
+        try:
+            self._locked = _lock(self._file, wait)
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def append(self, line: bytes) -> int:
+        """Append a line, given without its line end; return the offset at which it begins.
+
+        Raises:
+            OSError: when the line cannot be written whole; nothing of it is in the file.
+        """
+        return self._write(line + _NEWLINE)
+
+    def end_last_line(self) -> None:
+        """End a line that a killed process left unfinished, so that it does not spoil the next.
+
+        Raises:
+            OSError: when the file cannot be read or written.
+        """
+        size = os.fstat(self._file).st_size
+        if size:
+            os.lseek(self._file, size - 1, os.SEEK_SET)
+            if os.read(self._file, 1) != _NEWLINE:
+                self._write(_NEWLINE)
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to its first `size` bytes."""
+        os.ftruncate(self._file, size)
+
+    def _write(self, data: bytes) -> int:
+        size = os.fstat(self._file).st_size
+        written = os.write(self._file, data)
+        if written < len(data):  # a full disk: the next write would say so, but half a line is here
+            self.truncate(size)
+            raise OSError(
+                f"{self.path}: only {written} of {len(data)} bytes could be written and were taken "
+                "back; is the disk full?"
+            )
+        return size
+
+    def close(self) -> None:
+        """Let other processes write, and close the file; closing twice does nothing."""
+        if self._file < 0:
+            return
+        file, self._file = self._file, -1
+        if self._locked:
+            import fcntl  # noqa: PLC0415  # not on every platform
+
+            # Closing is not enough: a child forked meanwhile holds the same open file, and its
+            # lock.
+            fcntl.flock(file, fcntl.LOCK_UN)
+        os.close(file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _lock(file: int, wait: bool) -> bool:
+    """Lock an open file; return False on a platform without `flock`."""
+    try:
+        import fcntl  # noqa: PLC0415  # not on every platform
+    except ImportError:  # pragma: no cover
+        return False
+    fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    return True

@@ -1,0 +1,117 @@
+"""LineFile: lines whole or not at all, whoever writes, and whatever a killed process left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rag_eval_integrations._lines import LineFile
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lines.jsonl"
+
+
+def test_lines_are_appended_and_say_where_they_begin(path: Path) -> None:
+    """Also after what is there."""
+    with LineFile(path) as file:
+        assert [file.append(b"one"), file.append(b"")] == [0, 4]
+    with LineFile(path) as file:
+        assert file.append(b"three") == 5
+
+    assert path.read_bytes() == b"one\n\nthree\n"
+
+
+def test_an_unfinished_line_is_ended_once(path: Path) -> None:
+    """What a killed process left; a whole last line, or an empty file, stays as it is."""
+    for before, after in ((b"", b""), (b"a\n", b"a\n"), (b"a\nb", b"a\nb\n")):
+        path.write_bytes(before)
+        with LineFile(path) as file:
+            file.end_last_line()
+            file.end_last_line()
+        assert path.read_bytes() == after
+
+
+def test_an_unfinished_line_can_be_cut_off(path: Path) -> None:
+    """The next line begins in its place."""
+    path.write_bytes(b"a\nb")
+    with LineFile(path) as file:
+        file.truncate(2)
+        assert file.append(b"c") == 2
+
+    assert path.read_bytes() == b"a\nc\n"
+
+
+def test_a_line_cut_short_is_taken_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk raises, and leaves whole lines only."""
+    write = os.write
+    with LineFile(path) as file:
+        file.append(b"whole")
+        monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
+        with pytest.raises(OSError, match="only 3 of 8 bytes"):
+            file.append(b"another")
+
+    assert path.read_bytes() == b"whole\n"
+
+
+def test_a_new_file_does_not_replace_one(path: Path) -> None:
+    """It is refused and stays as it is."""
+    with LineFile(path, new=True) as file:
+        file.append(b"mine")
+    with pytest.raises(FileExistsError):
+        LineFile(path, new=True)
+
+    assert path.read_bytes() == b"mine\n"
+
+
+def test_one_writer_at_a_time(path: Path) -> None:
+    """Another one is refused, or waits until the first has closed the file."""
+    command = [sys.executable, "-c", _WRITE, str(path)]
+    with LineFile(path) as file:
+        with pytest.raises(BlockingIOError):
+            LineFile(path, wait=False)
+        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == "opening\n"
+        file.append(b"first")
+    waiting.communicate(timeout=30)
+
+    assert path.read_bytes() == b"first\nsecond\n"
+    with LineFile(path, wait=False) as file:
+        file.close()
+        file.close()
+
+
+_WRITE = """
+import sys
+from rag_eval_integrations._lines import LineFile
+print("opening", flush=True)
+with LineFile(sys.argv[1]) as file:
+    file.append(b"second")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
+def test_a_child_forked_meanwhile_does_not_keep_the_file_locked(path: Path) -> None:
+    """It has the same open file, and lives on after the parent has closed its own."""
+    go_on, end = os.pipe()
+    with LineFile(path) as file:
+        file.append(b"parent")
+        child = os.fork()
+        if child == 0:  # pragma: no cover  # runs in the child
+            os.close(end)
+            os.read(go_on, 1)
+            os._exit(0)
+    with LineFile(path, wait=False) as file:
+        file.append(b"again")
+    os.close(end)
+    os.close(go_on)
+    os.waitpid(child, 0)
+
+    assert path.read_bytes() == b"parent\nagain\n"
