@@ -38,7 +38,6 @@ from rag_eval_integrations.records import (
     UnscoredCode,
     Usage,
     json_copy,
-    trusted,
 )
 from rag_eval_integrations.records.score import Stage
 from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
@@ -185,7 +184,7 @@ class RagEvaluator:
         """
         metrics = self._metrics_for(only)
         splitter = self.splitter.name if call.sentences is None else RECORDED
-        split = trusted(SentencizedCall, call=call, sentences=Sentences(), splitter=splitter)
+        split = SentencizedCall.model_construct(call=call, sentences=Sentences(), splitter=splitter)
         outcomes: dict[tuple[str, ...], _Outcome]
         if isinstance(why, EvaluationError):
             labelling = self._unasked(None, why.message)
@@ -375,8 +374,8 @@ def _is_retrieval_alone(call: RagCall) -> bool:
 
 def _by(call: SentencizedCall, labelling: Labelling) -> By:
     judge = labelling.judge
-    return trusted(
-        By, judge=judge.name, model=judge.model, judge_version=judge.version,
+    return By(
+        judge=judge.name, model=judge.model, judge_version=judge.version,
         prompt_version=labelling.prompt_version, splitter=call.splitter, windows=labelling.windows,
     )  # fmt: skip
 
@@ -441,8 +440,8 @@ def _evaluation(
         metadata = json_copy(source.metadata)
     except Exception as error:  # noqa: BLE001 -- changed since the call was made, and not JSON now
         errors.append(_failure(source, "metrics", error))
-    return trusted(
-        Evaluation,
+    # Validated, it takes three times as long (16 against 5 µs); all parts are valid records.
+    return Evaluation.model_construct(
         id=source.id, row_key=source.row_key, question=source.question, response=source.response,
         reference=source.reference, metadata=metadata, capture=source.capture, scores=scores,
         labels=labelling.labels, sentences=call.sentences,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
@@ -27,13 +26,6 @@ _QUIET = 1.0
 only sets a timer, so that the app has the lock back before the work begins."""
 _MAX_BLOCK = 30.0
 """Seconds that `block` waits for room at most, so that a judge that hangs cannot hang the app."""
-
-_BREATH = 0.0003
-"""Seconds that the loop's thread sleeps after each millisecond or so of work, so that the app's
-threads get the interpreter. Releasing the lock is not enough: this thread takes it back before they
-are awake, and they wait for 5 ms (99th percentile of the delay with which threads wake at 200 calls
-per second on a busy machine: 16 to 29 ms without the sleep, 3 to 8 ms with it). The thread does not
-sleep while the app waits for evaluations (`flush`, `block`)."""
 
 _inside: ContextVar[Worker | None] = ContextVar("rag_eval_integrations_background", default=None)
 
@@ -76,7 +68,6 @@ class Worker:
         self._wake: asyncio.Event | None = None
         self._latest = 0.0  # the time at which the loop last found a call, by its clock
         self._idle = False  # whether the loop has to be woken for the next call
-        self._waited_for = 0  # threads that wait for evaluations
         self.stopping = False
 
     def offer(self, call: RagCall, probability: float) -> int:
@@ -125,7 +116,7 @@ class Worker:
         """
         with self._changed:
             target = self._last
-            return self._wait_for(lambda: self._lowest() > target, max(0.0, timeout))
+            return self._changed.wait_for(lambda: self._lowest() > target, max(0.0, timeout))
 
     def stop(self, timeout: float) -> int:
         """Cancel running evaluations and end the thread; return the number of waiting calls.
@@ -149,16 +140,9 @@ class Worker:
         return _inside.get() is self or threading.current_thread() is self._thread
 
     def _wait_for_room(self) -> bool:
-        return self._wait_for(
+        return self._changed.wait_for(
             lambda: len(self._queue) < self._max_pending or self.stopping, _MAX_BLOCK
         )
-
-    def _wait_for(self, claim: Callable[[], bool], timeout: float) -> bool:
-        self._waited_for += 1
-        try:
-            return self._changed.wait_for(claim, timeout)
-        finally:
-            self._waited_for -= 1
 
     def _lowest(self) -> float:
         first = self._queue[0][0] if self._queue else float("inf")
@@ -204,7 +188,6 @@ class Worker:
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
                 await asyncio.sleep(0)  # the task runs until it waits for the judge
-                self._breathe()
             timer = None if self._idle else loop.call_later(_TICK, wake.set)
             await wake.wait()
             if timer is not None:
@@ -233,7 +216,6 @@ class Worker:
                 waiting = bool(self._queue)
             if waiting:
                 self._wake_now()
-            self._breathe()
 
     def _wake_later(self) -> None:
         if self._loop is not None:
@@ -242,7 +224,3 @@ class Worker:
     def _wake_now(self) -> None:
         if self._wake is not None:
             self._wake.set()
-
-    def _breathe(self) -> None:
-        if not self._waited_for:
-            time.sleep(_BREATH)

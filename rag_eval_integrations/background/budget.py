@@ -5,14 +5,13 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.models.throttling._limits import MINUTE, RollingWindow
 from rag_eval_integrations.records import RagCall, Usage
 
-_MINUTE = 60.0
 _DAY = 86_400
 
 
@@ -45,6 +44,10 @@ class Budget:
 class Meter:
     """Enforces a budget; used from one thread.
 
+    It shares the rolling window with the models' limits, but is not a `Permits`: an evaluation
+    beyond the limit is dropped and not delayed, starts are not spaced, and a fraction has a longer
+    window.
+
     Args:
         budget: the limits.
         monotonic: returns seconds from any start, never decreasing.
@@ -62,11 +65,10 @@ class Meter:
         self._monotonic = monotonic
         self._clock = clock
         per_minute = budget.per_minute
-        # Exact in every window. A bucket that refills is not: it allows twice the limit in its
-        # first minute.
-        self._most = 0 if per_minute is None else math.ceil(per_minute)
-        self._window = 0.0 if per_minute is None else _MINUTE * self._most / per_minute
-        self._starts: deque[float] = deque()
+        self._starts: RollingWindow | None = None
+        if per_minute is not None:
+            most = math.ceil(per_minute)
+            self._starts = RollingWindow(most, MINUTE * most / per_minute)
         self._day = self._today()
         self._spent = 0.0
         self.cost_unknown = False
@@ -79,13 +81,11 @@ class Meter:
             self._new_day()
             if self._spent >= limit:
                 return f"the budget of {limit:g} USD per day is spent"
-        if self._most:
+        if self._starts is not None:
             now = self._monotonic()
-            while self._starts and now - self._starts[0] >= self._window:
-                self._starts.popleft()
-            if len(self._starts) >= self._most:
+            if self._starts.at(now, 1) > now:
                 return f"the limit of {self._budget.per_minute:g} evaluations per minute is reached"
-            self._starts.append(now)
+            self._starts.add(now, 1)
         return None
 
     def spent(self, usage: Usage) -> None:

@@ -136,7 +136,7 @@ def to_call(context: Context, capture: dict[str, Any], **fields: Any) -> RagCall
         "question": "",
         "documents": _documents(documents),
         "response": None,
-        "id": "",  # computed when it is read
+        "id": "",
         "reference": None,
         "metadata": {},
         "capture": _trusted(Capture, capture, _CAPTURE_FIELDS),
@@ -146,7 +146,9 @@ def to_call(context: Context, capture: dict[str, Any], **fields: Any) -> RagCall
         "sentences": None,
         **fields,
     }
-    return _trusted(RagCall, content, _CALL_FIELDS)
+    call = _trusted(RagCall, content, _CALL_FIELDS)
+    call.model_post_init(None)  # its default id
+    return call
 
 
 def _make_whole(fields: dict[str, Any]) -> None:

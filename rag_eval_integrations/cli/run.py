@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import time
 from collections.abc import Iterator
@@ -125,11 +124,6 @@ def run(settings: Settings) -> int:
     if settings.dry_run:
         return _dry_run(rows, evaluator)
     summary = Summary()
-    # Objects that exist by now stay alive. Exempting them from garbage collection, and collecting
-    # the rest less often, saves a seventh of the time per row. The process does nothing else.
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 50, 100)
     started = time.perf_counter()
     with EvaluationFile(settings.out, evaluator.fingerprint, resume=settings.resume) as file:
         _loop.run(_evaluate(rows, evaluator, file, summary, progress))

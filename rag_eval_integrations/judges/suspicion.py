@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import cache
 from typing import NamedTuple
 
 
@@ -22,10 +22,8 @@ class _Sign(NamedTuple):
     needs: tuple[tuple[str, ...], ...]
     pattern: str
 
-    def is_in(self, text: str, small: str) -> bool:
-        return all(any(word in small for word in group) for group in self.needs) and (
-            _compiled(self.pattern).search(text) is not None
-        )
+    def may_be_in(self, small: str) -> bool:
+        return all(any(word in small for word in group) for group in self.needs)
 
 
 def _sign(pattern: str, *needs: str) -> _Sign:
@@ -83,25 +81,23 @@ _SIGNS = (
 _HIDDEN = re.compile("[\u200b\u2060-\u2064\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _TOO_MANY_HIDDEN = 8
 
-# An app retrieves the same documents repeatedly; searching those of one call takes 0.12 ms.
-_REMEMBERED = 512
-_REMEMBERED_LENGTH = 5_000  # characters: at most 10 MB in all
-
 
 def speaks_to_a_judge(texts: Iterable[str]) -> bool:
     """Whether any text has instructions, verdicts or markup for a model, or much hidden text."""
-    return any(
-        _remembered(text) if len(text) <= _REMEMBERED_LENGTH else _speaks(text) for text in texts
-    )
+    texts = tuple(texts)
+    # Looking for the words once per call, not once per text, saves a quarter of the time.
+    every = "\n".join(texts)
+    small = every.casefold()  # as the patterns ignore case: ſ is an s
+    signs = [sign for sign in _SIGNS if sign.may_be_in(small)]
+    if not signs and every.isascii():
+        return False
+    return any(_speaks(text, signs) for text in texts)
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _remembered(text: str) -> bool:
-    return _speaks(text)
-
-
-def _speaks(text: str) -> bool:
+def _speaks(text: str, signs: Iterable[_Sign]) -> bool:
     if not text.isascii() and len(_HIDDEN.findall(text)) >= _TOO_MANY_HIDDEN:
         return True
-    small = text.casefold()  # as the patterns ignore case: ſ is an s
-    return any(sign.is_in(text, small) for sign in _SIGNS)
+    small = text.casefold()
+    return any(
+        sign.may_be_in(small) and _compiled(sign.pattern).search(text) is not None for sign in signs
+    )

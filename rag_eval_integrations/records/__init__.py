@@ -16,7 +16,6 @@ from rag_eval_integrations.records._json import (
     json_copy,
     parse_object,
     to_line,
-    trusted,
     whole_text,
 )
 from rag_eval_integrations.records.call import (
@@ -87,7 +86,6 @@ __all__ = [
     "json_copy",
     "parse_object",
     "to_line",
-    "trusted",
     "whole_text",
 ]
 

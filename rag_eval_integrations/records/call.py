@@ -7,14 +7,12 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     BeforeValidator,
     Field,
     JsonValue,
-    SerializerFunctionWrapHandler,
-    model_serializer,
     model_validator,
 )
 
@@ -22,6 +20,8 @@ from rag_eval_integrations.records._json import JsonObject, Record, Text
 
 CaptureStatus = Literal["ok", "error", "aborted", "interrupted"]
 DocumentsFrom = Literal["prompt", "dataflow", "retriever", "none"]
+
+_CANONICAL = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 
 class Sentence(NamedTuple):
@@ -169,52 +169,13 @@ class RagCall(Record):
             return {key: value for key, value in content.items() if key != "row_key"}
         return content
 
-    # --- the default id, told only when it is asked for ---------------------------------------
-    #
-    # Hashing a call takes a tenth of all that capture adds to an app's call (35 of 350 µs, in
-    # code that is cold). So an `id` that was not given is kept as "" until somebody looks: by the
-    # property below, or through any of pydantic's ways to look at all fields at once.
-
-    def _label(self) -> str:
-        label: str = self.__dict__["id"]
-        if not label:
-            label = self.__dict__["id"] = self.row_key[:16]
-        return label
-
-    @model_serializer(mode="wrap")
-    def _serialized(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        self._label()
-        content: dict[str, Any] = handler(self)
-        return content
-
-    def __eq__(self, other: object) -> bool:
-        self._label()
-        if isinstance(other, RagCall):
-            other._label()
-        return super().__eq__(other)
+    def model_post_init(self, context: Any, /) -> None:
+        """Fill in the default id, which is not among the fields that were set."""
+        if not self.id:
+            self.__dict__["id"] = self.row_key[:16]
 
     def __hash__(self) -> int:
         return hash(self.row_key)
-
-    def __iter__(self) -> Any:
-        self._label()
-        return super().__iter__()
-
-    def __repr_args__(self) -> Any:
-        self._label()
-        return super().__repr_args__()
-
-    def __copy__(self) -> Self:
-        self._label()  # after `model_copy(update=…)` it would be another
-        return super().__copy__()
-
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        self._label()
-        return super().__deepcopy__(memo)
-
-    def __getstate__(self) -> dict[Any, Any]:
-        self._label()
-        return super().__getstate__()
 
     @cached_property
     def row_key(self) -> str:
@@ -231,12 +192,7 @@ class RagCall(Record):
             self.reference,
             [[turn.role, turn.content] for turn in self.history],
         ]
-        canonical = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
-
-
-# Not in the class, where pydantic would take it for the field's default.
-RagCall.id = property(RagCall._label)  # type: ignore[assignment]  # reads as a string
+        return hashlib.sha256(_CANONICAL.encode(content).encode("ascii")).hexdigest()
 
 
 class SentencizedCall(Record):

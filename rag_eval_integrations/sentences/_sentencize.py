@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall, trusted
+from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
 
 # --- Keys of sentences: document numbers from 0, letters as in the columns of a spreadsheet
 
@@ -95,15 +95,14 @@ def sentencize(call: RagCall, splitter: Splitter) -> SentencizedCall:
             in the text.
     """
     if call.sentences is not None:
-        return trusted(SentencizedCall, call=call, sentences=call.sentences, splitter=RECORDED)
+        return SentencizedCall(call=call, sentences=call.sentences, splitter=RECORDED)
     documents = [
         sentence
         for number, document in enumerate(call.documents)
         for sentence in _keyed(document.text, str(number), splitter)
     ]
     response = _keyed(call.response or "", "", splitter)
-    return trusted(
-        SentencizedCall,
+    return SentencizedCall(
         call=call,
         sentences=_sentences(tuple(documents), tuple(response)),
         splitter=splitter.name,
@@ -111,10 +110,10 @@ def sentencize(call: RagCall, splitter: Splitter) -> SentencizedCall:
 
 
 def _sentences(documents: tuple[Sentence, ...], response: tuple[Sentence, ...]) -> Sentences:
-    # Validating 35 sentences takes 26 µs. Only the offsets come from the splitter.
+    # Validated, 35 sentences take 32 instead of 2 µs. Only the offsets come from the splitter.
     offsets = [at for _, _, *span in (*documents, *response) for at in span]
     if {int}.issuperset(map(type, offsets)):
-        return trusted(Sentences, documents=documents, response=response)
+        return Sentences.model_construct(documents=documents, response=response)
     return Sentences(documents=documents, response=response)
 
 

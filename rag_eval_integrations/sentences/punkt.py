@@ -15,11 +15,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
+from rag_eval_integrations._recent import Recent
 from rag_eval_integrations.sentences._blocks import Block, BlockKind, blocks
 from rag_eval_integrations.sentences._decision import Parameters
 from rag_eval_integrations.sentences._scripts import End, ends
@@ -28,7 +29,7 @@ _VERSION = 1  # version of the rules in this package; raise it when any text giv
 _REACH = 64  # characters of a word that are read; longer words are not abbreviations
 
 # Apps retrieve the same documents repeatedly: 73 % of those in 2,000 rows of RAGBench were among
-# the latest 512. The cache takes at most 10 MB.
+# the latest 512, and splitting is 30 % of an embedded evaluation. They take at most 10 MB.
 _REMEMBERED = 512
 _REMEMBERED_LENGTH = 5_000  # characters
 
@@ -62,8 +63,11 @@ class Punkt:
 
     language: str = "english"
     """The English name of the language, in lower case: "german"."""
+    _spans: Recent[tuple[tuple[int, int], ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        remembered = Recent(partial(_split, self.language), _REMEMBERED, _REMEMBERED_LENGTH)
+        object.__setattr__(self, "_spans", remembered)
         if self.language != "english":
             _model(self.language)
 
@@ -80,68 +84,62 @@ class Punkt:
         A heading, a table row and a fenced code block are one sentence each. The first call reads
         the English parameters.
         """
-        if len(text) > _REMEMBERED_LENGTH:
-            return self._split(text)
-        return list(_remembered(self, text))
+        return list(self._spans(text))
 
-    def _split(self, text: str) -> list[tuple[int, int]]:
-        found: list[tuple[int, int]] = []
-        for block in blocks(text):
-            if block.kind in _SPLIT_KINDS:
-                found.extend(self._sentences(text, block))
-            else:
-                found.append((block.start, block.end))
-        return found
 
-    def _sentences(self, text: str, block: Block) -> Iterator[tuple[int, int]]:
-        begun, read, has_words = block.start, block.body, False
-        last: tuple[int, int] | None = None
-        for end in ends(text, block.body, block.end):
-            has_words = has_words or _LETTER.search(text, read, end.mark) is not None
-            read = end.stop
-            # A sentence has a word, and is more than a list number: "2. Press".
-            if not has_words or _is_list_number(text, begun, end.stop):
-                continue
-            if end.certain or self._ends(text, begun, end, block):
-                if last is not None:
-                    yield last
-                last, begun, has_words = (begun, end.stop), end.next, False
-        has_words = has_words or _LETTER.search(text, read, block.end) is not None
-        if last is None:
-            yield block.start, block.end
-        elif has_words:
-            yield last
-            yield begun, block.end
+def _split(language: str, text: str) -> tuple[tuple[int, int], ...]:
+    model = _model(language)
+    found: list[tuple[int, int]] = []
+    for block in blocks(text):
+        if block.kind in _SPLIT_KINDS:
+            found.extend(_sentences(model, text, block))
         else:
-            yield last[0], block.end
-
-    def _ends(self, text: str, begun: int, end: End, block: Block) -> bool:
-        """Decide about a mark that also occurs inside sentences."""
-        before = text[max(begun, end.mark - _REACH) : end.mark]
-        after = (
-            text[end.next : min(end.next + _REACH, block.end)].split(None, 1)[0].lstrip(_OPENING)
-        )
-        word = _first(_WORD, before[::-1])[::-1]
-        following = _first(_WORD_AFTER, after) or after[:1] or '"'
-        marks, closed = text[end.mark : end.closing], end.closing < end.stop
-        if following[0] in ")….":
-            return False
-        if closed and _YEAR.match(after):
-            return False  # a reference: “… is it so?” (2019)
-        small = following.islower() and following.lstrip("([{")[:1].isalpha()
-        if marks.strip(".…"):
-            speaks = closed and following in _SPEAKERS
-            named = begun == block.start and len(before.split()) < 3
-            return not (small and (speaks or named))  # “Why?” she asked; Yahoo! is
-        model = _model(self.language)
-        if marks != "." or before.endswith((". ", ".\xa0")):
-            return model.decides(f"... {following}")
-        return model.ends_after(word, following, small=small)
+            found.append((block.start, block.end))
+    return tuple(found)
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def _remembered(punkt: Punkt, text: str) -> tuple[tuple[int, int], ...]:
-    return tuple(punkt._split(text))
+def _sentences(model: _Model, text: str, block: Block) -> Iterator[tuple[int, int]]:
+    begun, read, has_words = block.start, block.body, False
+    last: tuple[int, int] | None = None
+    for end in ends(text, block.body, block.end):
+        has_words = has_words or _LETTER.search(text, read, end.mark) is not None
+        read = end.stop
+        # A sentence has a word, and is more than a list number: "2. Press".
+        if not has_words or _is_list_number(text, begun, end.stop):
+            continue
+        if end.certain or _ends(model, text, begun, end, block):
+            if last is not None:
+                yield last
+            last, begun, has_words = (begun, end.stop), end.next, False
+    has_words = has_words or _LETTER.search(text, read, block.end) is not None
+    if last is None:
+        yield block.start, block.end
+    elif has_words:
+        yield last
+        yield begun, block.end
+    else:
+        yield last[0], block.end
+
+
+def _ends(model: _Model, text: str, begun: int, end: End, block: Block) -> bool:
+    """Decide about a mark that also occurs inside sentences."""
+    before = text[max(begun, end.mark - _REACH) : end.mark]
+    after = text[end.next : min(end.next + _REACH, block.end)].split(None, 1)[0].lstrip(_OPENING)
+    word = _first(_WORD, before[::-1])[::-1]
+    following = _first(_WORD_AFTER, after) or after[:1] or '"'
+    marks, closed = text[end.mark : end.closing], end.closing < end.stop
+    if following[0] in ")….":
+        return False
+    if closed and _YEAR.match(after):
+        return False  # a reference: “… is it so?” (2019)
+    small = following.islower() and following.lstrip("([{")[:1].isalpha()
+    if marks.strip(".…"):
+        speaks = closed and following in _SPEAKERS
+        named = begun == block.start and len(before.split()) < 3
+        return not (small and (speaks or named))  # “Why?” she asked; Yahoo! is
+    if marks != "." or before.endswith((". ", ".\xa0")):
+        return model.decides(f"... {following}")
+    return model.ends_after(word, following, small=small)
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
@@ -158,7 +156,7 @@ class _Model:
     """Punkt's decision for one language, and lists of words."""
 
     decides: Callable[[str], bool]
-    """Tells whether "word. Next" holds a sentence boundary; caches the latest answers."""
+    """Tells whether "word. Next" holds a sentence boundary."""
     special: frozenset[str]
     """The abbreviations, and the first words of collocations."""
     never_final: frozenset[str] = frozenset()
@@ -186,7 +184,7 @@ class _Model:
         return self.decides(f"{word}. {following}")
 
 
-@lru_cache(maxsize=32)
+@cache
 def _model(language: str) -> _Model:
     decides: Callable[[str], bool]
     lists = {}
@@ -200,7 +198,7 @@ def _model(language: str) -> _Model:
         from rag_eval_integrations.sentences import _nltk_punkt  # noqa: PLC0415  # imports NLTK
 
         decides, special = _nltk_punkt.decision(language)
-    return _Model(decides=lru_cache(maxsize=16_384)(decides), special=special, **lists)
+    return _Model(decides, special, **lists)
 
 
 def _english(shipped: dict[str, Any]) -> Parameters:

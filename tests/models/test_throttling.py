@@ -30,7 +30,7 @@ from rag_eval_integrations.models.completion import (
     Message,
     Model,
 )
-from rag_eval_integrations.models.throttling import ThrottledModel, Waiting
+from rag_eval_integrations.models.throttling import LocalPermits, Permits, ThrottledModel, Waiting
 from rag_eval_integrations.records import Usage
 
 T = TypeVar("T")
@@ -843,3 +843,143 @@ def test_a_failed_attempt_counts_with_what_was_estimated() -> None:
         return model.starts
 
     assert run(main) == pytest.approx([0.0, 30.0])
+
+
+# --- Permits that models share ------------------------------------------------------------------
+
+
+class Shared:
+    """Permits from elsewhere: each is given after some seconds, in the order of asking."""
+
+    def __init__(self, seconds: float = 0.0, failure: Exception | None = None) -> None:
+        self.seconds, self.failure = seconds, failure
+        self.asked: list[tuple[int, int]] = []
+        self._one_at_a_time = asyncio.Lock()
+
+    async def take(self, requests: int, tokens: int) -> None:
+        self.asked.append((requests, tokens))
+        async with self._one_at_a_time:
+            await asyncio.sleep(self.seconds)
+        if self.failure is not None:
+            raise self.failure
+
+
+def test_every_attempt_takes_a_shared_permit() -> None:
+    """One request and its estimated tokens, retries included, in the order of the requests."""
+
+    async def main(loop: JumpingLoop) -> None:
+        shared = Shared(10.0)
+        model = Scripted(loop, after(0.0, {0: unavailable(429, retry_after=1.0)}))
+        throttled = ThrottledModel(model, permits=shared, clock=loop.time)
+
+        await asyncio.gather(*(throttled.complete(numbered(number)) for number in range(3)))
+
+        sent = [request.messages[0].content for request in model.requests]
+        assert sent == ["0", "1", "2", "0"]
+        assert shared.asked == [(1, 101)] * 4
+        assert model.starts == [10.0, 20.0, 30.0, 40.0]
+
+    def numbered(number: int) -> CompletionRequest:
+        return CompletionRequest(
+            messages=(Message(role="user", content=str(number)),), max_tokens=100
+        )
+
+    run(main)
+
+
+def test_two_models_share_one_quota() -> None:
+    """What both start in any minute is within the limits, on requests and on tokens."""
+
+    async def main(loop: JumpingLoop, **limits: float) -> list[float]:
+        quota = LocalPermits(**limits, clock=loop.time)
+        assert isinstance(quota, Permits)
+        models = [Scripted(loop, after(1.0)) for _ in range(2)]
+        throttled = [ThrottledModel(m, permits=quota, clock=loop.time) for m in models]
+        await asyncio.gather(*(one.complete(REQUEST) for one in throttled for _ in range(5)))
+        return sorted(start for model in models for start in model.starts)
+
+    assert run(lambda loop: main(loop, rpm=6)) == pytest.approx([10.0 * n for n in range(10)])
+    starts = run(lambda loop: main(loop, rpm=600, tpm=402))  # two of 201 per minute
+    assert starts == pytest.approx([30.0 * n for n in range(10)])
+
+
+def test_own_limits_hold_beside_shared_permits() -> None:
+    """Whichever is slower decides."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        model = Scripted(loop, after(0.0))
+        throttled = ThrottledModel(model, rpm=6, permits=Shared(1.0), clock=loop.time)
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(3)))
+        return model.starts
+
+    assert run(main) == pytest.approx([1.0, 11.0, 21.0])
+
+
+def test_waiting_tells_of_shared_permits_and_nothing_leaks() -> None:
+    """Their end is unknown; a cancelled request gives its place back and is not sent."""
+
+    async def main(loop: JumpingLoop) -> None:
+        model = Scripted(loop, after(0.0))
+        throttled = ThrottledModel(model, permits=Shared(5.0), max_concurrency=1, clock=loop.time)
+        first, second = (asyncio.ensure_future(throttled.complete(REQUEST)) for _ in range(2))
+        await asyncio.sleep(1.0)
+        assert throttled.waiting() == Waiting("rate limit", None, 2)
+
+        first.cancel()
+        assert (await second).text == "yes"
+
+        assert throttled.waiting() is None
+        assert model.starts == [6.0]
+
+    run(main)
+
+
+def test_a_retry_waits_for_shared_permits_until_the_deadline() -> None:
+    """The time before the first attempt does not count, as in the queue."""
+
+    async def main(loop: JumpingLoop) -> None:
+        shared = Shared(50.0)
+        model = Scripted(loop, after(0.0, every=unavailable(429, retry_after=1.0)))
+        throttled = ThrottledModel(model, permits=shared, deadline=20.0, clock=loop.time)
+
+        with pytest.raises(JudgeUnavailableError, match=r"1 attempt in 20.0 s.*\(rate limit\)"):
+            await throttled.complete(REQUEST)
+
+        assert model.starts == [50.0]
+        assert throttled.waiting() is None
+
+    run(main)
+
+
+@pytest.mark.parametrize("failure", [ConnectionError("store is down"), TimeoutError("slow")])
+def test_permits_that_fail_end_the_request(failure: Exception) -> None:
+    """It is not sent, and its place is free again."""
+
+    async def main(loop: JumpingLoop) -> None:
+        shared = Shared(failure=failure)
+        model = Scripted(loop, after(0.0))
+        throttled = ThrottledModel(model, permits=shared, max_concurrency=1, clock=loop.time)
+
+        for _ in range(2):
+            with pytest.raises(
+                (ConnectionError, RuntimeError), match=r"store is down|shared permits"
+            ):
+                await throttled.complete(REQUEST)
+        assert model.starts == []
+        shared.failure = None
+        assert (await throttled.complete(REQUEST)).text == "yes"
+
+    run(main)
+
+
+def test_what_is_not_a_permits_is_refused() -> None:
+    """At construction; so are limits out of their range."""
+
+    async def main(loop: JumpingLoop) -> None:
+        with pytest.raises(ConfigurationError, match="`permits`"):
+            ThrottledModel(Scripted(loop, after(0)), permits=30)  # type: ignore[arg-type]
+
+    run(main)
+    for field in ("rpm", "tpm"):
+        with pytest.raises(ConfigurationError, match=f"`{field}`"):
+            LocalPermits(**{field: 0})

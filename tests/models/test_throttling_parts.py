@@ -9,7 +9,11 @@ import pytest
 
 from rag_eval_integrations.errors import JudgeUnavailableError
 from rag_eval_integrations.models.completion import CompletionRequest, Message
-from rag_eval_integrations.models.throttling._limits import PerMinute, estimated_tokens
+from rag_eval_integrations.models.throttling._limits import (
+    PerMinute,
+    RollingWindow,
+    estimated_tokens,
+)
 from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, CircuitBreaker
 from rag_eval_integrations.models.throttling.model import (
     Attempts,
@@ -199,6 +203,17 @@ def test_a_window_is_never_overrun() -> None:
     limit.take(60.0, 1, since=0.0)
     assert limit.at(61.0, 1) == pytest.approx(90.9)
     assert limit.at(200.0, 1) <= 200.0
+
+
+def test_a_rolling_window_allows_a_burst_up_to_its_weight() -> None:
+    """Three at once, then none until the first has left: limits that are not spaced use it."""
+    window = RollingWindow(3, 72.0)
+    for _ in range(3):
+        assert window.at(100.0, 1) <= 100.0
+        window.add(100.0, 1)
+
+    assert window.at(171.9, 1) == 172.0
+    assert window.at(172.0, 1) <= 172.0
 
 
 def test_a_fraction_limits_a_window_to_the_next_whole_number() -> None:

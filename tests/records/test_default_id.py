@@ -1,4 +1,4 @@
-"""A call's default id: told only when it is asked for, and the same however it is asked for."""
+"""A call's default id: the same however it is asked for, and not among the fields that were set."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ import pytest
 from rag_eval_integrations.records import RagCall, from_line, to_line
 
 
-def unread() -> RagCall:
-    """A call whose id nobody has looked at yet."""
-    call = RagCall("How fast?", ["Four minutes."], "Four.")
-    assert call.__dict__["id"] == ""
-    return call
+def unlabelled() -> RagCall:
+    """A call without an id of the user's own."""
+    return RagCall("How fast?", ["Four minutes."], "Four.")
 
 
-WANTED = unread().row_key[:16]
+WANTED = unlabelled().row_key[:16]
+
+
+def unset(call: RagCall) -> dict[str, Any]:
+    """The fields that were given; the default id is not among them."""
+    return {name: getattr(call, name) for name in call.model_fields_set}
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,7 @@ WANTED = unread().row_key[:16]
         lambda call: call.model_dump()["id"],
         lambda call: call.model_dump(include={"id"})["id"],
         lambda call: RagCall.model_validate_json(call.model_dump_json()).__dict__["id"],
+        lambda call: RagCall.model_construct(**unset(call)).id,
         lambda call: dict(call)["id"],
         lambda call: from_line(RagCall, to_line(call)).__dict__["id"],
         lambda call: copy.copy(call).__dict__["id"],
@@ -40,19 +44,44 @@ WANTED = unread().row_key[:16]
 )
 def test_is_the_same_however_asked(look: Callable[[RagCall], Any]) -> None:
     """Every way to look at a record's fields finds the id, even the first."""
-    assert look(unread()) == WANTED
+    assert look(unlabelled()) == WANTED
 
 
-def test_equality_does_not_depend_on_looking() -> None:
-    """A call whose id was read equals one whose id was not, and hashes alike."""
-    read = unread()
+def test_is_not_a_field_that_was_set() -> None:
+    """So `exclude_unset` leaves it out, and a call read back gets it again."""
+    assert unlabelled().model_fields_set == {"question", "documents", "response"}
+    assert "id" not in unlabelled().model_dump(exclude_unset=True)
+
+
+@pytest.mark.parametrize("empty", [None, ""])
+def test_none_and_empty_ask_for_it(empty: str | None) -> None:
+    """Both mean that the user has no label."""
+    assert RagCall("How fast?", ["Four minutes."], "Four.", id=empty).id == WANTED
+
+
+def test_calls_without_a_label_are_equal_by_content() -> None:
+    """Whether the key was read or not; another response is another call."""
+    read = unlabelled()
     assert read.id == WANTED
 
-    assert read == unread()
-    assert unread() == read
-    assert hash(read) == hash(unread())
+    assert read == unlabelled()
+    assert hash(read) == hash(unlabelled())
     assert read != RagCall("How fast?", ["Four minutes."], "Five.")
     assert read != "a string"
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("label", ["", "mine"])
+def test_a_changed_copy_has_the_key_of_its_own_content(label: str, deep: bool) -> None:
+    """The id is the user's label and stays; the row's identity is never that of the original."""
+    call = RagCall("How fast?", ["Four minutes."], "Four.", id=label)
+    assert call.row_key.startswith(WANTED)
+
+    changed = call.model_copy(update={"response": "Five."}, deep=deep)
+
+    assert changed.id == call.id
+    assert changed.row_key == RagCall("How fast?", ["Four minutes."], "Five.").row_key
+    assert changed.row_key != call.row_key
 
 
 def test_a_given_id_stays() -> None:
@@ -67,5 +96,5 @@ def test_a_given_id_stays() -> None:
 def test_cannot_be_set() -> None:
     """A record is frozen, its id included."""
     with pytest.raises((ValueError, AttributeError)):
-        unread().id = "other"
-    assert unread().id == WANTED
+        unlabelled().id = "other"
+    assert unlabelled().id == WANTED

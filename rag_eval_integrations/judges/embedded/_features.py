@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from math import fsum, log1p, sqrt
 from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded._overlap import Overlap, overlap
 from rag_eval_integrations.judges.embedded._response_features import ResponseRow, response_features
+from rag_eval_integrations.judges.embedded._words import Words, words
 
 # --- Document sentences: 31 features each, for relevance and utilization
 
@@ -232,7 +233,10 @@ class CallFeatures(NamedTuple):
 
 
 def call_features(
-    question: str, documents: Sequence[Sequence[str]], response: Sequence[str]
+    question: str,
+    documents: Sequence[Sequence[str]],
+    response: Sequence[str],
+    words: Callable[[str], Words] = words,
 ) -> CallFeatures:
     """Compute the features of one call.
 
@@ -242,6 +246,7 @@ def call_features(
         question: the question.
         documents: the sentences of each document.
         response: the sentences of the response.
+        words: splits a sentence into words.
     """
-    o = overlap(question, documents, response)
+    o = overlap(question, documents, response, words)
     return CallFeatures(o, document_features(o), response_features(o, response))

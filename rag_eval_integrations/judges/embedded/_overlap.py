@@ -11,7 +11,7 @@ order of words nor the Python version (3.12 sums floats differently) changes a b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from itertools import chain, compress, pairwise
 from math import fsum, log
@@ -85,13 +85,19 @@ class Overlap(NamedTuple):
         return self.idf.get(word, self.unseen)
 
 
-def overlap(question: str, documents: Sequence[Sequence[str]], response: Sequence[str]) -> Overlap:
+def overlap(
+    question: str,
+    documents: Sequence[Sequence[str]],
+    response: Sequence[str],
+    words: Callable[[str], Words] = words,
+) -> Overlap:
     """Index one call.
 
     Args:
         question: the question.
         documents: the sentences of each document.
         response: the sentences of the response.
+        words: splits a sentence into words.
     """
     asked = words(question)
     docs = tuple([words(text) for sentences in documents for text in sentences])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
 from itertools import filterfalse
 from typing import NamedTuple
 
@@ -59,8 +58,6 @@ _NUMBER_WORDS = {word: str(value) for value, word in enumerate(_TO_TWELVE.split(
 """Number words that are compared as numbers; "one" is mostly a pronoun."""
 
 _CACHED_WORDS = 32_768
-_CACHED_SENTENCES = 4_096
-_CACHED_LENGTH = 400  # characters; at most about 20 MB in all
 
 
 class Words(NamedTuple):
@@ -139,19 +136,6 @@ _STEMS = _Stems()
 _WEIGHTLESS = frozenset(map(stem, FUNCTION_WORDS)) | FUNCTION_WORDS
 
 
-def words(text: str) -> Words:
-    """Split a sentence into words; all fields are empty for a text without letters or digits.
-
-    The latest sentences are cached, because apps retrieve the same documents repeatedly.
-    """
-    return _cached(text) if len(text) <= _CACHED_LENGTH else _cut(text)
-
-
-@lru_cache(maxsize=_CACHED_SENTENCES)
-def _cached(text: str) -> Words:
-    return _cut(text)
-
-
 def written(text: str) -> list[str]:
     """List the words as written: the matches of `WORD` in the text's composed form (NFKC)."""
     if not text.isascii():
@@ -161,7 +145,8 @@ def written(text: str) -> list[str]:
     return text.translate(_SPACED).split()
 
 
-def _cut(text: str) -> Words:
+def words(text: str) -> Words:
+    """Split a sentence into words; all fields are empty for a text without letters or digits."""
     raw = written(text)
     if len(text) > 2_000:
         raw = [word[:_LONGEST_WORD] for word in raw]

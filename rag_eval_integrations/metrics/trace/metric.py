@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import Any, get_args
 
 from pydantic import JsonValue
 
@@ -27,7 +27,6 @@ from rag_eval_integrations.records import (
     Score,
     SentencizedCall,
     UnscoredCode,
-    trusted,
 )
 
 TRACE_SCORES = (
@@ -133,7 +132,7 @@ class Trace(LabelMetric):
 
     def _stamp(self, by: By) -> By:
         stamped = {"formulas": self.formulas, "relevance_baseline": self.relevance_baseline}
-        return trusted(By, **{**dict(by), **stamped})
+        return by.model_copy(update=stamped)
 
 
 class _CallScorer:
@@ -152,10 +151,10 @@ class _CallScorer:
         self.counts: Counts = soft or labelled_counts(labels, len(keys))
         self.expected = soft
 
-    def _score(self, name: str, value: float, **fields: object) -> Score:
-        # Validation is skipped for speed: `value` is computed, a float in [0, 1].
-        return trusted(
-            Score, name=name, status="scored", value=value, raw=value, scale=(0.0, 1.0),
+    def _score(self, name: str, value: float, **fields: Any) -> Score:
+        # Six per call: 77 µs so, 101 µs validated. `value` is computed, a float in [0, 1].
+        return Score.model_construct(
+            name=name, status="scored", value=value, raw=value, scale=(0.0, 1.0),
             threshold=self._threshold(name), warnings=self.warnings, by=self.by, **fields,
         )  # fmt: skip
 

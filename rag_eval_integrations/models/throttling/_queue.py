@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from rag_eval_integrations.models.throttling._limits import PerMinute, Taken
+from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits, Taken
 from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, CircuitBreaker
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,8 @@ class Waiting:
     `backoff` the pause before a retry; `concurrency` means that as many requests as allowed are
     running; `circuit open` means that requests fail at once because the endpoint is down."""
     seconds: float | None
-    """Seconds until it ends, at least 0; None for `concurrency`, whose end is unknown."""
+    """Seconds until it ends, at least 0; None where the end is unknown: for `concurrency`, and for
+    the `rate limit` of shared permits."""
     requests: int
     """How many requests wait for this."""
 
@@ -74,8 +75,7 @@ class AdmissionQueue:
     finalised, and release its permit, while its own thread holds the lock.
 
     Args:
-        rpm: requests per minute, None for no limit.
-        tpm: tokens per minute, None for no limit.
+        permits: requests and tokens per minute of this process.
         concurrency: how many requests may run at once.
         circuit: whether the endpoint is down.
         clock: the time in seconds; timers are the running loop's.
@@ -84,14 +84,13 @@ class AdmissionQueue:
 
     def __init__(
         self,
-        rpm: PerMinute | None,
-        tpm: PerMinute | None,
+        permits: LocalPermits,
         concurrency: AdaptiveConcurrency,
         circuit: CircuitBreaker,
         clock: Callable[[], float],
         on_wait: Callable[[Waiting], None] | None = None,
     ) -> None:
-        self._rpm, self._tpm = rpm, tpm
+        self._permits = permits
         self._concurrency, self._circuit = concurrency, circuit
         self._clock, self._on_wait = clock, on_wait
         self._lock = threading.RLock()
@@ -101,6 +100,7 @@ class AdmissionQueue:
         self._heap: list[tuple[int, Waiter]] = []
         self._queued = 0  # in the heap and not removed
         self._backing_off: set[Waiter] = set()
+        self._sharing = 0  # admitted, and waiting for shared permits
         self._failed_in_a_row = 0
         self._paused: tuple[float, Reason] | None = None
 
@@ -149,6 +149,41 @@ class AdmissionQueue:
                 if not waiter.removed:
                     self._remove(waiter)
                 self._wake_head()
+
+    async def share(
+        self, permit: Permit, shared: Permits, tokens: int, until: float | None
+    ) -> None:
+        """Wait for shared permits, and let the attempt begin then.
+
+        The place is held meanwhile, so that requests ask in the order in which they were admitted.
+
+        Args:
+            permit: the result of `acquire`; it is returned when this raises.
+            shared: what to take from.
+            tokens: estimate of the tokens that the attempt takes.
+            until: when to stop waiting; None for never.
+
+        Raises:
+            TimeoutError: `until` has passed; the message is the reason of the wait.
+        """
+        seconds = None if until is None else max(0.0, until - self._clock())
+        with self._lock:
+            self._sharing += 1
+        taken = False
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                await shared.take(1, tokens)
+            taken = True
+        except TimeoutError as error:
+            if limit.expired():
+                raise TimeoutError("rate limit") from None
+            raise RuntimeError("the shared permits did not answer in time") from error
+        finally:
+            with self._lock:
+                self._sharing -= 1
+            if not taken:
+                self.release(permit, "unknown")
+        permit.started = self._clock()
 
     async def backoff(self, seconds: float, reason: Reason, *, others: float) -> None:
         """Wait before the next attempt, outside the queue.
@@ -203,8 +238,8 @@ class AdmissionQueue:
             self._concurrency.finish(
                 permit.number, {"answered": False, "overloaded": True}.get(outcome)
             )
-            if permit.tokens is not None and self._tpm is not None and tokens:
-                self._tpm.correct(permit.tokens, tokens)
+            if tokens:
+                self._permits.correct(permit.tokens, tokens)
             if outcome == "answered":
                 self._failed_in_a_row = 0
                 self._paused = None
@@ -234,6 +269,8 @@ class AdmissionQueue:
             seconds = self._circuit.seconds_open(now)
             if seconds is not None:
                 return Waiting("circuit open", seconds, self._queued + len(self._backing_off))
+            if self._sharing:
+                return Waiting("rate limit", None, self._queued + self._sharing)
             head = self._head()
             if head is not None:
                 reason, at = self._hold(head, now)
@@ -271,10 +308,7 @@ class AdmissionQueue:
         holds: list[tuple[float, Reason]] = []
         if self._paused is not None:
             holds.append(self._paused)
-        if self._rpm is not None:
-            holds.append((self._rpm.at(now, 1), "rate limit"))
-        if self._tpm is not None:
-            holds.append((self._tpm.at(now, waiter.tokens), "token limit"))
+        holds += self._permits.holds(now, waiter.tokens)
         for at, reason in sorted(holds, reverse=True):
             return (reason, at) if at > now else (None, None)
         return None, None
@@ -282,11 +316,7 @@ class AdmissionQueue:
     def _admit(self, waiter: Waiter, now: float) -> Permit:
         self._remove(waiter)
         self._paused = None
-        tokens = None
-        if self._rpm is not None:
-            self._rpm.take(now, 1, waiter.since)
-        if self._tpm is not None:
-            tokens = self._tpm.take(now, waiter.tokens, waiter.since)
+        tokens = self._permits.start(now, waiter.tokens, waiter.since)
         return Permit(self._concurrency.start(), now, self._circuit.enter(), tokens)
 
     def _head(self) -> Waiter | None:

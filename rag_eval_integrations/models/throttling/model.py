@@ -22,7 +22,7 @@ from rag_eval_integrations.models.completion import (
     Model,
     WrappedModel,
 )
-from rag_eval_integrations.models.throttling._limits import PerMinute, estimated_tokens
+from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits, estimated_tokens
 from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, CircuitBreaker
 from rag_eval_integrations.models.throttling._queue import (
     AdmissionQueue,
@@ -55,6 +55,8 @@ class ThrottledModel(WrappedModel):
         model: the model to ask; its own retries should be off.
         rpm: requests per minute, above 0; None for no limit.
         tpm: tokens per minute, prompts and answers, above 0; None for no limit.
+        permits: a limit shared with other models or processes, from which every attempt also takes
+            1 and its estimated tokens; None for none.
         max_concurrency: most concurrent requests, from 1.
         deadline: seconds from the start of the first attempt to the end of the last, above 0. Time
             in the queue before the first attempt does not count: of 10,000 requests at `rpm=30` the
@@ -79,6 +81,7 @@ class ThrottledModel(WrappedModel):
         *,
         rpm: float | None = None,
         tpm: float | None = None,
+        permits: Permits | None = None,
         max_concurrency: int = 32,
         deadline: float = 300.0,
         max_attempts: int = 8,
@@ -99,7 +102,12 @@ class ThrottledModel(WrappedModel):
                 raise ConfigurationError(field, count, "use a whole number from 1")
         if not (math.isfinite(cool_down) and cool_down >= 0):
             raise ConfigurationError("cool_down", cool_down, "use a finite number from 0")
+        if permits is not None and not isinstance(permits, Permits):
+            raise ConfigurationError(
+                "permits", permits, "pass an object with `async take(requests, tokens)`"
+            )
         super().__init__(model)
+        self._permits = permits
         self._rpm, self._tpm, self._max_concurrency = rpm, tpm, max_concurrency
         self._deadline, self._max_attempts = deadline, max_attempts
         self._max_failures, self._cool_down = max_failures, cool_down
@@ -111,8 +119,7 @@ class ThrottledModel(WrappedModel):
     def _begin(self) -> None:
         self._process = os.getpid()
         self._queue = AdmissionQueue(
-            None if self._rpm is None else PerMinute(self._rpm),
-            None if self._tpm is None else PerMinute(self._tpm),
+            LocalPermits(self._rpm, self._tpm),
             AdaptiveConcurrency(self._max_concurrency),
             CircuitBreaker(self.name, self._max_failures, self._cool_down),
             self._clock,
@@ -150,10 +157,10 @@ class ThrottledModel(WrappedModel):
             await self._back_off(queue, attempts, answer)
 
     def _tokens(self, request: CompletionRequest) -> int:
-        if self._tpm is None:
+        if self._tpm is None and self._permits is None:
             return 0
         tokens = estimated_tokens(request)
-        if tokens > self._tpm and not self._warned:
+        if self._tpm is not None and tokens > self._tpm and not self._warned:
             self._warned = True
             logger.warning(
                 "a request of about %d tokens is above the limit of %g tokens per minute; such "
@@ -164,7 +171,10 @@ class ThrottledModel(WrappedModel):
 
     async def _acquire(self, queue: AdmissionQueue, attempts: Attempts) -> Permit:
         try:
-            return await queue.acquire(attempts.sequence, attempts.tokens, attempts.end)
+            permit = await queue.acquire(attempts.sequence, attempts.tokens, attempts.end)
+            if self._permits is not None:
+                await queue.share(permit, self._permits, attempts.tokens, attempts.end)
+            return permit
         except TimeoutError as reason:
             why = f"the deadline of {self._deadline:g} s passed while waiting ({reason})"
             raise self._given_up(queue, attempts, why) from attempts.last
@@ -292,7 +302,7 @@ class Attempts:
     """Seconds from the start of the first attempt to the end of the last."""
     sequence: int
     """The request's place in the order."""
-    tokens: float
+    tokens: int
     """Estimate of the tokens that each attempt takes of the limit."""
     made: int = 0
     """Attempts that have started."""

@@ -1,4 +1,4 @@
-"""Records made without validation are what validation would have made of them."""
+"""The records of an evaluation, some of them made without validation, are as validated ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import (
     SCHEMA,
     Document,
-    Labelling,
     RagCall,
     Record,
     Sentences,
@@ -25,7 +24,6 @@ from rag_eval_integrations.records import (
     Usage,
     from_object,
     to_line,
-    trusted,
 )
 from rag_eval_integrations.sentences import Punkt, sentencize
 
@@ -114,15 +112,6 @@ def test_a_line_is_what_a_dump_gives(call: RagCall) -> None:
         content = {"schema": SCHEMA, **record.model_dump(mode="json")}
         assert list(json.loads(to_line(record)).items()) == list(content.items())
     assert to_line(evaluation) == to_line(as_validated(evaluation))
-
-
-def test_defaults_are_filled_in_order() -> None:
-    """What is left out has its default, whatever the order of what is given."""
-    made = trusted(Labelling, judge=None, labels=None)
-    assert list(made.__dict__) == list(Labelling.model_fields)
-    assert made.usage == Usage()
-    assert made.model_fields_set == {"judge", "labels"}
-    assert made.model_copy(update={"windows": 2}).windows == 2
 
 
 def test_recorded_sentences_are_kept() -> None:
