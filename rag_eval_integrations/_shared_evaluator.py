@@ -1,12 +1,14 @@
-"""One `RagEvaluator` per judge, shared by the evaluator objects of LangChain and LlamaIndex."""
+"""The part that the evaluator objects of LangChain and LlamaIndex share: evaluators, thresholds."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from weakref import WeakValueDictionary
 
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.records import Score
 
 
 class SharedEvaluator:
@@ -46,3 +48,54 @@ def shared_evaluator(judge: object, make: Callable[[], RagEvaluator]) -> SharedE
         if found is None:
             found = _shared[key] = SharedEvaluator(judge, make())
         return found
+
+
+# --- Thresholds of the views on an evaluator
+
+
+_DEFAULT_THRESHOLDS = {"adherence": 1.0}
+"""Adherence is 1.0 or 0.0, so a verdict needs no choice: every sentence is supported, or not."""
+
+
+def threshold_of(score: Score, given: float | None) -> float | None:
+    """Return the smallest value with which a score passes; None gives no verdict.
+
+    Args:
+        score: the score.
+        given: the view's own threshold, which takes precedence over the metric's; None without one.
+    """
+    if given is not None:
+        return given
+    if score.threshold is not None:
+        return score.threshold
+    return _DEFAULT_THRESHOLDS.get(score.name)
+
+
+def checked_threshold(threshold: float | None) -> float | None:
+    """Return a view's threshold.
+
+    Raises:
+        ConfigurationError: it is not a number in [0, 1].
+    """
+    is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool)
+    if threshold is not None and not (is_number and 0 <= threshold <= 1):
+        raise ConfigurationError("threshold", threshold, "use a number in [0, 1]")
+    return threshold
+
+
+def thresholds_by_name(
+    rag_evaluator: RagEvaluator, thresholds: Mapping[str, float] | None
+) -> dict[str, float | None]:
+    """Return the given threshold of every score of an evaluator; None without one.
+
+    Raises:
+        ConfigurationError: `rag_evaluator` is not a `RagEvaluator`, or lacks a score of
+            `thresholds`.
+    """
+    if not isinstance(rag_evaluator, RagEvaluator):
+        raise ConfigurationError("rag_evaluator", rag_evaluator, "should be a RagEvaluator")
+    given = dict(thresholds or {})
+    unknown = sorted(given.keys() - set(rag_evaluator.names))
+    if unknown:
+        raise ConfigurationError("thresholds", unknown, "the evaluator does not have these scores")
+    return {name: given.get(name) for name in rag_evaluator.names}

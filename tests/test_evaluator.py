@@ -10,7 +10,7 @@ from by_hand import ScriptedJudge, labels_of
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Trace
+from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Metric, ModelMetric, Trace
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
 from rag_eval_integrations.records import (
@@ -23,7 +23,6 @@ from rag_eval_integrations.records import (
     Sentence,
     Sentences,
     SentencizedCall,
-    UnscoredCode,
     Usage,
 )
 
@@ -252,17 +251,15 @@ def test_mistakes_raise_at_construction(arguments: dict[str, object], field: str
         RagEvaluator(**arguments)  # type: ignore[arg-type]
 
 
-class Lengths:
+class Lengths(ModelMetric):
     """A metric that asks a model: how long it says that the response is."""
-
-    needs = "completion"
 
     def __init__(self, name: str = "length", judge: Model | None = None) -> None:
         self.names = (name,)
         self.judge = judge
 
-    def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
-        return (Score(name=self.names[0], status="unscored", unscored=code, reason=reason, by=by),)
+    def __repr__(self) -> str:
+        return f"Lengths({self.names[0]!r})"
 
     async def measure(self, call: RagCall, judge: Model) -> Measured:
         asked = CompletionRequest(messages=(Message(role="user", content=call.response or ""),))
@@ -293,7 +290,7 @@ class Counting:
 
 async def test_a_metric_that_asks_a_model_scores_beside_the_labels() -> None:
     """Scores stand in the order of the metrics; what both cost is added up."""
-    metrics = [Lengths(judge=Counting("other")), Trace()]
+    metrics: list[Metric] = [Lengths(judge=Counting("other")), Trace()]
 
     evaluation = await RagEvaluator(ScriptedJudge(LABELS), metrics).evaluate(CALL)
 
@@ -331,7 +328,7 @@ async def test_views_on_one_evaluator_ask_once_and_only_what_is_wanted() -> None
 
 async def test_a_metric_that_fails_leaves_the_others_alone() -> None:
     """An error score with its reason, beside the labels' scores; the evaluation has the error."""
-    metrics = [Trace(), Lengths(judge=Counting("broken", fail=True))]
+    metrics: list[Metric] = [Trace(), Lengths(judge=Counting("broken", fail=True))]
 
     evaluation = await RagEvaluator(ScriptedJudge(LABELS), metrics).evaluate(CALL)
 
@@ -351,12 +348,9 @@ def test_a_metric_that_asks_a_model_needs_one() -> None:
 
 def test_the_fingerprint_names_the_models_of_metrics() -> None:
     """Another model for one metric is another evaluator."""
-
-    class Plain(Lengths):
-        def __repr__(self) -> str:
-            return "Plain()"
-
-    prints = {RagEvaluator("embedded", [Plain(judge=Counting(n))]).fingerprint for n in ("a", "b")}
+    prints = {
+        RagEvaluator("embedded", [Lengths(judge=Counting(n))]).fingerprint for n in ("a", "b")
+    }
 
     assert len(prints) == 2
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import threading
-from collections import Counter
 from dataclasses import dataclass, field
 
-from rag_eval_integrations.records import By, Evaluation, Score
-
-_Z = 1.959963984540054  # 97.5 % point of the normal distribution
+from rag_eval_integrations.records import By, Evaluation
+from rag_eval_integrations.records.mean import Means, only_mean
 
 
 @dataclass(frozen=True)
@@ -61,93 +58,31 @@ class TrafficSummary:
         Raises:
             ValueError: the score has several means; look them up in `means`.
         """
-        found = [mean for mean in self.means if mean.name == name]
-        if len(found) > 1:
-            raise ValueError(
-                f"{name} was made by {len(found)} different judges, formulas or estimators; "
-                "`means` has one mean for each"
-            )
-        return found[0] if found else None
-
-
-@dataclass
-class _Sums:
-    n: int = 0
-    w: float = 0.0
-    ww: float = 0.0
-    wx: float = 0.0
-    wwx: float = 0.0
-    wwxx: float = 0.0
-    binary: bool = True
-
-    def add(self, value: float, weight: float) -> None:
-        self.n += 1
-        self.w += weight
-        self.ww += weight * weight
-        self.wx += weight * value
-        self.wwx += weight * weight * value
-        self.wwxx += weight * weight * value * value
-        self.binary = self.binary and value in (0.0, 1.0)
-
-    def mean(self) -> float:
-        return min(1.0, self.wx / self.w)
-
-    def interval(self) -> tuple[float, float] | None:
-        if self.n < 2:
-            return None
-        mean = self.mean()
-        if self.binary:
-            return _wilson(mean, self.w * self.w / self.ww)
-        squares = self.wwxx - 2 * mean * self.wwx + mean * mean * self.ww
-        variance = max(0.0, squares) / (self.w * self.w) * self.n / (self.n - 1)
-        half = _Z * math.sqrt(variance)
-        return max(0.0, mean - half), min(1.0, mean + half)
-
-
-def _wilson(mean: float, n: float) -> tuple[float, float]:
-    centre = mean + _Z * _Z / (2 * n)
-    half = _Z * math.sqrt(mean * (1 - mean) / n + _Z * _Z / (4 * n * n))
-    scale = 1 + _Z * _Z / n
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+        return only_mean(name, [mean for mean in self.means if mean.name == name])
 
 
 @dataclass
 class Aggregate:
-    """Running sums of scores, of constant size; for any thread."""
+    """Running means of scores, of constant size; for any thread."""
 
-    _sums: dict[tuple[str, By, str | None], _Sums] = field(default_factory=dict)
-    _totals: Counter[str] = field(default_factory=Counter)
-    _unscored: dict[str, Counter[str]] = field(default_factory=dict)
+    _means: Means = field(default_factory=Means)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, evaluation: Evaluation, probability: float) -> None:
         """Add one evaluation of a call that was sampled with a probability in (0, 1]."""
-        shared: By | None = None  # the scores of one judge share one `By`; copies are expensive
-        by: By | None = None
         with self._lock:
-            for name, score in evaluation.scores.items():
-                if by is None or score.by is not shared:
-                    shared = score.by
-                    by = shared.model_copy(update={"splitter": None, "windows": None})
-                self._add(name, score, by, 1 / probability)
-
-    def _add(self, name: str, score: Score, by: By, weight: float) -> None:
-        self._totals[name] += 1
-        if score.value is None:
-            codes = self._unscored.setdefault(name, Counter())
-            codes[score.unscored or score.status] += 1
-            return
-        self._sums.setdefault((name, by, score.method), _Sums()).add(score.value, weight)
+            self._means.add(evaluation, 1 / probability)
 
     def summary(self) -> TrafficSummary:
         """Compute the means of the evaluations so far."""
         with self._lock:
             means = tuple(
                 WeightedMean(
-                    name=name, by=by, method=method, mean=sums.mean(), ci95=sums.interval(),
-                    scored=sums.n, total=self._totals[name],
+                    name=made.name, by=made.by, method=made.method, mean=mean.mean, ci95=mean.ci95,
+                    scored=mean.n, total=self._means.total[made.name],
                 )
-                for (name, by, method), sums in self._sums.items()
+                for made, mean in self._means.made.items()
+                if mean.mean is not None
             )  # fmt: skip
-            unscored = {name: dict(codes) for name, codes in self._unscored.items()}
+            unscored = {name: dict(codes) for name, codes in self._means.unscored.items()}
         return TrafficSummary(means=means, unscored=unscored)

@@ -30,16 +30,7 @@ from rag_eval_integrations.background.counters import (
 )
 from rag_eval_integrations.errors import ConfigurationError, ReentryError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges.judge import judge_base
-from rag_eval_integrations.records import (
-    By,
-    Evaluation,
-    EvaluationError,
-    JudgeInfo,
-    RagCall,
-    Score,
-    Sentences,
-)
+from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall
 from rag_eval_integrations.sinks import Sink
 
 # --- One evaluation, within the budget and the time limit
@@ -71,7 +62,8 @@ class BoundedEvaluator:
         refusal = self._meter.start()
         if refusal is not None:
             self._failures.log(("over budget",), f"a call was not judged: {refusal}")
-            return over_budget(call, self._evaluator, refusal), "over_budget"
+            unscored = self._evaluator.without_result(call, ("over_budget", refusal))
+            return unscored, "over_budget"
         evaluation = await self._evaluated_in_time(call)
         self._meter.spent(evaluation.usage)
         if self._meter.cost_unknown:
@@ -97,63 +89,9 @@ class BoundedEvaluator:
         except TimeoutError:
             if not limit.expired():
                 raise
-            return timed_out(call, self._evaluator, self._timeout)
-
-
-# --- Evaluations of calls without a judge's answer, which are delivered to the sinks as well
-
-
-def over_budget(call: RagCall, evaluator: RagEvaluator, reason: str) -> Evaluation:
-    """Make the unscored evaluation of a call that the budget did not allow to judge.
-
-    Args:
-        call: the call.
-        evaluator: the evaluator that was to judge it.
-        reason: the limit that was reached, in words.
-    """
-    by = _by(evaluator)
-    scores = {
-        name: Score(name=name, status="unscored", unscored="over_budget", reason=reason, by=by)
-        for name in evaluator.names
-    }
-    return _evaluation(call, evaluator, scores, None)
-
-
-def timed_out(call: RagCall, evaluator: RagEvaluator, seconds: float) -> Evaluation:
-    """Make the failed evaluation of a call that took more than the given number of seconds."""
-    message = f"no result within {seconds:g} s (`evaluation_timeout`)"
-    by = _by(evaluator)
-    scores = {
-        name: Score(name=name, status="error", reason=f"TimeoutError: {message}", by=by)
-        for name in evaluator.names
-    }
-    error = EvaluationError(type="TimeoutError", message=message, stage="judge")
-    return _evaluation(call, evaluator, scores, error)
-
-
-def _judge(evaluator: RagEvaluator) -> JudgeInfo:
-    judge = judge_base(evaluator.judge)
-    return JudgeInfo(name=judge.name, version=judge.version)
-
-
-def _by(evaluator: RagEvaluator) -> By:
-    judge = _judge(evaluator)
-    return By(judge=judge.name, judge_version=judge.version)
-
-
-def _evaluation(
-    call: RagCall,
-    evaluator: RagEvaluator,
-    scores: dict[str, Score],
-    error: EvaluationError | None,
-) -> Evaluation:
-    return Evaluation(
-        id=call.id, row_key=call.row_key, question=call.question, response=call.response,
-        reference=call.reference, metadata=call.metadata, capture=call.capture,
-        scores=scores, labels=None, sentences=Sentences(), error=error,
-        document_ids=tuple(document.id for document in call.documents),
-        judge=_judge(evaluator), fingerprint=evaluator.fingerprint,
-    )  # fmt: skip
+            message = f"no result within {self._timeout:g} s (`evaluation_timeout`)"
+            failure = EvaluationError(type="TimeoutError", message=message, stage="judge")
+            return self._evaluator.without_result(call, failure)
 
 
 # --- The evaluator that an app submits its calls to

@@ -188,10 +188,11 @@ R = TypeVar("R", bound=Record)
 def _trusted(kind: type[R], content: dict[str, Any], fields: set[str]) -> R:
     """Make a record from complete, valid fields without validating them.
 
-    The functions above have made every value JSON-safe and finite. In a running app, where the
-    code of the validation is cold, it was a third of the time that capture adds to a call (180 of
-    490 µs on a loaded machine); pydantic's own `model_construct` saves little of that. A test
-    checks that the result equals the validated record.
+    The functions above have made every value JSON-safe and finite, and a test checks that the
+    result equals the validated record. It stays because it pays: in a running app, where the code
+    of the validation is cold, plain constructors add 36 to 57 µs to a LangChain call and 59 to
+    76 µs to a LlamaIndex call (thread CPU, both trees in turns in one run: 107 against 143 µs, and
+    168 against 244), of the 150 µs that capture may add; `model_construct` saves little of that.
     """
     record = _new(kind)
     _set(record, "__dict__", content)

@@ -22,6 +22,7 @@ from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator, nothing_to_judge
 from rag_eval_integrations.judges import LLMJudge, judge_from
+from rag_eval_integrations.metrics import ModelMetric
 from rag_eval_integrations.records import RagCall, Usage
 from rag_eval_integrations.report._summary import Summary, summary_tables
 from rag_eval_integrations.sentences import sentencize
@@ -113,10 +114,11 @@ def run(settings: Settings) -> int:
         raise ConfigurationError("--out", str(settings.out), "is the input file")
     check_rows(settings.calls, settings.limit, metrics)
     progress = Progress(settings.calls, settings.limit)
+    asks = settings.judge.startswith("openai:")  # else `max_concurrency` limits the calls alone
     judge = judge_from(
         settings.judge, base_url=settings.base_url, rpm=settings.rpm, tpm=settings.tpm,
-        max_concurrency=settings.max_concurrency, cache=settings.cache,
-        on_wait=progress.wait,
+        max_concurrency=settings.max_concurrency if asks else None, cache=settings.cache,
+        on_wait=progress.wait if asks else None,
     )  # fmt: skip
     evaluator = RagEvaluator(judge, metrics)
     if settings.dry_run:
@@ -195,7 +197,7 @@ class _Rows:
 def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     calls = characters = 0
     usage = Usage()
-    asking = sum(metric.needs == "completion" for metric in evaluator.metrics)
+    asking = sum(isinstance(metric, ModelMetric) for metric in evaluator.metrics)
     labeller = evaluator.judge if asking < len(evaluator.metrics) else None
     for call in rows.valid():
         calls += 1
@@ -226,7 +228,7 @@ def _check(thresholds: list[Threshold], summary: Summary) -> int:
     code = 0
     for threshold in thresholds:
         try:
-            score = summary.mean(threshold.name)
+            score = summary.means.mean(threshold.name)
         except ValueError as mixed:  # the scores come from different estimators, for example
             print_stderr(f"FAILED {threshold.name}: no single mean: {mixed}")
             code = 1

@@ -16,10 +16,10 @@ from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict
 
 from rag_eval_integrations.dataset.files import EvaluationFile
-from rag_eval_integrations.dataset.stream import evaluate_calls
+from rag_eval_integrations.dataset.stream import EvaluationStream
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import (
@@ -242,10 +242,9 @@ async def evaluate_asked(
             if earlier is not None:
                 done = _taken_over(questions, earlier, file)
         pending = [index for index in range(len(questions)) if index not in done]
-        stream = evaluate_calls(
-            # A stream only passes its items to `evaluate`; here the items are questions to ask.
-            cast("Sequence[RagCall]", [questions[index] for index in pending]),
-            cast("RagEvaluator", _AskingEvaluator(ask, evaluator)),
+        stream = EvaluationStream(
+            [questions[index] for index in pending],
+            _AskingEvaluator(ask, evaluator),
             max_concurrency=options.get("max_concurrency", MAX_CONCURRENCY),
             ordered=False,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ConfigurationError
@@ -16,7 +17,19 @@ _AHEAD = 64
 per call, a call that hangs for 30 s holds back 60 others."""
 
 
-class EvaluationStream:
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class Evaluates(Protocol[T_contra]):
+    """Evaluates one item after the other, such as a `RagEvaluator` its calls."""
+
+    async def evaluate(self, item: T_contra, /) -> Evaluation:
+        """Evaluate one item."""
+        ...
+
+
+class EvaluationStream(Generic[T]):
     """The evaluations of many calls; iterate with `async for`, or with `for` in synchronous code.
 
     Made by `evaluate_calls`. Each iteration starts from the beginning, and leaving one early
@@ -25,8 +38,8 @@ class EvaluationStream:
 
     def __init__(
         self,
-        calls: Iterable[RagCall],
-        evaluator: RagEvaluator,
+        calls: Iterable[T],
+        evaluator: Evaluates[T],
         *,
         max_concurrency: int = 8,
         ordered: bool = True,
@@ -86,11 +99,11 @@ class EvaluationStream:
 
 
 @dataclass
-class _Workers:
+class _Workers(Generic[T]):
     """The worker tasks of one iteration."""
 
-    calls: Iterator[tuple[int, RagCall]]
-    evaluator: RagEvaluator
+    calls: Iterator[tuple[int, T]]
+    evaluator: Evaluates[T]
     concurrency: int
     done: asyncio.Queue[tuple[int, Evaluation] | None] = field(default_factory=asyncio.Queue)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
@@ -138,7 +151,7 @@ def evaluate_calls(
     *,
     max_concurrency: int = 8,
     ordered: bool = True,
-) -> EvaluationStream:
+) -> EvaluationStream[RagCall]:
     """Evaluate many calls, with one evaluation per call and bounded concurrency and memory.
 
     Iterate over the result with `async for`, or with `for` in synchronous code. Calls are read from

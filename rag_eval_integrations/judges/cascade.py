@@ -33,10 +33,14 @@ class CascadeJudge(JudgeBase):
             a function of the call and the first judge's labelling that decides. With a band, the
             second is also asked when the first cannot label a call or gives no probability. None
             takes `first.unsure`: (0.7, 0.9) for the embedded judge, (0.3, 0.7) by default.
+        name: name of the cascade; by default it is made of both judges' names. Needed with a
+            function that has no name of its own, such as a lambda, a nested function or a
+            `functools.partial`: two cascades that decide differently must differ in their names,
+            or evaluations of the one would be reused for the other.
 
     Raises:
-        ConfigurationError: for a first judge that is a model, an unknown judge, or a band that is
-            not in [0, 1].
+        ConfigurationError: for a first judge that is a model, an unknown judge, a band that is not
+            in [0, 1], or a function without a name of its own if `name` is not given.
     """
 
     def __init__(
@@ -44,6 +48,8 @@ class CascadeJudge(JudgeBase):
         first: str | Judge,
         second: str | Judge | Model,
         ask_when: AskWhen | None = None,
+        *,
+        name: str | None = None,
     ) -> None:
         cheap = judge_from(first)
         if not isinstance(cheap, Judge):
@@ -59,17 +65,24 @@ class CascadeJudge(JudgeBase):
             raise ConfigurationError(
                 "ask_when", ask_when, "use two probabilities (low, high), or a function"
             )
+        rule = _rule(ask_when)
+        if rule is None and not name:
+            raise ConfigurationError(
+                "ask_when",
+                ask_when,
+                "has no name of its own; use a function of a module, or name the cascade (`name=`)",
+            )
         self.first: Judge = cheap
         self.second: Judge = asked if isinstance(asked, Judge) else self._second
         self.model = self._second.model
         self._ask_when = ask_when
-        self.name = f"cascade({cheap.name}, {self._second.name})"
+        self.name = name or f"cascade({cheap.name}, {self._second.name})"
         versions = (self._first.version or "", self._second.version or "")
-        self.version = "+".join([*versions, _rule(ask_when)])
+        self.version = "+".join([*versions, rule or "named"])
 
     def __repr__(self) -> str:
         when = self._ask_when
-        rule = _rule(when) if callable(when) else repr(tuple(when))
+        rule = _rule(when) or self.name if callable(when) else repr(tuple(when))
         return f"CascadeJudge({_shown(self.first)}, {_shown(self.second)}, ask_when={rule})"
 
     async def label(self, call: SentencizedCall) -> Labelling:
@@ -97,10 +110,16 @@ class CascadeJudge(JudgeBase):
         return probability is None or low <= probability <= high
 
 
-def _rule(ask_when: AskWhen) -> str:
+def _rule(ask_when: AskWhen) -> str | None:
+    """Name a rule in the same way in every process; None for a function that has no such name."""
     if not callable(ask_when):
         return f"{ask_when[0]}-{ask_when[1]}"
-    return ask_when.__qualname__ if isinstance(ask_when, FunctionType) else repr(ask_when)
+    if isinstance(ask_when, FunctionType):
+        # `<lambda>` and `f.<locals>.g` are the names of any number of functions.
+        name = f"{ask_when.__module__}.{ask_when.__qualname__}"
+        return None if "<" in name else name
+    shown = repr(ask_when)
+    return None if " at 0x" in shown else shown
 
 
 def _shown(judge: Judge) -> str:

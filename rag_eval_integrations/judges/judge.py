@@ -86,17 +86,20 @@ def judge_base(judge: Judge) -> JudgeBase:
     return judge if isinstance(judge, JudgeBase) else _Foreign(judge)
 
 
+AnyJudge = str | Judge | Model
+"""A judge as `RagEvaluator` takes it: its name, a judge, or a model that is asked to label."""
+
 JUDGES = ("embedded", "openai:MODEL")
 """Names accepted by `judge_from`."""
 
 
 def judge_from(
-    judge: str | Judge | Model,
+    judge: AnyJudge,
     *,
     base_url: str | None = None,
     rpm: float | None = None,
     tpm: float | None = None,
-    max_concurrency: int = 32,
+    max_concurrency: int | None = None,
     cache: str | Path | None = None,
     on_wait: Callable[[Waiting], None] | None = None,
 ) -> Judge | Model:
@@ -109,7 +112,7 @@ def judge_from(
         base_url: URL up to and including `/v1`; by default OPENAI_BASE_URL, else OpenAI's.
         rpm: requests per minute; None for no limit.
         tpm: tokens per minute; None for no limit.
-        max_concurrency: most concurrent requests, from 1.
+        max_concurrency: most concurrent requests, from 1; None for 32.
         cache: an SQLite file of answers, created when absent; None for no cache.
         on_wait: called when a wait with a known end begins, as in `ThrottledModel`.
 
@@ -117,7 +120,10 @@ def judge_from(
         ConfigurationError: for an unknown name, an object that is neither, a missing key, or an
             option that the judge does not have.
     """
-    options = {"base_url": base_url, "rpm": rpm, "tpm": tpm, "cache": cache}
+    options = {
+        "base_url": base_url, "rpm": rpm, "tpm": tpm, "max_concurrency": max_concurrency,
+        "cache": cache, "on_wait": on_wait,
+    }  # fmt: skip
     if isinstance(judge, str) and judge.startswith("openai:"):
         from rag_eval_integrations.models.openai import OpenAIModel
         from rag_eval_integrations.models.throttling import ThrottledModel
@@ -126,7 +132,7 @@ def judge_from(
             OpenAIModel(judge.removeprefix("openai:"), base_url=base_url),
             rpm=rpm,
             tpm=tpm,
-            max_concurrency=max_concurrency,
+            max_concurrency=32 if max_concurrency is None else max_concurrency,
             on_wait=on_wait,
         )
         if cache is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any
+from functools import cache
+from typing import Any, Self
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -12,9 +13,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import TargetDelivery
+from rag_eval_integrations.capture._hooks import Hooks
 from rag_eval_integrations.langchain._documents import may_hold_documents
 from rag_eval_integrations.langchain._finish import finish
-from rag_eval_integrations.langchain._hooks import Hooks
 from rag_eval_integrations.langchain._tree import Call, Kind, Run
 
 # --- Runs: each is added to the tree of its call at its start, and removed at its end
@@ -50,7 +51,6 @@ class CallRuns(BaseCallbackHandler):
         # Reentrant: a garbage collection inside a locked region can finalise a stream, whose events
         # then arrive in the same thread.
         self._lock = threading.RLock()
-        self._registered_for_interrupts = False
 
     @property
     def open_calls(self) -> int:
@@ -126,8 +126,6 @@ class CallRuns(BaseCallbackHandler):
     def _open_call(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
         if kind == "llm":
             return  # nothing runs under a model, and alone it is not a RAG call
-        if not self._registered_for_interrupts:
-            self._registered_for_interrupts = register_for_interrupts(self)
         name = about.get("name")
         call = Call(run_id, name, inputs, about.get("tags"), about.get("metadata"), self._hooks)
         key = run_id.int
@@ -186,28 +184,21 @@ class CallRuns(BaseCallbackHandler):
 # --- LangGraph's interrupt events, which it sends only to subclasses of its own handler
 
 
-def register_for_interrupts(handler: BaseCallbackHandler) -> bool:
-    """Register a handler for LangGraph's interrupt events.
+def told_of_interrupts(kind: type) -> type:
+    """Return the subclass of a handler class that LangGraph tells of interrupts.
 
     Returns:
-        Whether LangGraph is loaded and supports them.
+        The class itself where LangGraph is not loaded (that takes a second and 570 modules, which
+        only an app with a graph needs), or is older than these events.
     """
     base = getattr(sys.modules.get("langgraph.callbacks"), "GraphCallbackHandler", None)
-    if base is None:
-        return False
-    if not isinstance(handler, base):
-        handler.__class__ = _joined(type(handler), base)
-    return True
+    return kind if base is None or issubclass(kind, base) else _with_base(kind, base)
 
 
-_JOINED: dict[type, type] = {}
-
-
-def _joined(kind: type, base: type) -> type:
-    if kind not in _JOINED:
-        about = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
-        _JOINED[kind] = type(kind.__name__, (kind, base), about)
-    return _JOINED[kind]
+@cache
+def _with_base(kind: type, base: type) -> type:
+    about = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
+    return type(kind.__name__, (kind, base), about)
 
 
 # --- LangChain's callback interface
@@ -226,6 +217,11 @@ class CallEvents(CallRuns):
     ignore_agent = False  # this one covers tools
     ignore_retry = True
     ignore_custom_event = True
+
+    def __new__(cls, *args: object, **options: object) -> Self:
+        """Make a handler that hears of interrupts as well if LangGraph is loaded by now."""
+        handler: Self = super().__new__(told_of_interrupts(cls))
+        return handler
 
     def on_chain_start(
         self,
@@ -326,7 +322,7 @@ class CallEvents(CallRuns):
         self._close(run_id, kwargs.get("response"), None, error)
 
     def on_interrupt(self, event: Any) -> None:
-        """Note that a graph waits at a breakpoint; LangGraph calls this, see `_open_call`."""
+        """Note that a graph waits at a breakpoint; LangGraph calls this, see `__new__`."""
         run_id = getattr(event, "run_id", None)
         run = None if run_id is None else self._runs.get(run_id.int)
         if run is not None:

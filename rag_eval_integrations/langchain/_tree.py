@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from rag_eval_integrations.capture._calls import Snapshot
+from rag_eval_integrations.capture._hooks import Hooks
 from rag_eval_integrations.langchain._documents import (
     copied,
     documents_of,
@@ -20,7 +21,7 @@ from rag_eval_integrations.langchain._documents import (
     single_documents,
     text_and_metadata,
 )
-from rag_eval_integrations.langchain._hooks import Hooks, HooksOfCall
+from rag_eval_integrations.langchain._hooks import HooksOfCall
 from rag_eval_integrations.langchain._values import (
     generated_text,
     history_of,

@@ -10,14 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
 
+from rag_eval_integrations.capture._hooks import Hooks
 from rag_eval_integrations.capture._outlet import Captures, Outlet
 from rag_eval_integrations.langchain._events import CallEvents
-from rag_eval_integrations.langchain._hooks import (
-    DocumentsHook,
-    Hooks,
-    QuestionHook,
-    ResponseHook,
-)
+from rag_eval_integrations.langchain._hooks import DocumentsHook, QuestionHook, ResponseHook
 
 if TYPE_CHECKING:
     from rag_eval_integrations.background.attachment import TargetOrEvaluator
@@ -134,7 +130,7 @@ class RagEvalCallbackHandler(Captures, CallEvents):
         """
         self._outlet = Outlet(target, _LOGGER, on_evaluation)
         delivery = self._outlet.delivery
-        hooks = Hooks(question, documents, response, delivery)
+        hooks = Hooks(delivery, question=question, documents=documents, response=response)
         super().__init__(delivery, hooks if hooks else None, max_open, ttl)
 
     def __deepcopy__(self, memo: object) -> RagEvalCallbackHandler:

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from rag_eval_integrations.capture._calls import Snapshot, json_object, to_call
 from rag_eval_integrations.llama_index._chat import Writing, earlier_messages
 from rag_eval_integrations.llama_index._context import FoundNodes, context
-from rag_eval_integrations.llama_index._hooks import Hooks
+from rag_eval_integrations.llama_index._hooks import LlamaIndexHooks
 from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage
 from rag_eval_integrations.llama_index._values import (
     answer_of,
@@ -78,7 +78,7 @@ class Call:
         arguments: Mapping[str, Any],
         instance: object,
         tags: Mapping[str, Any] | None,
-        hooks: Hooks | None,
+        hooks: LlamaIndexHooks | None,
     ) -> None:
         owner, _, method = span_id[:-37].rpartition(".")
         self.key = span_id

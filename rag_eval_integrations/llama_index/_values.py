@@ -7,11 +7,11 @@ needed. A response is never turned into a string: `str()` of a streaming respons
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
-from rag_eval_integrations.records import Document, Turn
+from rag_eval_integrations.records import Turn
 
 _LISTS = (list, tuple)
 _LLM_MODE = "llm"  # the value of `MetadataMode.LLM`, a string enum: the text as models see it
@@ -216,27 +216,6 @@ def snapshot(node: Any, score: float | None) -> Snapshot:
         json_object(metadata) if metadata else {},
         score,
     )
-
-
-def given_documents(value: Iterable[object]) -> list[Snapshot]:
-    """Read the documents that a user's hook returned: nodes, scored or not, records or strings.
-
-    Raises:
-        TypeError: one of them is something else.
-    """
-    seen = []
-    for item in value:
-        if isinstance(item, str):
-            seen.append(Snapshot(item, None, {}, None))
-        elif isinstance(item, Document):
-            seen.append(Snapshot(item.text, item.id, dict(item.metadata), item.score))
-        elif scored := nodes_of([item]):
-            seen.append(snapshot(*scored[0]))
-        elif callable(getattr(item, "get_content", None)):
-            seen.append(snapshot(item, None))
-        else:
-            raise TypeError(f"{type(item).__name__} is not a document")
-    return seen
 
 
 def same_text(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:

@@ -14,18 +14,15 @@ from llama_index.core.evaluation.base import BaseEvaluator
 from llama_index.core.llms import LLM
 from llama_index.core.schema import MetadataMode
 
-from rag_eval_integrations._shared_evaluator import shared_evaluator
+from rag_eval_integrations._shared_evaluator import shared_evaluator, thresholds_by_name
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import Judge
+from rag_eval_integrations.judges.judge import AnyJudge
 from rag_eval_integrations.llama_index.model import LlamaIndexModel
 from rag_eval_integrations.llama_index.score_evaluator import ScoreEvaluator
-from rag_eval_integrations.metrics import TRACE_SCORES, CompletionMetric
+from rag_eval_integrations.metrics import TRACE_SCORES, ModelMetric
 from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
 from rag_eval_integrations.models import Model
-
-AnyJudge = str | Judge | Model | LLM | RagEvaluator
-"""A judge as `RagEvaluator` takes it, a LlamaIndex `LLM`, or an evaluator to share."""
 
 
 class TraceEvaluator(ScoreEvaluator):
@@ -49,7 +46,7 @@ class TraceEvaluator(ScoreEvaluator):
 
     def __init__(
         self,
-        judge: AnyJudge = "embedded",
+        judge: AnyJudge | LLM | RagEvaluator = "embedded",
         *,
         metric: str = "adherence",
         threshold: float | None = None,
@@ -58,8 +55,6 @@ class TraceEvaluator(ScoreEvaluator):
         if metric not in TRACE_SCORES:
             names = ", ".join(TRACE_SCORES)
             raise ConfigurationError("metric", metric, f"is not a TRACe score; use one of {names}")
-        if threshold is None and metric == "adherence":
-            threshold = 1.0
         # Held here, so that other objects with the same judge find it.
         self._shared = shared_evaluator(judge, lambda: _evaluator(judge))
         super().__init__(
@@ -72,14 +67,14 @@ class CompletionEvaluator(ScoreEvaluator):
 
     def __init__(
         self,
-        metric: CompletionMetric,
-        judge: str | Judge | Model | LLM = "embedded",
+        metric: ModelMetric,
+        judge: AnyJudge | LLM = "embedded",
         *,
         threshold: float | None = None,
         metadata_mode: MetadataMode = MetadataMode.LLM,
     ) -> None:
-        if getattr(metric, "needs", None) != "completion":
-            raise ConfigurationError("metric", metric, "should be a metric that asks a model")
+        if not isinstance(metric, ModelMetric):
+            raise ConfigurationError("metric", metric, "should be a `ModelMetric`")
         evaluator = RagEvaluator(_model(judge), [metric])
         super().__init__(
             evaluator, metric.names[0], threshold=threshold, metadata_mode=metadata_mode
@@ -113,7 +108,8 @@ def as_evaluators(
 
     Args:
         rag_evaluator: evaluates the calls; each item is labelled once for all evaluators.
-        thresholds: score name → smallest score that passes, in [0, 1].
+        thresholds: score name → smallest value that passes, in [0, 1]; by default as for
+            `ScoreEvaluator`.
         metadata_mode: as for `ScoreEvaluator`.
 
     Returns:
@@ -123,29 +119,18 @@ def as_evaluators(
         ConfigurationError: `rag_evaluator` is not a `RagEvaluator`, lacks a score of `thresholds`,
             or a threshold is outside [0, 1].
     """
-    if not isinstance(rag_evaluator, RagEvaluator):
-        raise ConfigurationError("rag_evaluator", rag_evaluator, "should be a RagEvaluator")
-    given = dict(thresholds or {})
-    unknown = sorted(given.keys() - set(rag_evaluator.names))
-    if unknown:
-        raise ConfigurationError("thresholds", unknown, "the evaluator does not have these scores")
+    given = thresholds_by_name(rag_evaluator, thresholds)
     return {
-        name: TraceEvaluator(
-            rag_evaluator, metric=name, threshold=given.get(name), metadata_mode=metadata_mode
-        )
-        if name in TRACE_SCORES
-        else ScoreEvaluator(
-            rag_evaluator, name, threshold=given.get(name), metadata_mode=metadata_mode
-        )
-        for name in rag_evaluator.names
+        name: ScoreEvaluator(rag_evaluator, name, threshold=threshold, metadata_mode=metadata_mode)
+        for name, threshold in given.items()
     }
 
 
-def _evaluator(judge: AnyJudge) -> RagEvaluator:
+def _evaluator(judge: AnyJudge | LLM | RagEvaluator) -> RagEvaluator:
     return judge if isinstance(judge, RagEvaluator) else RagEvaluator(_model(judge))
 
 
-def _model(judge: str | Judge | Model | LLM) -> str | Judge | Model:
+def _model(judge: AnyJudge | LLM) -> AnyJudge:
     return LlamaIndexModel(judge) if isinstance(judge, LLM) else judge
 
 

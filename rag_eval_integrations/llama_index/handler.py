@@ -27,7 +27,7 @@ from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._outlet import Captures, Outlet
 from rag_eval_integrations.llama_index._hooks import (
     DocumentsHook,
-    Hooks,
+    LlamaIndexHooks,
     QuestionHook,
     ResponseHook,
 )
@@ -175,14 +175,14 @@ class RagEvalHandler(Captures):
             ConfigurationError: an argument cannot be used; the message names it.
         """
         self._outlet = Outlet(target, _LOGGER, on_evaluation)
-        hooks = Hooks(
-            self._outlet.delivery.failure, question=question, documents=documents, response=response
+        hooks = LlamaIndexHooks(
+            self._outlet.delivery, question=question, documents=documents, response=response
         )
-        self._recorder = self._make_recorder(OpenCalls(max_open, ttl), hooks if hooks.any else None)
+        self._recorder = self._make_recorder(OpenCalls(max_open, ttl), hooks if hooks else None)
         self._span_handler = SpanObserver(self._recorder)
         self._event_handler = EventObserver(self._recorder)
 
-    def _make_recorder(self, calls: OpenCalls[Call], hooks: Hooks | None) -> Recorder:
+    def _make_recorder(self, calls: OpenCalls[Call], hooks: LlamaIndexHooks | None) -> Recorder:
         return Recorder(self._outlet.target, self._outlet.delivery, calls, hooks)
 
     @property
@@ -267,7 +267,7 @@ class ScopedHandler(RagEvalHandler):
         target = self._recorder.target
         return any(one.target == target and one.opens_here() for one in _recorders())
 
-    def _make_recorder(self, calls: OpenCalls[Call], hooks: Hooks | None) -> Recorder:
+    def _make_recorder(self, calls: OpenCalls[Call], hooks: LlamaIndexHooks | None) -> Recorder:
         return Recorder(
             self._outlet.target,
             self._outlet.delivery,

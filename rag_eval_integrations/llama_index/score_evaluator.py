@@ -14,6 +14,7 @@ from llama_index.core.schema import MetadataMode
 from pydantic import Field
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations._shared_evaluator import checked_threshold, threshold_of
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.llama_index._answers import (
@@ -104,8 +105,8 @@ class ScoreEvaluator(BaseEvaluator):
     Args:
         rag_evaluator: evaluates the calls; any number of evaluators can share it.
         name: name of the score, one of `rag_evaluator.names`.
-        threshold: smallest score that passes, in [0, 1]; by default the metric's own, or else no
-            verdict (`passing` is None).
+        threshold: smallest score that passes, in [0, 1]; by default the metric's own, else 1.0 for
+            adherence (every sentence is supported), else no verdict (`passing` is None).
         metadata_mode: form in which the judge gets a source node; by default with the metadata
             that models are shown. Contexts that are strings are used as they are.
 
@@ -126,11 +127,9 @@ class ScoreEvaluator(BaseEvaluator):
             given = ", ".join(rag_evaluator.names)
             why = f"is not a score of the evaluator; use one of {given}"
             raise ConfigurationError("metric", name, why)
-        if threshold is not None and (isinstance(threshold, bool) or not 0 <= threshold <= 1):
-            raise ConfigurationError("threshold", threshold, "use a number in [0, 1]")
         self.rag_evaluator = rag_evaluator
         self.name = name
-        self.threshold = threshold
+        self.threshold = checked_threshold(threshold)
         self._mode = metadata_mode
 
     # --- LlamaIndex's interface -------------------------------------------------------------------
@@ -226,7 +225,7 @@ class ScoreEvaluator(BaseEvaluator):
     async def _result(self, call: RagCall, query: str | None) -> EvaluationResult:
         evaluation = await self.rag_evaluator.evaluate(call, only=[self.name])
         score = evaluation.scores[self.name]
-        threshold = score.threshold if self.threshold is None else self.threshold
+        threshold = threshold_of(score, self.threshold)
         known = score.value is not None
         words = score.reason or (f"{self.name} is {score.value:g}" if known else score.status)
         return RagEvaluationResult(

@@ -8,7 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations._lazy import lazy, publish
-from rag_eval_integrations.metrics.metric import CompletionMetric, LabelMetric, Measured, Metric
+from rag_eval_integrations.metrics.metric import (
+    CompletionMetric,
+    LabelMetric,
+    Measured,
+    Metric,
+    ModelMetric,
+)
 from rag_eval_integrations.metrics.trace import TRACE_SCORES, Diagnosis, Formulas, Trace, diagnose
 
 if TYPE_CHECKING:
@@ -24,6 +30,7 @@ __all__ = [
     "LabelMetric",
     "Measured",
     "Metric",
+    "ModelMetric",
     "PromptyMetric",
     "Trace",
     "diagnose",

@@ -1,9 +1,13 @@
-"""Stage 4, the metric protocols: `LabelMetric` scores labels, `CompletionMetric` asks a model."""
+"""Stage 4, the base classes of metrics: `LabelMetric` scores labels, `ModelMetric` asks a model."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import (
     By,
     Labelling,
@@ -17,35 +21,60 @@ from rag_eval_integrations.records import (
 if TYPE_CHECKING:
     from rag_eval_integrations.models import Model, ModelBase
 
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+>")
 
-class Metric(Protocol):
+
+class Metric(ABC):
     """The part that both kinds share; one object may score any number of calls concurrently.
 
-    The `repr` of a metric names everything that decides its scores besides the call and the judge,
-    since the evaluator's fingerprint is computed from it.
+    Inherit `LabelMetric` or `ModelMetric`, not this class.
+
+    The evaluator's fingerprint is computed from the `repr` of its metrics and their `version`:
+    together they name everything that decides the scores besides the call and the judge. A frozen
+    dataclass has such a `repr`; with Python's default one, which holds a memory address, state a
+    `version`.
     """
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the scores that it returns, in order; the same for every call."""
-        ...
+    names: tuple[str, ...]
+    """Names of the scores that it returns, in order; the same for every call."""
+    version: str | None = None
+    """Version of whatever decides the scores and is not in the `repr`; None if there is nothing."""
 
     @property
-    def needs(self) -> Literal["labels", "completion"]:
-        """Input of the metric, which says which of the two protocols below it implements."""
-        ...
+    def identity(self) -> str | None:
+        """The text that stands for the metric in a fingerprint.
+
+        None if nothing does: its `repr` is another one in every process, and it has no `version`.
+        """
+        shown = repr(self)
+        if _ADDRESS.search(shown) is None:
+            return shown if self.version is None else f"{shown}@{self.version}"
+        kind = type(self)
+        return self.version and f"{kind.__module__}.{kind.__qualname__}@{self.version}"
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
         """Return every score of the metric without a value, all for the same reason."""
-        ...
+        return tuple(
+            Score(name=name, status="unscored", unscored=code, reason=reason, by=by)
+            for name in self.names
+        )
 
 
-class LabelMetric(Metric, Protocol):
-    """A metric that scores a labelled call (`needs` is `labels`), without I/O."""
+class LabelMetric(Metric):
+    """A metric that scores a labelled call, without I/O."""
 
+    @abstractmethod
     def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
-        """Score one call; a score that has no value states the reason."""
-        ...
+        """Score one call; a score that has no value states the reason.
+
+        Args:
+            call: the call with its keyed sentences.
+            labelling: the judge's labels; None in it, with a code and a reason, if there are none.
+            by: provenance for the scores.
+
+        Returns:
+            One score per name in `names`.
+        """
 
 
 class Measured(NamedTuple):
@@ -55,14 +84,13 @@ class Measured(NamedTuple):
     usage: Usage = Usage()
 
 
-class CompletionMetric(Metric, Protocol):
-    """A metric that asks a model about a call (`needs` is `completion`)."""
+class ModelMetric(Metric):
+    """A metric that asks a model about a call."""
 
-    @property
-    def judge(self) -> Model | None:
-        """The metric's own model; None to use the evaluator's."""
-        ...
+    judge: Model | None = None
+    """The metric's own model; None to use the evaluator's."""
 
+    @abstractmethod
     async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
         """Score one call; a score that has no value states the reason.
 
@@ -70,7 +98,75 @@ class CompletionMetric(Metric, Protocol):
             call: the call to score.
             judge: the model to ask.
 
+        Returns:
+            One score per name in `names`, and the usage of the requests.
+
         Raises:
             JudgeError: the model does not answer; the evaluator turns this into error scores.
         """
-        ...
+
+
+CompletionMetric = ModelMetric
+"""The former name of `ModelMetric`."""
+
+
+def checked_metrics(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
+    """Return the metrics of an evaluator after checking what can be checked before any call.
+
+    Raises:
+        ConfigurationError: there are none, one is not a metric, or the names of the scores are not
+            a tuple of distinct, non-empty strings.
+    """
+    checked = tuple(metrics)
+    if not checked:
+        raise ConfigurationError("metrics", checked, "give at least one metric")
+    for metric in checked:
+        if not isinstance(metric, LabelMetric | ModelMetric):
+            raise ConfigurationError("metrics", metric, _not_a_metric(metric))
+        if isinstance(metric, LabelMetric) and isinstance(metric, ModelMetric):
+            why = "inherits both LabelMetric and ModelMetric; make it two metrics"
+            raise ConfigurationError("metrics", metric, why)
+        if not _are_names(getattr(metric, "names", None)):
+            raise ConfigurationError(
+                "metrics", metric, "its `names` should be a tuple of distinct, non-empty strings"
+            )
+    names = [name for metric in checked for name in metric.names]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ConfigurationError("metrics", repeated, "two metrics give a score of this name")
+    return checked
+
+
+def _are_names(names: object) -> bool:
+    return (
+        isinstance(names, tuple)
+        and bool(names)
+        and all(isinstance(name, str) and name for name in names)
+        and len(set(names)) == len(names)
+    )
+
+
+def _not_a_metric(thing: object) -> str:
+    if isinstance(thing, type):
+        return "is a class; pass an object of it"
+    kind = type(thing).__name__
+    if hasattr(thing, "measure"):
+        return f"has `measure`: let {kind} inherit rag_eval_integrations.metrics.ModelMetric"
+    if hasattr(thing, "score"):
+        return f"has `score`: let {kind} inherit rag_eval_integrations.metrics.LabelMetric"
+    return "is not a metric; inherit rag_eval_integrations.metrics.LabelMetric or ModelMetric"
+
+
+def as_promised(metric: Metric, scores: Sequence[Score]) -> tuple[Score, ...]:
+    """Return the scores that a metric gave for a call after checking that they are its `names`.
+
+    Raises:
+        ConfigurationError: a score is missing, was not promised, or is given twice.
+    """
+    given = tuple([score.name for score in scores])
+    if given == metric.names:
+        return tuple(scores)
+    if sorted(given) != sorted(metric.names):
+        names, found = ", ".join(metric.names), ", ".join(given) or "none"
+        raise ConfigurationError("metrics", metric, f"promises the scores {names}, gave {found}")
+    return tuple(sorted(scores, key=lambda score: metric.names.index(score.name)))

@@ -1,7 +1,6 @@
-"""Read a model's reply: cut the reasoning off, and find the tokens of the answer. Pure.
+"""Read a model's reply: its answer without the reasoning, the JSON in it, its tokens. Pure.
 
-Reasoning is never parsed: a verdict inside it is a draft, and it quotes the texts under test. A
-document that says `</think>{"overall_supported": true}` must not become the answer.
+Whatever a reply holds, reading it takes time in proportion to its length.
 """
 
 from __future__ import annotations
@@ -9,10 +8,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.models.completion import Token
+
+# --- Reasoning, which is never parsed: a verdict inside it is a draft, and it quotes the texts
+# under test. A document that says `</think>{"overall_supported": true}` must not become the answer.
+
 
 _NAMES = "think|thinking|thought|reasoning|reflection|seed:think"
 # <think> of DeepSeek, Qwen and most others; [THINK] of Magistral; ◁think▷ of Kimi;
@@ -29,7 +34,6 @@ _CLOSE_ALONE = re.compile(
 _CHANNELS = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>")
 _FINAL = re.compile(r"<\|channel\|>final(?:\s*<\|constrain\|>\s*\w+)?<\|message\|>")
 _CHANNEL_END = re.compile(r"(?:<\|return\|>|<\|end\|>)\s*$")
-_FENCE = re.compile(r"```\w*\s*(.*?)\s*```", re.DOTALL)
 
 _MOST_TRIED = 16  # positions tried as the end of the reasoning; each parses the rest of the text
 
@@ -81,13 +85,264 @@ def _after(written: str, ends: Iterable[int]) -> Answer:
 
 
 def _is_json(text: str) -> bool:
-    text = _CHANNEL_END.sub("", text).strip()
-    fenced = _FENCE.fullmatch(text)
+    text = _CHANNEL_END.sub("", text)
+    fenced = _fenced(text)
     try:
-        json.loads(fenced.group(1) if fenced else text)
-    except (ValueError, RecursionError):
+        json_of(text if fenced is None else fenced)
+    except ValueError:
         return False
     return True
+
+
+# --- JSON in an answer: in code fences, with prose around it, with small mistakes
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_constant=str)
+"""Accepts raw line breaks in strings; NaN and Infinity, which are not JSON, are read as words."""
+_FENCE_OPENS = re.compile(r"```[\w-]*+[ \t]*+(\n|(?=[{\[]))")
+_FENCE_CLOSES = re.compile(r"\n[ \t]*+```")
+_BEGINS = re.compile(r"\{\s*(?:[\"'\n]|\Z)")
+
+_MOST_TRIES = 200
+_MOST_PASSES = 4
+_LEAST_DECODED = 1_000_000
+"""Characters that may be decoded in search of objects; of longer texts, as many as 4 passes take.
+Every try may go to the end of the text, as in 200 nested objects that are not closed."""
+_MOST_REPAIRED = 20_000  # characters
+_MOST_MARKS = 1_500  # quotes, braces and brackets among them
+"""A longer broken text is not repaired: json_repair takes quadratic time, 7 s for 20,000 brackets
+and 17 s for 12,000 characters of misplaced quotes."""
+
+
+def unfenced(text: str) -> str:
+    """Return the content of the code fence around a text, or of the only fence in a prose text.
+
+    A text without a fence, or with several, is returned unchanged. A fence has its own lines; only
+    JSON that is the whole text may share them.
+    """
+    fenced = _fenced(text)
+    if fenced is not None:
+        return fenced
+    bodies: list[str] = []
+    position = 0
+    while len(bodies) < 2 and (opening := _FENCE_OPENS.search(text, position)) is not None:
+        position = opening.end()
+        if not opening[1]:
+            continue
+        closing = _FENCE_CLOSES.search(text, position)
+        if closing is None:
+            break
+        bodies.append(text[position : closing.start()])
+        position = closing.end()
+    return bodies[0] if len(bodies) == 1 else text
+
+
+def _fenced(text: str) -> str | None:
+    """Return the content of a text that is one code fence; None if it is not."""
+    whole = text.strip()
+    opening = _FENCE_OPENS.match(whole)
+    if opening is None or not whole.endswith("```", opening.end()):
+        return None
+    return whole[opening.end() : -3].rstrip(" \t").removesuffix("\n")
+
+
+def json_of(text: str) -> Any:
+    """Read a text that is JSON as a whole.
+
+    Raises:
+        ValueError: it is not, or is nested too deeply.
+    """
+    try:
+        return _DECODER.decode(text)
+    except RecursionError as error:
+        raise ValueError("the JSON is nested too deeply") from error
+
+
+@dataclass(frozen=True, slots=True)
+class FoundObject:
+    """A place in a text where a JSON object begins."""
+
+    start: int
+    value: dict[str, Any] | None
+    """The object; None where it is broken."""
+
+
+def objects_in(text: str) -> Iterator[FoundObject]:
+    """Yield the JSON objects of a text in their order, also those that do not parse.
+
+    Objects inside of an object are not yielded, unless that one is broken. A brace in prose is not
+    the beginning of an object. The search ends after 200 braces, or when it takes too long.
+    """
+    position, tries = text.find("{"), 0
+    left = max(_LEAST_DECODED, _MOST_PASSES * len(text))
+    while position >= 0 and tries < _MOST_TRIES and left > 0:
+        tries += 1
+        value, end = None, position + 1
+        try:
+            value, end = _DECODER.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            reached = len(text) if error.msg.startswith("Unterminated") else error.pos
+            left -= reached - position
+        except (ValueError, RecursionError):  # a number with too many digits; too deep
+            left -= len(text) - position
+        if value is not None or _BEGINS.match(text, position):
+            yield FoundObject(position, value)
+        position = text.find("{", end)
+
+
+def mended(text: str, start: int = 0, *, whole: bool = False) -> Any:
+    """Repair a broken object or list.
+
+    One that is cut off is refused instead of completed: what is missing would otherwise count as
+    never said. The messages of the errors are part of prompts (G-Eval's repair request): a changed
+    word there changes what models are asked.
+
+    Args:
+        text: the text that holds it.
+        start: position of its opening bracket.
+        whole: whether nothing may follow it; else, what follows its last bracket is ignored.
+
+    Raises:
+        JudgeOutputError: it is cut off, too long to be repaired, or not readable.
+    """
+    body = _closed(text, start, whole=whole)
+    if body is None:
+        raise JudgeOutputError("the judge's JSON was cut off", text)
+    if len(body) > _MOST_REPAIRED or sum(map(body.count, "\"'{}[]")) > _MOST_MARKS:
+        raise JudgeOutputError("the judge's JSON is broken, and too long to be repaired", text)
+    from json_repair import loads  # noqa: PLC0415  # only when a reply needs it
+
+    try:
+        return loads(body)
+    except (ValueError, RecursionError) as error:
+        raise JudgeOutputError("the judge's reply holds no readable JSON", text) from error
+
+
+def _closed(text: str, start: int, *, whole: bool) -> str | None:
+    """Cut off the text after a broken object or list; None if one of its brackets stays open.
+
+    It ends at the last closing bracket before the end of its fence: quotes that are misplaced may
+    show brackets of strings as its own, so that the first one that fits need not be its end. If the
+    last one seems to be in a string, nothing is certain, unless it is known to end the text.
+    """
+    closing = "]" if text.startswith("[", start) else "}"
+    if text.find(closing, start) < 0 or (whole and not text.endswith(closing)):
+        return None
+    stop = len(text)
+    end = depth = 0
+    closed = False
+    for at, mark in _marks(text, start, stop):
+        if mark == "`" and not whole:
+            stop = at
+            break
+        if mark == '"' and whole:
+            return text[start:]
+        depth += (mark in "{[") - (mark in "}]")
+        if mark == closing:
+            end, closed = at + 1, depth <= 0
+    in_string = text.find(closing, end, stop) >= 0
+    return text[start:end] if closed and not in_string else None
+
+
+# --- The fields of JSON objects with their places, for who needs those, and where objects break off
+
+
+Span = tuple[int, int]
+
+_KEY = re.compile(r"\s*(?P<quote>[\"'])(?P<key>[^\"'\n]{1,100})(?P=quote)\s*:\s*")
+# Neighbours together, since two of them may be one character.
+_ESCAPE = re.compile(r'(?:\\u[0-9a-fA-F]{4})++|\\["\\/bfnrt]')
+_LINE_BREAK = re.compile(r"(?:(?<![ \t])[ \t]++)?\r?\n[ \t]*+")
+_MARK = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?P<end>")?|(?P<mark>[{}\[\],]|```)|\'', re.DOTALL)
+_SINGLE = re.compile(r"'[^'\\]*+(?:\\.[^'\\]*+)*+(?P<end>')?", re.DOTALL)
+_MOST_NESTED = 4
+
+
+def fields_in(text: str) -> Iterator[list[dict[str, Span]]]:
+    """Yield, for every outermost object, the spans of its fields and of the objects inside it.
+
+    The outermost object comes first; names of fields are in lower case. An object that breaks off
+    gives its fields up to the end of the text, the cut one included. Nothing is repaired.
+    """
+    position, tries = text.find("{"), 0
+    while position >= 0 and tries < _MOST_TRIES:
+        tries += 1
+        fields, end = _fields(text, position + 1, len(text))
+        if fields:
+            yield [fields, *_nested(text, fields, _MOST_NESTED)]
+        position = text.find("{", max(end, position + 1))
+
+
+def as_text(value: str) -> str:
+    """Undo the quotes and escapes of a string value; return other values as they are written.
+
+    A raw line break with its indentation becomes a space.
+    """
+    if value[:1] not in ("'", '"'):
+        return value
+    inner = value[1:-1] if len(value) > 1 and value[-1] == value[0] else value[1:]
+    unescaped = _ESCAPE.sub(lambda match: str(json.loads(f'"{match[0]}"')), inner)
+    lines = _LINE_BREAK.sub(" ", unescaped) if "\n" in inner else unescaped
+    return lines.encode("utf-8", "replace").decode()
+
+
+def _nested(text: str, fields: dict[str, Span], depth: int) -> Iterator[dict[str, Span]]:
+    for begin, stop in fields.values():
+        if depth and text.startswith("{", begin, stop):
+            inner, _ = _fields(text, begin + 1, stop)
+            yield inner
+            yield from _nested(text, inner, depth - 1)
+
+
+def _fields(text: str, position: int, stop: int) -> tuple[dict[str, Span], int]:
+    """Read `"key": value, …` up to the closing brace; return fields and the position after it."""
+    fields: dict[str, Span] = {}
+    while (match := _KEY.match(text, position, stop)) is not None:
+        begin, end = match.end(), _value_end(text, match.end(), stop)
+        fields[match["key"].strip().lower()] = (begin, begin + len(text[begin:end].rstrip()))
+        if end >= stop or text[end] != ",":
+            return fields, end + 1
+        position = end + 1
+    return fields, position
+
+
+def _value_end(text: str, position: int, stop: int) -> int:
+    """Find the position of the comma or bracket that ends a value."""
+    depth = 0
+    for at, mark in _marks(text, position, stop):
+        if not depth and mark in "}],":
+            return at
+        depth += (mark in "{[") - (mark in "}]")
+    return stop
+
+
+def _marks(text: str, position: int, stop: int) -> Iterator[tuple[int, str]]:
+    """Yield brackets, commas and, as "`", fences outside of strings; a quote if a string is cut."""
+    at: int | None = position
+    while at is not None:
+        matches = _MARK.finditer(text, at, stop)
+        at = None
+        for match in matches:
+            start = match.start()
+            if match.lastgroup == "mark":
+                yield start, text[start]
+            elif text[start] == '"':
+                if match.lastgroup is None:
+                    yield start, '"'
+            elif _opens(text, start):
+                single = _SINGLE.match(text, start, stop)
+                if single is None or single.lastgroup is None:
+                    yield start, '"'
+                at = stop if single is None else single.end()
+                break
+
+
+def _opens(text: str, position: int) -> bool:
+    """Tell whether a single quote opens a string, as in Python's dicts; else, an apostrophe."""
+    return text[max(0, position - 40) : position].rstrip()[-1:] in (":", ",", "[", "{")
+
+
+# --- Tokens
 
 
 _FLOOR = -9999.0  # vLLM's minus infinity, which JSON does not have

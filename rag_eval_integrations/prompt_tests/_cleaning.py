@@ -1,13 +1,13 @@
-"""Reading a generator's reply: fences, refusals, statements, JSON that needs repair. Pure."""
+"""Read a generator's reply: refusals, statements, JSON. Pure."""
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
-_FENCE = re.compile(r"\A\s*```[\w-]*[ \t]*\n(?P<body>.*?)\n?[ \t]*```\s*\Z", re.DOTALL)
-_INNER_FENCE = re.compile(r"```[\w-]*[ \t]*\n(?P<body>.*?)\n[ \t]*```", re.DOTALL)
+from rag_eval_integrations.errors import JudgeOutputError
+from rag_eval_integrations.models._reading import json_of, mended, unfenced
+
 _BULLET = re.compile(r"^\s*(?:(?:\d{1,3}[.)]|[-*•–]|_(?=\s))\s+)+")
 _HEADING = re.compile(r"^(?:[#*_\s]*)(?:[\w ]{0,30})?(?:rules|specification)[*_\s]*:[*_\s]*$", re.I)
 _REFUSAL = re.compile(
@@ -17,23 +17,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_REFUSAL = 600
-_MOST_REPAIRED = 20_000
-_MOST_MARKS = 1500
-"""Limits of JSON repair, in characters and in brackets and quotes. Its time is quadratic: 7 s were
-measured for 20,000 brackets, and 4 s for 4,000 misplaced quotes."""
 NUMBER = re.compile(r"^\s*(\d{1,3})\s*[.):]\s+")
-
-
-def unfenced(text: str) -> str:
-    """Return the content of the code fence around a text, or of the only fence in a prose text.
-
-    A text without a fence, or with several, is returned unchanged.
-    """
-    match = _FENCE.match(text)
-    if match is None:
-        fences = list(_INNER_FENCE.finditer(text))
-        match = fences[0] if len(fences) == 1 else None
-    return text if match is None else match["body"]
 
 
 def is_refusal(text: str) -> bool:
@@ -76,17 +60,10 @@ def json_in(text: str) -> Any:
     if body[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
+        return json_of(body)
+    except ValueError:
         pass
-    if body[-1:] not in ("}", "]"):
-        return None  # cut off: repair would make the missing part look as if it was left out
-    marks = body.count("{") + body.count("[") + body.count('"')
-    if len(body) > _MOST_REPAIRED or marks > _MOST_MARKS:
-        return None
-    from json_repair import loads  # noqa: PLC0415  # only when a reply needs it
-
     try:
-        return loads(body) or None
-    except (ValueError, RecursionError):
+        return mended(body, whole=True) or None
+    except JudgeOutputError:
         return None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from rag_eval_integrations.errors import InputError
-from rag_eval_integrations.models.caching import FORGOTTEN, CacheFile
+from rag_eval_integrations.models._answer_store import FORGOTTEN, CacheFile
 from rag_eval_integrations.records import SCHEMA, check_schema, parse_object
 
 logger = logging.getLogger(__name__)

@@ -39,6 +39,7 @@ from rag_eval_integrations.records.labels import (
     UnscoredCode,
     Usage,
 )
+from rag_eval_integrations.records.mean import Made, Means, RunningMean
 from rag_eval_integrations.records.score import (
     EVALS_SCHEMA,
     By,
@@ -63,8 +64,11 @@ __all__ = [
     "JudgeInfo",
     "Labelling",
     "Labels",
+    "Made",
+    "Means",
     "RagCall",
     "Record",
+    "RunningMean",
     "Score",
     "ScoreStatus",
     "Sentence",

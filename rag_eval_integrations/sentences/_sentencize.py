@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
 
 # --- Keys of sentences: document numbers from 0, letters as in the columns of a spreadsheet
@@ -88,6 +89,10 @@ def sentencize(call: RagCall, splitter: Splitter) -> SentencizedCall:
 
     Sentences recorded with the call are used unchanged. A document or response without text has no
     sentences; an empty document keeps its number.
+
+    Raises:
+        ConfigurationError: the splitter's spans overlap, are empty or out of order, or do not lie
+            in the text.
     """
     if call.sentences is not None:
         return SentencizedCall(call=call, sentences=call.sentences, splitter=RECORDED)
@@ -114,10 +119,28 @@ def _sentences(documents: tuple[Sentence, ...], response: tuple[Sentence, ...]) 
 
 def _keyed(text: str, prefix: str, splitter: Splitter) -> list[Sentence]:
     spans = splitter.spans(text)
+    _check(spans, text, splitter)
     return [
         Sentence(prefix + key, text[start:end], start, end)
         for key, (start, end) in zip(_letters(len(spans)), spans, strict=True)
     ]
+
+
+def _check(spans: Iterable[tuple[int, int]], text: str, splitter: Splitter) -> None:
+    last, length = 0, len(text)
+    for start, end in spans:
+        try:
+            fits = last <= start < end <= length
+        except TypeError:  # not numbers
+            fits = False
+        if not fits:
+            raise ConfigurationError(
+                "splitter",
+                splitter.name,
+                f"gave the span ({start}, {end}) after {last} in a text of {length} characters; "
+                "spans are pairs of integers, in order, not empty, and do not overlap",
+            )
+        last = end
 
 
 def _letters(size: int) -> Iterable[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
 
+from rag_eval_integrations.agreement import Matched, Pair, agree
 from rag_eval_integrations.records import (
     By,
     Evaluation,
@@ -71,6 +73,7 @@ def make_labels(
     support: Mapping[str, tuple[str, bool | None]] | None = None,
     **probabilities: Mapping[str, float],
 ) -> Labels:
+    chances: Any = {name: dict(values) for name, values in probabilities.items()}
     return Labels(
         all_relevant_sentence_keys=tuple(relevant.split()),
         all_utilized_sentence_keys=tuple(utilized.split()),
@@ -82,8 +85,13 @@ def make_labels(
             )
             for key, (keys, full) in (support or {}).items()
         ),
-        **{name: dict(values) for name, values in probabilities.items()},
+        **chances,
     )
+
+
+def agreed(matched: Matched | Sequence[Pair], **options: Any) -> Any:
+    """The JSON of `agree`, in which tests look deeper than its type goes."""
+    return agree(matched, **options).to_json()
 
 
 @pytest.fixture

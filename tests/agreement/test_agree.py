@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
@@ -20,12 +22,23 @@ from rag_eval_integrations.agreement.scores import compared, hallucination_score
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By
 
+from .conftest import Make, agreed
+
 
 @pytest.fixture
-def pair(evaluation):
+def pair(evaluation: Make) -> Callable[..., Pair]:
     """A pair from two columns: a number or None for each side."""
 
-    def make(identity, name, predicted, gold, *, probability=None, response="Yes.", **rest):
+    def make(
+        identity: str,
+        name: str,
+        predicted: float | None,
+        gold: float | None,
+        *,
+        probability: float | None = None,
+        response: str | None = "Yes.",
+        **rest: Any,
+    ) -> Pair:
         ours = evaluation(identity, {name: predicted}, probability=probability, response=response)
         return Pair(ours, evaluation(identity, {name: gold}), **rest)
 
@@ -33,10 +46,10 @@ def pair(evaluation):
 
 
 @pytest.fixture
-def random_pairs(evaluation):
+def random_pairs(evaluation: Make) -> Callable[..., list[Pair]]:
     """Rows of two data sets with all scores, drawn with a seed."""
 
-    def make(n, seed=0, **gold):
+    def make(n: int, seed: int = 0, **gold: Any) -> list[Pair]:
         generator = random.Random(seed)
         pairs = []
         for row in range(n):
@@ -60,9 +73,9 @@ def random_pairs(evaluation):
     return make
 
 
-def test_the_json_has_the_contracted_shape(random_pairs):
+def test_the_json_has_the_contracted_shape(random_pairs: Callable[..., list[Pair]]) -> None:
     """Every contracted field is there, in JSON that holds no NaN; data sets repeat the shape."""
-    content = agree(Matched(tuple(random_pairs(60)), 1, 2)).to_json()
+    content = agreed(Matched(tuple(random_pairs(60)), 1, 2))
 
     json.dumps(content, allow_nan=False)
     assert (content["n"], content["unmatched"]) == (60, 3)
@@ -81,23 +94,23 @@ def test_the_json_has_the_contracted_shape(random_pairs):
     assert content["formulas"]["adherence"]["formulas"] == "ragbench"
 
 
-def test_intervals_hold_their_values(random_pairs):
+def test_intervals_hold_their_values(random_pairs: Callable[..., list[Pair]]) -> None:
     """Each `ci95` is ordered and contains its statistic."""
-    content = agree(random_pairs(80)).to_json()
+    content = agreed(random_pairs(80))
 
     for figures in content["scores"].values():
         for name, (low, high) in figures["ci95"].items():
             assert low < figures[name] < high
 
 
-def test_continuous_scores_are_worked_by_hand(pair):
+def test_continuous_scores_are_worked_by_hand(pair: Callable[..., Pair]) -> None:
     """.2 .4 .9 against .1 .5 .6: RMSE √(.11/3), all pairs concordant."""
     pairs = [
         pair(str(row), "completeness", predicted, gold)
         for row, (predicted, gold) in enumerate([(0.2, 0.1), (0.4, 0.5), (0.9, 0.6)])
     ]
 
-    figures = agree(pairs).to_json()["scores"]["completeness"]
+    figures = agreed(pairs)["scores"]["completeness"]
 
     assert figures["n"] == 3
     assert figures["rmse"] == pytest.approx((0.11 / 3) ** 0.5)
@@ -105,7 +118,7 @@ def test_continuous_scores_are_worked_by_hand(pair):
     assert figures["ci95"] == {}
 
 
-def test_adherence_finds_the_not_adherent_by_probability(pair):
+def test_adherence_finds_the_not_adherent_by_probability(pair: Callable[..., Pair]) -> None:
     """Gold 0 is the positive class; the judge's doubt ranks it, its 0/1 gives kappa and RMSE."""
     rows = [(1.0, 0.6, 0.0), (0.0, 0.2, 0.0), (1.0, 0.9, 1.0), (1.0, 0.5, 1.0)]
     pairs = [
@@ -113,7 +126,7 @@ def test_adherence_finds_the_not_adherent_by_probability(pair):
         for row, (value, probability, gold) in enumerate(rows)
     ]
 
-    figures = agree(pairs).to_json()["scores"]["adherence"]
+    figures = agreed(pairs)["scores"]["adherence"]
 
     assert figures["positives"] == 2
     assert figures["auroc"] == 0.75  # doubts .4 and .8 over .1 and .5
@@ -121,15 +134,15 @@ def test_adherence_finds_the_not_adherent_by_probability(pair):
     assert figures["rmse"] == 0.5
 
 
-def test_adherence_without_probability_ranks_by_its_value(pair):
+def test_adherence_without_probability_ranks_by_its_value(pair: Callable[..., Pair]) -> None:
     """A judge that gives verdicts alone: AUROC is its balanced accuracy."""
     rows = [(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (1.0, 1.0)]
     pairs = [pair(str(row), "adherence", *values) for row, values in enumerate(rows)]
 
-    assert agree(pairs).to_json()["scores"]["adherence"]["auroc"] == 0.75
+    assert agreed(pairs)["scores"]["adherence"]["auroc"] == 0.75
 
 
-def test_only_rows_scored_on_both_sides_count(pair):
+def test_only_rows_scored_on_both_sides_count(pair: Callable[..., Pair]) -> None:
     """An unscored row is neither 0 nor an error: `n` says how many were compared."""
     pairs = [
         pair("a", "completeness", None, 0.5),
@@ -137,7 +150,7 @@ def test_only_rows_scored_on_both_sides_count(pair):
         pair("c", "completeness", 0.5, 0.5),
     ]
 
-    content = agree(pairs).to_json()
+    content = agreed(pairs)
 
     assert content["n"] == 3
     assert content["scores"]["completeness"]["n"] == 1
@@ -145,32 +158,32 @@ def test_only_rows_scored_on_both_sides_count(pair):
     assert content["scores"]["completeness"]["pearson"] is None
 
 
-def test_scores_of_one_side_only_are_left_out(evaluation):
+def test_scores_of_one_side_only_are_left_out(evaluation: Make) -> None:
     """There is nothing to compare `geval:x` with when gold lacks it."""
     pairs = [Pair(evaluation("a", {"geval:x": 0.5}), evaluation("a", {"completeness": 1.0}))]
 
-    assert agree(pairs).to_json()["scores"] == {}
+    assert agreed(pairs)["scores"] == {}
 
 
-def test_a_score_never_scored_on_both_sides_has_no_figures(pair):
+def test_a_score_never_scored_on_both_sides_has_no_figures(pair: Callable[..., Pair]) -> None:
     """The name stands in the result with n 0; no formulas are claimed for it."""
-    content = agree([pair("a", "completeness", None, 0.5)], baselines=True).to_json()
+    content = agreed([pair("a", "completeness", None, 0.5)], baselines=True)
 
     assert content["scores"]["completeness"]["n"] == 0
     assert content["scores"]["completeness"]["rmse"] is None
     assert content["formulas"] == {}
 
 
-def test_no_pairs_give_an_empty_agreement():
+def test_no_pairs_give_an_empty_agreement() -> None:
     """Two files without a common row are n 0, not a crash."""
-    content = agree(Matched((), 4, 5)).to_json()
+    content = agreed(Matched((), 4, 5))
 
     assert (content["n"], content["unmatched"]) == (0, 9)
     assert (content["scores"], content["by_dataset"]) == ({}, {})
     assert content["keys"]["relevant"]["f1"] is None
 
 
-def test_row_order_changes_nothing(random_pairs):
+def test_row_order_changes_nothing(random_pairs: Callable[..., list[Pair]]) -> None:
     """Files in another order give the same figures and intervals to the last digit."""
     pairs = random_pairs(50)
     shuffled = random.Random(5).sample(pairs, len(pairs))
@@ -178,7 +191,9 @@ def test_row_order_changes_nothing(random_pairs):
     assert agree(pairs).to_json() == agree(shuffled).to_json()
 
 
-def test_another_seed_gives_other_intervals_of_the_same_figures(random_pairs):
+def test_another_seed_gives_other_intervals_of_the_same_figures(
+    random_pairs: Callable[..., list[Pair]],
+) -> None:
     """Values do not depend on the seed."""
     one, two = (agree(random_pairs(50), seed=seed).pooled for seed in (1, 2))
     path = ("scores", "adherence")
@@ -187,7 +202,7 @@ def test_another_seed_gives_other_intervals_of_the_same_figures(random_pairs):
     assert one.blocks[path].figures["auroc"] != two.blocks[path].figures["auroc"]
 
 
-def test_negative_resamples_are_refused():
+def test_negative_resamples_are_refused() -> None:
     """The message names the argument."""
     with pytest.raises(ConfigurationError, match="`resamples` = -1"):
         agree([], resamples=-1)
@@ -200,7 +215,9 @@ def test_negative_resamples_are_refused():
         ("relevance_baseline", By(judge="j", formulas="ragbench", relevance_baseline=20)),
     ],
 )
-def test_sides_made_by_different_formulas_are_refused(evaluation, field, theirs):
+def test_sides_made_by_different_formulas_are_refused(
+    evaluation: Make, field: str, theirs: By
+) -> None:
     """U = |U|/|R| and U = |U|/T are different scores of one name."""
     ours = evaluation("a", {"context_utilization": 0.5})
     gold = evaluation("a", {"context_utilization": 0.5}, by=theirs)
@@ -220,7 +237,9 @@ def test_sides_made_by_different_formulas_are_refused(evaluation, field, theirs)
         ("method", By(judge="j", formulas="ragbench"), "expected"),
     ],
 )
-def test_predicted_rows_made_in_several_ways_are_refused(evaluation, field, by, method):
+def test_predicted_rows_made_in_several_ways_are_refused(
+    evaluation: Make, field: str, by: By, method: str
+) -> None:
     """One figure over two judges, prompts, formulas or estimators says nothing of either."""
     gold = evaluation("a", {"completeness": 0.5})
     pairs = [
@@ -232,7 +251,7 @@ def test_predicted_rows_made_in_several_ways_are_refused(evaluation, field, by, 
         agree(pairs)
 
 
-def test_gold_rows_of_several_formulas_are_refused(evaluation):
+def test_gold_rows_of_several_formulas_are_refused(evaluation: Make) -> None:
     """Gold is held to the same rule."""
     ours = evaluation("a", {"completeness": 0.5})
     pairs = [
@@ -246,7 +265,7 @@ def test_gold_rows_of_several_formulas_are_refused(evaluation):
         agree(pairs)
 
 
-def test_gold_of_several_annotators_is_compared_and_says_so(evaluation):
+def test_gold_of_several_annotators_is_compared_and_says_so(evaluation: Make) -> None:
     """RAGBench's sets have different annotators; their names are in the result."""
     ours = evaluation("a", {"completeness": 0.5})
     pairs = [
@@ -262,16 +281,16 @@ def test_gold_of_several_annotators_is_compared_and_says_so(evaluation):
         for model in ("m2", "m1")
     ]
 
-    assert agree(pairs).to_json()["gold_models"] == ["m1", "m2"]
+    assert agreed(pairs)["gold_models"] == ["m1", "m2"]
 
 
-def test_the_mean_over_data_sets_is_unweighted(pair):
+def test_the_mean_over_data_sets_is_unweighted(pair: Callable[..., Pair]) -> None:
     """RMSE .1 over one row and .3 over three rows of another set is .2, not .25."""
     pairs = [pair("a", "completeness", 0.5, 0.4, dataset="one")]
     pairs += [pair(str(row), "completeness", 0.5, 0.2, dataset="three") for row in range(3)]
     pairs += [pair("z", "completeness", 1.0, 0.0)]  # of no named set: pooled only
 
-    content = agree(pairs).to_json()
+    content = agreed(pairs)
 
     mean = content["mean_over_datasets"]
     assert mean["datasets"] == 2
@@ -279,7 +298,7 @@ def test_the_mean_over_data_sets_is_unweighted(pair):
     assert content["scores"]["completeness"]["n"] == 5
 
 
-def test_the_mean_says_in_how_many_sets_a_figure_is_defined(pair):
+def test_the_mean_says_in_how_many_sets_a_figure_is_defined(pair: Callable[..., Pair]) -> None:
     """A set without hallucinations has no AUROC; the mean is that of the others."""
     pairs = [pair("a", "adherence", 1.0, 1.0, dataset="clean")]
     pairs += [
@@ -287,17 +306,17 @@ def test_the_mean_says_in_how_many_sets_a_figure_is_defined(pair):
         pair("c", "adherence", 1.0, 1.0, dataset="mixed"),
     ]
 
-    adherence = agree(pairs).to_json()["mean_over_datasets"]["scores"]["adherence"]
+    adherence = agreed(pairs)["mean_over_datasets"]["scores"]["adherence"]
 
     assert adherence["auroc"] == 1.0
     assert adherence["sets"] == {"rmse": 2, "auroc": 1, "kappa": 1}
 
 
-def test_the_mean_over_data_sets_has_an_interval(random_pairs):
+def test_the_mean_over_data_sets_has_an_interval(random_pairs: Callable[..., list[Pair]]) -> None:
     """It is narrower than that of a single set."""
-    content = agree(random_pairs(200)).to_json()
+    content = agreed(random_pairs(200))
 
-    def width(group):
+    def width(group: Mapping[str, Any]) -> Any:
         low, high = group["scores"]["context_relevance"]["ci95"]["rmse"]
         return high - low
 
@@ -307,12 +326,14 @@ def test_the_mean_over_data_sets_has_an_interval(random_pairs):
 # Baselines
 
 
-def test_baselines_are_shown_when_asked(random_pairs):
+def test_baselines_are_shown_when_asked(random_pairs: Callable[..., list[Pair]]) -> None:
     """Without `baselines` the result has none."""
-    assert "baselines" not in agree(random_pairs(20)).to_json()
+    assert "baselines" not in agreed(random_pairs(20))
 
 
-def test_published_columns_stand_beside_the_judge_on_the_same_rows(pair):
+def test_published_columns_stand_beside_the_judge_on_the_same_rows(
+    pair: Callable[..., Pair],
+) -> None:
     """Nulls are skipped; `n` says so; the judge's figure is that of the remaining rows."""
     rows = [(0.0, 0.0, 0.1), (1.0, 0.0, 0.2), (1.0, 1.0, 0.8), (0.0, 1.0, None)]
     pairs = [
@@ -320,20 +341,20 @@ def test_published_columns_stand_beside_the_judge_on_the_same_rows(pair):
         for row, (ours, gold, theirs) in enumerate(rows)
     ]
 
-    content = agree(pairs, baselines=True).to_json()
+    content = agreed(pairs, baselines=True)
 
     ragas = content["baselines"]["ragas_faithfulness"]["adherence"]
     assert (ragas["n"], ragas["auroc"], ragas["judge_auroc"]) == (3, 1.0, 0.75)
     assert content["scores"]["adherence"]["auroc"] == 0.5
 
 
-def test_published_columns_are_compared_unclamped(pair):
+def test_published_columns_are_compared_unclamped(pair: Callable[..., Pair]) -> None:
     """GPT-3.5 listed more keys than there are sentences: 2.5 against .5 is an error of 2."""
     pairs = [
         pair("a", "context_utilization", 0.5, 0.5, baselines={"gpt35_utilization": 2.5}),
     ]
 
-    content = agree(pairs, baselines=True).to_json()
+    content = agreed(pairs, baselines=True)
 
     assert content["baselines"]["gpt35_utilization"]["context_utilization"]["rmse"] == 2.0
     assert "note" not in content
@@ -350,27 +371,29 @@ def test_published_columns_are_compared_unclamped(pair):
         ),
     ],
 )
-def test_columns_of_another_formula_are_left_out_with_a_note(evaluation, name, column, by):
+def test_columns_of_another_formula_are_left_out_with_a_note(
+    evaluation: Make, name: str, column: str, by: By
+) -> None:
     """The published |U|/T is not a rival of |U|/|R|."""
     score = evaluation("a", {name: 0.5}, by=by)
 
-    content = agree([Pair(score, score, baselines={column: 0.5})], baselines=True).to_json()
+    content = agreed([Pair(score, score, baselines={column: 0.5})], baselines=True)
 
     assert content["baselines"].keys() == {"constant"}
     assert column in content["note"]
 
 
-def test_relevance_columns_are_comparable_under_both_formula_sets(evaluation):
+def test_relevance_columns_are_comparable_under_both_formula_sets(evaluation: Make) -> None:
     """R is |R|/T in both."""
     score = evaluation("a", {"context_relevance": 0.5}, by=By(formulas="gpt-labeling"))
     pairs = [Pair(score, score, baselines={"gpt3_context_relevance": 0.25})]
 
-    content = agree(pairs, baselines=True).to_json()
+    content = agreed(pairs, baselines=True)
 
     assert content["baselines"]["gpt3_context_relevance"]["context_relevance"]["rmse"] == 0.25
 
 
-def test_the_constant_is_each_data_sets_gold_mean(pair):
+def test_the_constant_is_each_data_sets_gold_mean(pair: Callable[..., Pair]) -> None:
     """Knowing the set alone: .0/.2 and .6/.8 leave an error of .1, and rank at chance."""
     rows = [("one", 0.0), ("one", 0.2), ("two", 0.6), ("two", 0.8)]
     pairs = [
@@ -378,21 +401,21 @@ def test_the_constant_is_each_data_sets_gold_mean(pair):
         for row, (name, gold) in enumerate(rows)
     ]
 
-    constant = agree(pairs, baselines=True).to_json()["baselines"]["constant"]
+    constant = agreed(pairs, baselines=True)["baselines"]["constant"]
 
     assert constant["completeness"]["rmse"] == pytest.approx(0.1)
 
 
-def test_a_constant_ranks_at_chance(pair):
+def test_a_constant_ranks_at_chance(pair: Callable[..., Pair]) -> None:
     """AUROC .5, to compare with."""
     pairs = [pair("a", "adherence", 1.0, 1.0), pair("b", "adherence", 1.0, 0.0)]
 
-    constant = agree(pairs, baselines=True).to_json()["baselines"]["constant"]
+    constant = agreed(pairs, baselines=True)["baselines"]["constant"]
 
     assert constant["adherence"]["auroc"] == 0.5
 
 
-def test_response_length_ranks_long_responses_first(pair):
+def test_response_length_ranks_long_responses_first(pair: Callable[..., Pair]) -> None:
     """Longer responses hold more that can be wrong; a row without a response is left out."""
     pairs = [
         pair("a", "adherence", 1.0, 1.0, response="No."),
@@ -400,12 +423,12 @@ def test_response_length_ranks_long_responses_first(pair):
         pair("c", "adherence", 1.0, 0.0, response=None),
     ]
 
-    length = agree(pairs, baselines=True).to_json()["baselines"]["response_length"]["adherence"]
+    length = agreed(pairs, baselines=True)["baselines"]["response_length"]["adherence"]
 
     assert (length["n"], length["auroc"]) == (2, 1.0)
 
 
-def test_all_published_columns_name_a_score():
+def test_all_published_columns_name_a_score() -> None:
     """The seven prediction columns of RAGBench, three of them for adherence."""
     by_score = [baseline.score for baseline in BASELINE_COLUMNS.values()]
 
@@ -419,7 +442,7 @@ def test_all_published_columns_name_a_score():
 # Humans
 
 
-def test_a_humans_numbers_are_correlated_on_their_own_scale():
+def test_a_humans_numbers_are_correlated_on_their_own_scale() -> None:
     """Stars from 1 to 5 have correlations, but no RMSE against [0, 1]."""
     figures = agree_with_numbers({"geval:x": [0.1, None, 0.5, 0.9]}, [1, 5, 3, None])
 
@@ -427,14 +450,14 @@ def test_a_humans_numbers_are_correlated_on_their_own_scale():
     assert content == {"n": 2, "pearson": 1.0, "spearman": 1.0, "kendall": 1.0, "ci95": {}}
 
 
-def test_a_humans_numbers_in_the_unit_interval_have_an_rmse():
+def test_a_humans_numbers_in_the_unit_interval_have_an_rmse() -> None:
     """On the same scale the distance means something."""
     figures = agree_with_numbers({"x": [0.0, 0.5]}, [0.3, 0.9])
 
     assert figures["x"].figures["rmse"].value == pytest.approx((0.25 / 2) ** 0.5)
 
 
-def test_human_numbers_of_pairs_are_in_the_result(evaluation):
+def test_human_numbers_of_pairs_are_in_the_result(evaluation: Make) -> None:
     """Whether an RMSE makes sense is asked of all rows, not of each data set."""
     pairs = [
         Pair(evaluation("a", {"x": 0.1}), evaluation("a"), dataset="low", human=1),
@@ -442,14 +465,14 @@ def test_human_numbers_of_pairs_are_in_the_result(evaluation):
         Pair(evaluation("c", {"x": None}), evaluation("c"), human=2),
     ]
 
-    content = agree(pairs).to_json()
+    content = agreed(pairs)
 
     assert content["human"]["x"]["n"] == 2
     assert content["human"]["x"]["kendall"] == 1.0
     assert "rmse" not in content["by_dataset"]["low"]["human"]["x"]
 
 
-def test_human_numbers_are_not_compared_with_several_judges(evaluation):
+def test_human_numbers_are_not_compared_with_several_judges(evaluation: Make) -> None:
     """The rule against mixing holds without gold scores too."""
     other = evaluation("b", {"x": 0.5}, by=By(judge="other"))
     pairs = [
@@ -465,24 +488,26 @@ def test_human_numbers_are_not_compared_with_several_judges(evaluation):
     ("scores", "numbers", "field"),
     [([0.5], [1, 2], "x"), ([float("nan")], [1], "x"), ([0.5], [float("inf")], "numbers")],
 )
-def test_bad_columns_are_refused_by_name(scores, numbers, field):
+def test_bad_columns_are_refused_by_name(
+    scores: list[float], numbers: list[float], field: str
+) -> None:
     """Neither a missing row nor NaN slips into a figure."""
     with pytest.raises(ConfigurationError, match=f"`{field}`"):
         agree_with_numbers({"x": scores}, numbers)
 
 
-def test_files_go_from_match_to_agreement(evaluation):
+def test_files_go_from_match_to_agreement(evaluation: Make) -> None:
     """What `match` returns is what `agree` takes, with its counts."""
     predicted = [evaluation("a", {"completeness": 0.5}), evaluation("lost")]
     gold = [Gold(evaluation("a", {"completeness": 0.7}), dataset="one", human=0.5)]
 
-    content = agree(match(predicted, gold)).to_json()
+    content = agreed(match(predicted, gold))
 
     assert (content["n"], content["unmatched"], content["unmatched_predicted"]) == (1, 1, 1)
     assert content["by_dataset"]["one"]["human"]["completeness"]["rmse"] == 0
 
 
-def test_doubt_is_what_is_missing_to_certainty(evaluation):
+def test_doubt_is_what_is_missing_to_certainty(evaluation: Make) -> None:
     """1 - probability, or 1 - value where there is none."""
     pairs = [
         Pair(
@@ -496,7 +521,9 @@ def test_doubt_is_what_is_missing_to_certainty(evaluation):
     assert hallucination_scores(compared(pairs, "adherence")) == [0.25, 0.0, 1.0]
 
 
-def test_without_human_numbers_scores_of_one_side_may_be_made_in_many_ways(evaluation):
+def test_without_human_numbers_scores_of_one_side_may_be_made_in_many_ways(
+    evaluation: Make,
+) -> None:
     """Nothing is compared with them, and no place for human numbers is left open."""
     gold = {"adherence": 1.0}
     other = evaluation("b", {"adherence": 1.0, "x": 0.5}, method="labels").model_copy()
@@ -507,16 +534,16 @@ def test_without_human_numbers_scores_of_one_side_may_be_made_in_many_ways(evalu
         Pair(other.model_copy(update={"scores": scores}), evaluation("b", gold)),
     ]
 
-    content = agree(pairs, resamples=0).to_json()
+    content = agreed(pairs, resamples=0)
 
     assert "human" not in content
     assert content["scores"]["adherence"]["n"] == 2
 
 
-def test_only_where_baselines_are_asked_for_is_one_left_out(evaluation):
+def test_only_where_baselines_are_asked_for_is_one_left_out(evaluation: Make) -> None:
     """A note on columns that nobody asked for would be noise."""
     by = By(judge="j", formulas="gpt-labeling")
     both = evaluation("a", {"context_utilization": 0.5}, by=by)
 
-    assert "note" in agree([Pair(both, both)], baselines=True, resamples=0).to_json()
-    assert "note" not in agree([Pair(both, both)], resamples=0).to_json()
+    assert "note" in agreed([Pair(both, both)], baselines=True, resamples=0)
+    assert "note" not in agreed([Pair(both, both)], resamples=0)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rag_eval_integrations.agreement import Pair, agree, cascade_curve
-from rag_eval_integrations.agreement._curves import curve_json
+from rag_eval_integrations.agreement._curves import CascadePoint, curve_json
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By, Evaluation, Usage
 
@@ -39,10 +41,8 @@ def pairs(rows: list[Evaluation]) -> list[Pair]:
     ]
 
 
-def auroc(point: object) -> float | None:
-    pooled = point.pooled  # type: ignore[attr-defined]
-    value: float | None = pooled.blocks["scores", "adherence"].figures["auroc"].value
-    return value
+def auroc(point: CascadePoint) -> float | None:
+    return point.pooled.blocks["scores", "adherence"].figures["auroc"].value
 
 
 def test_the_least_sure_rows_are_asked_first() -> None:
@@ -57,7 +57,8 @@ def test_the_least_sure_rows_are_asked_first() -> None:
     # One of nine (positive, negative) pairs is in the wrong order until the two rows are asked.
     assert auroc(points[0]) == pytest.approx(8 / 9)
     assert [auroc(point) for point in points[1:]] == [1.0, 1.0, 1.0]
-    assert curve_json(points)[1]["share"] == pytest.approx(1 / 3)
+    content: Any = curve_json(points)
+    assert content[1]["share"] == pytest.approx(1 / 3)
 
 
 def test_a_row_without_a_probability_is_asked_first_of_all() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import statistics as moments
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -17,6 +19,7 @@ from rag_eval_integrations.agreement._bootstrap import (
     Linear,
     Packed,
     Resample,
+    Statistic,
     bootstrap,
     interval,
     mean_figure,
@@ -34,23 +37,25 @@ quarters = st.integers(0, 4).map(lambda value: value / 4)
 twelve = st.lists(st.tuples(quarters, quarters, st.booleans()), min_size=12, max_size=12)
 
 
-def _correlated(n, seed=1):
+def _correlated(n: int, seed: int = 1) -> tuple[list[float], list[float]]:
     generator = random.Random(seed)
     xs = [generator.random() for _ in range(n)]
     return xs, [x + generator.gauss(0, 0.3) for x in xs]
 
 
-def _replicate(statistic, drawn):
+def _replicate(statistic: Statistic, drawn: Sequence[int]) -> Any:
     """The statistic on a draw of as many rows as its group has."""
     return statistic.replicate(Resample(drawn, Packed(statistic.columns, len(drawn))))
 
 
-def _only(statistic, rows, **options):
+def _only(statistic: Statistic, rows: int, **options: int) -> Any:
     return bootstrap({"it": statistic}, rows=rows, **options)["it"]
 
 
 @given(rows=twelve, drawn=draws)
-def test_a_replicate_is_the_statistic_of_the_drawn_rows(rows, drawn):
+def test_a_replicate_is_the_statistic_of_the_drawn_rows(
+    rows: list[tuple[float, float, bool]], drawn: Sequence[int]
+) -> None:
     """What is computed from sums and sorted ranks equals a fresh computation on the draw."""
     xs, ys, positive = zip(*rows, strict=True)
     at, size = range(12), 12
@@ -85,7 +90,9 @@ def test_a_replicate_is_the_statistic_of_the_drawn_rows(rows, drawn):
     ),
     drawn=draws,
 )
-def test_packed_columns_sum_like_single_ones(columns, drawn):
+def test_packed_columns_sum_like_single_ones(
+    columns: list[list[float]], drawn: Sequence[int]
+) -> None:
     """All columns of a group are summed at once, each to 14 digits of its largest number."""
     totals = Packed(columns, 12).totals(drawn)
 
@@ -98,12 +105,12 @@ def test_packed_columns_sum_like_single_ones(columns, drawn):
     column=st.lists(st.integers(0, 2**40), min_size=12, max_size=12),
     drawn=draws,
 )
-def test_packed_counts_are_exact(column, drawn):
+def test_packed_counts_are_exact(column: list[int], drawn: Sequence[int]) -> None:
     """Integers lose nothing."""
     assert Packed([column], 12).totals(drawn)[id(column)] == sum(column[row] for row in drawn)
 
 
-def test_rows_without_a_value_take_part_in_no_replicate():
+def test_rows_without_a_value_take_part_in_no_replicate() -> None:
     """A score on rows 0 and 2 of 3 counts only the draws of these rows."""
     statistic = resampled.rmse([1.0, 0.5], [0.0, 0.5], [0, 2], 3)
 
@@ -112,7 +119,7 @@ def test_rows_without_a_value_take_part_in_no_replicate():
     assert _replicate(statistic, [1, 1, 1]) is None
 
 
-def test_an_interval_holds_its_value_and_is_the_same_every_time():
+def test_an_interval_holds_its_value_and_is_the_same_every_time() -> None:
     """The same seed gives the same interval; another seed another one nearby."""
     xs, ys = _correlated(200)
     statistic = resampled.rmse(xs, ys, range(200), 200)
@@ -126,7 +133,7 @@ def test_an_interval_holds_its_value_and_is_the_same_every_time():
     assert first.interval == pytest.approx(other.interval, abs=0.02)
 
 
-def test_a_mean_has_the_width_that_theory_gives():
+def test_a_mean_has_the_width_that_theory_gives() -> None:
     """The interval of an error rate of .5 over 400 rows is about ± 1.96·.025."""
     counts = {row: Counts(tp=row % 2, fn=1 - row % 2) for row in range(400)}
 
@@ -135,7 +142,7 @@ def test_a_mean_has_the_width_that_theory_gives():
     assert (low, high) == (pytest.approx(0.451, abs=0.012), pytest.approx(0.549, abs=0.012))
 
 
-def test_no_interval_for_few_rows():
+def test_no_interval_for_few_rows() -> None:
     """Fewer than ten rows have a value but no interval."""
     xs, ys = _correlated(MIN_ROWS - 1)
 
@@ -145,13 +152,13 @@ def test_no_interval_for_few_rows():
     assert few.interval is None
 
 
-def test_no_interval_for_an_undefined_statistic():
+def test_no_interval_for_an_undefined_statistic() -> None:
     """A constant has no correlation and no interval of it."""
     for statistic in resampled.correlations([0.5] * 20, list(range(20)), range(20), 20).values():
         assert _only(statistic, 20) == Figure(None)
 
 
-def test_no_interval_where_resamples_often_lose_a_class():
+def test_no_interval_where_resamples_often_lose_a_class() -> None:
     """With one positive, a third of the draws have no AUROC: an interval would hide that."""
     scores, positive = list(range(20)), [row == 12 for row in range(20)]
 
@@ -161,7 +168,7 @@ def test_no_interval_where_resamples_often_lose_a_class():
     assert figure.interval is None
 
 
-def test_no_resamples_give_values_alone():
+def test_no_resamples_give_values_alone() -> None:
     """`resamples=0` switches intervals off."""
     xs, ys = _correlated(20)
 
@@ -169,19 +176,19 @@ def test_no_resamples_give_values_alone():
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0, 1), (0.25, 2), (0.6, 3.4), (1, 5)])
-def test_percentile_lies_between_neighbours(share, expected):
+def test_percentile_lies_between_neighbours(share: float, expected: float) -> None:
     """Of 1 to 5 the 60th percentile is 3.4."""
     assert percentile([1, 2, 3, 4, 5], share) == pytest.approx(expected)
 
 
-def test_an_interval_tolerates_a_few_undefined_replicates():
+def test_an_interval_tolerates_a_few_undefined_replicates() -> None:
     """1 in 20 may be undefined; more may not; none at all is no interval."""
     assert interval([1.0] * 19 + [None]) == (1.0, 1.0)
     assert interval([1.0] * 18 + [None] * 2) is None
     assert interval([]) is None
 
 
-def test_a_mean_over_groups_leaves_out_undefined_ones():
+def test_a_mean_over_groups_leaves_out_undefined_ones() -> None:
     """The mean of .4, .8 and nothing is .6; its interval comes from the replicates' means."""
     groups = [Figure(0.4, None, (0.3, 0.5)), Figure(None), Figure(0.8, None, (0.8, 0.8))]
 
@@ -191,15 +198,15 @@ def test_a_mean_over_groups_leaves_out_undefined_ones():
     assert mean.replicates == pytest.approx((0.55, 0.65))
 
 
-def test_a_mean_over_groups_has_no_interval_when_one_is_too_small():
+def test_a_mean_over_groups_has_no_interval_when_one_is_too_small() -> None:
     """A group without replicates counts in the mean, so nothing is claimed about its spread."""
     mean = mean_figure([Figure(0.4, None, (0.3, 0.5)), Figure(0.8)])
 
-    assert mean == Figure(pytest.approx(0.6))
+    assert mean == Figure(pytest.approx(0.6))  # type: ignore[arg-type]
     assert mean_figure([]) == Figure(None)
 
 
-def test_a_mean_is_undefined_on_draws_where_a_group_is():
+def test_a_mean_is_undefined_on_draws_where_a_group_is() -> None:
     """A draw that lacks one group's figure has no mean."""
     mean = mean_figure([Figure(0.4, None, (0.3, None)), Figure(0.8, None, (0.8, 0.8))])
 
@@ -210,11 +217,13 @@ def test_a_mean_is_undefined_on_draws_where_a_group_is():
 # but one shows to any precision.
 
 
-def _weighted_change(statistic, xs, ys, row):
+def _weighted_change(
+    statistic: Callable[..., float], xs: list[float], ys: list[float], row: int
+) -> float:
     copies = 400
     heavy_x = [*xs * copies, xs[row]]
     heavy_y = [*ys * copies, ys[row]]
-    change = statistic(heavy_x, heavy_y) - statistic(xs, ys)
+    change: float = statistic(heavy_x, heavy_y) - statistic(xs, ys)
     return change * copies  # one more row of `copies` · n is a weight of 1 / copies
 
 
@@ -225,7 +234,9 @@ def _weighted_change(statistic, xs, ys, row):
         (statistics.kendall, kendall_contributions),
     ],
 )
-def test_contributions_are_derivatives(statistic, contributions):
+def test_contributions_are_derivatives(
+    statistic: Callable[..., float], contributions: Callable[..., list[float]]
+) -> None:
     """A row's contribution is how the correlation moves when the row weighs a little more."""
     xs, ys = [0.1, 0.4, 0.4, 0.7, 0.9, 0.2], [0.2, 0.1, 0.6, 0.6, 0.8, 0.3]
 
@@ -236,7 +247,7 @@ def test_contributions_are_derivatives(statistic, contributions):
 
 
 @given(twelve)
-def test_contributions_sum_to_nothing(rows):
+def test_contributions_sum_to_nothing(rows: list[tuple[float, float, bool]]) -> None:
     """Making every row heavier alike changes no statistic."""
     xs, ys, positive = zip(*rows, strict=True)
 
@@ -248,7 +259,7 @@ def test_contributions_sum_to_nothing(rows):
         assert found is None or sum(found) == pytest.approx(0, abs=1e-9)
 
 
-def test_contributions_are_undefined_with_the_statistic():
+def test_contributions_are_undefined_with_the_statistic() -> None:
     """No rows, a constant column or a single class move nothing."""
     assert spearman_contributions([], []) is None
     assert kendall_contributions([1, 1], [1, 2]) is None
@@ -256,7 +267,7 @@ def test_contributions_are_undefined_with_the_statistic():
 
 
 @pytest.mark.parametrize("name", ["spearman", "kendall"])
-def test_linear_intervals_are_as_wide_as_the_spread_of_fresh_samples(name):
+def test_linear_intervals_are_as_wide_as_the_spread_of_fresh_samples(name: str) -> None:
     """Over 300 samples of 150 rows the statistic spreads as its contributions say."""
     values = [getattr(statistics, name)(*_correlated(150, seed)) for seed in range(300)]
     xs, ys = _correlated(150, seed=1000)
@@ -267,7 +278,7 @@ def test_linear_intervals_are_as_wide_as_the_spread_of_fresh_samples(name):
     assert spread == pytest.approx(moments.stdev(values), rel=0.25)
 
 
-def test_sentences_of_one_row_are_drawn_together():
+def test_sentences_of_one_row_are_drawn_together() -> None:
     """Copying every sentence five times within its row adds no certainty; ranking rows does."""
     generator = random.Random(3)
     positive = [generator.random() < 0.3 for _ in range(100)]
@@ -288,7 +299,7 @@ def test_sentences_of_one_row_are_drawn_together():
 
 
 @given(value=st.floats(0, 1), low=st.sampled_from([-1.0, 0.0]), moves=st.lists(st.floats(-9, 9)))
-def test_a_linear_replicate_stays_in_range(value, low, moves):
+def test_a_linear_replicate_stays_in_range(value: float, low: float, moves: list[float]) -> None:
     """However far the contributions reach, an AUROC stays in [0, 1], a correlation in [-1, 1]."""
     assume(len(moves) > 1)
 
@@ -297,7 +308,7 @@ def test_a_linear_replicate_stays_in_range(value, low, moves):
     assert low - 1e-12 <= moved <= 1 + 1e-12
 
 
-def test_a_linear_replicate_without_moves_is_its_value():
+def test_a_linear_replicate_without_moves_is_its_value() -> None:
     """Contributions of 0 leave the value; at the end of the range nothing moves it."""
     assert _replicate(Linear(0.7, 2, [0, 0], 0.0), [0, 1]) == pytest.approx(0.7)
     assert _replicate(Linear(1.0, 2, [5, 5]), [0, 1]) == 1.0

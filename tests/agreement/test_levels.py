@@ -6,13 +6,17 @@ import gzip
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rag_eval_integrations.agreement import Gold, Pair, agree, agree_by_level
+from rag_eval_integrations.agreement import Gold, Pair, agree_by_level
+from rag_eval_integrations.agreement.figures import Figures
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.geval._paper import paper_score
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
+
+from .conftest import Make, agreed
 
 # Three documents by three systems; the scores of the third document are all the same.
 DOCUMENTS = ["a"] * 3 + ["b"] * 3 + ["c"] * 3
@@ -21,19 +25,22 @@ SCORES = [1.0, 2.0, 3.0, 1.0, 3.0, 2.0, 2.0, 2.0, 2.0]
 HUMAN = [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0]
 
 
-def values(figures) -> dict[str, float]:
+def values(figures: Figures | None) -> dict[str, Any]:
+    assert figures is not None
     return {name: figure.value for name, figure in figures.figures.items()}
 
 
-def test_the_mean_over_documents_and_what_is_skipped():
+def test_the_mean_over_documents_and_what_is_skipped() -> None:
     """1 within a, 1/3 within b by tau (one of three pairs the other way); c has none."""
     levels = agree_by_level({"s": SCORES}, HUMAN, documents=DOCUMENTS, systems=SYSTEMS)["s"]
 
+    assert levels.document is not None
     assert levels.document.counts == {"n": 9, "documents": 2, "skipped": 1}
     assert values(levels.document) == pytest.approx(
         {"pearson": (1 + 0.5) / 2, "spearman": (1 + 0.5) / 2, "kendall": (1 + 1 / 3) / 2}
     )
     assert levels.dataset.counts == {"n": 9}
+    assert levels.system is not None
     assert levels.system.counts == {"n": 9, "systems": 3}
     # Means by system: 4/3, 7/3, 7/3 against 1, 2, 3.
     assert values(levels.system) == pytest.approx(
@@ -42,19 +49,20 @@ def test_the_mean_over_documents_and_what_is_skipped():
 
 
 @pytest.mark.parametrize("side", ["scores", "human"])
-def test_a_constant_side_is_skipped_on_either_side(side):
+def test_a_constant_side_is_skipped_on_either_side(side: str) -> None:
     """Whether the judge or the human sees no difference."""
     constant, varied = [2.0, 2.0, 2.0], [1.0, 2.0, 3.0]
     scores, human = (constant, varied) if side == "scores" else (varied, constant)
 
     levels = agree_by_level({"s": scores}, human, documents=["a"] * 3)["s"]
 
+    assert levels.document is not None
     assert levels.document.counts == {"n": 3, "documents": 0, "skipped": 1}
     assert values(levels.document) == {"pearson": None, "spearman": None, "kendall": None}
     assert levels.system is None
 
 
-def test_rows_without_a_score_a_number_or_a_name_are_left_out():
+def test_rows_without_a_score_a_number_or_a_name_are_left_out() -> None:
     """Of that level only."""
     levels = agree_by_level(
         {"s": [1.0, None, 3.0, 2.0, 5.0]},
@@ -63,18 +71,19 @@ def test_rows_without_a_score_a_number_or_a_name_are_left_out():
     )["s"]
 
     assert levels.dataset.counts == {"n": 3}
+    assert levels.document is not None
     assert levels.document.counts == {"n": 2, "documents": 1, "skipped": 0}
     assert values(levels.document)["kendall"] == 1.0
 
 
-def test_ties_count_as_tau_b():
+def test_ties_count_as_tau_b() -> None:
     """(C - D) / sqrt((P - Tx)(P - Ty)): 4 pairs alike, 1 tied in x, 1 in y."""
     levels = agree_by_level({"s": [1, 1, 2, 3]}, [1, 2, 3, 3], documents=["a"] * 4)["s"]
 
     assert values(levels.document)["kendall"] == pytest.approx(4 / 5)
 
 
-def test_intervals_resample_whole_documents_and_systems():
+def test_intervals_resample_whole_documents_and_systems() -> None:
     """From ten of them on; the same whatever the order of the documents' names."""
     generator = random.Random(5)
     human = [float(generator.randrange(1, 6)) for _ in range(240)]
@@ -85,14 +94,17 @@ def test_intervals_resample_whole_documents_and_systems():
     levels = agree_by_level({"s": scores}, human, documents=documents, systems=systems)["s"]
 
     for figures in (levels.document, levels.system):
+        assert figures is not None
         for figure in figures.figures.values():
             assert figure.interval is not None
+            assert figure.value is not None
             assert figure.interval[0] <= figure.value <= figure.interval[1]
     few = agree_by_level({"s": SCORES}, HUMAN, documents=DOCUMENTS)["s"]
+    assert few.document is not None
     assert few.document.figures["kendall"].interval is None
 
 
-def test_columns_of_other_lengths_are_refused():
+def test_columns_of_other_lengths_are_refused() -> None:
     """Naming the column."""
     with pytest.raises(ConfigurationError, match="documents"):
         agree_by_level({"s": [1.0]}, [1.0], documents=["a", "b"])
@@ -114,11 +126,11 @@ def geval_row(
     return Pair(evaluation, evaluation, human=human, document="d", system=f"s{number}")
 
 
-def test_means_below_the_scale_are_not_tied_by_it():
+def test_means_below_the_scale_are_not_tied_by_it() -> None:
     """Parity means with zeros for unparsable replies: 0.2 and 0.9 differ, both being value 0."""
     pairs = [geval_row(1, 0.2, 0.0, 1), geval_row(2, 0.9, 0.0, 2), geval_row(3, 3, 0.5, 3)]
 
-    content = agree(pairs).to_json()
+    content = agreed(pairs)
 
     assert content["human"]["geval:x"]["kendall"] == 1.0
     assert content["human_by_document"]["geval:x"]["kendall"] == 1.0
@@ -135,7 +147,7 @@ def test_correlations_are_of_raw_scores_and_differences_of_values() -> None:
         for n, (raw, human) in enumerate([(low, 0.1), (high, 0.2), (5.0, 0.6)])
     ]
 
-    content = agree(pairs).to_json()["human"]["geval:x"]
+    content = agreed(pairs)["human"]["geval:x"]
 
     assert content["kendall"] == 1.0
     assert content["rmse"] == pytest.approx((sum(d * d for d in (0.09, -0.01, -0.1)) / 3) ** 0.5)
@@ -153,7 +165,7 @@ def test_a_value_that_says_less_than_the_raw_score_is_what_counts(other_scale: b
     else:
         pairs = [geval_row(1, 4.9, 0.0, 1), geval_row(2, 4.6, 0.0, 1), geval_row(3, 5, 1.0, 2)]
 
-    assert agree(pairs).to_json()["human"]["geval:x"]["kendall"] == pytest.approx(1.0)
+    assert agreed(pairs)["human"]["geval:x"]["kendall"] == pytest.approx(1.0)
 
 
 def test_systems_that_add_up_to_the_same_are_tied_in_any_order() -> None:
@@ -193,14 +205,16 @@ def test_systems_of_summeval_do_not_depend_on_the_order_of_rows(data: Path) -> N
         ({"doc_id": ""}, None, None),
     ],
 )
-def test_fields_of_gold_rows(evaluation, row, document, number):
+def test_fields_of_gold_rows(
+    evaluation: Make, row: dict[str, object], document: str | None, number: float | None
+) -> None:
     """A dot leads into an object, unless a field is called so."""
     gold = Gold.from_row(evaluation(), row, human="expert.x")
 
     assert (gold.document, gold.human) == (document, number)
 
 
-def test_recorded_replies_give_the_recorded_ranks(data: Path):
+def test_recorded_replies_give_the_recorded_ranks(data: Path) -> None:
     """Six judges' means over 20 replies about ten summaries, against the experts' consistency.
 
     The figures were computed apart from this code, with scipy's tau-b and Spearman.

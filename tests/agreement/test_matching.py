@@ -8,23 +8,26 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations.agreement import Gold, Matched, dataset_of, match
 from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.records import Evaluation
+
+from .conftest import Make
 
 
-def _ids(matched):
+def _ids(matched: Matched) -> list[tuple[str, str]]:
     return [(pair.predicted.question, pair.gold.question) for pair in matched.pairs]
 
 
 @pytest.fixture
-def named(evaluation):
+def named(evaluation: Make) -> Make:
     """An evaluation whose question tells it apart, whatever its id and key."""
 
-    def make(name, identity, row_key):
+    def make(name: str, identity: str, row_key: str) -> Evaluation:
         return evaluation(identity, row_key=row_key).model_copy(update={"question": name})
 
     return make
 
 
-def test_rows_join_by_content_whatever_their_id(named):
+def test_rows_join_by_content_whatever_their_id(named: Make) -> None:
     """The same call under another id is the same row; file order is the predicted one."""
     predicted = [named("p1", "a", "K1"), named("p2", "b", "K2")]
     gold = [Gold(named("g2", "z", "K2")), Gold(named("g1", "a", "K1"))]
@@ -35,7 +38,7 @@ def test_rows_join_by_content_whatever_their_id(named):
     assert (matched.unmatched, matched.joined_by_id, matched.ambiguous) == (0, 0, 0)
 
 
-def test_content_goes_before_id(named):
+def test_content_goes_before_id(named: Make) -> None:
     """A row with the id of another joins the one that has its content (RAGBench repeats ids)."""
     predicted = [named("p1", "same", "K1"), named("p2", "same", "K2")]
     gold = [Gold(named("g2", "same", "K2")), Gold(named("g1", "same", "K1"))]
@@ -44,7 +47,7 @@ def test_content_goes_before_id(named):
     assert match(predicted, gold).ambiguous == 0
 
 
-def test_rows_of_changed_content_join_by_id(named):
+def test_rows_of_changed_content_join_by_id(named: Make) -> None:
     """What no content joins is joined by its id, and counted."""
     matched = match([named("p", "a", "K1")], [Gold(named("g", "a", "K9"))])
 
@@ -52,7 +55,7 @@ def test_rows_of_changed_content_join_by_id(named):
     assert matched.joined_by_id == 1
 
 
-def test_repeats_join_in_order_and_are_counted(named):
+def test_repeats_join_in_order_and_are_counted(named: Make) -> None:
     """The k-th of a repeated key joins the k-th; a surplus falls through to its id."""
     predicted = [named("p1", "a", "K"), named("p2", "a", "K"), named("p3", "a", "K")]
     gold = [Gold(named("g1", "b", "K")), Gold(named("g2", "c", "K")), Gold(named("g3", "a", "L"))]
@@ -63,7 +66,7 @@ def test_repeats_join_in_order_and_are_counted(named):
     assert (matched.ambiguous, matched.joined_by_id) == (2, 1)
 
 
-def test_rows_without_partner_are_counted_on_their_side(named):
+def test_rows_without_partner_are_counted_on_their_side(named: Make) -> None:
     """Nothing is dropped without a number."""
     predicted = [named("p", "a", "K1"), named("p", "b", "K2"), named("p", "c", "K3")]
     gold = [Gold(named("g", "a", "K1")), Gold(named("g", "y", "K8"))]
@@ -74,14 +77,14 @@ def test_rows_without_partner_are_counted_on_their_side(named):
     assert matched.unmatched == 3
 
 
-def test_nothing_matches_nothing():
+def test_nothing_matches_nothing() -> None:
     """Empty files give no pairs."""
     assert match([], []) == Matched(())
 
 
 @given(data=st.data())
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_every_row_is_joined_once_or_counted(evaluation, data):
+def test_every_row_is_joined_once_or_counted(evaluation: Make, data: st.DataObject) -> None:
     """Pairs and unmatched rows add up to each side, and a pair shares its key or its id."""
     rows = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("KLMN")), max_size=8)
     left, right = data.draw(rows), data.draw(rows)
@@ -97,7 +100,7 @@ def test_every_row_is_joined_once_or_counted(evaluation, data):
         assert pair.predicted.row_key == pair.gold.row_key or pair.predicted.id == pair.gold.id
 
 
-def test_a_gold_row_brings_its_columns(evaluation):
+def test_a_gold_row_brings_its_columns(evaluation: Make) -> None:
     """Data set without its split, published columns (null stays None) and the human's number."""
     row = {
         "dataset_name": "hagrid_validation",
@@ -121,7 +124,7 @@ def test_a_gold_row_brings_its_columns(evaluation):
 
 
 @pytest.mark.parametrize("value", ["4", [4], float("nan")])
-def test_a_human_field_that_is_no_number_is_refused(evaluation, value):
+def test_a_human_field_that_is_no_number_is_refused(evaluation: Make, value: object) -> None:
     """The message names the field and the value."""
     with pytest.raises(InputError, match="`rating`: should be a finite number"):
         Gold.from_row(evaluation(), {"rating": value}, human="rating")
@@ -138,12 +141,12 @@ def test_a_human_field_that_is_no_number_is_refused(evaluation, value):
         ({}, None),
     ],
 )
-def test_the_data_set_is_named_by_the_row(row, expected):
+def test_the_data_set_is_named_by_the_row(row: dict[str, object], expected: str | None) -> None:
     """`dataset` is taken as it is, RAGBench's `dataset_name` without its split."""
     assert dataset_of(row) == expected
 
 
-def test_repeated_ids_are_counted_beside_repeated_content(named):
+def test_repeated_ids_are_counted_beside_repeated_content(named: Make) -> None:
     """Both are joined by their order, which may be wrong: the two add up."""
     predicted = [named(f"p{n}", "a", key) for n, key in enumerate(("K", "K", "P", "Q"))]
     gold = [Gold(named(f"g{n}", "a", key)) for n, key in enumerate(("K", "K", "R", "S"))]

@@ -56,7 +56,7 @@ def test_a_broken_evaluator_is_counted(log: pytest.LogCaptureFixture) -> None:
     """Also where the evaluator breaks its own promise, or something inside cancels itself."""
 
     class Broken(RagEvaluator):
-        async def evaluate(self, call: RagCall) -> Evaluation:
+        async def evaluate(self, call: RagCall, **options: object) -> Evaluation:
             raise asyncio.CancelledError if call.id == "0" else KeyError(call.id)
 
     with BackgroundEvaluator(Broken(ScriptedJudge(LABELS))) as background:
@@ -105,7 +105,7 @@ def test_a_timeout_of_the_evaluators_own_is_not_taken_for_ours(
     """An evaluator that breaks its promise with a TimeoutError is a failure like any other."""
 
     class Broken(RagEvaluator):
-        async def evaluate(self, call: RagCall) -> Evaluation:  # type: ignore[override]
+        async def evaluate(self, call: RagCall, **options: object) -> Evaluation:
             raise TimeoutError("not the background's")
 
     kept = Kept()

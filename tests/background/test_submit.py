@@ -182,7 +182,7 @@ def test_many_threads_may_submit_at_once() -> None:
     """Every call is in exactly one count."""
     background = BackgroundEvaluator(evaluator(), max_pending=50, sample_rate=0.8)
     threads = [
-        threading.Thread(target=lambda k=k: [background(call(100 * k + n)) for n in range(100)])
+        threading.Thread(target=lambda k=k: [background(call(100 * k + n)) for n in range(100)])  # type: ignore[func-returns-value]
         for k in range(8)
     ]
     for thread in threads:

@@ -323,13 +323,14 @@ class Talk:
 
     def __init__(self, stream: Generator[Any, Any, Any]) -> None:
         self.events: list[object] = []
-        for step in (
+        steps: tuple[Callable[[], object], ...] = (
             lambda: next(stream),
             lambda: stream.send("sent"),
             lambda: stream.throw(KeyError("thrown")),
             lambda: stream.send("again"),
             lambda: next(stream),
-        ):
+        )
+        for step in steps:
             try:
                 self.events.append(step())
             except Exception as error:  # noqa: BLE001 -- any, to be compared

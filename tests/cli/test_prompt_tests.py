@@ -46,7 +46,7 @@ def content_for(body: Body) -> str:
     if "Score how loud" in system:
         return "Score: 70"
     if "Answer the user's input" in system or "Repeat the text" in system:
-        return user.upper() if body["model"] != "lazy" else user
+        return str(user.upper() if body["model"] != "lazy" else user)
     raise AssertionError(system)
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
-from rag_eval_integrations.dataset import evaluate_calls
+from rag_eval_integrations.dataset import EvaluationStream, evaluate_calls
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import Labelling, RagCall, SentencizedCall
+from rag_eval_integrations.records import Evaluation, Labelling, RagCall, SentencizedCall
 
 LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
 
@@ -188,3 +188,16 @@ async def test_eight_calls_are_under_way_unless_told_otherwise() -> None:
 
     assert await asking == [str(number) for number in range(20)]
     assert judge.most == 8
+
+
+async def test_a_stream_of_anything_that_is_evaluated() -> None:
+    """Questions to an app, for example: a stream only passes its items to `evaluate`."""
+    inner = RagEvaluator()
+
+    class AskingEvaluator:
+        async def evaluate(self, question: str) -> Evaluation:
+            return await inner.evaluate(RagCall(question, ["Bees live in hives."], "In hives."))
+
+    stream = EvaluationStream(["Where?", "Who?"], AskingEvaluator(), max_concurrency=2)
+
+    assert [evaluation.question async for evaluation in stream] == ["Where?", "Who?"]

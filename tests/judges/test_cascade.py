@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -65,6 +66,10 @@ async def test_a_call_that_the_first_cannot_label_goes_to_the_second() -> None:
     assert labelling.judge.name == "scripted"
 
 
+def is_question(call: SentencizedCall, labelling: Labelling) -> bool:
+    return "?" in call.call.question
+
+
 async def test_a_function_decides_instead_of_the_band() -> None:
     """It is given the call and the first labelling, and its answer is what counts."""
     seen: list[tuple[str, str]] = []
@@ -74,7 +79,7 @@ async def test_a_function_decides_instead_of_the_band() -> None:
         return len(seen) == 2
 
     second = ScriptedJudge(SECOND)
-    judge = CascadeJudge(Sure(0.5), second, ask_when=when)
+    judge = CascadeJudge(Sure(0.5), second, ask_when=when, name="every second call")
 
     flags = [(await judge.label(CALL)).flags for _ in range(3)]
 
@@ -85,7 +90,7 @@ async def test_a_function_decides_instead_of_the_band() -> None:
 async def test_every_score_says_which_judge_gave_it() -> None:
     """One cascade, two rows, two judges: names, flags and costs are those of who labelled."""
     model = ScriptedModel([labels_reply(["0a", "0b", "1a"], ["a", "b"])], name="model")
-    cascade = CascadeJudge(EmbeddedJudge(), model, lambda call, _: "?" in call.call.question)
+    cascade = CascadeJudge(EmbeddedJudge(), model, is_question)
     plain = small_call().call
     other = plain.model_copy(update={"question": "Tell me of the ferry"})
 
@@ -159,13 +164,49 @@ def test_a_cascade_shows_both_judges_and_the_band() -> None:
     """Without addresses in memory, so that it is the same in every process."""
     second = ScriptedJudge(SECOND)
 
-    def when(call: SentencizedCall, labelling: Labelling) -> bool:
-        return True
-
     assert repr(CascadeJudge(EmbeddedJudge(), second, ask_when=(0.2, 0.5))) == (
         "CascadeJudge(EmbeddedJudge(), ScriptedJudge('scripted'), ask_when=(0.2, 0.5))"
     )
-    assert repr(CascadeJudge(Sure(0.5), second, when)).endswith("<locals>.when)")
+    assert repr(CascadeJudge(Sure(0.5), second, is_question)).endswith("cascade.is_question)")
+    unnamed = CascadeJudge(Sure(0.5), second, lambda call, _: True, name="all")
+    assert repr(unnamed).endswith("ask_when=all)")
+
+
+class Rule:
+    """A rule that is an object, with Python's own `repr`."""
+
+    def __call__(self, call: SentencizedCall, labelling: Labelling) -> bool:
+        return True
+
+    method = __call__
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        lambda call, labelling: True,
+        functools.partial(is_question),
+        Rule(),
+        Rule().method,
+        (lambda: lambda call, labelling: False)(),
+    ],
+    ids=["lambda", "partial", "object", "method", "nested"],
+)
+def test_a_rule_without_a_name_needs_one(when: Any) -> None:
+    """Two opposite lambdas would have one fingerprint, and rows of the one be the other's."""
+    second = ScriptedJudge(SECOND)
+
+    with pytest.raises(ConfigurationError, match=r"`ask_when` = .*`name=`"):
+        CascadeJudge("embedded", second, when)
+    one, other = (RagEvaluator(CascadeJudge("embedded", second, when, name=n)) for n in "ab")
+    assert one.fingerprint != other.fingerprint
+
+
+def test_a_function_of_a_module_names_the_rule() -> None:
+    """With its module, since two modules may have a function of one name."""
+    judge = CascadeJudge(Sure(0.5), ScriptedJudge(SECOND), is_question)
+
+    assert judge.version == f"7+1+{__name__}.is_question"
 
 
 async def test_without_a_band_the_first_judge_names_it() -> None:

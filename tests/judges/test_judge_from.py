@@ -22,3 +22,23 @@ def test_anything_else_raises_and_names_the_value(judge: object) -> None:
     """Never a fallback to another judge."""
     with pytest.raises(ConfigurationError, match="`judge` = "):
         judge_from(judge)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("base_url", "http://127.0.0.1/v1"),
+        ("rpm", 5.0),
+        ("tpm", 5.0),
+        ("max_concurrency", 4),
+        ("cache", "cache.db"),
+        ("on_wait", print),
+    ],
+)
+def test_an_option_that_the_judge_lacks_is_refused(option: str, value: object) -> None:
+    """A limit that is silently not kept is worse than none."""
+    scripted = ScriptedJudge(labels_of([], [], {}))
+
+    for judge in ("embedded", scripted):
+        with pytest.raises(ConfigurationError, match=f"`{option}` = .*openai:MODEL"):
+            judge_from(judge, **{option: value})  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ def rag_chain(
     retriever: Runnable[Any, Any] | None = None,
     *,
     llm: Runnable[Any, Any] | None = None,
-    fmt: Callable[[list[Document]], Any] = joined,
+    fmt: Callable[[Any], Any] = joined,
 ) -> Runnable[Any, str]:
     context = (retriever or Sections()) | RunnableLambda(fmt)
     inputs: Any = {"context": context, "question": RunnablePassthrough()}

@@ -165,7 +165,7 @@ class TestResponse:
             """Searches."""
             return rag_chain().invoke(query)
 
-        graph = create_agent(Scripted(replies=[calls_tool("kettle")]), [search])
+        graph: Any = create_agent(Scripted(replies=[calls_tool("kettle")]), [search])
         graph.invoke({"messages": [("user", QUESTION)]}, captured.config)
 
         assert captured.only.response == ANSWER
@@ -213,7 +213,7 @@ def two_turns(captured: Captured, find: Any, write: Any) -> None:
     builder.add_edge(START, "find")
     builder.add_edge("find", "write")
     graph = builder.compile(checkpointer=InMemorySaver())
-    config = {**captured.config, "configurable": {"thread_id": "1"}}
+    config: Any = {**captured.config, "configurable": {"thread_id": "1"}}
 
     graph.invoke({"question": "lid"}, config)
     graph.invoke({"question": "base"}, config)

@@ -121,7 +121,7 @@ class TestGlobally:
 
         async def ask() -> str:
             judge = LangChainModel(verdict)
-            request = CompletionRequest(messages=(Message("user", "Is it so?"),))
+            request = CompletionRequest(messages=(Message(role="user", content="Is it so?"),))
             return (await judge.complete(request)).text
 
         answers = []

@@ -148,7 +148,9 @@ class TestQuestionAsDocument:
 class TestSingleDocuments:
     def test_best_one_rewritten(self, captured: Captured) -> None:
         """A lambda that makes one document of many: this one is the context."""
-        best = RunnableLambda(lambda found: Document(id="best", page_content="All in one text."))
+        best: Any = RunnableLambda(
+            lambda found: Document(id="best", page_content="All in one text.")
+        )
 
         rag_chain(Sections() | best, fmt=lambda one: one.page_content).invoke(
             QUESTION, captured.config
@@ -173,8 +175,8 @@ class TestSingleDocuments:
     @pytest.mark.parametrize("bare", [True, False], ids=["bare", "dict"])
     def test_indexing(self, captured: Captured, bare: bool) -> None:
         """One document and no question is no RAG call: so an index is filled."""
-        page = Document(id="p", page_content="It boils fast.")
-        chain = RunnableLambda(lambda given: {"page": page, "n": 1}) | RunnableLambda(
+        page: Any = Document(id="p", page_content="It boils fast.")
+        chain: Any = RunnableLambda(lambda given: {"page": page, "n": 1}) | RunnableLambda(
             lambda given: model().invoke(given["page"].page_content).text
         )
 
@@ -204,8 +206,9 @@ class TestSingleDocuments:
 
     def test_mapped_over(self, captured: Captured) -> None:
         """Where the prompt does not tell, single documents do not narrow the list they are of."""
-        shown = RunnableLambda(lambda item: item["page"].page_content[::-1])
-        backwards = RunnableLambda(lambda found: [{"page": one} for one in found]) | shown.map()
+        shown: Any = RunnableLambda(lambda item: item["page"].page_content[::-1])
+        pages: Any = RunnableLambda(lambda found: [{"page": one} for one in found])
+        backwards = pages | shown.map()
 
         rag_chain(Sections() | backwards, fmt=lambda parts: "\n".join(parts)).invoke(
             QUESTION, captured.config

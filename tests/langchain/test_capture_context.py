@@ -105,7 +105,7 @@ class TestNestedRetrievers:
 
     def test_rewritten_in_a_lambda(self, captured: Captured) -> None:
         """Documents that a lambda rewrites: the rewritten; the originals never got there."""
-        short = RunnableLambda(
+        short: Any = RunnableLambda(
             lambda found: [
                 Document(id=d.id, page_content=d.page_content.upper()[:12]) for d in found
             ]

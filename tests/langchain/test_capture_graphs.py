@@ -1,6 +1,8 @@
 """LangGraph graphs and `create_agent` agents: nodes, tools, turns, pauses and fan-outs."""
 
 import asyncio
+import subprocess
+import sys
 from typing import Annotated, Any
 
 import pytest
@@ -13,6 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
 
+from rag_eval_integrations.langchain import RagEvalCallbackHandler
 from rag_eval_integrations.records import RagCall
 
 from .apps import (
@@ -549,6 +552,42 @@ class TestGraph:
         assert [call.question for call in captured.calls] == [QUESTION] * 2
         assert [ids(call.documents) for call in captured.calls] == [["a", "b", "c"]] * 2
         assert type(captured.handler).__name__ == "RagEvalCallbackHandler"
+
+    def test_kind_of_handler(self) -> None:
+        """LangGraph's own base class is there from the start, also for an app's own subclass."""
+        graph = pytest.importorskip("langgraph.callbacks", reason="this LangGraph tells nobody")
+
+        class Own(RagEvalCallbackHandler):
+            """An app's handler."""
+
+        class Both(RagEvalCallbackHandler, graph.GraphCallbackHandler):  # type: ignore[name-defined,misc]  # imported by name
+            """An app's handler that does not depend on the order of imports."""
+
+        for kind in (RagEvalCallbackHandler, Own):
+            handler = kind(print, ttl=5.0)
+            assert isinstance(handler, kind)
+            assert isinstance(handler, graph.GraphCallbackHandler)
+            assert type(handler) is type(kind(print))
+        assert type(Both(print)) is Both
+
+    @pytest.mark.parametrize("before", ["", "import langgraph.graph; "])
+    def test_does_not_load_langgraph(self, before: str) -> None:
+        """A handler loads no LangGraph, and is an ordinary one where the app has not."""
+        code = (
+            f"{before}import sys, inspect\n"
+            "from rag_eval_integrations.langchain import RagEvalCallbackHandler as Handler\n"
+            "loaded = 'langgraph.callbacks' in sys.modules\n"
+            "handler = Handler(print)\n"
+            "print(('langgraph.callbacks' in sys.modules) == loaded,\n"
+            "      (type(handler) is Handler) != loaded, 'langgraph' in sys.modules,\n"
+            "      next(iter(inspect.signature(Handler).parameters)))"
+        )
+
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+
+        assert done.stdout.split() == ["True", "True", str(bool(before)), "target"]
 
     def test_pause_of_an_unknown_run(self, captured: Captured) -> None:
         """LangGraph may tell of a graph that is no run of ours."""

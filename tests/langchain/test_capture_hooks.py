@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -118,7 +119,7 @@ class TestHooks:
         seen: list[Any] = []
         handler = RagEvalCallbackHandler(
             calls.append,
-            question=lambda inputs: seen.append(inputs) or "asked",
+            question=lambda inputs: seen.append(inputs) or "asked",  # type: ignore[func-returns-value,redundant-expr]
             documents=lambda inputs, outputs: seen.append(inputs),
         )
 
@@ -148,6 +149,7 @@ class TestBrokenHooks:
             ("question", lambda inputs: 7),
             ("documents", lambda inputs, outputs: outputs.gone),
             ("documents", lambda inputs, outputs: "one string"),
+            ("documents", lambda inputs, outputs: {"page_content": "one dict"}),
             ("documents", lambda inputs, outputs: [7]),
             ("response", lambda outputs: outputs.gone),
             ("response", lambda outputs: 7),
@@ -169,6 +171,18 @@ class TestBrokenHooks:
         assert call.capture.metadata == {"rag_eval_hook_failed": [name]}
         assert handler.failed == 1
         assert f"the `{name}` hook failed" in caplog.text
+
+    @pytest.mark.parametrize("name", ["question", "documents", "response"])
+    @pytest.mark.parametrize("kind", [asyncio.CancelledError, SystemExit])
+    def test_that_leave(self, name: str, kind: type[BaseException]) -> None:
+        """A cancellation or an exit inside a hook does not reach the app either."""
+
+        def hook(*given: Any) -> Any:
+            raise kind
+
+        calls, handler = ask(rag_chain(), {"question": QUESTION}, **{name: hook})
+
+        assert len(calls) == handler.failed == 1
 
     def test_makes_no_rag_call_of_others(self) -> None:
         """A hook that fails on a call that is no RAG call is counted, and nothing is delivered."""

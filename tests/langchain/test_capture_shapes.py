@@ -124,9 +124,8 @@ class TestShapes:
             {"role": "user", "content": QUESTION},
         ]
 
-        (RunnableLambda(lambda _: "q") | rag_chain()).invoke(
-            {"messages": messages}, captured.config
-        )
+        chain: Any = RunnableLambda(lambda _: "q") | rag_chain()
+        chain.invoke({"messages": messages}, captured.config)
 
         assert captured.only.question == QUESTION
         assert [(turn.role, turn.content) for turn in captured.only.history] == [
@@ -161,7 +160,7 @@ class TestShapes:
             input_messages_key="question",
             history_messages_key="history",
         )
-        config = {**captured.config, "configurable": {"session_id": "1"}}
+        config: Any = {**captured.config, "configurable": {"session_id": "1"}}
 
         remembering.invoke({"question": "And the lid?"}, config)
         remembering.invoke({"question": QUESTION}, config)
@@ -179,7 +178,8 @@ class TestShapes:
         """A chat history of `(question, answer)` pairs is two turns each."""
         given = {"question": QUESTION, "chat_history": [("Hi", "Hello")]}
 
-        (RunnableLambda(lambda _: "q") | rag_chain()).invoke(given, captured.config)
+        chain: Any = RunnableLambda(lambda _: "q") | rag_chain()
+        chain.invoke(given, captured.config)
 
         assert [(turn.role, turn.content) for turn in captured.only.history] == [
             ("user", "Hi"),
@@ -214,7 +214,7 @@ class TestShapes:
 
     def test_answer_under_a_name_of_its_own(self, captured: Captured) -> None:
         """An output under an unknown key is the answer if a model wrote it."""
-        outputs = RunnableLambda(lambda answer: {"reply_text": answer, "n": "1"})
+        outputs: Any = RunnableLambda(lambda answer: {"reply_text": answer, "n": "1"})
 
         (rag_chain() | outputs).invoke(QUESTION, captured.config)
 
@@ -227,7 +227,7 @@ class TestShapes:
                 context=RunnableLambda(lambda given: given["question"]) | Sections()
             )
             | RunnablePassthrough.assign(
-                answer=RunnableLambda(
+                answer=RunnableLambda(  # type: ignore[arg-type]
                     lambda given: {
                         "context": joined(given["context"]),
                         "question": given["question"],

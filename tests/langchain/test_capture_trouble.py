@@ -303,7 +303,7 @@ class TestUndisturbed:
             __hash__ = None  # type: ignore[assignment]  # nor hash
 
         odd = Hostile()
-        chain = (
+        chain: Any = (
             RunnableLambda(lambda _: {"odd": odd, "more": [odd], "pair": (odd, odd)})
             | RunnableLambda(lambda _: QUESTION)
             | rag_chain()

@@ -101,11 +101,11 @@ class TestBehavesAsTheRunnable:
 
         assert chain.get_name() == inner.get_name()
         assert chain.InputType == inner.InputType
-        assert chain.get_input_schema().model_json_schema() == inner.get_input_jsonschema()
+        assert chain.get_input_schema().model_json_schema() == inner.get_input_jsonschema()  # type: ignore[union-attr]
         assert chain.get_output_jsonschema() == inner.get_output_jsonschema()
         assert chain.get_graph().to_json() == inner.get_graph().to_json()
         assert chain.config_specs == inner.config_specs
-        assert chain.steps == inner.steps
+        assert chain.steps == inner.steps  # type: ignore[attr-defined]
         with pytest.raises(AttributeError, match="no_such_thing"):
             chain.no_such_thing  # noqa: B018
 
@@ -114,7 +114,7 @@ class TestBehavesAsTheRunnable:
         named = RunnableLambda(str, name="kettle")
 
         assert evaluated(named, print).name == "kettle"
-        assert evaluated(named, print).bind().name == "kettle"  # type: ignore[attr-defined]
+        assert evaluated(named, print).bind().name == "kettle"
 
     def test_errors_are_the_runnables(self) -> None:
         """An exception goes through as it is, the call is recorded as failed."""
@@ -182,13 +182,13 @@ class TestBehavesAsTheRunnable:
     def test_tokens_of_a_graph_stream_through(self) -> None:
         """A wrapped chain in a LangGraph node gives the graph's `messages` stream its tokens."""
         chain, calls = wrapped()
-        graph = StateGraph(dict)
+        graph = StateGraph(dict)  # type: ignore[type-var]
         graph.add_node("answer", lambda state: {"answer": chain.invoke(state["question"])})
         graph.add_edge(START, "answer")
         graph.add_edge("answer", END)
 
         tokens = [
-            message.content
+            message.content  # type: ignore[union-attr]
             for message, _ in graph.compile().stream({"question": QUESTION}, stream_mode="messages")
         ]
 
@@ -199,7 +199,7 @@ class TestBehavesAsTheRunnable:
         """A wrapped graph streams in its own modes and shows its state."""
         from langgraph.checkpoint.memory import InMemorySaver
 
-        graph = StateGraph(dict)
+        graph = StateGraph(dict)  # type: ignore[type-var]
         graph.add_node("answer", lambda state: {"answer": rag_chain().invoke(state["question"])})
         graph.add_edge(START, "answer")
         graph.add_edge("answer", END)
@@ -216,7 +216,7 @@ class TestBehavesAsTheRunnable:
     @pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
     async def test_a_graphs_third_kind_of_events(self) -> None:
         """Where LangChain has version 3, the wrapper gives what the graph gives."""
-        graph = StateGraph(dict)
+        graph = StateGraph(dict)  # type: ignore[type-var]
         graph.add_node("answer", lambda state: {"answer": rag_chain().invoke(state["question"])})
         graph.add_edge(START, "answer")
         graph.add_edge("answer", END)

@@ -13,6 +13,7 @@ from by_hand import ScriptedJudge, labels_of
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document as LangChainDocument
+from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage
 
 from rag_eval_integrations import Document, RagCall, RagEvaluator, Score
@@ -24,9 +25,9 @@ from rag_eval_integrations.langchain import (
     as_evaluators,
 )
 from rag_eval_integrations.langchain.evaluators._given import Values, call_from
-from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Trace
+from rag_eval_integrations.metrics import TRACE_SCORES, Measured, ModelMetric, Trace
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.records import By, SentencizedCall, UnscoredCode, from_line, to_line
+from rag_eval_integrations.records import By, SentencizedCall, from_line, to_line
 from rag_eval_integrations.testing import ScriptedModel
 
 QUESTION = "How fast is the kettle?"
@@ -58,20 +59,16 @@ JSON = st.recursive(
 )
 
 
-class Length:
-    """A metric that asks a model: as simple as the protocol allows."""
+class Length(ModelMetric):
+    """A metric that asks a model: as simple as the contract allows."""
 
     names = ("geval:length",)
-    needs = "completion"
 
     def __init__(self, own: Model | None = None) -> None:
         self.judge = own
 
     def __repr__(self) -> str:
         return "Length()"
-
-    def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
-        return (Score(name=self.names[0], status="unscored", unscored=code, reason=reason, by=by),)
 
     async def measure(self, call: RagCall, judge: Model) -> Measured:
         if call.response is None:
@@ -361,6 +358,41 @@ class TestOneRequest:
         assert result["score"] == 0.05
 
 
+class TestVerdicts:
+    def test_adherence_passes_at_1_and_others_have_no_verdict(self) -> None:
+        """With every view alike, as with LlamaIndex's evaluators."""
+        views = as_evaluators(RagEvaluator(judge()))
+
+        for view in (views["adherence"], TraceEvaluator(judge(), metric="adherence")):
+            about = view(inputs=QUESTION, outputs=ANSWER, context=DOCUMENT)["metadata"]
+            assert (about["threshold"], about["passed"]) == (1.0, True)
+        about = views["completeness"](inputs=QUESTION, outputs=ANSWER, context=DOCUMENT)["metadata"]
+        assert "passed" not in about
+
+    def test_a_given_threshold_comes_before_the_metrics_own(self) -> None:
+        """And that before the default."""
+        evaluator = RagEvaluator(judge(), [Trace(thresholds={"adherence": 0.5, "completeness": 1})])
+        views = as_evaluators(evaluator, thresholds={"completeness": 0.25})
+
+        found = {
+            name: views[name](inputs=QUESTION, outputs=ANSWER, context=DOCUMENT)["metadata"]
+            for name in ("adherence", "completeness")
+        }
+
+        assert found["adherence"]["threshold"] == 0.5
+        assert found["completeness"]["threshold"] == 0.25
+
+    def test_a_chat_model_is_a_judge(self) -> None:
+        """It is asked with the labelling prompt, and here answers with something else."""
+        chat = GenericFakeChatModel(messages=iter([AIMessage("No labels.")] * 3))
+
+        result = TraceEvaluator(chat, metric="adherence")(
+            inputs=QUESTION, outputs=ANSWER, context=DOCUMENT
+        )
+
+        assert result["metadata"]["unscored"] == "judge_output_invalid"
+
+
 class TestGEval:
     def test_a_metric_that_asks_a_model(self) -> None:
         """By the metric's protocol; one score, no labels."""
@@ -399,7 +431,8 @@ class TestConstruction:
             (lambda: MetricEvaluator(RagEvaluator(), "no such score"), "names"),
             (lambda: MetricEvaluator(RagEvaluator(), []), "names"),
             (lambda: MetricEvaluator("embedded"), "evaluator"),  # type: ignore[arg-type]
-            (lambda: as_evaluators("embedded"), "evaluator"),  # type: ignore[arg-type]
+            (lambda: as_evaluators("embedded"), "rag_evaluator"),  # type: ignore[arg-type]
+            (lambda: as_evaluators(RagEvaluator(), thresholds={"accuracy": 1}), "thresholds"),
         ],
     )
     def test_user_mistakes_are_named(self, make: Any, named: str) -> None:

@@ -160,7 +160,7 @@ def agent() -> Runnable[Any, Any]:
 
 
 def graph() -> Runnable[Any, Any]:
-    builder = StateGraph(dict)
+    builder = StateGraph(dict)  # type: ignore[type-var]
     builder.add_node("find", lambda state: {**state, "context": sections()[:1]})
     builder.add_node("answer", lambda state: {"answer": model().invoke(str(state)).text})
     builder.add_edge(START, "find")
@@ -449,7 +449,7 @@ class TestRunners:
         chain, asked = rag_chain(), ScriptedJudge(LABELS)
 
         rows = evaluate(
-            lambda inputs: chain.invoke(inputs["question"]),
+            lambda inputs: chain.invoke(inputs["question"]),  # type: ignore[arg-type]
             data=examples(QUESTION),
             evaluators=list(as_evaluators(RagEvaluator(asked)).values()),
             upload_results=False,
@@ -470,7 +470,7 @@ class TestRunners:
 
         for form in (evaluator, evaluator.acall):
             rows = await aevaluate(
-                answer, data=examples(QUESTION), evaluators=[form],
+                answer, data=examples(QUESTION), evaluators=[form],  # type: ignore[list-item]
                 upload_results=False, client=client,
             )  # fmt: skip
             assert [scores_of(row)["completeness"][0] async for row in rows] == [1.0]
@@ -480,7 +480,7 @@ class TestRunners:
         asked = ScriptedJudge(LABELS)
         trace = TraceEvaluator(asked, metric="adherence")
 
-        def mine(inputs: dict, outputs: dict, reference_outputs: dict) -> dict[str, Any]:
+        def mine(inputs: Any, outputs: Any, reference_outputs: Any) -> dict[str, Any]:
             return trace(inputs=inputs, outputs=outputs, reference_outputs=reference_outputs)
 
         rows = evaluate(
@@ -504,14 +504,14 @@ class TestRunners:
 
         chain = rag_chain()
         rows = evaluate(
-            lambda inputs: chain.invoke(inputs["question"]),
+            lambda inputs: chain.invoke(inputs["question"]),  # type: ignore[arg-type]
             data=examples(QUESTION, "And the lid?"),
             evaluators=[TraceEvaluator(ScriptedJudge(answer), metric="adherence")],
             upload_results=False,
             client=client,
         )
 
-        found = {row["example"].inputs["question"]: scores_of(row)["adherence"] for row in rows}
+        found = {row["example"].inputs["question"]: scores_of(row)["adherence"] for row in rows}  # type: ignore[index]
         assert found[QUESTION] == (None, "error: JudgeUnavailableError: 503 from the judge")
         assert found["And the lid?"][0] == 1.0
 

@@ -47,7 +47,12 @@ async def every_way(chain: Runnable[Any, Any], given: Any, config: Any) -> list[
 class TestRecord:
     def test_holds_what_design_says(self, captured: Captured) -> None:
         """Question, documents as the model saw them, answer, and how it was observed."""
-        config = {**captured.config, "tags": ["t"], "metadata": {"user": 7}, "run_name": "kettle"}
+        config: Any = {
+            **captured.config,
+            "tags": ["t"],
+            "metadata": {"user": 7},
+            "run_name": "kettle",
+        }
 
         rag_chain().invoke(QUESTION, config)
 
@@ -95,7 +100,7 @@ class TestRecord:
     )
     async def test_finds_the_question_in_every_root(self, captured: Captured, given: Any) -> None:
         """A dict, a list of messages or a message as the input gives the user's question."""
-        chain = RunnableLambda(lambda _: "rephrased") | rag_chain()
+        chain: Any = RunnableLambda(lambda _: "rephrased") | rag_chain()
 
         await every_way(chain, given, captured.config)
 
@@ -103,7 +108,7 @@ class TestRecord:
 
     def test_question_falls_back_to_the_query(self, captured: Captured) -> None:
         """An input of an unknown shape is not guessed at: the retriever's query is the question."""
-        chain = RunnableLambda(lambda numbers: f"sum of {numbers['of']}") | rag_chain()
+        chain: Any = RunnableLambda(lambda numbers: f"sum of {numbers['of']}") | rag_chain()
 
         chain.invoke({"of": [1, 2]}, captured.config)
 
@@ -186,7 +191,7 @@ class TestContext:
 
         class Best(Sections):
             def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-                child = {"callbacks": run_manager.get_child()}
+                child: Any = {"callbacks": run_manager.get_child()}
                 model("rewritten").invoke(f"rewrite {joined(sections())}", child)
                 return Sections().invoke(query, child)[:1]
 
@@ -233,7 +238,7 @@ class TestContext:
 
     def test_documents_of_a_function_count(self, captured: Captured) -> None:
         """A plain function that returns documents, with scores, makes a RAG call."""
-        search = RunnableLambda(lambda _: [(document, 0.25) for document in sections()])
+        search: Any = RunnableLambda(lambda _: [(document, 0.25) for document in sections()])
 
         rag_chain(search, fmt=lambda pairs: joined([pair[0] for pair in pairs])).invoke(
             QUESTION, captured.config
@@ -469,7 +474,7 @@ class TestConcurrency:
         """50 batch items in 50 threads, all under way at once, are kept apart."""
         questions = [f"Question {i:02}?" for i in range(50)]
         together = threading.Barrier(50, timeout=30)
-        config = {**captured.config, "max_concurrency": 50}
+        config: Any = {**captured.config, "max_concurrency": 50}
 
         echo(lambda: together.wait()).batch(questions, config)
 
@@ -543,7 +548,7 @@ class TestShortcut:
     def test_records_are_as_validated(self, captured: Captured) -> None:
         """Records are made without validation, and are what validation would have made."""
         reranked = Sections() | RunnableLambda(lambda found: found[:2])
-        config = {**captured.config, "tags": ["t"], "metadata": {"day": {1}, "user": 7}}
+        config: Any = {**captured.config, "tags": ["t"], "metadata": {"day": {1}, "user": 7}}
         rag_chain(reranked).invoke(QUESTION, config)
 
         call = captured.only
@@ -565,7 +570,7 @@ class TestShortcut:
         """As validation replaces them; a document is still found in the prompt that it stands in."""
         bad, good = "The kettle\ud800 boils.", "The kettle\ufffd boils."
         found = [Document(page_content=bad, id=bad, metadata={bad: bad})]
-        config = {**captured.config, "tags": [bad], "metadata": {"user": bad}}
+        config: Any = {**captured.config, "tags": [bad], "metadata": {"user": bad}}
 
         rag_chain(Sections(found=found), llm=model("Yes\ud800.")).invoke("Does\udfff it?", config)
 

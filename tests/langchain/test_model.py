@@ -217,7 +217,7 @@ async def test_the_app_and_the_judge_share_a_model_side_by_side() -> None:
     async def judge(number: int) -> str | None:
         call = small_call().call.model_copy(update={"question": f"q{number}"})
         evaluation = await evaluator.evaluate(call)
-        return evaluation.error and evaluation.error.message
+        return evaluation.error.message if evaluation.error else None
 
     found = await asyncio.gather(*(f(n) for n in range(50) for f in (app, judge)))
 

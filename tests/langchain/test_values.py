@@ -32,7 +32,7 @@ class TestMessage:
         ("item", "expected"),
         [
             (HumanMessage("x"), ("human", "x")),
-            (ChatMessage("x", role="user"), ("user", "x")),
+            (ChatMessage(content="x", role="user"), ("user", "x")),
             (("human", "x"), ("human", "x")),
             ({"role": "user", "content": "x"}, ("user", "x")),
             ({"type": "human", "content": ["x", {"text": "y"}, {"url": "z"}]}, ("human", "xy")),
@@ -63,8 +63,8 @@ class TestTurns:
             AIMessage("a"),
             AIMessage(""),
             ToolMessage("t", tool_call_id="1"),
-            FunctionMessage("f", name="f"),
-            ChatMessage("c", role="narrator"),
+            FunctionMessage(content="f", name="f"),
+            ChatMessage(content="c", role="narrator"),
             7,
         ]
 

@@ -462,7 +462,7 @@ class TestWorkflows:
         class Odd(Workflow):
             @step
             async def only(self, ev: StartEvent) -> StopEvent:
-                return StopEvent(result=Sections(nodes()).retrieve(ev.topic)[0].node.text)
+                return StopEvent(result=Sections(nodes()).retrieve(ev.topic)[0].node.text)  # type: ignore[attr-defined]
 
         await Odd().run(topic="kettle speed")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from llama_index.core import Settings
+from llama_index.core import PromptTemplate, Settings, SummaryIndex
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.evaluation import (
     BatchEvalRunner,
@@ -25,6 +25,7 @@ from .conftest import ANSWER, Captured, Model, Sections, engine, ids, nodes, see
 pytestmark = pytest.mark.filterwarnings("ignore:asyncio_module:DeprecationWarning")
 
 QUESTION = "How fast is the kettle?"
+OWN = PromptTemplate("Does {context_str} hold {query_str}?")
 EVALUATORS = [FaithfulnessEvaluator, RelevancyEvaluator, ContextRelevancyEvaluator]
 
 
@@ -83,6 +84,38 @@ class TestLlamaIndexEvaluators:
 
         assert [call.question for call in calls] == [QUESTION]
         assert set(seen(calls[0]).retrievers) == {"Sections"}
+
+    @pytest.mark.parametrize("kind", EVALUATORS)
+    def test_with_a_template_of_the_users(self, captured: Captured, kind: Any) -> None:
+        """A template of the user's leaves them their other one, which is recognised."""
+        for given in ("eval_template", "refine_template"):
+            kind(llm=Model(), **{given: OWN}).evaluate(**texts())
+
+        assert captured.calls == []
+
+    @pytest.mark.parametrize("kind", EVALUATORS)
+    def test_with_only_templates_of_the_users(self, captured: Captured, kind: Any) -> None:
+        """Nothing marks their queries then: the evaluator suppresses them itself."""
+
+        class Suppressed(kind):  # type: ignore[misc]  # a class by parameter
+            async def aevaluate(self, *args: Any, **options: Any) -> Any:
+                with suppress_capture():
+                    return await super().aevaluate(*args, **options)
+
+        templates = {"eval_template": OWN, "refine_template": OWN}
+        Suppressed(llm=Model(), **templates).evaluate(**texts())
+        assert captured.calls == []
+
+        kind(llm=Model(), **templates).evaluate(**texts())
+        assert len(captured.calls) == 1
+
+    def test_a_summary_index_is_the_apps(self, captured: Captured) -> None:
+        """The evaluators' kind of index and engine, with an app's own prompts or the default."""
+        index = SummaryIndex(nodes())
+        for prompts in ({}, {"text_qa_template": OWN, "refine_template": OWN}):
+            index.as_query_engine(llm=Model(), **prompts).query(QUESTION)
+
+        assert [call.question for call in captured.calls] == [QUESTION] * 2
 
     def test_another_aevaluate_is_the_apps(self, captured: Captured) -> None:
         """Only LlamaIndex's evaluators count, not whatever has a method of that name."""

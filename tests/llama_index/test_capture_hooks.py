@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -96,7 +97,7 @@ class TestHooks:
     def test_response_of_streams(self) -> None:
         """For a stream it gets the whole text, when it has been read: it cannot drain it."""
         call = captured_with(
-            lambda: list(engine(Sections(nodes()), streaming=True).query(QUESTION).response_gen),  # type: ignore[union-attr]  # a stream
+            lambda: list(engine(Sections(nodes()), streaming=True).query(QUESTION).response_gen),  # type: ignore[union-attr,arg-type]  # a stream
             response=lambda text: text.upper(),
         )
         assert call.response == ANSWER.upper()
@@ -146,6 +147,31 @@ class TestHooks:
             (QUESTION, ["a", "b", "c"], ANSWER)
         ] * 2
 
+    @pytest.mark.parametrize("given", ["one string", {"text": "a"}, 7])
+    def test_no_list_of_documents(self, given: Any) -> None:
+        """Characters and keys are not documents: such a result counts as a failure."""
+        calls: list[RagCall] = []
+        with RagEvalHandler(calls.append, documents=lambda result: given) as handler:
+            engine(Sections(nodes())).query(QUESTION)
+
+        assert handler.failed == 1
+        assert ids(calls[0]) == ["a", "b", "c"]
+
+    @pytest.mark.parametrize("name", ["question", "documents", "response"])
+    @pytest.mark.parametrize("kind", [asyncio.CancelledError, SystemExit])
+    def test_that_leave(self, name: str, kind: type[BaseException]) -> None:
+        """A cancellation or an exit inside a hook does not reach the app either."""
+
+        def hook(value: Any) -> Any:
+            raise kind
+
+        calls: list[RagCall] = []
+        with RagEvalHandler(calls.append, **{name: hook}) as handler:  # type: ignore[arg-type]  # by name
+            assert str(engine(Sections(nodes())).query(QUESTION)) == ANSWER
+
+        assert handler.failed == 1
+        assert [call.response for call in calls] == [ANSWER]
+
     @pytest.mark.parametrize("name", ["question", "documents", "response"])
     def test_that_cannot_be_used(self, name: str) -> None:
         """What is no plain function is refused where it is given."""
@@ -164,7 +190,7 @@ class TestHooks:
         """What a hook does with LlamaIndex is no call."""
 
         def documents(result: Any) -> Any:
-            return engine(Sections(nodes()[:1])).query("Inner?").source_nodes  # type: ignore[union-attr]  # no stream
+            return engine(Sections(nodes()[:1])).query("Inner?").source_nodes
 
         call = captured_with(lambda: engine(Sections(nodes())).query(QUESTION), documents=documents)
 

@@ -106,7 +106,7 @@ class TestSameAsWithout:
 
         class Custom(CustomQueryEngine):
             def custom_query(self, query_str: str) -> Any:
-                return StreamingResponse(tokens(), Sections(nodes()).retrieve(query_str))
+                return StreamingResponse(tokens(), Sections(nodes()).retrieve(query_str))  # type: ignore[arg-type]
 
         response: Any = Custom().query(QUESTION)
         got = [next(response.response_gen) for _ in range(3)]
@@ -246,7 +246,7 @@ class TestLazyWork:
             def custom_query(self, query_str: str) -> Any:
                 def tokens() -> Generator[str, None, None]:
                     found = Sections(nodes()[:2]).retrieve(query_str)
-                    yield from (
+                    yield from (  # type: ignore[misc]
                         engine(Sections(nodes()[:1]), streaming=True)
                         .query(  # type: ignore[union-attr]  # a stream
                             query_str

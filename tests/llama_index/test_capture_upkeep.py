@@ -33,7 +33,7 @@ class TestState:
                 engine(Sections(nodes())).query(QUESTION)
                 with pytest.raises(RuntimeError):
                     engine(Sections([], error="gone")).query(QUESTION)
-                list(engine(Sections(nodes()), streaming=True).query(QUESTION).response_gen)  # type: ignore[union-attr]  # a stream
+                list(engine(Sections(nodes()), streaming=True).query(QUESTION).response_gen)  # type: ignore[union-attr,arg-type]  # a stream
                 closed: Any = engine(Sections(nodes()), streaming=True).query(QUESTION)
                 next(closed.response_gen)
                 closed.response_gen.close()

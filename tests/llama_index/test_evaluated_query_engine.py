@@ -54,7 +54,7 @@ def handlers() -> tuple[int, int]:
 class Names(SimpleSpanHandler):
     """The names of all spans that end."""
 
-    def prepare_to_exit_span(self, id_: str, *args: Any, **kwargs: Any) -> SimpleSpan | None:
+    def prepare_to_exit_span(self, id_: str, *args: Any, **kwargs: Any) -> SimpleSpan:
         seen.append(id_[:-37])
         return super().prepare_to_exit_span(id_, *args, **kwargs)
 

@@ -196,7 +196,7 @@ class TestLikeTheRetriever:
         calls: list[RagCall] = []
         target = TextNode(id_="t", text="The target.")
         index_node = IndexNode(id_="i", text="See the target.", index_id="t", obj=target)
-        inner = Sections([index_node])  # type: ignore[list-item]  # a text node as well
+        inner = Sections([index_node])
 
         found = EvaluatedRetriever(inner, calls.append).retrieve(QUESTION)
 
@@ -207,7 +207,7 @@ class TestLikeTheRetriever:
         """`_aretrieve` takes `query_bundle` by that name; index nodes stay what they are."""
         calls: list[RagCall] = []
         index_node = IndexNode(id_="i", text="See.", index_id="t", obj=nodes()[0])
-        wrapped = EvaluatedRetriever(Sections([index_node]), calls.append)  # type: ignore[list-item]  # the same
+        wrapped = EvaluatedRetriever(Sections([index_node]), calls.append)
 
         sync = wrapped._retrieve(QueryBundle(QUESTION))
         found = await wrapped._aretrieve(query_bundle=QueryBundle(QUESTION))

@@ -47,10 +47,10 @@ from rag_eval_integrations.llama_index import (
     as_evaluators,
     results_table,
 )
-from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Trace
+from rag_eval_integrations.metrics import TRACE_SCORES, Measured, ModelMetric, Trace
 from rag_eval_integrations.metrics.geval import GEval
 from rag_eval_integrations.models.completion import CompletionRequest
-from rag_eval_integrations.records import By, RagCall, Score, UnscoredCode, Usage
+from rag_eval_integrations.records import By, RagCall, Score, Usage
 from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 from .conftest import ANSWER, TOKENS, Model, Sections, engine, nodes
@@ -79,15 +79,13 @@ def scored_nodes() -> list[NodeWithScore]:
     return [NodeWithScore(node=node, score=0.5) for node in nodes()]
 
 
-class Exact:
+class Exact(ModelMetric):
     """A metric that asks the model whether the answer is the reference."""
 
     names = ("geval:exact",)
-    needs = "completion"
-    judge = None
 
-    def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
-        return (Score(name=self.names[0], status="unscored", unscored=code, reason=reason, by=by),)
+    def __repr__(self) -> str:
+        return "Exact()"
 
     async def measure(self, call: RagCall, judge: Any) -> Measured:
         if call.reference is None:
@@ -647,12 +645,12 @@ class TestBatch:
     async def test_passes_references(self) -> None:
         """`reference=[…]` reaches the metrics that compare with one, and splits no request."""
         asked = judge()
-        evaluators = as_evaluators(RagEvaluator(asked, [Trace(), Exact()]))  # type: ignore[list-item]  # a protocol
+        evaluators = as_evaluators(RagEvaluator(asked, [Trace(), Exact()]))
         runner = BatchEvalRunner(evaluators, workers=4)
 
         results = await runner.aevaluate_response_strs(
             ["How fast?", "Why?"], [ANSWER, ANSWER], [[CONTEXT], [CONTEXT]],
-            reference=[ANSWER, "Something else."],
+            reference=[ANSWER, "Something else."],  # type: ignore[arg-type]
         )  # fmt: skip
 
         assert [item.score for item in results["geval:exact"]] == [1.0, 0.0]
@@ -663,8 +661,9 @@ class TestBatch:
         """LlamaIndex would wait 4-10 s, three times, and then end the whole batch."""
         asked = judge()
         results = await BatchEvalRunner(five(asked)).aevaluate_responses(
-            ["How fast?", "Why?"], [object(), Response(ANSWER, scored_nodes())]
-        )  # type: ignore[list-item]  # the claim
+            ["How fast?", "Why?"],
+            [object(), Response(ANSWER, scored_nodes())],  # type: ignore[list-item]  # the claim
+        )
 
         for items in results.values():
             assert [item.invalid_result for item in items] == [True, False]
@@ -801,6 +800,23 @@ class TestViews:
         assert result.passing is True
         assert list(result.evaluation.scores) == list(TRACE_SCORES)
 
+    def test_adherence_passes_at_1_unless_the_metric_says_otherwise(self) -> None:
+        """With every view alike, as with LangChain's evaluators."""
+        plain = as_evaluators(RagEvaluator(judge(supported=False)))
+        own = RagEvaluator(judge(supported=False), [Trace(thresholds={"adherence": 0.0})])
+
+        results = [
+            view.evaluate(QUESTION, ANSWER, [CONTEXT])
+            for view in (
+                plain["adherence"],
+                TraceEvaluator(own),
+                plain["completeness"],
+            )
+        ]
+
+        assert [result.score for result in results[:2]] == [0.0, 0.0]
+        assert [result.passing for result in results] == [False, True, None]
+
     def test_ask_a_llama_index_model(self) -> None:
         """An LLM is a judge, here one that says what no judge should."""
         result = TraceEvaluator(Model()).evaluate(QUESTION, ANSWER, [CONTEXT])
@@ -809,12 +825,12 @@ class TestViews:
         assert "judge_output_invalid" in (result.invalid_reason or "")
 
     async def test_of_a_metric_that_asks(self) -> None:
-        """A metric of the `CompletionMetric` protocol, with its own threshold or ours."""
+        """A metric that inherits `ModelMetric`, with its own threshold or ours."""
         asked = judge()
-        evaluator = GEvalEvaluator(Exact(), asked)  # type: ignore[arg-type]  # a protocol
+        evaluator = GEvalEvaluator(Exact(), asked)
 
         scored = await evaluator.aevaluate(QUESTION, ANSWER, [CONTEXT], reference="No.")
-        strict = GEvalEvaluator(Exact(), asked, threshold=0.0)  # type: ignore[arg-type]  # the same
+        strict = GEvalEvaluator(Exact(), asked, threshold=0.0)
         unscored = await evaluator.aevaluate(QUESTION, ANSWER, [CONTEXT])
 
         assert (scored.score, scored.passing, scored.feedback) == (0.0, False, "geval:exact is 0")
@@ -849,9 +865,9 @@ class TestViews:
             (lambda: TraceEvaluator(threshold=2), "threshold"),
             (lambda: TraceEvaluator("nobody"), "judge"),
             (lambda: ScoreEvaluator(RagEvaluator(), "accuracy"), "metric"),
-            (lambda: TraceEvaluator(RagEvaluator(judge(), [Exact()])), "metric"),  # type: ignore[list-item]  # a protocol
+            (lambda: TraceEvaluator(RagEvaluator(judge(), [Exact()])), "metric"),
             (lambda: as_evaluators(RagEvaluator(), thresholds={"accuracy": 1}), "thresholds"),
-            (lambda: GEvalEvaluator(Exact()), "metrics"),  # type: ignore[arg-type]  # the same
+            (lambda: GEvalEvaluator(Exact()), "metrics"),
             (lambda: GEvalEvaluator(Trace()), "metric"),  # type: ignore[arg-type]  # the claim
             (lambda: as_evaluators("embedded"), "rag_evaluator"),  # type: ignore[arg-type]  # the claim
         ],

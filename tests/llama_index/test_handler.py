@@ -63,7 +63,7 @@ class TestRecord:
         engine().query(QUESTION)
         await engine().aquery(QueryBundle(QUESTION))
         streamed = engine(streaming=True).query(QUESTION)
-        list(streamed.response_gen)  # type: ignore[union-attr]  # it is a stream
+        list(streamed.response_gen)  # type: ignore[union-attr,arg-type]  # it is a stream
         astreamed = await engine(streaming=True).aquery(QUESTION)
         async for _ in astreamed.async_response_gen():  # type: ignore[union-attr]  # the same
             pass
@@ -98,7 +98,7 @@ class TestContext:
                 self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
             ) -> list[NodeWithScore]:
                 for scored in nodes:
-                    scored.node.set_content("Replaced.")  # type: ignore[attr-defined]  # TextNode
+                    scored.node.set_content("Replaced.")
                 return nodes
 
         engine(Sections(nodes()[1:2]), postprocessors=[Shorter()]).query(QUESTION)
@@ -202,7 +202,7 @@ class TestNoRagCall:
             engine().query(QUESTION)
             await engine().aquery(QUESTION)
             stream = engine(streaming=True).query(QUESTION)
-            assert list(stream.response_gen) == TOKENS  # type: ignore[union-attr]  # a stream
+            assert list(stream.response_gen) == TOKENS  # type: ignore[union-attr,arg-type]  # a stream
 
         assert captured.calls == []
 
@@ -214,7 +214,7 @@ class TestStreams:
 
         assert captured.calls == []
         assert captured.handler.open_calls == 1
-        assert list(stream.response_gen) == TOKENS  # type: ignore[union-attr]  # a stream
+        assert list(stream.response_gen) == TOKENS  # type: ignore[union-attr,arg-type]  # a stream
         assert captured.only.response == ANSWER
 
     @pytest.mark.parametrize("read", ["str", "get_response", "print"])

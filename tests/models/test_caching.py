@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
+from rag_eval_integrations.models._answer_store import CacheFile
 from rag_eval_integrations.models.caching import CachedModel
 from rag_eval_integrations.models.completion import (
     Choice,
@@ -316,6 +317,7 @@ async def test_an_answer_is_stored_although_its_caller_is_cancelled(path: Path) 
 WRITER = """
 import asyncio, sys
 from rag_eval_integrations.models import CachedModel
+from rag_eval_integrations.models._answer_store import CacheFile
 from rag_eval_integrations.models.completion import *
 
 class Judge:
@@ -511,6 +513,7 @@ async def test_a_file_damaged_later_does_not_stop_the_run(
     """Answers that were paid for are returned; a warning says that they are not kept."""
     model = Scripted()
     with CachedModel(model, path) as cached:
+        assert isinstance(cached._file, CacheFile)
         cached._file._execute("DROP TABLE completions")
         for number in range(3):
             assert (await cached.complete(request(str(number)))).text == str(number)
@@ -544,6 +547,7 @@ async def test_an_answer_that_comes_after_closing_is_still_returned(path: Path) 
     cached.close()
 
     assert (await task).text == "?"
+    assert isinstance(cached._file, CacheFile)
     assert cached._file._connection is None
 
 

@@ -15,7 +15,7 @@ from rag_eval_integrations.models.completion import Completion, CompletionReques
 from rag_eval_integrations.models.openai import OpenAIModel
 
 USER = (Message(role="user", content="Is it so?"),)
-SCHEMA = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+SCHEMA: Any = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
 
 
 async def ask(

@@ -236,7 +236,7 @@ def test_what_may_succeed_is_tried_again() -> None:
     """429, 5xx, timeouts and lost connections are retried until an answer comes."""
 
     async def main(loop: JumpingLoop) -> tuple[Completion, int]:
-        failing = {
+        failing: dict[int, Exception] = {
             0: unavailable(429),
             1: unavailable(503),
             2: unavailable(500),
@@ -609,7 +609,7 @@ def test_waiting_says_what_for() -> None:
         await asyncio.gather(*tasks)
 
         told.clear()
-        failing = {0: unavailable(429, retry_after=9.0)}
+        failing: dict[int, Exception] = {0: unavailable(429, retry_after=9.0)}
         throttled = ThrottledModel(
             Scripted(loop, after(0.0, failing)), clock=loop.time, on_wait=told.append
         )
@@ -821,7 +821,8 @@ def test_it_is_a_model_with_the_same_identity() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [("rpm", 0), ("rpm", float("nan")), ("tpm", -1), ("deadline", 0), ("deadline", float("inf")),
-     ("max_concurrency", 0), ("max_attempts", 0), ("max_failures", 0), ("cool_down", -1)],
+     ("max_concurrency", 0), ("max_attempts", 0), ("max_failures", 0), ("cool_down", -1),
+     ("max_concurrency", 2.5), ("max_attempts", 1.5), ("max_attempts", True), ("max_failures", 2.0)],
 )  # fmt: skip
 def test_arguments_out_of_range_are_refused(field: str, value: float) -> None:
     """At construction, with the field's name."""
@@ -979,6 +980,7 @@ def test_what_is_not_a_permits_is_refused() -> None:
             ThrottledModel(Scripted(loop, after(0)), permits=30)  # type: ignore[arg-type]
 
     run(main)
-    for field in ("rpm", "tpm"):
-        with pytest.raises(ConfigurationError, match=f"`{field}`"):
-            LocalPermits(**{field: 0})
+    with pytest.raises(ConfigurationError, match="`rpm`"):
+        LocalPermits(rpm=0)
+    with pytest.raises(ConfigurationError, match="`tpm`"):
+        LocalPermits(tpm=float("nan"))

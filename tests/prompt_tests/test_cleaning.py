@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag_eval_integrations.models._reading import unfenced
 from rag_eval_integrations.prompt_tests._cleaning import (
     is_refusal,
     json_in,
     lines_in,
     statements_in,
-    unfenced,
 )
 from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests_csv
 

@@ -258,7 +258,7 @@ def test_a_generator_that_fails_leaves_what_is_done(put: Path, tmp_path: Path) -
 
 
 def with_no_retries(judge: ScriptedModel) -> ScriptedModel:
-    judge.retries = True  # type: ignore[attr-defined]  # as of a judge that retries by itself
+    judge.retries = True  # as of a judge that retries by itself
     return judge
 
 
@@ -502,7 +502,7 @@ def test_options_given_explicitly_beat_the_preset() -> None:
         ({"keep": 0}, "keep"),
     ):
         with pytest.raises(ConfigurationError, match=field):
-            GenerateOptions.of(**wrong)  # type: ignore[arg-type]
+            GenerateOptions.of(**wrong)
 
 
 def test_hostile_prompts_cannot_end_their_section(tmp_path: Path) -> None:
@@ -568,7 +568,7 @@ def test_the_prompt_fixture_is_what_the_file_holds(prompt: PromptUnderTest, put:
 
 async def test_stages_work_on_a_group_by_themselves(put: Path, tmp_path: Path) -> None:
     """Each can be called alone, and does what it needs first; a framework's model may write."""
-    generation = Generation(put, tmp_path / "out", FakeListChatModel(responses=["One sentence."]))
+    generation = Generation(put, tmp_path / "out", FakeListChatModel(responses=["One sentence."]))  # type: ignore[arg-type]
     assert await generation.intent() == "One sentence."
 
     alone = Generation(put, tmp_path / "alone", generator())

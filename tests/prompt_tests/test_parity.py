@@ -70,7 +70,8 @@ def test_every_cell_of_the_v7_overviews(recorded: Path) -> None:
 
 def test_every_cell_of_the_papers_overviews(recorded: Path) -> None:
     """Of the three prompts given; the baseline columns repeat the others in upstream's files."""
-    compared, wrong = 0, []
+    compared = 0
+    wrong: list[str] = []
     for folder in sorted((recorded / "paper_2025").iterdir()):
         read = read_upstream(folder, max_rules=20)
         assert read.lost == []

@@ -9,8 +9,9 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -78,7 +79,9 @@ async def test_a_failing_model_stops_nobody(prompt: PromptUnderTest) -> None:
 async def test_a_second_run_makes_no_requests(prompt: PromptUnderTest, tmp_path: Path) -> None:
     """Of what was answered; failures are asked again; another model or prompt is another question."""
     path = tmp_path / "replies.jsonl"
-    replies = iter(["A", JudgeRejectedError("once"), Completion(choices=(Choice(text=""),))])
+    replies: Iterator[Any] = iter(
+        ["A", JudgeRejectedError("once"), Completion(choices=(Choice(text=""),))]
+    )
     model = ScriptedModel(lambda _: next(replies), name="m")
     first = await run_tests(prompt, TESTS[:3], [model], journal=Journal(path), max_concurrency=1)
     assert [(r.output, bool(r.error)) for r in first] == [("A", False), ("", True), ("", False)]

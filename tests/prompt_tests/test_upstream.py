@@ -73,7 +73,7 @@ def test_results_survive_the_file(prompt: PromptUnderTest, spec: Spec) -> None:
 
 def test_rules_text_and_direction_are_never_guessed(prompt: PromptUnderTest, spec: Spec) -> None:
     """Looked up where the row has none; empty where the numbers are another list's."""
-    rows = [
+    rows: list[dict[str, object]] = [
         {"ruleid": "3", "testinput": "a"},
         {"ruleid": 3, "testinput": "b", "inverse": False},
         {"ruleid": "99", "testinput": "c"},
@@ -98,7 +98,7 @@ def test_inputs_come_from_columns_objects_or_one_text(spec: Spec) -> None:
     """Several inputs in one text have to be an object; the columns are what is left otherwise."""
     put = PromptUnderTest.from_text("{{a}} {{b}}")
     lost: list[str] = []
-    rows = [
+    rows: list[dict[str, object]] = [
         {"inputs": {"a": 1, "b": 2}},
         {"testinput": '{"a": "x", "b": "y"}', "a": "old"},
         {"testinput": "plain", "a": "x", "b": "y"},
@@ -129,7 +129,7 @@ def test_checks_survive_the_file(prompt: PromptUnderTest, spec: Spec) -> None:
     assert checks_from_rows(through_json(checks_to_rows(checks)), prompt, spec, [test]) == checks
     rules = [RuleCheck(rule=Rule(id=1, text="R"), grounded=judged)]
     assert rule_checks_from_rows(through_json(rule_checks_to_rows(rules, "p"))) == rules
-    without_test = [
+    without_test: list[dict[str, object]] = [
         {"validity": "ok", "validityText": "OK", "input": "x"},
         {"validity": "ok", "testinput": None, "text": None, "input": None},
     ]

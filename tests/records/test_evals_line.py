@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,7 +65,7 @@ BYS = st.builds(
 def scores(draw: st.DrawFn) -> dict[str, Score]:
     made = {}
     for name in draw(st.lists(TEXTS, max_size=4, unique=True)):
-        state = draw(
+        state: Any = draw(
             st.sampled_from([
                 {"status": "scored", "value": draw(SHARES)},
                 {"status": "unscored", "unscored": "no_context"},
@@ -223,7 +223,7 @@ def test_pydantic_leaves_out_the_same_fields(evaluation: Evaluation) -> None:
 
 def test_what_all_scores_share_stands_once() -> None:
     """Fields of `by` on which all agree and warnings that all begin with; the rest with its score."""
-    shared = {"judge": "m", "judge_version": "1", "splitter": "punkt"}
+    shared: dict[str, Any] = {"judge": "m", "judge_version": "1", "splitter": "punkt"}
     evaluation = made().model_copy(
         update={
             "scores": {

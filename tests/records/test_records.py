@@ -133,12 +133,12 @@ def test_a_score_has_every_field_of_the_file_format() -> None:
 def test_records_are_frozen() -> None:
     """Assignment raises."""
     with pytest.raises(ValidationError, match="frozen"):
-        Document(text="x").text = "y"  # type: ignore[misc]
+        Document(text="x").text = "y"
 
 
 def test_a_document_may_be_a_plain_string() -> None:
     """Strings and objects are taken for documents; order is kept."""
-    call = RagCall(question="q", documents=["a", {"text": "b", "id": "7"}], response=None)  # type: ignore[arg-type, list-item]
+    call = RagCall(question="q", documents=["a", {"text": "b", "id": "7"}], response=None)  # type: ignore[list-item]
 
     assert call.documents == (Document(text="a"), Document(text="b", id="7"))
 

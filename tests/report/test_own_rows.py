@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,12 +42,14 @@ def test_a_summary_says_the_naive_means_counts_and_reasons(formulas: str) -> Non
     worths = [naive.trace(row, formulas) for row in ROWS]
     for name in SIX:
         _, count, total, reasons = naive.totals(worth[name] for worth in worths)
-        given = shown.given[name]
-        assert (given.scored, given.total, given.unscored) == (count, total, reasons)
+        given = shown.means.unscored.get(name, Counter())
+        assert (shown.means.total[name], given) == (total, reasons)
+        assert total - given.total() == count
         mean, count, total, _ = naive.totals(naive.trace(row, formulas)[name] for row in rows)
-        found = one_maker.mean(name)
+        found = one_maker.means.mean(name)
         assert found is not None
-        assert (found.mean, found.scored, found.total) == (pytest.approx(mean), count, total)
+        assert (found.mean, found.n) == (pytest.approx(mean), count)
+        assert one_maker.means.total[name] == total
     assert shown.calls == len(ROWS)
 
 
@@ -61,9 +64,8 @@ def test_what_was_made_differently_is_summed_apart() -> None:
 
     means = sorted(
         one.mean
-        for scores in summary.makers.values()
-        for name, one in ((made.name, one) for made, one in scores.items())
-        if name == "context_utilization" and one.mean is not None
+        for made, one in summary.means.made.items()
+        if made.name == "context_utilization" and one.mean is not None
     )
     expected = sorted(
         naive.totals(naive.trace(row, formulas)["context_utilization"] for row in rows)[0] or 0
@@ -72,4 +74,4 @@ def test_what_was_made_differently_is_summed_apart() -> None:
     assert means == pytest.approx(expected)
     assert len(set(means)) == 3
     with pytest.raises(ValueError, match="different"):
-        summary.mean("context_utilization")
+        summary.means.mean("context_utilization")

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
-from rag_eval_integrations.report._summary import ScoreSummary, Summary, summary_tables
+from rag_eval_integrations.report._summary import Summary, summary_tables
 
 
 def evaluation(*scores: Score) -> Evaluation:
@@ -49,7 +49,7 @@ def test_two_estimators_have_a_line_each_and_no_common_mean() -> None:
     summary.add(evaluation(scored(0.9, method="monte_carlo")))
 
     with pytest.raises(ValueError, match="estimators"):
-        summary.mean("geval:tone")
+        summary.means.mean("geval:tone")
     table = shown(summary)
     assert "geval:tone (logprobs)" in table
     assert "0.300" in table
@@ -64,7 +64,7 @@ def test_one_estimator_needs_no_mention() -> None:
     summary.add(evaluation(scored(0.2, method="single"), scored(1.0, name="a", method="labels")))
     summary.add(evaluation(scored(0.6, method="single"), scored(0.0, name="a", method="labels")))
 
-    found = summary.mean("geval:tone")
+    found = summary.means.mean("geval:tone")
     assert found is not None
     assert found.mean == pytest.approx(0.4)
     assert "(single)" not in shown(summary)
@@ -77,7 +77,7 @@ def test_two_judges_have_a_table_each() -> None:
     summary.add(evaluation(scored(0.6, method="single", judge="other")))
 
     with pytest.raises(ValueError, match="2 different judges"):
-        summary.mean("geval:tone")
+        summary.means.mean("geval:tone")
     assert len(summary_tables(summary)) == 2
 
 
@@ -96,19 +96,22 @@ def test_a_table_holds_its_makers_scores_alone() -> None:
 
 def test_of_nothing_there_is_no_mean() -> None:
     """Counts begin at nothing; one score is its own mean, and one without a value none."""
-    assert (Summary().calls, ScoreSummary().scored, ScoreSummary().total) == (0, 0, 0)
-    assert ScoreSummary().mean is None
-
-    one = ScoreSummary()
-    one.add(scored(0.25, method="labels"))
-    one.add(Score(name="geval:tone", status="unscored", unscored="no_context"))
-    one.add(Score(name="geval:tone", status="error", reason="down"))
-
-    assert (one.scored, one.total, one.mean) == (1, 3, 0.25)
-    assert one.unscored == {"no_context": 1, "error": 1}
     summary = Summary()
+    assert (summary.calls, dict(summary.means.total)) == (0, {})
+    assert summary.means.mean("geval:tone") is None
+
     summary.add(evaluation(scored(0.25, method="labels")))
-    assert summary.calls == 1
+    for lost in (
+        Score(name="geval:tone", status="unscored", unscored="no_context"),
+        Score(name="geval:tone", status="error", reason="down"),
+    ):
+        summary.add(evaluation(lost))
+
+    one = summary.means.mean("geval:tone")
+    assert one is not None
+    assert (one.n, one.mean, one.ci95) == (1, 0.25, None)
+    assert summary.calls == summary.means.total["geval:tone"] == 3
+    assert summary.means.unscored["geval:tone"] == {"no_context": 1, "error": 1}
 
 
 def test_formulas_stand_in_a_title_where_there_are_any() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall, Sentence, Sentences
 from rag_eval_integrations.sentences import Punkt, letters, locate, sentencize
 
@@ -115,20 +118,46 @@ def test_locate_finds_repeated_sentences_one_after_another() -> None:
     )
 
 
-class Odd:
-    """A splitter whose offsets are no integers."""
+class Given:
+    """A splitter that says of every text what it was given."""
 
-    name = "odd"
+    name = "given@1"
+
+    def __init__(self, spans: Any) -> None:
+        self._spans = spans
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        return [(0, True), (1, None)] if text else []  # type: ignore[list-item]
+        return list(self._spans) if text else []
 
 
 def test_a_splitters_offsets_are_checked() -> None:
     """What is no integer does not come into a record unseen."""
-    sentences = sentencize(RagCall(question="q", documents=["ab"], response=""), Odd()).sentences
+    call = RagCall(question="q", documents=["ab"], response="")
+    sentences = sentencize(call, Given([(0, True), (1, 2)])).sentences
 
-    assert [type(sentence.end) for sentence in sentences.documents] == [int, type(None)]
+    assert [type(sentence.end) for sentence in sentences.documents] == [int, int]
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [(0, 5), (0, 5)],
+        [(0, 5), (4, 8)],
+        [(6, 8), (0, 5)],
+        [(3, 3)],
+        [(5, 2)],
+        [(-1, 2)],
+        [(0, 99)],
+        [(0, None)],
+        [("0", "5")],
+    ],
+)
+def test_spans_that_do_not_follow_each_other_are_refused(spans: Any) -> None:
+    """Two keys for one text would count its evidence twice."""
+    call = RagCall(question="q", documents=["One. Two."], response="")
+
+    with pytest.raises(ConfigurationError, match=r"`splitter` = 'given@1': gave the span \("):
+        sentencize(call, Given(spans))
 
 
 def test_a_document_with_many_sentences() -> None:

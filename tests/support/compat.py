@@ -22,6 +22,7 @@ COMPAT = (
     "*geval/test_files*",
     # json-repair.
     "*test_parse*",
+    "models/test_reading*",
     "*test_cleaning*",
     # typer and rich: the commands, and what they print.
     "cli/test_demo*",

@@ -163,8 +163,8 @@ def counts(row: Row, *, raw_keys: bool = False) -> tuple[Fraction, Fraction, Fra
     |R∩U| is then expected as if the less likely of the two never came without the other.
     """
     labels, existing = labels_of(row), document_keys(row)
-    relevant = labels.get("relevant_probabilities")
-    utilized = labels.get("utilized_probabilities")
+    relevant: Any = labels.get("relevant_probabilities")
+    utilized: Any = labels.get("utilized_probabilities")
     total = len(existing)
     known = relevant is not None and utilized is not None
     if known and all(key in relevant and key in utilized for key in existing):

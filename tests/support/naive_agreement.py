@@ -38,7 +38,7 @@ class Both:
 
     @property
     def dataset(self) -> str | None:
-        name = self.gold.get("dataset_name")
+        name: str | None = self.gold.get("dataset_name")
         for split in ("_train", "_validation", "_test"):
             if name is not None and name.endswith(split):
                 return name[: -len(split)]
@@ -192,12 +192,15 @@ class Answers:
     rows: int = 0
     rows_with_probability: int = 0
 
-    def add(self, answers: Mapping[Any, tuple[bool, bool]], probabilities: Mapping | None) -> None:
+    def add(
+        self, answers: Mapping[Any, tuple[bool, bool]], probabilities: Mapping[Any, float] | None
+    ) -> None:
         self.rows += 1
         for predicted, gold in answers.values():
             self.predicted.append(predicted)
             self.gold.append(gold)
-        known = [key for key in answers if probabilities is not None and key in probabilities]
+        probabilities = probabilities or {}
+        known = [key for key in answers if key in probabilities]
         for key in known:
             self.probabilities.append(probabilities[key])
             self.positive.append(answers[key][1])

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations._shared_evaluator import (
+    checked_threshold,
+    threshold_of,
+    thresholds_by_name,
+)
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.langchain.evaluators._given import Values, call_from
@@ -39,7 +44,7 @@ class MetricEvaluator:
         evaluator: evaluates the calls.
         names: the scores to return, in order; by default all. A single name gives the single form.
         threshold: smallest value that passes, in [0, 1], for each of the scores; by default the
-            metric's own.
+            metric's own, else 1.0 for adherence (every sentence is supported), else no verdict.
 
     Raises:
         ConfigurationError: `evaluator` is not a `RagEvaluator` or lacks a score of `names`,
@@ -62,15 +67,11 @@ class MetricEvaluator:
                 raise ConfigurationError("names", name, f"is not a score; use one of {known}")
         if not wanted:
             raise ConfigurationError("names", names, "use at least one name")
-        if threshold is not None and (
-            type(threshold) not in (int, float) or not 0 <= threshold <= 1
-        ):
-            raise ConfigurationError("threshold", threshold, "use a number in [0, 1]")
         self.rag_evaluator = evaluator
         """The evaluator of which this is a view."""
         self.names = tuple(wanted)
         """The scores that it returns."""
-        self.threshold = threshold
+        self.threshold = checked_threshold(threshold)
         # LangSmith uses it as the name of the evaluator's own run.
         self.__name__ = self.names[0] if len(self.names) == 1 else "rag_eval"
 
@@ -103,8 +104,9 @@ class MetricEvaluator:
 
     def _result(self, evaluation: Evaluation, name: str) -> dict[str, Any]:
         score = evaluation.scores[name]
-        if self.threshold is not None:
-            score = score.model_copy(update={"threshold": self.threshold})
+        threshold = threshold_of(score, self.threshold)
+        if threshold != score.threshold:
+            score = score.model_copy(update={"threshold": threshold})
         return feedback_of(score, evaluation)
 
     # --- LangSmith's RunEvaluator -------------------------------------------------------------
@@ -127,23 +129,30 @@ class MetricEvaluator:
         return _as_langsmith(await self.acall(run, example), evaluator_run_id)
 
 
-def as_evaluators(evaluator: RagEvaluator) -> dict[str, MetricEvaluator]:
+def as_evaluators(
+    rag_evaluator: RagEvaluator, *, thresholds: Mapping[str, float] | None = None
+) -> dict[str, MetricEvaluator]:
     """Make one evaluator object for each score of a `RagEvaluator`.
 
-    They share its judge requests. For one object with all scores use `MetricEvaluator(evaluator)`.
+    They share its judge requests. For one object with all scores use `MetricEvaluator`.
 
     Args:
-        evaluator: evaluates the calls.
+        rag_evaluator: evaluates the calls.
+        thresholds: score name → smallest value that passes, in [0, 1]; by default as for
+            `MetricEvaluator`.
 
     Returns:
         Score name → evaluator object.
 
     Raises:
-        ConfigurationError: `evaluator` is not a `RagEvaluator`.
+        ConfigurationError: `rag_evaluator` is not a `RagEvaluator`, lacks a score of `thresholds`,
+            or a threshold is outside [0, 1].
     """
-    if not isinstance(evaluator, RagEvaluator):
-        raise ConfigurationError("evaluator", evaluator, "should be a RagEvaluator")
-    return {name: MetricEvaluator(evaluator, name) for name in evaluator.names}
+    given = thresholds_by_name(rag_evaluator, thresholds)
+    return {
+        name: MetricEvaluator(rag_evaluator, name, threshold=threshold)
+        for name, threshold in given.items()
+    }
 
 
 def feedback_of(score: Score, evaluation: Evaluation) -> dict[str, Any]:

@@ -10,14 +10,12 @@ from langchain_core.language_models import BaseChatModel
 from rag_eval_integrations._shared_evaluator import shared_evaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import Judge
+from rag_eval_integrations.judges.judge import AnyJudge
 from rag_eval_integrations.langchain.evaluators.base import MetricEvaluator
 from rag_eval_integrations.langchain.model import LangChainModel
-from rag_eval_integrations.metrics import CompletionMetric, Trace
+from rag_eval_integrations.metrics import ModelMetric, Trace
 from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
 from rag_eval_integrations.models import Model
-
-AnyJudge = str | Judge | Model
 
 
 class TraceEvaluator(MetricEvaluator):
@@ -27,9 +25,11 @@ class TraceEvaluator(MetricEvaluator):
     one judge request per call.
 
     Args:
-        judge: name of a judge, a judge, or a model; or a `RagEvaluator` to share.
+        judge: name of a judge, a judge, a model, or a LangChain chat model; or a `RagEvaluator` to
+            share.
         metric: name of the score to return; by default all scores are returned.
-        threshold: smallest value that passes, in [0, 1]; by default there is no verdict.
+        threshold: smallest value that passes, in [0, 1]. By default 1.0 for adherence (every
+            sentence is supported), and no verdict for the others.
 
     Raises:
         ConfigurationError: the judge or the metric is not known, or the threshold is outside
@@ -38,7 +38,7 @@ class TraceEvaluator(MetricEvaluator):
 
     def __init__(
         self,
-        judge: AnyJudge | RagEvaluator = "embedded",
+        judge: AnyJudge | BaseChatModel | RagEvaluator = "embedded",
         *,
         metric: str | None = None,
         threshold: float | None = None,
@@ -52,7 +52,7 @@ class TraceEvaluator(MetricEvaluator):
             evaluator = judge
         else:
             # Held here, so that other objects with the same judge find it.
-            self._shared = shared_evaluator(judge, lambda: RagEvaluator(judge))
+            self._shared = shared_evaluator(judge, lambda: RagEvaluator(_asked(judge)))
             evaluator = self._shared.evaluator
         super().__init__(evaluator, known if metric is None else metric, threshold=threshold)
 
@@ -62,14 +62,14 @@ class CompletionEvaluator(MetricEvaluator):
 
     def __init__(
         self,
-        metric: CompletionMetric,
-        judge: AnyJudge | None = None,
+        metric: ModelMetric,
+        judge: AnyJudge | BaseChatModel | None = None,
         *,
         threshold: float | None = None,
     ) -> None:
-        if getattr(metric, "needs", None) != "completion":
-            raise ConfigurationError("metric", metric, "should be a metric that asks a model")
-        asked: AnyJudge = "embedded" if judge is None else judge
+        if not isinstance(metric, ModelMetric):
+            raise ConfigurationError("metric", metric, "should be a `ModelMetric`")
+        asked = "embedded" if judge is None else _asked(judge)
         super().__init__(RagEvaluator(asked, [metric]), threshold=threshold)
 
 
@@ -113,3 +113,7 @@ class PromptyEvaluator(CompletionEvaluator):
         asked = LangChainModel(judge) if isinstance(judge, BaseChatModel) else judge
         metric = PromptyMetric(prompt, variables=variables, judge=asked, threshold=threshold)
         super().__init__(metric, threshold=threshold)
+
+
+def _asked(judge: AnyJudge | BaseChatModel) -> AnyJudge:
+    return LangChainModel(judge) if isinstance(judge, BaseChatModel) else judge

@@ -9,14 +9,12 @@ further number is tried.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from rag_eval_integrations.models._reading import answer_in
+from rag_eval_integrations.models._reading import Span, answer_in, as_text, fields_in
 
 # --- Numbers: digits of any script, decimals, `4/5`, `**4**`
 
@@ -89,102 +87,6 @@ def _outside(why: str) -> Reading:
     return Reading(reason=why, problem="out_of_range")
 
 
-# --- JSON objects as models write them: raw line breaks in strings, prose around; no repair
-
-
-Span = tuple[int, int]
-
-_KEY = re.compile(r"\s*(?P<quote>[\"'])(?P<key>[^\"'\n]{1,100})(?P=quote)\s*:\s*")
-_MOST_TRIES = 200
-_ESCAPE = re.compile(r'\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])')
-
-
-def objects_in(text: str) -> Iterator[list[dict[str, Span]]]:
-    """Yield, for every outermost object, the spans of its fields and of the objects inside it.
-
-    The outermost object comes first; names of fields are in lower case. An object that breaks off
-    gives its fields up to the end of the text, the cut one included.
-    """
-    position, tries = text.find("{"), 0
-    while position >= 0 and tries < _MOST_TRIES:
-        tries += 1
-        fields, end = _fields(text, position + 1)
-        if fields:
-            inner = (
-                found
-                for start, stop in fields.values()
-                if text.startswith("{", start) and stop > start
-                for found in _inner(text[:stop], start)
-            )
-            yield [fields, *inner]
-        position = text.find("{", max(end, position + 1))
-
-
-def _inner(text: str, start: int, depth: int = 3) -> Iterator[dict[str, Span]]:
-    fields, _ = _fields(text, start + 1)
-    yield fields
-    for begin, stop in fields.values():
-        if depth and text.startswith("{", begin) and stop > begin:
-            yield from _inner(text[:stop], begin, depth - 1)
-
-
-def _fields(text: str, position: int) -> tuple[dict[str, Span], int]:
-    """Read `"key": value, …` up to the closing brace; return fields and the position after it."""
-    fields: dict[str, Span] = {}
-    while (match := _KEY.match(text, position)) is not None:
-        end = _value_end(text, match.end())
-        stop = end
-        while stop > match.end() and text[stop - 1].isspace():
-            stop -= 1
-        fields[match["key"].strip().lower()] = (match.end(), stop)
-        if end >= len(text) or text[end] != ",":
-            return fields, end + 1
-        position = end + 1
-    return fields, position
-
-
-def _value_end(text: str, position: int) -> int:
-    """Find the position of the comma or brace that ends a value."""
-    depth, quote = 0, ""
-    while position < len(text):
-        character = text[position]
-        if quote:
-            if character == "\\":
-                position += 1
-            elif character == quote:
-                quote = ""
-        elif character == '"' or (character == "'" and _opens(text, position)):
-            quote = character
-        elif character in "{[":
-            depth += 1
-        elif character in "}]":
-            if not depth:
-                return position
-            depth -= 1
-        elif character == "," and not depth:
-            return position
-        position += 1
-    return len(text)
-
-
-def _opens(text: str, position: int) -> bool:
-    """Tell whether a single quote opens a string, as in Python's dicts; else, an apostrophe."""
-    return text[max(0, position - 40) : position].rstrip()[-1:] in (":", ",", "[", "{")
-
-
-def as_text(value: str) -> str:
-    """Undo the quotes and escapes of a string value; return other values as they are written.
-
-    A raw line break with its indentation becomes a space.
-    """
-    if value[:1] not in ("'", '"'):
-        return value
-    inner = value[1:-1] if len(value) > 1 and value[-1] == value[0] else value[1:]
-    unescaped = _ESCAPE.sub(lambda match: str(json.loads(f'"{match[0]}"')), inner)
-    lines = re.sub(r"[ \t]*\r?\n[ \t]*", " ", unescaped) if "\n" in inner else unescaped
-    return lines.encode("utf-8", "replace").decode()
-
-
 # --- A whole reply
 
 
@@ -245,7 +147,7 @@ def read_reply(text: str, name: str, scale: Scale) -> Reading:
 
 def _of_object(text: str, name: str, scale: Scale) -> Reading | None:
     found = None
-    for nested in objects_in(text):
+    for nested in fields_in(text):
         scored = [(fields, span) for fields in nested if (span := _score_in(fields, text, name))]
         if scored:  # the object's own score, else the last one inside it
             found = scored[0] if scored[0][0] is nested[0] else scored[-1]

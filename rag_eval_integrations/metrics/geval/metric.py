@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
@@ -39,7 +39,7 @@ from rag_eval_integrations.metrics.geval._settings import (
     checked_switch,
     checked_threshold,
 )
-from rag_eval_integrations.metrics.metric import Measured
+from rag_eval_integrations.metrics.metric import Measured, ModelMetric
 from rag_eval_integrations.models import Model, ModelBase, with_retries
 from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode
 
@@ -48,7 +48,7 @@ _MOST_CHARACTERS = 400_000
 _JUDGES_REMEMBERED = 64
 
 
-class GEval:
+class GEval(ModelMetric):
     """Scores a call by criteria in words (G-Eval, arXiv:2303.16634; API after DeepEval's GEval).
 
     The judge follows evaluation steps: those given as `steps`, or steps that it derives from
@@ -94,8 +94,6 @@ class GEval:
             given.
     """
 
-    needs: Literal["completion"] = "completion"
-
     def __init__(
         self,
         name: str,
@@ -117,6 +115,7 @@ class GEval:
         paper_parser: bool | str = False,
     ) -> None:
         self.name = checked_name(name)
+        self.names = (f"geval:{self.name}",)
         self.criteria, self.steps = checked_instructions(criteria, steps)
         self.params = checked_params(params)
         self.scale = checked_scale(scale)
@@ -130,7 +129,7 @@ class GEval:
             ),
             paper_parser,
         )  # fmt: skip
-        self.judge: Model | None = None if judge is None else _model(judge)
+        self.judge = None if judge is None else _model(judge)
         self._writer = None if self.criteria is None else StepsWriter(self.criteria, self.params)
         self._without_logprobs: set[tuple[object, ...]] = set()
 
@@ -184,12 +183,7 @@ class GEval:
         """Score whether the documents support every claim of the response. Scale 1 to 5."""
         return cls.preset("groundedness", **changes)
 
-    # --- The metric protocol ----------------------------------------------------------------------
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """`geval:NAME`."""
-        return (f"geval:{self.name}",)
+    # --- The metric contract ----------------------------------------------------------------------
 
     def __repr__(self) -> str:
         plan = self._plan

@@ -7,13 +7,11 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import judge_from
-from rag_eval_integrations.metrics.metric import Measured
+from rag_eval_integrations.metrics.metric import Measured, ModelMetric
 from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty, prompt_name
 from rag_eval_integrations.metrics.prompty.reply import Reading, read_score
 from rag_eval_integrations.models import Model, ModelBase, with_retries
@@ -54,7 +52,7 @@ class GradedReply:
     """Variables whose values held a tag of the metric's own sections, which was escaped."""
 
 
-class PromptyMetric:
+class PromptyMetric(ModelMetric):
     """A metric from a prompt file, answered by any model with a score of 0 to 100 or OK/ERR.
 
     The prompt inserts the variables `output`, `prompt`, `rules` and `input` (PromptPex), or
@@ -81,8 +79,6 @@ class PromptyMetric:
         OSError: the file cannot be read.
     """
 
-    needs: Literal["completion"] = "completion"
-
     def __init__(
         self,
         prompt: str | Path | Prompty,
@@ -97,31 +93,21 @@ class PromptyMetric:
         self.variables: dict[str, object] = dict(variables or {})
         if threshold is not None and not 0 <= threshold <= 1:
             raise ConfigurationError("threshold", threshold, "use a number from 0 to 1")
-        self.judge: Model | None = None if judge is None else _model(judge)
+        self.judge = None if judge is None else _model(judge)
         self.name = name or self.prompt.name
+        self.names = (self.name,)
+        self.version = f"{_digest(self.prompt, self._schema)}/{PARSER_VERSION}"
         self.threshold = threshold
         self._temperature = temperature
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The name of the only score."""
-        return (self.name,)
-
-    @property
-    def version(self) -> str:
-        """Digest of the prompt and of the requested form of answer, and the parser's version."""
-        return f"{self._digest}/{PARSER_VERSION}"
-
-    @cached_property
-    def _digest(self) -> str:
-        asked: list[object] = [[message.role, message.text] for message in self.prompt.messages]
-        if self._schema is not None:
-            asked.append(self._schema)
-        return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
-
-    @property
     def _schema(self) -> JsonObject | None:
         return _SCORER_SCHEMA if "scorer" in self.prompt.tags else None
+
+    @property
+    def identity(self) -> str:
+        """Its `repr`, which names the version."""
+        return repr(self)
 
     def __repr__(self) -> str:
         values = json.dumps(self.variables, sort_keys=True, default=str)
@@ -259,6 +245,14 @@ class PromptyMetric:
             ),
             by=by,
         )
+
+
+def _digest(prompt: Prompty, schema: JsonObject | None) -> str:
+    """Return a digest of the prompt and of the requested form of answer."""
+    asked: list[object] = [[message.role, message.text] for message in prompt.messages]
+    if schema is not None:
+        asked.append(schema)
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:12]
 
 
 def _value(reading: Reading) -> float:

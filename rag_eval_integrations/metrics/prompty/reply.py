@@ -13,6 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from rag_eval_integrations.models._reading import objects_in
+
 # --- Verdicts: OK, ERR or unknown
 
 
@@ -83,7 +85,6 @@ def _short(text: str, most: int = 120) -> str:
 
 
 Problem = Literal["judge_output_invalid", "out_of_range"]
-_MOST_TRIES = 200
 _MOST_READ = 200_000
 """Characters that are read; of a longer reply, those at its end."""
 
@@ -144,24 +145,13 @@ def read_score(text: str) -> Reading:
 
 def _object_with_score(text: str) -> tuple[dict[str, Any] | None, bool]:
     """Find the last JSON object with a score, and whether the text ends within an object."""
-    decoder = json.JSONDecoder(parse_constant=lambda name: name)
     found: dict[str, Any] | None = None
-    position, tries = text.find("{"), 0
-    while position >= 0 and tries < _MOST_TRIES:
-        tries += 1
-        try:
-            value, end = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            if (
-                re.match(r"\{\s*[\"']", text[position : position + 40])
-                and "}" not in text[position:]
-            ):
+    for each in objects_in(text):
+        if each.value is None:
+            if text.find("}", each.start) < 0:
                 return found, True
-            end = position + 1
-        else:
-            if isinstance(value, dict) and any(key.lower() == "score" for key in value):
-                found = value
-        position = text.find("{", end)
+        elif any(key.lower() == "score" for key in each.value):
+            found = each.value
     return found, False
 
 

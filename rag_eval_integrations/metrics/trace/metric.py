@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.metrics.metric import LabelMetric
 from rag_eval_integrations.metrics.trace import _evidence as evidence
 from rag_eval_integrations.metrics.trace import formulas
 from rag_eval_integrations.metrics.trace.formulas import (
@@ -42,7 +43,7 @@ _AVERAGED = TRACE_SCORES[:4]
 
 
 @dataclass(frozen=True)
-class Trace:
+class Trace(LabelMetric):
     """The four TRACe scores, the share of supported sentences, and the average of the four.
 
     Every score is in [0, 1], 1 is best. Where the judge gives probabilities, `context_relevance`,
@@ -58,6 +59,8 @@ class Trace:
     Raises:
         ConfigurationError: a setting is out of range, or names a score that does not exist.
     """
+
+    names = TRACE_SCORES
 
     formulas: Formulas = "gpt-labeling"
     """Set of formulas: `gpt-labeling`, or `ragbench` (reproduces RAGBench's published columns)."""
@@ -92,16 +95,6 @@ class Trace:
                 raise ConfigurationError(
                     f"thresholds[{name!r}]", threshold, "use a number from 0 to 1"
                 )
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the scores that `score` returns, in order."""
-        return TRACE_SCORES
-
-    @property
-    def needs(self) -> Literal["labels"]:
-        """`labels`: the metric scores labels and asks no model."""
-        return "labels"
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
         """Return every score without a value, all for the same reason."""

@@ -98,7 +98,7 @@ class ThrottledModel(WrappedModel):
             ("max_attempts", max_attempts),
             ("max_failures", max_failures),
         ):
-            if count < 1:
+            if type(count) is not int or count < 1:
                 raise ConfigurationError(field, count, "use a whole number from 1")
         if not (math.isfinite(cool_down) and cool_down >= 0):
             raise ConfigurationError("cool_down", cool_down, "use a finite number from 0")

@@ -13,7 +13,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.prompt_tests._cleaning import is_refusal, json_in, unfenced
+from rag_eval_integrations.models._reading import unfenced
+from rag_eval_integrations.prompt_tests._cleaning import is_refusal, json_in
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, make_uid
 

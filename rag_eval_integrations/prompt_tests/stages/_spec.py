@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.models import Model
+from rag_eval_integrations.models._reading import unfenced
 from rag_eval_integrations.prompt_tests._cleaning import (
     NUMBER,
     json_in,
     one_line,
     statements_in,
-    unfenced,
 )
 from rag_eval_integrations.prompt_tests._requests import (
     MARKS,

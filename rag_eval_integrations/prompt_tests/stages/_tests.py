@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.models import Model
+from rag_eval_integrations.models._reading import unfenced
 from rag_eval_integrations.models.completion import CompletionRequest, Message
-from rag_eval_integrations.prompt_tests._cleaning import json_in, unfenced
+from rag_eval_integrations.prompt_tests._cleaning import json_in
 from rag_eval_integrations.prompt_tests._requests import (
     MARKS,
     ask,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -22,7 +23,7 @@ from rag_eval_integrations.models.completion import Token
 
 def expected(
     pieces: list[str],
-    at: dict[int, Alternatives],
+    at: Mapping[int, Alternatives],
     scale: tuple[int, int] = (1, 5),
     text: str | None = None,
 ) -> Expectation | Unusable:

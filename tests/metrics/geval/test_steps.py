@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from scored_tokens import answers, json_reply
 
 from rag_eval_integrations import CachedModel, GEval, RagEvaluator
 from rag_eval_integrations.errors import JudgeOutputError, JudgeUnavailableError
-from rag_eval_integrations.metrics.geval import _prompt as steps_module
 from rag_eval_integrations.metrics.geval._prompt import STEPS_VERSION, parse_steps
 from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.records import RagCall
@@ -154,8 +154,8 @@ async def test_a_judge_that_writes_no_steps(monkeypatch: pytest.MonkeyPatch) -> 
     assert "`steps=`" in (score.reason or "")
     assert second.scores["geval:helpful"].unscored == "judge_output_invalid"
     assert (first.usage.requests, second.usage.requests) == (2, 0)
-    now = steps_module.time.monotonic()
-    monkeypatch.setattr(steps_module.time, "monotonic", lambda: now + 61)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 61)
     await evaluator.evaluate(call(3))
     assert len(judge.requests) == 4
 

@@ -1,0 +1,318 @@
+"""The contract of metrics: what is checked at construction, and what where scores come back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from by_hand import ScriptedJudge, labels_of
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator, score_labelling
+from rag_eval_integrations.metrics import (
+    TRACE_SCORES,
+    CompletionMetric,
+    GEval,
+    LabelMetric,
+    Measured,
+    ModelMetric,
+    PromptyMetric,
+    Trace,
+)
+from rag_eval_integrations.metrics.prompty.file import parse_prompty
+from rag_eval_integrations.models import ModelBase
+from rag_eval_integrations.records import (
+    By,
+    EvaluationError,
+    JudgeInfo,
+    Labelling,
+    RagCall,
+    Score,
+    SentencizedCall,
+    Usage,
+)
+from rag_eval_integrations.sentences import Punkt, sentencize
+from rag_eval_integrations.testing import ScriptedModel
+
+CALL = RagCall("Where do bees live?", ("Bees live in hives.",), "Bees live in hives.")
+LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
+
+
+def made(*names: str) -> tuple[Score, ...]:
+    return tuple(Score(name=name, status="scored", value=0.5) for name in names)
+
+
+@dataclass(frozen=True)
+class OfLabels(LabelMetric):
+    """Promises `one` and `two`, and returns what it is told."""
+
+    given: tuple[str, ...] = ("one", "two")
+    names = ("one", "two")
+
+    def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
+        return made(*self.given)
+
+
+@dataclass(frozen=True)
+class OfModel(ModelMetric):
+    """Promises `three` and `four`, and returns what it is told, for one request."""
+
+    given: tuple[str, ...] = ("three", "four")
+    names = ("three", "four")
+
+    async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
+        return Measured(made(*self.given), Usage(requests=1))
+
+
+class Nameless(LabelMetric):
+    """A metric that forgot its names."""
+
+    def __init__(self, names: Any = None) -> None:
+        if names is not None:
+            self.names = names
+
+    def __repr__(self) -> str:
+        return "Nameless()"
+
+    def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
+        return ()
+
+
+class Both(OfLabels, ModelMetric):
+    """A metric of both kinds, which is none."""
+
+    async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
+        return Measured(())
+
+
+class HasScore:
+    """What a metric was before there were base classes."""
+
+    names = ("x",)
+    needs = "labels"
+
+    def score(self, call: object, labelling: object, by: object) -> tuple[Score, ...]:
+        return ()
+
+
+class HasMeasure:
+    """The same, for one that asks a model."""
+
+    names = ("x",)
+    needs = "completion"
+    judge = None
+
+    async def measure(self, call: object, judge: object) -> Measured:
+        return Measured(())
+
+
+def test_the_librarys_metrics_are_of_one_kind_each() -> None:
+    """Told apart by `isinstance`; the former name is the same class."""
+    assert issubclass(Trace, LabelMetric)
+    assert issubclass(GEval, ModelMetric)
+    assert issubclass(PromptyMetric, ModelMetric)
+    assert not any(issubclass(kind, LabelMetric) for kind in (GEval, PromptyMetric))
+    assert CompletionMetric is ModelMetric
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        ([], "give at least one metric"),
+        ([HasScore()], r"let HasScore inherit .*\.LabelMetric"),
+        ([HasMeasure()], r"let HasMeasure inherit .*\.ModelMetric"),
+        ([Trace], "is a class"),
+        (["trace"], "is not a metric"),
+        ([Both()], "inherits both"),
+        ([Nameless()], "its `names` should be"),
+        ([Nameless(())], "its `names` should be"),
+        ([Nameless("adherence")], "its `names` should be"),
+        ([Nameless(("a", ""))], "its `names` should be"),
+        ([Nameless(("a", 1))], "its `names` should be"),
+        ([Nameless(("a", "a"))], "its `names` should be"),
+        ([Trace(), Nameless(("adherence",))], r"\['adherence'\]: two metrics"),
+    ],
+)
+def test_an_evaluator_refuses_what_is_no_metric(metrics: Any, said: str) -> None:
+    """At construction, and with what to do."""
+    with pytest.raises(ConfigurationError, match=f"^`metrics` = .*{said}"):
+        RagEvaluator(metrics=metrics)
+
+
+class Unstable(OfLabels):
+    """A metric with Python's own `repr`, and maybe a version."""
+
+    __repr__ = object.__repr__
+
+    def __init__(self, version: str | None = None) -> None:
+        object.__setattr__(self, "version", version)
+        object.__setattr__(self, "given", self.names)
+
+
+def test_a_metric_without_a_name_for_its_settings_is_warned_of() -> None:
+    """Its evaluations are never taken for those of another metric, nor ever resumed."""
+    with pytest.warns(UserWarning, match="Unstable has no `repr` of its own and no `version`"):
+        first = RagEvaluator(metrics=[kept := Unstable()])
+    with pytest.warns(UserWarning, match="Unstable"):
+        second = RagEvaluator(metrics=[Unstable()])
+
+    assert kept.identity is None
+    assert first.fingerprint != second.fingerprint
+
+
+def test_a_version_stands_for_a_metric_without_a_repr() -> None:
+    """Without a warning, and the same in every process."""
+    prints = [RagEvaluator(metrics=[Unstable(version)]).fingerprint for version in "112"]
+
+    assert prints[0] == prints[1] != prints[2]
+    assert Unstable("1").identity == f"{__name__}.Unstable@1"
+
+
+def test_a_version_and_a_repr_both_count() -> None:
+    """A new version of the code is another metric, with whatever settings."""
+
+    class Second(OfLabels):
+        version = "2"
+
+    assert OfLabels().identity == "OfLabels(given=('one', 'two'))"
+    assert Second().identity == f"{Second()!r}@2"
+
+
+def test_a_library_metric_that_mentions_an_address_is_stable() -> None:
+    """Text of a metric is no memory address."""
+    metric = GEval("tone", steps=["Is there a cat at 0x5f?"])
+
+    assert metric.identity == repr(metric)
+
+
+@pytest.mark.parametrize(
+    "given", [("one",), ("one", "two", "more"), ("one", "one"), (), ("one", "other")]
+)
+async def test_scores_that_were_not_promised_are_an_error(given: tuple[str, ...]) -> None:
+    """Of this metric alone; the others, the labels and the judge's cost are kept."""
+    evaluator = RagEvaluator(ScriptedJudge(LABELS), [OfLabels(given), Trace()])
+
+    evaluation = await evaluator.evaluate(CALL)
+
+    assert tuple(evaluation.scores) == ("one", "two", *TRACE_SCORES)
+    assert {evaluation.scores[name].status for name in ("one", "two")} == {"error"}
+    assert "promises the scores one, two, gave " in str(evaluation.scores["one"].reason)
+    assert evaluation.scores["adherence"].value == 1.0
+    assert evaluation.error is not None
+    assert (evaluation.error.type, evaluation.error.stage) == ("ConfigurationError", "metrics")
+    assert evaluation.labels is not None
+    assert evaluation.usage.requests == 1
+
+
+async def test_the_same_holds_for_a_metric_that_asks_a_model() -> None:
+    """Its broken answer is not remembered as an answer either."""
+    model = ScriptedModel([])
+    evaluator = RagEvaluator(model, [OfModel(("three",)), OfModelToo()])
+
+    for _ in range(2):
+        evaluation = await evaluator.evaluate(CALL)
+        assert [score.status for score in evaluation.scores.values()] == [
+            "error",
+            "error",
+            "scored",
+        ]
+        assert "promises the scores three, four, gave three" in str(evaluation.error)
+        assert evaluation.scores["four"].by.judge == model.name
+
+
+class OfModelToo(ModelMetric):
+    """Another metric, that keeps its promise."""
+
+    names = ("five",)
+    version = "1"
+
+    async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
+        return Measured(made("five"))
+
+
+async def test_the_order_of_the_scores_is_that_of_the_names() -> None:
+    """In whatever order a metric returns them."""
+    metrics = [OfModel(("four", "three")), OfLabels(("two", "one"))]
+
+    evaluation = await RagEvaluator(ScriptedModel([]), metrics).evaluate(CALL)
+
+    assert tuple(evaluation.scores) == ("three", "four", "one", "two")
+    assert all(name == score.name for name, score in evaluation.scores.items())
+
+
+async def test_what_is_no_score_is_an_error_too() -> None:
+    """None, for example, where a metric forgot to return."""
+
+    class Forgetful(OfLabels):
+        def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> Any:
+            return None
+
+    evaluation = await RagEvaluator(ScriptedJudge(LABELS), [Forgetful()]).evaluate(CALL)
+
+    assert {score.status for score in evaluation.scores.values()} == {"error"}
+    assert evaluation.error is not None
+
+
+def test_existing_labels_are_scored_under_the_same_contract() -> None:
+    """`score_labelling` returns what went wrong, as the evaluator does."""
+    labelling = Labelling(labels=LABELS, judge=JudgeInfo(name="j"))
+
+    evaluation = score_labelling(
+        sentencize(CALL, Punkt()), labelling, [OfLabels(("one",)), Trace()]
+    )
+
+    assert evaluation.scores["two"].status == "error"
+    assert evaluation.scores["two"].by.judge == "j"
+    assert evaluation.scores["adherence"].value == 1.0
+    assert evaluation.error is not None
+
+
+async def test_unknown_names_are_refused() -> None:
+    """An evaluation without scores and without an error would look like success."""
+    evaluator = RagEvaluator(ScriptedJudge(LABELS))
+
+    for only in (["adherance"], ["adherence", "adherance"], "adherence"):
+        with pytest.raises(ConfigurationError, match="`only` = "):
+            await evaluator.evaluate(CALL, only=only)
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), "\ud800", {1: 2}])
+async def test_metadata_that_is_no_json_does_not_raise(value: Any) -> None:
+    """Put there after the call was checked: the scores stay, and what is lost is said."""
+    call = RagCall(CALL.question, CALL.documents, CALL.response)
+    call.metadata["put"] = value
+
+    evaluation = await RagEvaluator(ScriptedModel([]), [OfModel()]).evaluate(call)
+
+    assert {score.value for score in evaluation.scores.values()} == {0.5}
+    if isinstance(value, str):
+        assert evaluation.error is None
+        assert evaluation.metadata == {"put": "\ufffd"}
+    else:
+        assert evaluation.metadata == {}
+        assert evaluation.error is not None
+        assert "put" in evaluation.error.message
+
+
+def test_one_maker_of_evaluations_without_a_result() -> None:
+    """Failed or unscored: the same fields, and every score says whose it would have been."""
+    prompt = parse_prompty("---\nname: brief\n---\nuser:\n{{output}}", name="brief")
+    model = ScriptedModel([], name="model")
+    metrics = [Trace("ragbench"), PromptyMetric(prompt, judge=model)]
+    evaluator = RagEvaluator("embedded", metrics)
+    error = EvaluationError(type="TimeoutError", message="late", stage="judge")
+
+    failed = evaluator.without_result(CALL, error)
+    unscored = evaluator.without_result(CALL, ("over_budget", "no more today"))
+
+    assert tuple(failed.scores) == tuple(unscored.scores) == evaluator.names
+    assert failed.error == error
+    assert {score.reason for score in failed.scores.values()} == {"TimeoutError: late"}
+    assert unscored.error is None
+    assert {score.unscored for score in unscored.scores.values()} == {"over_budget"}
+    for evaluation in (failed, unscored):
+        assert evaluation.scores["adherence"].by.judge == "embedded"
+        assert evaluation.scores[metrics[1].names[0]].by.judge == "model"
+        assert evaluation.fingerprint == evaluator.fingerprint
+    assert unscored.scores["adherence"].by.formulas == "ragbench"
