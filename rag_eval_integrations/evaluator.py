@@ -184,7 +184,7 @@ class RagEvaluator:
         """
         metrics = self._metrics_for(only)
         splitter = self.splitter.name if call.sentences is None else RECORDED
-        split = SentencizedCall.model_construct(call=call, sentences=Sentences(), splitter=splitter)
+        split = SentencizedCall(call=call, sentences=Sentences(), splitter=splitter)
         outcomes: dict[tuple[str, ...], _Outcome]
         if isinstance(why, EvaluationError):
             labelling = self._unasked(None, why.message)

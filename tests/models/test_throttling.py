@@ -980,6 +980,7 @@ def test_what_is_not_a_permits_is_refused() -> None:
             ThrottledModel(Scripted(loop, after(0)), permits=30)  # type: ignore[arg-type]
 
     run(main)
-    for field in ("rpm", "tpm"):
-        with pytest.raises(ConfigurationError, match=f"`{field}`"):
-            LocalPermits(**{field: 0})
+    with pytest.raises(ConfigurationError, match="`rpm`"):
+        LocalPermits(rpm=0)
+    with pytest.raises(ConfigurationError, match="`tpm`"):
+        LocalPermits(tpm=float("nan"))
