@@ -65,7 +65,7 @@ def test_the_version_is_the_distributions(root: Path) -> None:
     ],
 )
 def test_importing_loads_no_framework(statement: str) -> None:
-    """No host, openai, nltk, numpy, nor what only the command line needs."""
+    """No framework, openai, nltk, numpy, nor what only the command line needs."""
     loaded = python(f"import sys, json\n{statement}\nprint(json.dumps(list(sys.modules)))")
 
     tops = {name.split(".")[0] for name in json.loads(loaded)}

@@ -191,7 +191,7 @@ class Colour(StrEnum):
     ],
 )  # fmt: skip
 def test_documents_of_any_make(captured: Captured, given: object, expected: Document) -> None:
-    """Strings, records, dicts, and what both hosts' retrievers return, as JSON values."""
+    """Strings, records, dicts, and what both frameworks' retrievers return, as JSON values."""
     with capture_call(captured, QUESTION) as call:
         call.documents = [given]
 
@@ -469,7 +469,7 @@ class TestTarget:
         assert error.__context__ is None
 
     def test_is_called_in_the_thread_of_the_end_and_is_not_captured(self) -> None:
-        """Calls that the target itself makes are not captured, in any host."""
+        """Calls that the target itself makes are not captured, in any framework."""
         seen: list[tuple[int, bool]] = []
 
         def target(call: RagCall) -> None:

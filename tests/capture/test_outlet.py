@@ -1,4 +1,4 @@
-"""What becomes of captured calls: the same for all that captures in either host."""
+"""What becomes of captured calls: the same for all that captures in either framework."""
 
 from __future__ import annotations
 

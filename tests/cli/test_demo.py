@@ -1,4 +1,4 @@
-"""`rag-eval demo`: both hosts for real, the invented sentence found, two files written."""
+"""`rag-eval demo`: both frameworks for real, the invented sentence found, two files written."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_runs_from_the_command_line(rag_eval: Callable[..., Any], tmp_path: Path
 def test_names_a_missing_extra(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, absent: list[str], named: str, command: str
 ) -> None:
-    """Without a host's framework the demo says what to install and exits 2, writing nothing."""
+    """Without a framework the demo says what to install and exits 2, writing nothing."""
     find_spec = importlib.util.find_spec
 
     def without(module: str) -> Any:

@@ -7,7 +7,7 @@ import sys
 
 
 def test_is_light() -> None:
-    """The handler loads LangChain's callbacks, not its tracers, runnables or the other host."""
+    """The handler loads LangChain's callbacks, not its tracers, runnables or the other framework."""
     code = (
         "import sys, rag_eval_integrations.langchain\n"
         "print(*[name for name in ('langchain_core.tracers.base', 'langchain_core.runnables.base',"
