@@ -199,7 +199,7 @@ def test_documents_of_any_make(captured: Captured, given: object, expected: Docu
     assert capture_failures() == 0
 
 
-def test_documents_of_the_hosts(captured: Captured) -> None:
+def test_documents_of_the_frameworks(captured: Captured) -> None:
     """The real classes: LangChain's document, and LlamaIndex's nodes, also those without a text."""
     documents = pytest.importorskip("langchain_core.documents")
     schema = pytest.importorskip("llama_index.core.schema")

@@ -30,7 +30,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str, Path]:
     return *run(out), out
 
 
-def test_captures_every_question_from_both_hosts(done: tuple[int, str, Path]) -> None:
+def test_captures_every_question_from_both_frameworks(done: tuple[int, str, Path]) -> None:
     """calls.jsonl holds one RagCall a question, verified against the prompt."""
     code, _, out = done
     lines = (out / "calls.jsonl").read_text().splitlines()
