@@ -3,53 +3,51 @@
     RagCall ─▶ split ─▶ label, by the judge ──▶ score, by `LabelMetric` ─▶ Evaluation
                 └─────▶ ask a model, by `ModelMetric` ─────────────────────▲
 
-A step that can fail returns an `EvaluationError` instead of its result.
-
-`score_labelling` is the last step alone, for labels that exist already.
+A step that can fail returns an `EvaluationError` instead of its result. The last steps are in
+`_scoring`, for labels that exist already as well.
 """
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import warnings
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from functools import cached_property, partial
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations._scoring import (
+    Outcome,
+    evaluation_of,
+    failure_of,
+    made,
+    maker_of,
+    names_of,
+    nothing_to_judge,
+    scored,
+)
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import Judge, judge_from, reconcile, speaks_to_a_judge
+from rag_eval_integrations.judges import Judge, judge_from, reconcile
 from rag_eval_integrations.judges.judge import JudgeBase, judge_base
 from rag_eval_integrations.metrics import LabelMetric, Measured, Metric, ModelMetric, Trace
 from rag_eval_integrations.metrics.metric import as_promised, checked_metrics
 from rag_eval_integrations.models import Model, ModelBase, with_retries
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import (
-    By,
     Evaluation,
     EvaluationError,
     JudgeInfo,
     Labelling,
     RagCall,
-    Score,
     Sentences,
     SentencizedCall,
     UnscoredCode,
     Usage,
-    json_copy,
 )
-from rag_eval_integrations.records.score import Stage
 from rag_eval_integrations.sentences import RECORDED, Splitter, sentencize
-
-logger = logging.getLogger(__name__)
 
 _BIG_CALL = 50_000
 """Characters above which a call is split in a thread, not on the loop: about 10 ms of work."""
-
-
-_Outcome = Measured | EvaluationError
-"""The result of one metric for one call."""
 
 
 class RagEvaluator:
@@ -157,12 +155,12 @@ class RagEvaluator:
         labelled, measured = await self._ask(split, of_labels, of_models)
         if isinstance(labelled, EvaluationError):
             labelling = self._unasked(None, labelled.message)
-            outcomes: dict[tuple[str, ...], _Outcome] = dict.fromkeys(_names(of_labels), labelled)
+            outcomes: dict[tuple[str, ...], Outcome] = dict.fromkeys(names_of(of_labels), labelled)
         else:
             labelling = labelled
-            outcomes = _scored(split, labelling, of_labels)
-        outcomes |= zip(_names(of_models), measured, strict=True)
-        return _evaluation(split, labelling, metrics, outcomes, self.fingerprint, self._models)
+            outcomes = scored(split, labelling, of_labels)
+        outcomes |= zip(names_of(of_models), measured, strict=True)
+        return evaluation_of(split, labelling, metrics, outcomes, self.fingerprint, self._models)
 
     def evaluate_sync(self, call: RagCall, *, only: Collection[str] | None = None) -> Evaluation:
         """Evaluate one call from synchronous code, notebooks included."""
@@ -185,17 +183,17 @@ class RagEvaluator:
         metrics = self._metrics_for(only)
         splitter = self.splitter.name if call.sentences is None else RECORDED
         split = SentencizedCall(call=call, sentences=Sentences(), splitter=splitter)
-        outcomes: dict[tuple[str, ...], _Outcome]
+        outcomes: dict[tuple[str, ...], Outcome]
         if isinstance(why, EvaluationError):
             labelling = self._unasked(None, why.message)
-            outcomes = dict.fromkeys(_names(metrics), why)
+            outcomes = dict.fromkeys(names_of(metrics), why)
         else:
             labelling = self._unasked(*why)
             outcomes = {}
             for metric in metrics:
-                by = _maker(metric, split, labelling, self._models)
-                outcomes[metric.names] = _made(call, metric, partial(metric.unscored, *why, by))
-        return _evaluation(split, labelling, metrics, outcomes, self.fingerprint, self._models)
+                by = maker_of(metric, split, labelling, self._models)
+                outcomes[metric.names] = made(call, metric, partial(metric.unscored, *why, by))
+        return evaluation_of(split, labelling, metrics, outcomes, self.fingerprint, self._models)
 
     def _metrics_for(self, only: Collection[str] | None) -> Sequence[Metric]:
         if only is None:
@@ -216,14 +214,14 @@ class RagEvaluator:
 
             return await asyncio.to_thread(sentencize, call, self.splitter)
         except Exception as error:  # noqa: BLE001 -- the boundary: failure is data from here on
-            return _failure(call, "sentences", error)
+            return failure_of(call, "sentences", error)
 
     async def _ask(
         self,
         call: SentencizedCall,
         of_labels: Sequence[LabelMetric],
         of_models: Sequence[ModelMetric],
-    ) -> tuple[Labelling | EvaluationError, Sequence[_Outcome]]:
+    ) -> tuple[Labelling | EvaluationError, Sequence[Outcome]]:
         """Ask the judge for labels, if a metric reads them, and the metrics' models meanwhile."""
         labelled = self._label(call) if of_labels else self._not_asked()
         if not of_models:  # without a task of its own, which costs 60 µs per call
@@ -245,7 +243,7 @@ class RagEvaluator:
             key = (call.call.row_key, call.splitter, call.call.sentences)
             return await self._labellings.get(key, lambda: self._label_once(call))
         except Exception as error:  # noqa: BLE001 -- the boundary
-            return _failure(call.call, "judge", error)
+            return failure_of(call.call, "judge", error)
 
     async def _label_once(self, call: SentencizedCall) -> Labelling:
         with suppress_capture():
@@ -277,13 +275,13 @@ class RagEvaluator:
             )
         return self._model
 
-    async def _measure(self, call: SentencizedCall, metric: ModelMetric) -> _Outcome:
+    async def _measure(self, call: SentencizedCall, metric: ModelMetric) -> Outcome:
         # Several evaluator objects of a framework ask once, as for labels.
         key = (metric.names, _content_key(call.call))
         try:
             return await self._measured.get(key, lambda: self._measure_once(call, metric))
         except Exception as error:  # noqa: BLE001 -- the boundary
-            return _failure(call.call, "metrics", error)
+            return failure_of(call.call, "metrics", error)
 
     async def _measure_once(self, call: SentencizedCall, metric: ModelMetric) -> Measured:
         with suppress_capture():
@@ -299,12 +297,6 @@ def _content_key(call: RagCall) -> Hashable:
         return object()  # equal to no other key: the call shares no request
 
 
-def _failure(call: RagCall, stage: Stage, error: Exception) -> EvaluationError:
-    logger.debug("call %s: %s failed", call.id, stage, exc_info=error)
-    message = str(error) or repr(error)
-    return EvaluationError(type=type(error).__name__, message=message, stage=stage)
-
-
 def _asked_to_label(model: ModelBase) -> JudgeBase:
     from rag_eval_integrations.judges import LLMJudge  # noqa: PLC0415  # only for a model
 
@@ -315,137 +307,3 @@ def _default_splitter() -> Splitter:
     from rag_eval_integrations.sentences import Punkt  # noqa: PLC0415  # 30 ms of patterns
 
     return Punkt()
-
-
-def score_labelling(
-    call: SentencizedCall,
-    labelling: Labelling,
-    metrics: Sequence[LabelMetric],
-    fingerprint: str | None = None,
-) -> Evaluation:
-    """Score existing labels: the last step of the flow, without a judge.
-
-    Args:
-        call: the call with its sentences.
-        labelling: reconciled labels, or the reason why there are none.
-        metrics: what to score.
-        fingerprint: fingerprint of the evaluator that made the labelling; None without one.
-    """
-    outcomes = _scored(call, labelling, metrics)
-    return _evaluation(call, labelling, metrics, outcomes, fingerprint)
-
-
-def _scored(
-    call: SentencizedCall, labelling: Labelling, metrics: Sequence[LabelMetric]
-) -> dict[tuple[str, ...], _Outcome]:
-    """Score the labels by each metric; one that fails leaves the others their scores."""
-    by = _by(call, labelling)
-    return {
-        metric.names: _made(call.call, metric, partial(metric.score, call, labelling, by))
-        for metric in metrics
-    }
-
-
-def _made(call: RagCall, metric: Metric, make: Callable[[], Sequence[Score]]) -> _Outcome:
-    try:
-        return Measured(as_promised(metric, make()))
-    except Exception as error:  # noqa: BLE001 -- the boundary
-        return _failure(call, "metrics", error)
-
-
-def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
-    """Return why a call cannot be judged, as a code and a reason; None when it can."""
-    if not call.response and not _is_retrieval_alone(call.call):
-        response = "no response" if call.call.response is None else "an empty response"
-        return "empty_response", f"the call has {response}"
-    if not call.documents:
-        documents = "no documents" if not call.call.documents else "only empty documents"
-        return "no_context", f"the call has {documents}"
-    if not call.call.question.strip():
-        return "no_question", "the call has no question"
-    return None
-
-
-def _is_retrieval_alone(call: RagCall) -> bool:
-    """Whether a retriever was captured alone, without any answer."""
-    capture = call.capture
-    return call.response is None and capture is not None and capture.status == "ok"
-
-
-def _by(call: SentencizedCall, labelling: Labelling) -> By:
-    judge = labelling.judge
-    return By(
-        judge=judge.name, model=judge.model, judge_version=judge.version,
-        prompt_version=labelling.prompt_version, splitter=call.splitter, windows=labelling.windows,
-    )  # fmt: skip
-
-
-def _flags(call: SentencizedCall, labelling: Labelling) -> tuple[str, ...]:
-    flags = []
-    capture, labels = call.call.capture, labelling.labels
-    if capture is not None and capture.status != "ok":
-        flags.append(f"capture_{capture.status}")
-    texts = (call.call.question, call.call.response or "", *(d.text for d in call.call.documents))
-    if speaks_to_a_judge(texts):
-        flags.append("suspected_injection")
-    if labels is not None:
-        flags += [
-            name
-            for name in ("unknown_keys", "missing_keys", "overall_conflict")
-            if getattr(labels, name)
-        ]
-    return tuple(flags)
-
-
-def _names(metrics: Sequence[Metric]) -> list[tuple[str, ...]]:
-    return [metric.names for metric in metrics]
-
-
-def _maker(
-    metric: Metric,
-    call: SentencizedCall,
-    labelling: Labelling,
-    models: Mapping[tuple[str, ...], ModelBase],
-) -> By:
-    """Return the provenance of a metric's scores that have no value."""
-    model = models.get(metric.names)
-    if model is None:
-        return _by(call, labelling)
-    return By(judge=model.name, judge_version=model.version, splitter=call.splitter, windows=1)
-
-
-def _evaluation(
-    call: SentencizedCall,
-    labelling: Labelling,
-    metrics: Sequence[Metric],
-    outcomes: Mapping[tuple[str, ...], _Outcome],
-    fingerprint: str | None,
-    models: Mapping[tuple[str, ...], ModelBase] = {},
-) -> Evaluation:
-    source, usage = call.call, labelling.usage
-    scores: dict[str, Score] = {}
-    for metric in metrics:
-        outcome = outcomes[metric.names]
-        if isinstance(outcome, Measured):
-            scores |= zip(metric.names, outcome.scores, strict=True)
-            usage += outcome.usage
-            continue
-        reason = f"{outcome.type}: {outcome.message}"
-        by = _maker(metric, call, labelling, models)
-        for name in metric.names:
-            scores[name] = Score(name=name, status="error", reason=reason, by=by)
-    errors = [one for one in outcomes.values() if isinstance(one, EvaluationError)]
-    metadata = {}
-    try:
-        metadata = json_copy(source.metadata)
-    except Exception as error:  # noqa: BLE001 -- changed since the call was made, and not JSON now
-        errors.append(_failure(source, "metrics", error))
-    # Validated, it takes three times as long (16 against 5 µs); all parts are valid records.
-    return Evaluation.model_construct(
-        id=source.id, row_key=source.row_key, question=source.question, response=source.response,
-        reference=source.reference, metadata=metadata, capture=source.capture, scores=scores,
-        labels=labelling.labels, sentences=call.sentences,
-        document_ids=tuple(d.id for d in source.documents), judge=labelling.judge,
-        fingerprint=fingerprint, usage=usage, flags=labelling.flags + _flags(call, labelling),
-        error=errors[0] if errors else None,
-    )  # fmt: skip

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Self, get_args
 
-from rag_eval_integrations.background import _process
+from rag_eval_integrations import _process
 from rag_eval_integrations.background._sink_delivery import deliveries_to
 from rag_eval_integrations.background._worker import WhenFull, Worker
 from rag_eval_integrations.background.aggregate import Aggregate, TrafficSummary
@@ -100,7 +100,7 @@ class BoundedEvaluator:
 _LAST_BATCH = 1.0  # seconds that `close` gives the threads to end after everything else
 
 
-class BackgroundEvaluator:
+class BackgroundEvaluator(_process.ProcessObserver):
     """Evaluates calls in a background thread; `submit` only adds them to a queue.
 
     It is a target for the handlers of LangChain and LlamaIndex
@@ -119,7 +119,7 @@ class BackgroundEvaluator:
         max_pending: calls waiting at most. The queue of each sink holds as many evaluations, but
             at least 1,000.
         max_concurrency: calls evaluated concurrently at most.
-        budget: limits on evaluations per minute and dollars per day, for each _process. Calls
+        budget: limits on evaluations per minute and dollars per day, for each process. Calls
             beyond them do not wait: they are delivered to the sinks unscored (`over_budget`).
         when_full: which call is dropped when `max_pending` calls wait: `drop_newest`,
             `drop_oldest`, or `block`: then `submit` blocks the app for up to 30 s and drops the

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations.agreement import (
     Curves,
     Gold,
@@ -28,7 +29,6 @@ from rag_eval_integrations.dataset import (
 )
 from rag_eval_integrations.dataset.files import Line
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluator import score_labelling
 from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
 from rag_eval_integrations.records import (
     Evaluation,

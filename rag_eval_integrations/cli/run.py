@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations._scoring import nothing_to_judge
 from rag_eval_integrations.cli._options import (
     Threshold,
     check_rows,
@@ -20,7 +21,7 @@ from rag_eval_integrations.cli._options import (
 from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, stdout
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluator import RagEvaluator, nothing_to_judge
+from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import LLMJudge, judge_from
 from rag_eval_integrations.metrics import ModelMetric
 from rag_eval_integrations.records import RagCall, Usage

@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from rag_eval_integrations._scoring import nothing_to_judge, score_labelling
 from rag_eval_integrations.errors import InputError
-from rag_eval_integrations.evaluator import nothing_to_judge, score_labelling
 from rag_eval_integrations.judges import reconcile
 from rag_eval_integrations.metrics import LabelMetric
 from rag_eval_integrations.records import (

@@ -7,14 +7,13 @@ is all that a model needs of it, so that prompt tests can share one among models
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import threading
 import time
-import weakref
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from rag_eval_integrations import _process
 from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import SCHEMA
@@ -54,7 +53,7 @@ _CREATE = "CREATE TABLE completions (key TEXT PRIMARY KEY, value TEXT NOT NULL, 
 _COLUMNS = ["key", "value", "stored"]
 
 
-class CacheFile:
+class CacheFile(_process.ProcessObserver):
     """Keys and lines of JSON in an SQLite file: one connection per process, behind a lock.
 
     One connection per process, however many threads: SQLite before 3.51.3 has a rare bug that
@@ -82,7 +81,7 @@ class CacheFile:
         self._connection: sqlite3.Connection | None = None
         if not strict or self.path.exists():
             self._connection = _open(self.path)
-        _files.add(self)
+        _process.register(self)
 
     def keys(self) -> set[str]:
         """Return all keys."""
@@ -155,38 +154,23 @@ class CacheFile:
             self._connection.close()
             self._connection = None
 
-    def hold(self) -> None:
+    def before_fork(self) -> None:
         """Close the connection before a fork: one that two processes have damages the file."""
         self._lock.acquire()
         self._disconnect()
 
-    def let_go(self) -> None:
-        """Allow use again after a fork, in both processes."""
+    def after_fork_in_parent(self) -> None:
+        """Allow use again."""
+        self._lock.release()
+
+    def after_fork(self) -> None:
+        """Allow use again, in the child."""
         self._lock.release()
 
     def __del__(self) -> None:
         connection = getattr(self, "_connection", None)
         if connection is not None:
             connection.close()
-
-
-_files: weakref.WeakSet[CacheFile] = weakref.WeakSet()
-_held: list[CacheFile] = []
-
-
-def _hold_all() -> None:
-    _held.extend(_files)
-    for file in _held:
-        file.hold()
-
-
-def _let_all_go() -> None:
-    while _held:
-        _held.pop().let_go()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold_all, after_in_parent=_let_all_go, after_in_child=_let_all_go)
 
 
 def _open(path: Path) -> sqlite3.Connection:

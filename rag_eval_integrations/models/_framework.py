@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import os
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
+from rag_eval_integrations import _process
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import (
     ConfigurationError,
@@ -233,7 +233,7 @@ def fewer(request: CompletionRequest, replies: Sized) -> tuple[str, ...]:
     return (f"{request.n} answers were asked for and {len(replies)} given",)
 
 
-class Borrowed(Generic[M]):
+class Borrowed(_process.ProcessObserver, Generic[M]):
     """A framework's model: the user's own object, or one made per event loop.
 
     Args:
@@ -272,7 +272,11 @@ class Borrowed(Generic[M]):
         self._timeout = timeout
         self._captured = captured
         self._pool: ThreadPoolExecutor | None = None
-        self._pid = os.getpid()
+        _process.register(self)
+
+    def after_fork(self) -> None:
+        """Start new threads when they are needed: a fork copies none."""
+        self._pool = None
 
     async def ask(
         self, who: str, sync: Callable[[M], T], native: Callable[[M], Awaitable[T]] | None = None
@@ -306,9 +310,8 @@ class Borrowed(Generic[M]):
         return self._made[loop]
 
     async def _in_thread(self, sync: Callable[[M], T], model: M) -> T:
-        if self._pool is None or self._pid != os.getpid():  # a fork copies no threads
+        if self._pool is None:
             self._pool = ThreadPoolExecutor(self._max_threads, thread_name_prefix="rag-eval-model")
-            self._pid = os.getpid()
 
         def call() -> T:
             if self._captured:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
+
+from rag_eval_integrations import _process
 
 T = TypeVar("T")
 
@@ -16,7 +17,7 @@ class _AbandonedError(Exception):
     """The caller that was making the request was cancelled; another one has to make it."""
 
 
-class SingleFlight(Generic[T]):
+class SingleFlight(_process.ProcessObserver, Generic[T]):
     """A bounded map from keys to answers that makes each request once.
 
     Callers may be on different loops and threads (the app's loop, the library's own). A failure
@@ -30,10 +31,11 @@ class SingleFlight(Generic[T]):
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._begin()
+        self.after_fork()
+        _process.register(self)
 
-    def _begin(self) -> None:
-        self._process = os.getpid()
+    def after_fork(self) -> None:
+        """Start empty: requests in flight at a fork are answered in the parent only."""
         self._lock = threading.Lock()
         self._flying: dict[Hashable, Future[T]] = {}
         self._done: OrderedDict[Hashable, T] = OrderedDict()
@@ -46,9 +48,6 @@ class SingleFlight(Generic[T]):
         """
         from asyncio import wrap_future  # noqa: PLC0415  # 40 ms, too much for a light import
 
-        if self._process != os.getpid():
-            # Requests in flight at a fork are answered in the parent: a child would wait for ever.
-            self._begin()
         while True:
             with self._lock:
                 if key in self._done:

@@ -1,9 +1,14 @@
-"""`CallableModel`: any async function from messages to text."""
+"""`CallableModel`: any function from messages to text."""
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import inspect
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 
+from rag_eval_integrations import _process
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.models.completion import (
     Choice,
@@ -17,8 +22,12 @@ Messages = list[dict[str, str]]
 """`[{"role": "system" | "user" | "assistant", "content": "…"}, …]`"""
 
 
-class CallableModel(ModelBase):
+class CallableModel(ModelBase, _process.ProcessObserver):
     """Asks any `async (messages) -> str`: a gateway, a local model, a function of your own.
+
+    A coroutine function runs on the loop that awaits the evaluation: the app's under `await`, so it
+    may use the app's HTTP session; the library's own under the `_sync` methods, and the background
+    thread's in a `BackgroundEvaluator`. A plain function runs in a thread, so that it may block.
 
     The function receives only the messages: no schema, temperature, seed or token limit. When
     log-probabilities are requested, a warning of the completion says that there are none. An
@@ -27,20 +36,37 @@ class CallableModel(ModelBase):
     Args:
         function: answers a list of messages with text. Called concurrently, once per answer.
         name: the model's name, stamped on every score.
+        max_threads: concurrent calls of a plain function at most, from 1.
 
     Raises:
-        ConfigurationError: for something that cannot be called, or an empty name.
+        ConfigurationError: for something that cannot be called, an empty name, or no threads.
     """
 
     def __init__(
-        self, function: Callable[[Messages], Awaitable[str]], *, name: str = "callable"
+        self,
+        function: Callable[[Messages], Awaitable[str]] | Callable[[Messages], str],
+        *,
+        name: str = "callable",
+        max_threads: int = 16,
     ) -> None:
         if not callable(function):
-            raise ConfigurationError("function", function, "use an async function of messages")
+            raise ConfigurationError("function", function, "use a function of messages")
         if not name:
             raise ConfigurationError("name", name, "use a name that identifies the model")
+        if type(max_threads) is not int or max_threads < 1:
+            raise ConfigurationError("max_threads", max_threads, "use a whole number from 1")
         self._function = function
+        self._is_async = any(
+            inspect.iscoroutinefunction(one) for one in (function, type(function).__call__)
+        )
+        self._max_threads = max_threads
+        self._threads: ThreadPoolExecutor | None = None
         self.name = name
+        _process.register(self)
+
+    def after_fork(self) -> None:
+        """Start new threads when they are needed: a fork copies none."""
+        self._threads = None
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Answer a request.
@@ -51,7 +77,7 @@ class CallableModel(ModelBase):
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
         choices = []
         for _ in range(request.n):
-            text = await self._function(messages)
+            text = await self._answer(messages)
             if not isinstance(text, str):
                 raise JudgeOutputError(f"{self.name} returned {type(text).__name__}", repr(text))
             choices.append(Choice(text=text, finish_reason="stop"))
@@ -59,3 +85,15 @@ class CallableModel(ModelBase):
         return Completion(
             choices=tuple(choices), usage=Usage(requests=request.n), warnings=warnings
         )
+
+    async def _answer(self, messages: Messages) -> object:
+        if self._is_async:
+            return await self._function(messages)  # type: ignore[misc]  # known by `_is_async`
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._max_threads, "rag-eval-callable")
+        # In a copy of the context, so that nothing is captured in the thread either.
+        run = contextvars.copy_context().run
+        loop = asyncio.get_running_loop()
+        answer = await loop.run_in_executor(self._threads, run, self._function, messages)
+        # Such as a lambda or a partial object around a coroutine function.
+        return await answer if inspect.isawaitable(answer) else answer

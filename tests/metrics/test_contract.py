@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
+from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluator import RagEvaluator, score_labelling
+from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.metrics import (
     TRACE_SCORES,
     CompletionMetric,

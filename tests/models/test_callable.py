@@ -1,6 +1,8 @@
-"""CallableModel: any async function from messages to text."""
+"""CallableModel: any function from messages to text."""
 
 from __future__ import annotations
+
+import threading
 
 import pytest
 
@@ -66,9 +68,47 @@ async def test_something_else_than_text_is_refused() -> None:
         )
 
 
+async def test_plain_functions_and_objects_are_called_as_well() -> None:
+    """In a thread, unless they are coroutine functions; what a lambda makes is awaited here."""
+    request = CompletionRequest(messages=(Message(role="user", content="x"),))
+    here = threading.get_ident()
+    where: list[int] = []
+
+    class Gateway:
+        async def __call__(self, messages: list[dict[str, str]]) -> str:
+            where.append(threading.get_ident())
+            return "object"
+
+    def plain(messages: list[dict[str, str]]) -> str:
+        where.append(threading.get_ident())
+        return "plain"
+
+    gateway = Gateway()
+    models = [CallableModel(gateway), CallableModel(plain), CallableModel(lambda m: gateway(m))]
+
+    answers = [(await model.complete(request)).choices[0].text for model in models]
+
+    assert answers == ["object", "plain", "object"]
+    assert [ident == here for ident in where] == [True, False, True]
+
+
+async def test_a_plain_function_s_exception_reaches_the_caller() -> None:
+    """As that of a coroutine."""
+
+    def fail(messages: list[dict[str, str]]) -> str:
+        raise OSError("down")
+
+    with pytest.raises(OSError, match="down"):
+        await CallableModel(fail).complete(
+            CompletionRequest(messages=(Message(role="user", content="x"),))
+        )
+
+
 def test_mistakes_raise_at_construction() -> None:
     """Naming the argument."""
     with pytest.raises(ConfigurationError, match="`function` = 'x'"):
         CallableModel("x")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="`name` = ''"):
-        CallableModel(lambda messages: None, name="")  # type: ignore[arg-type,return-value]
+        CallableModel(lambda messages: "", name="")
+    with pytest.raises(ConfigurationError, match="`max_threads` = 0"):
+        CallableModel(lambda messages: "", max_threads=0)

@@ -752,13 +752,13 @@ def test_a_loop_that_was_closed_under_its_requests_holds_nobody_up() -> None:
 
 
 def test_after_a_fork_nobody_waits_for_the_parents_requests() -> None:
-    """The child begins with all places free (here the process number is made to differ)."""
+    """The child begins with all places free (here it is only told of a fork)."""
 
     async def main(loop: JumpingLoop) -> None:
         throttled = ThrottledModel(Scripted(loop, after(100.0)), max_concurrency=1, clock=loop.time)
         parents = asyncio.ensure_future(throttled.complete(REQUEST))
         await asyncio.sleep(1)
-        throttled._process = -1
+        throttled.after_fork()
 
         childs = asyncio.ensure_future(throttled.complete(REQUEST))
         await asyncio.sleep(1)

@@ -21,6 +21,7 @@ from weakref import finalize
 
 from pydantic import JsonValue, SecretStr
 
+from rag_eval_integrations import _process
 from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeRejectedError,
@@ -244,12 +245,12 @@ def _key_for(given: str | None, *, needed: bool) -> SecretStr:
 
 # --- One HTTP client per event loop
 
-_Client = tuple["AsyncOpenAI", AsyncGenerator[None, None], int]  # the last is its process
+_Client = tuple["AsyncOpenAI", AsyncGenerator[None, None]]
 _Kept = dict[asyncio.AbstractEventLoop, _Client]
 _AT_EXIT = 1.0  # seconds to wait, at exit, for the loop of another thread
 
 
-class LoopClients:
+class LoopClients(_process.ProcessObserver):
     """Makes one client per event loop, and closes it in its loop.
 
     Each client is kept by an async generator, because a loop that ends normally (`asyncio.run`)
@@ -263,11 +264,18 @@ class LoopClients:
         self._lock = threading.Lock()
         # Weak keys would not help: a client refers to its loop. `get` drops closed loops.
         self._kept: _Kept = {}
+        self._of_parent: tuple[object, ...] = ()
         # The finalizers hold the clients, so that one garbage collection cannot take the model
         # and its open sockets together. Of the two, the later runs first and leaves the other
         # nothing to do; at exit only the first one runs.
         finalize(self, _close_and_wait, self._kept)
         finalize(self, _close_soon, self._kept).atexit = False
+        _process.register(self)
+
+    def after_fork(self) -> None:
+        """Leave the parent's clients alone: their loops seem to run here, but have no thread."""
+        self._of_parent = (self._of_parent, dict(self._kept))
+        self._kept.clear()
 
     async def get(self) -> AsyncOpenAI:
         """Return the running loop's client."""
@@ -280,7 +288,7 @@ class LoopClients:
         with self._lock:
             closed = [other for other in self._kept if other.is_closed()]
             left = [self._kept.pop(other)[0] for other in closed]
-            self._kept[loop] = (client, keeper, os.getpid())
+            self._kept[loop] = (client, keeper)
         for old in left:
             _give_up(old)
         await anext(keeper)
@@ -331,9 +339,8 @@ def _start_closing(kept: _Kept) -> list[threading.Event]:
     """Have each running loop close its client; return an event for each that is set when done."""
     begun = []
     while kept:
-        loop, (_, keeper, process) = kept.popitem()
-        # In a forked child the parent's loops seem to run, but have no thread.
-        if loop.is_running() and process == os.getpid():
+        loop, (_, keeper) = kept.popitem()
+        if loop.is_running():
             closed = threading.Event()
             with contextlib.suppress(RuntimeError):  # the loop was closed just now
                 loop.call_soon_threadsafe(_begin, loop, keeper, closed)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import os
 import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rag_eval_integrations import _process
 from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeError,
@@ -35,7 +35,7 @@ from rag_eval_integrations.models.throttling._queue import (
 logger = logging.getLogger(__name__)
 
 
-class ThrottledModel(WrappedModel):
+class ThrottledModel(WrappedModel, _process.ProcessObserver):
     """A model with rate limits, adaptive concurrency, retries and a circuit breaker.
 
     This is the one layer that retries: retries of a client below it would multiply with these. Only
@@ -114,10 +114,11 @@ class ThrottledModel(WrappedModel):
         self._on_wait, self._clock = on_wait, clock
         self._random = random.Random()
         self._warned = False
-        self._begin()
+        self.after_fork()
+        _process.register(self)
 
-    def _begin(self) -> None:
-        self._process = os.getpid()
+    def after_fork(self) -> None:
+        """Start with no requests in flight: the parent's are answered in the parent."""
         self._queue = AdmissionQueue(
             LocalPermits(self._rpm, self._tpm),
             AdaptiveConcurrency(self._max_concurrency),
@@ -142,10 +143,6 @@ class ThrottledModel(WrappedModel):
                 circuit is open, or when the endpoint asks to wait beyond the deadline.
             JudgeRejectedError: raised by the model; not retried.
         """
-        if self._process != os.getpid():
-            # A forked child has copied the counts of the parent's requests in flight, and would
-            # wait for them for ever.
-            self._begin()
         queue = self._queue
         attempts = Attempts(self.name, self._deadline, queue.next_sequence(), self._tokens(request))
         while True:

@@ -1,0 +1,60 @@
+"""Forks and the end of the process reach every registered object, each time once."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from rag_eval_integrations import _process
+
+
+class Recording(_process.ProcessObserver):
+    """Records what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        _process.register(self)
+
+    def before_fork(self) -> None:
+        self.told.append("before")
+
+    def after_fork_in_parent(self) -> None:
+        self.told.append("parent")
+
+    def after_fork(self) -> None:
+        self.told.append("child")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
+def test_each_side_of_a_fork_is_told() -> None:
+    """Before it, then in the parent or in the child; also while other threads register objects."""
+    observer = Recording()
+    done = threading.Event()
+
+    def register_more() -> None:
+        while not done.is_set():
+            Recording()
+
+    thread = threading.Thread(target=register_more)
+    thread.start()
+    try:
+        for _ in range(20):
+            observer.told.clear()
+            reading, writing = os.pipe()
+            child = os.fork()
+            if child == 0:  # pragma: no cover  # runs in the child
+                Recording()  # the registry can be used there
+                os.write(writing, " ".join(observer.told).encode())
+                os._exit(0)
+            os.close(writing)
+            os.waitpid(child, 0)
+
+            assert os.read(reading, 100) == b"before child"
+            os.close(reading)
+            assert observer.told == ["before", "parent"]
+    finally:
+        done.set()
+        thread.join(10)

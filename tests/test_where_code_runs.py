@@ -1,0 +1,219 @@
+"""Where users' code runs: on the loop that awaits, in threads if it blocks, never captured."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+
+import httpx
+import pytest
+from loopback import Behaviour, LoopbackServer
+
+from rag_eval_integrations import _suppress
+from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.models import CallableModel, OpenAIModel
+from rag_eval_integrations.records import Evaluation, Labelling, RagCall, SentencizedCall
+from rag_eval_integrations.sinks import CallbackSink
+from rag_eval_integrations.testing import labels_reply, small_call
+
+REPLY = labels_reply(["0a", "0b", "1a"], ["a", "b"])
+MESSAGES = list[dict[str, str]]
+
+
+def numbered(number: int) -> RagCall:
+    return small_call().call.model_copy(update={"question": f"question {number}"})
+
+
+async def test_a_coroutine_may_use_a_session_of_the_apps_loop() -> None:
+    """Under `await` it runs there: twenty at once over one HTTP client that the app made."""
+    app = asyncio.get_running_loop()
+    places = asyncio.Semaphore(4)
+    with LoopbackServer(Behaviour(content=REPLY, latency=0.002)) as server:
+        async with httpx.AsyncClient(base_url=server.base_url) as session:
+
+            async def ask(messages: MESSAGES) -> str:
+                assert asyncio.get_running_loop() is app
+                body = {"model": "m", "messages": messages}
+                async with places:
+                    reply = await session.post("/chat/completions", json=body)
+                return str(reply.json()["choices"][0]["message"]["content"])
+
+            evaluator = RagEvaluator(CallableModel(ask))
+            found = await asyncio.gather(*(evaluator.evaluate(numbered(n)) for n in range(20)))
+
+    assert [evaluation.error for evaluation in found] == [None] * 20
+
+
+async def test_the_sync_form_works_under_a_running_loop_and_leaves_it_alone() -> None:
+    """As in a notebook: the coroutine runs on the library's loop, since the app's is blocked."""
+    app = asyncio.get_running_loop()
+    seen: list[asyncio.AbstractEventLoop] = []
+
+    async def ask(messages: MESSAGES) -> str:
+        seen.append(asyncio.get_running_loop())
+        return REPLY
+
+    evaluation = RagEvaluator(CallableModel(ask)).evaluate_sync(numbered(0))
+
+    assert evaluation.error is None
+    assert seen[0] is not app
+
+
+def test_the_sync_form_inside_an_evaluation_raises_instead_of_hanging() -> None:
+    """A judge that calls `evaluate_sync` on the library's loop gets an error, with the way out."""
+
+    class Nested:
+        name = "nested"
+
+        async def label(self, call: SentencizedCall) -> Labelling:
+            RagEvaluator().evaluate_sync(call.call)
+            raise AssertionError("it should have raised")
+
+    evaluation = RagEvaluator(Nested()).evaluate_sync(numbered(0))
+
+    assert evaluation.error is not None
+    assert evaluation.error.type == "ReentryError"
+    assert "await the async form" in evaluation.error.message
+
+
+def test_the_sync_form_works_in_a_coroutine_that_the_app_awaits() -> None:
+    """It blocks that loop only, and the library's loop is free to serve it."""
+
+    async def ask(messages: MESSAGES) -> str:
+        inner = RagEvaluator().evaluate_sync(numbered(1))
+        assert inner.error is None
+        return REPLY
+
+    evaluation = asyncio.run(RagEvaluator(CallableModel(ask)).evaluate(numbered(0)))
+
+    assert evaluation.error is None
+
+
+async def test_a_function_that_blocks_holds_up_nobody() -> None:
+    """A plain function runs in threads: as many at once as allowed, and the loop goes on."""
+    together = threading.Barrier(5, timeout=30)
+
+    def ask(messages: MESSAGES) -> str:
+        together.wait()  # each thread needs the four others and the loop
+        return REPLY
+
+    evaluator = RagEvaluator(CallableModel(ask))
+    asked = [asyncio.create_task(evaluator.evaluate(numbered(n))) for n in range(4)]
+    await asyncio.to_thread(together.wait)
+
+    assert [evaluation.error for evaluation in await asyncio.gather(*asked)] == [None] * 4
+
+
+def test_a_coroutine_that_blocks_stalls_its_own_evaluator_only() -> None:
+    """A background evaluator's judge that never returns control does not hold up the others."""
+    stuck, leave = threading.Event(), threading.Event()
+    delivered: list[Evaluation] = []
+
+    async def block(messages: MESSAGES) -> str:
+        stuck.set()
+        leave.wait(30)
+        return REPLY
+
+    blocked = BackgroundEvaluator(RagEvaluator(CallableModel(block)))
+    free = BackgroundEvaluator(RagEvaluator(), [CallbackSink(delivered.append)])
+    try:
+        blocked.submit(numbered(0))
+        assert stuck.wait(10)
+        free.submit(numbered(1))
+
+        assert free.flush(10)
+        assert RagEvaluator().evaluate_sync(numbered(2)).error is None
+    finally:
+        leave.set()
+        assert blocked.close(10)
+        assert free.close(10)
+
+    assert [evaluation.error for evaluation in delivered] == [None]
+    assert blocked.counters.scored == 1
+
+
+@pytest.mark.parametrize("blocking", [False, True], ids=["coroutine", "plain function"])
+@pytest.mark.parametrize("form", ["await", "sync", "background"])
+def test_nothing_is_captured_inside_an_evaluation(form: str, blocking: bool) -> None:
+    """The mark reaches the judge's function in every form of call, and does not stay behind."""
+    seen: list[bool] = []
+
+    def ask(messages: MESSAGES) -> str:
+        seen.append(_suppress.suppressed())
+        return REPLY
+
+    async def ask_async(messages: MESSAGES) -> str:
+        return ask(messages)
+
+    evaluator = RagEvaluator(CallableModel(ask if blocking else ask_async))
+    if form == "await":
+        asyncio.run(evaluator.evaluate(numbered(0)))
+    elif form == "sync":
+        evaluator.evaluate_sync(numbered(0))
+    else:
+        with BackgroundEvaluator(evaluator) as background:
+            background.submit(numbered(0))
+
+    assert seen == [True]
+    assert not _suppress.suppressed()
+
+
+async def test_a_cancelled_evaluation_cancels_its_request() -> None:
+    """On the app's loop, before the answer; the next evaluation asks anew."""
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def ask(messages: MESSAGES) -> str:
+        if begun.is_set():
+            return REPLY
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        raise AssertionError("it should have been cancelled")
+
+    evaluator = RagEvaluator(CallableModel(ask))
+    evaluation = asyncio.create_task(evaluator.evaluate(numbered(0)))
+    await begun.wait()
+    evaluation.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await evaluation
+
+    assert cancelled.is_set()
+    assert (await evaluator.evaluate(numbered(0))).error is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # Python 3.12 warns of any fork
+def test_a_forked_child_evaluates_and_so_does_the_parent() -> None:
+    """With an evaluation in flight at the fork, on every kind of judge that was in use before it."""
+    with LoopbackServer(Behaviour(content=REPLY, latency=0.3)) as server:
+        over_http = RagEvaluator(OpenAIModel("m", base_url=server.base_url))
+        in_threads = RagEvaluator(CallableModel(lambda messages: REPLY))
+        for evaluator in (over_http, in_threads):
+            assert evaluator.evaluate_sync(numbered(0)).error is None
+        found: list[Evaluation] = []
+        thread = threading.Thread(target=lambda: found.append(over_http.evaluate_sync(numbered(1))))
+        thread.start()
+        deadline = time.monotonic() + 10
+        while len(server.requests) < 2 and time.monotonic() < deadline:
+            time.sleep(0.001)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:  # pragma: no cover  # runs in the child
+            errors = [e.evaluate_sync(numbered(1)).error for e in (over_http, in_threads)]
+            os.write(writing, str(errors).encode())
+            os._exit(0)
+
+        os.close(writing)
+        os.waitpid(child, 0)
+        thread.join(10)
+        after = over_http.evaluate_sync(numbered(2))
+
+    assert os.read(reading, 1000) == b"[None, None]"
+    os.close(reading)
+    assert [evaluation.error for evaluation in [*found, after]] == [None, None]
