@@ -8,10 +8,10 @@ A metric that fails leaves the others their scores: `Outcome` is what one metric
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.judges import speaks_to_a_judge
 from rag_eval_integrations.metrics import LabelMetric, Measured, Metric
 from rag_eval_integrations.metrics.metric import as_promised
@@ -29,7 +29,7 @@ from rag_eval_integrations.records import (
 )
 from rag_eval_integrations.records.score import Stage
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 Outcome = Measured | EvaluationError
 """The result of one metric for one call."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from dataclasses import dataclass
 from typing import Literal
 
 from rag_eval_integrations._once import LogOnce
+from rag_eval_integrations._visible import logger_of
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Tally:
 
 _MAX_MESSAGE = 200
 
-logger = logging.getLogger("rag_eval_integrations.background")
+logger = logger_of("rag_eval_integrations.background")
 
 
 class FailureLog:

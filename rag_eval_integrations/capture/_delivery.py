@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations._suppress import SUPPRESSED
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall
 
@@ -106,7 +107,7 @@ def _log(failures: LogOnce, where: str, error: BaseException) -> None:
 # --- Failures while an app without a framework is captured, counted for the whole process
 
 
-_LOGGER = logging.getLogger("rag_eval_integrations.capture")
+_LOGGER = logger_of("rag_eval_integrations.capture")
 
 
 _FAILURES = LogOnce(_LOGGER, logging.ERROR)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import sys
 import time
 import weakref
@@ -20,13 +19,14 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from rag_eval_integrations._suppress import suppressed
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._delivery import CountedDelivery, Target
 from rag_eval_integrations.capture.current import CURRENT, CallInProgress
 from rag_eval_integrations.capture.record import as_text, made_record
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import CaptureStatus
 
-_LOGGER = logging.getLogger("rag_eval_integrations.capture")
+_LOGGER = logger_of("rag_eval_integrations.capture")
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import (
     Iterable,
@@ -13,8 +12,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rag_eval_integrations._suppress import suppressed
+from rag_eval_integrations._visible import logger_of
 
-_LOGGER = logging.getLogger("rag_eval_integrations.capture")
+_LOGGER = logger_of("rag_eval_integrations.capture")
 
 
 class CallInProgress:

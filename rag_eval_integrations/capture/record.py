@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import (
     Callable,
     Iterable,
@@ -17,6 +16,7 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel
 
 from rag_eval_integrations._suppress import suppressed
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import (
     Context,
     Snapshot,
@@ -29,7 +29,7 @@ from rag_eval_integrations.capture._delivery import CountedDelivery, Target, Tar
 from rag_eval_integrations.capture.current import FIELDS, CallInProgress
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
-_LOGGER = logging.getLogger("rag_eval_integrations.capture")
+_LOGGER = logger_of("rag_eval_integrations.capture")
 
 T = TypeVar("T")
 D = TypeVar("D")

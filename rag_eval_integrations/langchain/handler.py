@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
 
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._hooks import Hooks
 from rag_eval_integrations.capture._outlet import Captures, Outlet
 from rag_eval_integrations.langchain._events import CallEvents
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rag_eval_integrations.records import Evaluation
 
 
-_LOGGER = logging.getLogger("rag_eval_integrations.langchain")
+_LOGGER = logger_of("rag_eval_integrations.langchain")
 
 # --- A `with` block as the root of a call
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from copy import deepcopy
@@ -18,6 +17,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableBinding, RunnableConfig
 from pydantic import Field, PrivateAttr
 
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import json_object
 from rag_eval_integrations.capture._outlet import Captures, Outlet
 from rag_eval_integrations.capture._retrieval import Retrieval, added_to_block, retrieving
@@ -26,7 +26,7 @@ from rag_eval_integrations.langchain._documents import snapshot
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
 from rag_eval_integrations.records import Evaluation, RagCall
 
-_LOGGER = logging.getLogger("rag_eval_integrations.langchain")
+_LOGGER = logger_of("rag_eval_integrations.langchain")
 
 _OWN_SETTINGS = ("name", "tags", "metadata")
 

@@ -10,7 +10,6 @@ _stream     streams that the app reads; _chat: streams that chat engines write
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ from llama_index_instrumentation.event_handlers import BaseEventHandler
 from llama_index_instrumentation.span import BaseSpan, active_span_id
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._outlet import Captures, Outlet
 from rag_eval_integrations.llama_index._hooks import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rag_eval_integrations.llama_index._call import Call
     from rag_eval_integrations.records import Evaluation
 
-_LOGGER = logging.getLogger("rag_eval_integrations.llama_index")
+_LOGGER = logger_of("rag_eval_integrations.llama_index")
 
 # --- Handlers on LlamaIndex's root dispatcher, which serves the whole process
 

@@ -6,7 +6,6 @@ LlamaIndex and its tracers the wrapped object is called directly.
 
 from __future__ import annotations
 
-import logging
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -23,6 +22,7 @@ from llama_index_instrumentation.dispatcher import (
     active_instrument_tags,
 )
 
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import Snapshot, distinct, json_object
 from rag_eval_integrations.capture._outlet import Captures, Outlet
 from rag_eval_integrations.capture._retrieval import Retrieval, added_to_block, retrieving
@@ -34,7 +34,7 @@ from rag_eval_integrations.records import Document, Evaluation, RagCall
 if TYPE_CHECKING:
     from rag_eval_integrations.background.attachment import TargetOrEvaluator
 
-_LOGGER = logging.getLogger("rag_eval_integrations.llama_index")
+_LOGGER = logger_of("rag_eval_integrations.llama_index")
 
 M = TypeVar("M", bound=Callable[..., Any])
 

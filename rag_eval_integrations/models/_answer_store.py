@@ -6,7 +6,6 @@ is all that a model needs of it, so that prompt tests can share one among models
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 import threading
 import time
@@ -15,10 +14,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from rag_eval_integrations import _process
 from rag_eval_integrations._once import LogOnce
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import SCHEMA
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 FORGOTTEN = "null"
 """The line of an answer that was removed: it is asked for again."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, Self, TypeVar, get_args
 
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.models._answer_store import FORGOTTEN, AnswerStore, CacheFile
 from rag_eval_integrations.models._single_flight import SingleFlight
@@ -21,7 +21,7 @@ from rag_eval_integrations.models.completion import (
 )
 from rag_eval_integrations.records import SCHEMA, Usage, from_line, to_line
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 R = TypeVar("R")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Literal, get_args
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
@@ -118,7 +118,7 @@ PRESETS: dict[str, GenerateOptions] = {
 }
 """Options by effort."""
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 Tell = Callable[[str], None]
 

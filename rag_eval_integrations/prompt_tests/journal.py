@@ -9,15 +9,15 @@ replies are still used, and the file is never changed.
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 from typing import Any, Self
 
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.models._answer_store import FORGOTTEN, CacheFile
 from rag_eval_integrations.records import SCHEMA, check_schema, parse_object
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class Journal:

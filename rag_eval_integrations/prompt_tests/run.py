@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.models.completion import CompletionRequest
@@ -25,7 +25,7 @@ from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result, digest
 from rag_eval_integrations.records import Document, RagCall
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.records import Evaluation
 
 _LOGGER = "rag_eval_integrations.scores"
@@ -24,7 +25,7 @@ class LoggingSink:
     """
 
     def __init__(self) -> None:
-        self._logger = logging.getLogger(_LOGGER)
+        self._logger = logger_of(_LOGGER)
 
     def write(self, batch: Sequence[Evaluation]) -> None:
         """Log each evaluation of a batch.

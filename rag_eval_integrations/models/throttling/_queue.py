@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits, Taken
 from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, CircuitBreaker
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 Reason = Literal[
     "rate limit", "token limit", "Retry-After", "backoff", "concurrency", "circuit open"

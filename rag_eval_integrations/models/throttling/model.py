@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import random
 import time
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag_eval_integrations import _process
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import (
     ConfigurationError,
     JudgeError,
@@ -32,7 +32,7 @@ from rag_eval_integrations.models.throttling._queue import (
     Waiting,
 )
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 
 class ThrottledModel(WrappedModel, _process.ProcessObserver):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.models import Model
@@ -98,7 +98,7 @@ async def review_tests(
 # --- Expected outputs: written by a strong model and scored by judges
 
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 GOOD = 80.0
 """Mean score, 0 to 100, from which an output is accepted without another attempt."""

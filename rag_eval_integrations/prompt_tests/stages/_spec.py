@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Sequence
 
+from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models._reading import unfenced
@@ -203,7 +203,7 @@ def read_rules(text: str) -> tuple[str, ...]:
 # --- Stage 4: for each output rule, an inverse rule that contradicts it
 
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _INVERSE_VERSION = "inverse-rules-1"
 

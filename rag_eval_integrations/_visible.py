@@ -1,0 +1,123 @@
+r"""Texts of other people where a person reads them: nothing is hidden, and nothing acts.
+
+An escape sequence recolours a terminal or renames its window, a direction mark turns a line round,
+a line break forges a line of a log, and a zero-width character hides what it stands between. Here
+each of them is written out, as in `\x1b`. Whatever prints, logs or writes a page calls this module.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import traceback
+import unicodedata
+from collections.abc import Mapping
+
+_ACTING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Categories: controls, formats (direction, zero width, tags), half characters, line ends."""
+_BLANK = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u3164\ufe00-\ufe0d\uffa0\ufff0-\ufff8"
+    "\U000e0000-\U000e0fff]"
+)
+"""Characters of other categories that take no space or look like nothing."""
+_LONE_SELECTOR = re.compile(
+    "(?<![#*0-9\u00a9-\U0010ffff])[\ufe0e\ufe0f]|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]"
+)
+"""A choice between text and emoji that follows no symbol, or follows another choice."""
+
+
+class _Written(dict[int, str]):
+    """Character code → how it is written; filled as characters appear."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        acts = unicodedata.category(character) in _ACTING or _BLANK.match(character) is not None
+        written = _escaped(character) if acts and character != "\n" else character
+        self[code] = written
+        return written
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+_WRITTEN = _Written()
+
+
+def visible(text: str) -> str:
+    r"""Escape what acts on a terminal or hides from its reader, as in `\x1b`; line breaks stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _LONE_SELECTOR.sub(lambda found: _escaped(found[0]), text.translate(_WRITTEN))
+
+
+def hanging(text: str) -> str:
+    """Make a text visible, and indent its further lines, so that none of them looks like ours."""
+    return visible(text).replace("\n", "\n  ")
+
+
+def one_line(text: str, width: int | None = None) -> str:
+    """Make a text visible on one line: white space becomes single spaces.
+
+    Args:
+        text: the text.
+        width: number of characters from which on the text is cut and ends in an ellipsis; counted
+            before escapes. None for all.
+    """
+    line = " ".join(text.split())
+    if width is not None and len(line) > width:
+        line = line[: max(width - 1, 0)].rstrip() + "…"
+    return visible(line)
+
+
+def visible_traceback(error: BaseException) -> str:
+    """Format an error and its causes; a message's further lines are indented."""
+    chunks = traceback.TracebackException.from_exception(error).format()
+    # A chunk that begins with white space is a frame, or the words between two errors.
+    shown = (
+        visible(chunk) if chunk[:1].isspace() else f"{hanging(chunk.removesuffix(chr(10)))}\n"
+        for chunk in chunks
+    )
+    return "".join(shown).removesuffix("\n")
+
+
+# --- Loggers
+
+
+def logger_of(name: str) -> logging.Logger:
+    """Return a logger whose lines no text of other people can forge, colour or hide."""
+    logger = logging.getLogger(name)
+    if _VISIBLE not in logger.filters:
+        logger.addFilter(_VISIBLE)
+    return logger
+
+
+class _Visible(logging.Filter):
+    """Escapes a record's message, arguments and traceback; never drops a record."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.msg = _argument(record.msg)
+        if isinstance(record.args, Mapping):
+            record.args = {name: _argument(value) for name, value in record.args.items()}
+        elif record.args:
+            record.args = tuple(map(_argument, record.args))
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not record.exc_text:
+            # Formatters take this text before they make their own from the exception, which stays.
+            record.exc_text = visible_traceback(error)
+        return True
+
+
+_VISIBLE = _Visible()
+
+
+def _argument(value: object) -> object:
+    """Return the argument of a log line itself, or its escaped text if that differs."""
+    if value is None or isinstance(value, int | float):
+        return value
+    try:
+        text = str(value)
+    except Exception:  # noqa: BLE001  # a foreign object: a log line must not fail the app
+        return f"<{visible(type(value).__name__)} without text>"
+    written = visible(text).replace("\n", "\\n")
+    return value if written == text else written

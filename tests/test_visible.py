@@ -1,0 +1,129 @@
+"""Texts of other people: every character is seen, none acts, and no line of a log is forged."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+
+import pytest
+from hostile import HOSTILE, acting
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations._visible import (
+    hanging,
+    logger_of,
+    one_line,
+    visible,
+    visible_traceback,
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_are_seen_and_do_not_act(text: str) -> None:
+    """Nothing of them is lost but white space, and nothing is left that acts."""
+    for written in (visible(text), hanging(text), one_line(text)):
+        assert acting(written) == []
+    assert "\n" not in one_line(text)
+    assert all(line.startswith("  ") for line in hanging(text).split("\n")[1:])
+    assert len(visible(text)) >= len(text)
+
+
+@given(st.text(alphabet=st.characters(codec=None), max_size=40))
+def test_any_text_is_seen(text: str) -> None:
+    """Whatever Unicode has; a visible text stays as it is."""
+    written = visible(text)
+
+    assert acting(written) == []
+    assert visible(written) == written
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Grüße – “naïve” café", "日本語、全角\u3000空白", "עברית", "❤️ 1️⃣ ⚠️ ✅", "a\u00a0b", "x\ny"],
+)
+def test_what_people_write_stays(text: str) -> None:
+    """Other scripts, typographic marks, wide spaces and emoji are no danger."""
+    assert visible(text) == text
+
+
+def test_escapes_can_be_read() -> None:
+    """Short for bytes, with the code for everything else."""
+    assert visible("\x1b \x7f \x9b \u202e \U000e0041 \ud800 \t\r") == (
+        r"\x1b \x7f \x9b \u202e \U000e0041 \ud800 \t\r"
+    )
+    assert visible("a\ufe0f ❤\ufe0f\ufe0f") == "a\\ufe0f ❤\ufe0f\\ufe0f"
+
+
+# --- Loggers
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """What a plain handler writes for our loggers."""
+    screen = io.StringIO()
+    handler = logging.StreamHandler(screen)
+    handler.setFormatter(logging.Formatter("LOG %(message)s"))
+    ours = logging.getLogger("rag_eval_integrations")
+    ours.addHandler(handler)
+    yield screen
+    ours.removeHandler(handler)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_log_line_is_one_line_that_does_not_act(text: str, log: io.StringIO) -> None:
+    """Message and arguments, also those of other types than text."""
+    logger = logger_of("rag_eval_integrations.test")
+
+    logger.warning("%s, %s, %d, %r", text, ValueError(text), 1, text)
+    logger.warning(text)
+
+    first, second = log.getvalue().splitlines()
+    assert acting(log.getvalue()) == []
+    assert (first.startswith("LOG "), second.startswith("LOG ")) == (True, True)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_logged_traceback_does_not_act(text: str, log: io.StringIO) -> None:
+    """Not even through the message of the cause; no line of it begins like a line of the log."""
+    try:
+        try:
+            raise KeyError(text)
+        except KeyError as cause:
+            raise ValueError(text) from cause
+    except ValueError as error:
+        logger_of("rag_eval_integrations.test").error("failed", exc_info=error)
+        shown = visible_traceback(error)
+
+    assert acting(log.getvalue()) == []
+    assert log.getvalue() == f"LOG failed\n{shown}\n"
+    begins = ("Traceback", "KeyError:", "ValueError:", "The above exception", " ")
+    assert all(line.startswith(begins) for line in shown.split("\n") if line)
+
+
+def test_the_exception_stays_for_other_handlers(caplog: pytest.LogCaptureFixture) -> None:
+    """A service that collects errors gets the exception itself, and arguments of their types."""
+    error = ValueError("plain")
+    logger_of("rag_eval_integrations.test").warning("%s %d", error, 3, exc_info=error)
+
+    [record] = caplog.records
+    assert (record.args, record.exc_info and record.exc_info[1]) == ((error, 3), error)
+
+
+def test_an_argument_without_text_does_not_fail_the_app(log: io.StringIO) -> None:
+    """A foreign object may raise as it is printed."""
+
+    class Broken:
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    logger_of("rag_eval_integrations.test").warning("got %s", Broken())
+
+    assert log.getvalue() == "LOG got <Broken without text>\n"
+
+
+def test_a_logger_is_prepared_once() -> None:
+    """Modules that share a logger do not filter twice."""
+    assert logger_of("rag_eval_integrations.test") is logger_of("rag_eval_integrations.test")
+    assert len(logger_of("rag_eval_integrations.test").filters) == 1
