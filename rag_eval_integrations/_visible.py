@@ -7,6 +7,7 @@ each of them is written out, as in `\x1b`. Whatever prints, logs or writes a pag
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import traceback
@@ -79,6 +80,11 @@ def visible_traceback(error: BaseException) -> str:
         for chunk in chunks
     )
     return "".join(shown).removesuffix("\n")
+
+
+def visible_json(content: object) -> str:
+    """Render JSON that can be printed: ASCII, without controls; NaN is refused."""
+    return json.dumps(content, allow_nan=False, indent=1).replace("\x7f", "\\u007f")
 
 
 # --- Loggers

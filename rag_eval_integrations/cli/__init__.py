@@ -15,12 +15,14 @@ from typing import Annotated
 
 import typer
 
-from rag_eval_integrations.cli._grouped import Command
+from rag_eval_integrations._visible import hanging, visible_traceback
+from rag_eval_integrations.cli._grouped import Command, Group
 from rag_eval_integrations.cli.prompt_tests import app as prompt_tests_app
 from rag_eval_integrations.errors import RagEvalError
 
 app = typer.Typer(
     name="rag-eval",
+    cls=Group,
     help="Evaluate RAG calls: label their sentences with evidence and score them with TRACe.",
     no_args_is_help=True,
     add_completion=False,
@@ -290,7 +292,10 @@ def main() -> None:
     try:
         app()
     except (RagEvalError, OSError) as error:
-        print(f"rag-eval: {error}", file=sys.stderr)  # noqa: T201  # the program's own output
+        print(hanging(f"rag-eval: {error}"), file=sys.stderr)  # noqa: T201  # our own output
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except Exception as error:  # noqa: BLE001  # a message may hold text that acts on a terminal
+        print(visible_traceback(error), file=sys.stderr)  # noqa: T201  # our own output
+        sys.exit(1)

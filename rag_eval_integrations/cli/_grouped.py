@@ -1,4 +1,4 @@
-"""Additions to typer: option groups that several commands share, and plain usage lines.
+"""Additions to typer: option groups that several commands share, plain usage lines and errors.
 
 A group is a dataclass whose fields are options:
 
@@ -15,12 +15,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import update_wrapper
 from inspect import Parameter
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
-from typer.core import TyperCommand
+from typer import BadParameter
+from typer.core import TyperCommand, TyperGroup
+
+from rag_eval_integrations._visible import hanging
 
 
 class Command(TyperCommand):
@@ -32,6 +36,38 @@ class Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
+class Group(TyperGroup):
+    """The program: a wrong word in an error about usage cannot act on the terminal.
+
+    Such words are often names of files, which `*` puts on the command line.
+    """
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Read the options in front of the command."""
+        with _escaped_usage_errors():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read the command's own options and run it."""
+        with _escaped_usage_errors():
+            return super().invoke(ctx)
+
+
+# click's `ClickException`, from the copy of click that this release of typer uses
+_ClickException = cast(type[Exception], BadParameter.__mro__[2])
+
+
+@contextmanager
+def _escaped_usage_errors() -> Iterator[None]:
+    try:
+        yield
+    except _ClickException as error:
+        shown: Any = error
+        message = hanging(shown.format_message())
+        shown.format_message = lambda: message
+        raise
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

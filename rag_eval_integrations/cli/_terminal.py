@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-import unicodedata
+from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
+from rag_eval_integrations._visible import hanging, visible
 from rag_eval_integrations.dataset.files import open_lines
 
 if TYPE_CHECKING:
@@ -19,39 +20,50 @@ if TYPE_CHECKING:
 
     from rag_eval_integrations.models.throttling import Waiting
 
-_KEPT = {"\n", "\t"}
-
-
 _WIDTH = 120
 """Columns of output to a file or pipe, which have no width of their own."""
 
 
 def stdout() -> Console:
-    """Make a console for results, without markup: text under test cannot add colours or links."""
+    """Make a console for results: text under test cannot act, add colours or forge lines."""
     from rich.console import Console  # noqa: PLC0415  # costs 0.1 s
+    from rich.text import Text  # noqa: PLC0415
 
+    class Results(Console):
+        """Escapes every string that is printed, alone or in a table."""
+
+        def print(self, *objects: object, **options: Any) -> None:
+            shown = [hanging(one) if isinstance(one, str) else one for one in objects]
+            super().print(*shown, **options)
+
+        def render_str(self, text: str, **options: Any) -> Text:
+            return super().render_str(visible(text), **options)
+
+    _encodable()
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH
-    return Console(markup=False, highlight=False, emoji=False, width=width)
+    return Results(markup=False, highlight=False, emoji=False, width=width)
 
 
 def print_stderr(text: str) -> None:
-    """Print one line to stderr."""
-    print(safe(text), file=sys.stderr)  # noqa: T201  # the program's own output
+    """Print one message to stderr; its further lines are indented."""
+    print(hanging(text), file=sys.stderr)  # noqa: T201  # the program's own output
+
+
+def write_stdout(text: str) -> None:
+    """Write a report in a file format to stdout, as it is but for characters that act."""
+    _encodable()
+    sys.stdout.write(visible(text))
+
+
+def _encodable() -> None:
+    """Escape what the encoding of stdout lacks, as stderr does, instead of failing."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def safe(text: str) -> str:
-    """Escape what a terminal would interpret: control and bidi characters, lone surrogates.
-
-    New lines and tabs stay.
-    """
-    return "".join(
-        character
-        if character in _KEPT or unicodedata.category(character) not in {"Cc", "Cf", "Cs"}
-        else character.encode("ascii", "backslashreplace").decode()
-        if ord(character) > 0xFF
-        else f"\\x{ord(character):02x}"
-        for character in text
-    )
+    """Escape what a terminal would interpret, and what hides; line breaks stay."""
+    return visible(text)
 
 
 # --- Progress of a run, on stderr: a bar in a terminal, otherwise one line per ten seconds
@@ -124,7 +136,7 @@ class Progress:
     def wait(self, waiting: Waiting) -> None:
         """Show what the run is waiting for: in the bar, or as one line per ten seconds."""
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, description=str(waiting))
+            self._bar.update(self._task, description=safe(str(waiting)))
         elif time.monotonic() - self._printed_at >= _SECONDS_PER_LINE:
             self._printed_at = time.monotonic()
             print_stderr(f"{self._done} evaluated; {waiting}")
