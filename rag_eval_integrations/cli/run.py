@@ -44,6 +44,8 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
         seconds: duration of the run.
         reused: evaluations taken from an earlier run.
     """
+    if not summary.calls:
+        console.print("There are no rows, and so no scores.")
     for table in summary_tables(summary):
         console.print(table)
     for warning, count in summary.warnings.most_common():
