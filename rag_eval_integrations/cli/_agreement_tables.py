@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Figure, Group
 from rag_eval_integrations.cli._terminal import safe, stdout
 from rag_eval_integrations.records import Usage
-from rag_eval_integrations.report.console import plain_table
+from rag_eval_integrations.report.console import add_row, plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -74,7 +74,7 @@ def human_tables(group: Group) -> list[Table]:
             for name in ("pearson", "spearman", "kendall", "rmse"):
                 figure = block.figures.get(name)
                 if figure is not None:
-                    table.add_row(safe(path[1]), _count(block.counts), name, cell_of(figure))
+                    add_row(table, path[1], _count(block.counts), name, cell_of(figure))
             table.add_section()
         if table.row_count:
             tables.append(table)
@@ -108,10 +108,10 @@ def cascade_tables(points: Sequence[CascadePoint]) -> list[Table]:
         # between data sets.
         group = point.mean_over_datasets if point.mean_over_datasets.blocks else point.pooled
         cells = [_statistic(group, score, statistic) for _, score, statistic in _CURVE]
-        quality.add_row(f"{point.share:.0%}", _band(point), *cells)
+        add_row(quality, f"{point.share:.0%}", _band(point), *cells)
         usage = point.usage
         numbers = (usage.requests, usage.prompt_tokens, usage.completion_tokens)
-        cost.add_row(f"{point.share:.0%}", *map(str, numbers), _cost(usage))
+        add_row(cost, f"{point.share:.0%}", *map(str, numbers), _cost(usage))
     return [quality, cost]
 
 
@@ -197,15 +197,15 @@ def _scores_by_dataset(found: Agreement) -> Table:
     table = foldable("Agreement with gold by data set", "data set", "n>", *titles)
     for name, group in _groups(found):
         cells = (value_of(_figure(group, "scores", *where)) for _, *where in _SCORES)
-        table.add_row(safe(name), str(group.counts.get("n", "")), *cells)
+        add_row(table, name, str(group.counts.get("n", "")), *cells)
     return table
 
 
 def _scores_with_intervals(found: Agreement) -> Table:
     table = foldable("Scores with 95 % intervals", "score", "mean over data sets", "pooled")
     for _, score, statistic in _SCORES:
-        table.add_row(
-            f"{score} {_STATISTICS[statistic]}", *_cells(found, "scores", score, statistic)
+        add_row(
+            table, f"{score} {_STATISTICS[statistic]}", *_cells(found, "scores", score, statistic)
         )
     return table
 
@@ -222,7 +222,7 @@ def _sentences(found: Agreement) -> Iterator[Table]:
         table = foldable(title, "data set", *(f"{kind}>" for kind in _SENTENCES))
         for name, group in _groups(found):
             cells = (value_of(_figure(group, "keys", kind, statistic)) for kind in _SENTENCES)
-            table.add_row(safe(name), *cells)
+            add_row(table, name, *cells)
         yield table
     title = "Sentences with 95 % intervals"
     table = foldable(title, "sentences", "statistic", "mean over data sets", "pooled")
@@ -230,7 +230,7 @@ def _sentences(found: Agreement) -> Iterator[Table]:
         for statistic in _OF_SENTENCES:
             if (kind, statistic) != ("supporting", "auroc"):
                 figures = _cells(found, "keys", kind, statistic)
-                table.add_row(kind, _STATISTICS[statistic], *figures)
+                add_row(table, kind, _STATISTICS[statistic], *figures)
     yield table
 
 
@@ -242,17 +242,17 @@ def _baselines(found: Agreement) -> Iterator[Table]:
     scores = dict.fromkeys(path[2] for path in mean.blocks if path[0] == "baselines")
     for score in scores:
         name = _STATISTICS["auroc" if score == "adherence" else "rmse"]
-        title = f"Baselines: {safe(score)} {name}, {over}"
+        title = f"Baselines: {score} {name}, {over}"
         table = foldable(title, "baseline", "baseline's", "judge's")
         for baseline, theirs, own in _against(mean, score):
-            table.add_row(safe(baseline), cell_of(theirs), cell_of(own))
+            add_row(table, baseline, cell_of(theirs), cell_of(own))
         yield table
         if len(found.by_dataset) > 1:
-            title = f"Baselines: {safe(score)} {name} by data set"
+            title = f"Baselines: {score} {name} by data set"
             table = foldable(title, "data set", "baseline", "baseline's>", "judge's>")
             for dataset, group in (*found.by_dataset.items(), ("pooled", found.pooled)):
                 for baseline, theirs, own in _against(group, score):
-                    table.add_row(safe(dataset), safe(baseline), value_of(theirs), value_of(own))
+                    add_row(table, dataset, baseline, value_of(theirs), value_of(own))
                 table.add_section()
             yield table
 

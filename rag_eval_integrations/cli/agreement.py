@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from rag_eval_integrations._scoring import score_labelling
+from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.agreement import (
     Curves,
     Gold,
@@ -19,7 +19,7 @@ from rag_eval_integrations.agreement import (
     match,
 )
 from rag_eval_integrations.cli._agreement_tables import print_agreement
-from rag_eval_integrations.cli._terminal import print_stderr
+from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.dataset import (
     Labelled,
     call_from,
@@ -100,7 +100,7 @@ def agreement(
     found = agree(matched, baselines=baselines)
     if as_json:
         content = found.to_json() | ({"cascade": curve_json(curve)} if curve else {})
-        print(json.dumps(content, allow_nan=False, indent=1))  # noqa: T201  # the result
+        write_stdout(f"{visible_json(content)}\n")
     else:
         print_agreement(found, curve)
     if plots is not None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from pathlib import Path
 
+from rag_eval_integrations._visible import visible
 from rag_eval_integrations.agreement._curves import Curves
 
 _SIDE = 260
@@ -52,23 +53,28 @@ def page(groups: Mapping[str, Mapping[str, Curves]], title: str) -> str:
     parts = [
         "<!doctype html><html lang=en><head><meta charset=utf-8>",
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>",
-        f"<h1>{escape(title)}</h1>",
+        f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>{_text(title)}</h1>",
         "<p>Left: ROC, with chance dashed. Right: reliability in ten bins, with perfect "
         "calibration dashed; a point's area is its share of the items.</p>",
     ]
     for heading, found in groups.items():
-        parts.append(f"<h2>{escape(heading)}</h2>")
+        parts.append(f"<h2>{_text(heading)}</h2>")
         if not found:
             parts.append("<p>The judge gave no probabilities here.</p>")
         parts.extend(part for name, curves in found.items() for part in _verdict(name, curves))
     return "".join([*parts, "</body></html>\n"])
 
 
+def _text(text: str) -> str:
+    """Write a text that neither HTML nor SVG reads as markup, without control characters."""
+    return html.escape(visible(text))
+
+
 def _verdict(name: str, curves: Curves) -> Iterable[str]:
     auroc = "undefined: gold has one class only" if curves.auroc is None else f"{curves.auroc:.3f}"
     counts = f"{curves.positives} of {curves.n} positive in gold"
-    yield f"<p><b>{escape(name)}</b>: {counts}</p>"
+    yield f"<p><b>{_text(name)}</b>: {counts}</p>"
     yield _figure(_roc(curves.roc), f"ROC; area {auroc}", "false positives", "true positives")
     error = f"expected calibration error {curves.calibration_error:.3f}"
     yield _figure(_reliability(curves), f"reliability; {error}", "probability", "share in gold")
@@ -79,15 +85,15 @@ def _figure(marks: str, caption: str, across: str, up: str) -> str:
     middle = (low + high) / 2
     return (
         f'<figure><svg width="{size}" height="{size}" viewBox="0 0 {size} {size}" role="img" '
-        f'aria-label="{escape(caption)}">'
+        f'aria-label="{_text(caption)}">'
         f'<path class="axis" d="M{low} {low}V{high}H{high}"/>'
         f'<path class="chance" d="M{low} {high}L{high} {low}"/>'
         f'<text x="{low - 6}" y="{high + 14}">0</text><text x="{high - 4}" y="{high + 14}">1</text>'
         f'<text x="{low - 14}" y="{low + 4}">1</text>'
-        f'<text x="{middle}" y="{high + 28}" text-anchor="middle">{escape(across)}</text>'
+        f'<text x="{middle}" y="{high + 28}" text-anchor="middle">{_text(across)}</text>'
         f'<text x="12" y="{middle}" text-anchor="middle" '
-        f'transform="rotate(-90 12 {middle})">{escape(up)}</text>'
-        f"{marks}</svg><figcaption>{escape(caption)}</figcaption></figure>"
+        f'transform="rotate(-90 12 {middle})">{_text(up)}</text>'
+        f"{marks}</svg><figcaption>{_text(caption)}</figcaption></figure>"
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval_integrations.metrics import Diagnosis, diagnose
 from rag_eval_integrations.records import By, Evaluation, Means, RunningMean, Usage
-from rag_eval_integrations.report.console import plain_table
+from rag_eval_integrations.report.console import add_row, plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -51,19 +51,25 @@ class Summary:
 
 
 def summary_tables(summary: Summary) -> list[Table]:
-    """Render the totals as one table per provenance.
+    """Render the totals as one table per provenance; no table without calls.
 
     The first table also lists the scores that have no value in any call.
     """
+    if not summary.means.total:
+        return []
     makers = list(dict.fromkeys(made.by for made in summary.means.made)) or [By()]
     scored = {made.name for made in summary.means.made}
     tables: list[Table] = []
     for by in makers:
         names = [by.judge or "", by.model or "", f"v{by.judge_version}" if by.judge_version else ""]
-        title = " ".join(dict.fromkeys(part for part in names if part)) or "nobody"
+        who = " ".join(dict.fromkeys(part for part in names if part))
         formulas = f", {by.formulas} formulas" if by.formulas else ""
         table = plain_table(
-            f"Scores by {title}{formulas}", "score", "mean>", "scored>", "unscored because"
+            f"Scores by {who}{formulas}" if who else "Scores",
+            "score",
+            "mean>",
+            "scored>",
+            "unscored because",
         )
         for name, total in summary.means.total.items():
             found = {
@@ -78,6 +84,6 @@ def summary_tables(summary: Summary) -> list[Table]:
             for method, running in (found or {None: RunningMean()}).items():
                 mean = "–" if running.mean is None else f"{running.mean:.3f}"
                 title = f"{name} ({method})" if len(found) > 1 else name
-                table.add_row(title, mean, f"{running.n}/{total}", why)
+                add_row(table, title, mean, f"{running.n}/{total}", why)
         tables.append(table)
     return tables

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 from collections.abc import Sequence
 
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.records import Evaluation
 
 _LOGGER = "rag_eval_integrations.scores"
+_WORD = re.compile(r"[\w:./@-]+")
 _MAX_ID = 64  # characters of an id in the message
 
 
@@ -58,10 +61,15 @@ def _fields(evaluation: Evaluation) -> dict[str, object]:
 
 def _words(evaluation: Evaluation) -> str:
     return " ".join(
-        f"{name}={score.unscored or score.status}" if score.value is None
-        else f"{name}={score.value:.3f}"
+        f"{_named(name)}={score.unscored or score.status}" if score.value is None
+        else f"{_named(name)}={score.value:.3f}"
         for name, score in evaluation.scores.items()
     )  # fmt: skip
+
+
+def _named(name: str) -> str:
+    # A metric file chooses the name: a space or `=` in it could forge another score.
+    return name if _WORD.fullmatch(name) else json.dumps(name)
 
 
 def _shown(text: str) -> str:

@@ -63,7 +63,7 @@ def run_demo(out: Path, console: Console) -> int:
     _write(out / "evals.jsonl", evaluations)
     _print(evaluations, console)
     for path in ("calls.jsonl", "evals.jsonl"):
-        console.print(f"Wrote {plain(str(out / path))}", markup=False, soft_wrap=True)
+        console.print(f"Wrote {plain(str(out / path))}", markup=False, emoji=False, soft_wrap=True)
     if failed:
         console.print(f"{failed} calls could not be captured; see the log for the reasons.")
         return 2
@@ -95,7 +95,7 @@ def _write(path: Path, records: list[RagCall] | list[Evaluation]) -> None:
 def _print(evaluations: list[Evaluation], console: Console) -> None:
     from rag_eval_integrations.metrics import diagnose  # noqa: PLC0415 -- pydantic
 
-    console.print(calls_table(evaluations))
+    console.print(calls_table(evaluations, console.width))
     found = {}
     for evaluation in evaluations:
         sentences = unsupported_sentences(evaluation)
@@ -103,14 +103,17 @@ def _print(evaluations: list[Evaluation], console: Console) -> None:
         found.update({diagnosis.pattern: diagnosis for diagnosis in diagnoses})
         if not (sentences or diagnoses):
             continue
-        console.print(f"\n{plain(evaluation.question, 200)}", markup=False, style="bold")
+        console.print()
+        console.print(plain(evaluation.question, 200), markup=False, emoji=False, style="bold")
         if sentences:
             console.print(sentences)
         if diagnoses:
             patterns = ", ".join(diagnosis.pattern for diagnosis in diagnoses)
             console.print(f"  diagnosis: {patterns}", markup=False, highlight=False)
-    console.print("\nDiagnoses:", style="bold")
+    console.print()
+    console.print("Diagnoses:", style="bold")
     for diagnosis in found.values():
         text = f"  {diagnosis.pattern}: {diagnosis.problem} {diagnosis.fix}"
         console.print(text, markup=False, highlight=False)
-    console.print(f"\n{ESTIMATES}", markup=False, highlight=False, style="bold yellow")
+    console.print()
+    console.print(ESTIMATES, markup=False, highlight=False, style="bold yellow")

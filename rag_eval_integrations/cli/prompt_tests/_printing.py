@@ -3,34 +3,66 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.prompt_tests.records import Result
 from rag_eval_integrations.prompt_tests.report import Comparison, Report
 from rag_eval_integrations.prompt_tests.report._overview import Row
-from rag_eval_integrations.report.console import plain_table
+from rag_eval_integrations.report.console import add_row, plain, plain_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _FAILED = 1
 
 
 def print_report(report: Report) -> None:
     """Print the overview, and each model's compliance with its 95 % interval."""
+    console = stdout()
     rows = report.overview()
-    names = [name for name in rows[0] if name not in ("model", "scenario")] if rows else []
-    table = plain_table(f"Prompt tests of {report.name}", "", *[f"{n}>" for n in _labels(rows)])
-    for name in names:
-        table.add_row(name, *[_shown(row.get(name)) for row in rows])
-    stdout().print(table)
+    if not rows:
+        console.print(f"Prompt tests of {report.name}: there are no results")
+    for table in _overview_tables(f"Prompt tests of {report.name}", rows, console.width):
+        console.print(table)
     for model in report.models:
         rate = report.tnc(model=model)
         low, high = rate.interval or (0.0, 0.0)
         share = "–" if rate.compliant is None else f"{rate.compliant:.0%} [{low:.0%}, {high:.0%}]"
-        stdout().print(
+        console.print(
             f"{model}: {rate.ok} ok, {rate.err} err, {rate.unknown} unknown, {rate.errors} errors; "
             f"compliant {share}",
             soft_wrap=True,
         )
+
+
+_WIDEST = 24
+"""Columns of a name from which on it is folded before a table becomes wider."""
+
+
+def _overview_tables(title: str, rows: Sequence[Row], width: int) -> Iterator[Table]:
+    """Yield tables with one column per model, as many as fit beside each other."""
+    from rich.cells import cell_len  # noqa: PLC0415  # costs 0.1 s
+
+    names = [name for name in rows[0] if name not in ("model", "scenario")] if rows else []
+    labels = [plain(label) for label in _labels(rows)]
+    columns = [[_shown(row.get(name)) for name in names] for row in rows]
+    least = [max(map(cell_len, cells), default=0) for cells in columns]
+    needed = [max(n, min(cell_len(label), _WIDEST)) for n, label in zip(least, labels, strict=True)]
+    room = width - min(max(map(cell_len, names), default=0), _WIDEST)
+    start = 0
+    while start < len(rows):
+        end = start + 1
+        while end < len(rows) and sum(needed[start : end + 1]) + 2 * (end + 1 - start) <= room:
+            end += 1
+        table = plain_table(title, "", *(f"{label}>" for label in labels[start:end]))
+        for column, n in zip(table.columns[1:], least[start:end], strict=True):
+            column.no_wrap, column.overflow, column.min_width = False, "fold", n
+        for name, *cells in zip(names, *columns[start:end], strict=True):
+            add_row(table, name, *cells)
+        yield table
+        start = end
 
 
 def _labels(rows: Sequence[Row]) -> list[str]:

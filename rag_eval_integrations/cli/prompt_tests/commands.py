@@ -12,7 +12,7 @@ from typing import cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.cli._options import metric_variables
-from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli.prompt_tests._options import (
     GenerateSettings,
     JudgeSettings,
@@ -42,7 +42,7 @@ from rag_eval_integrations.prompt_tests.upstream.files import (
     read_upstream,
     write_imported,
 )
-from rag_eval_integrations.report.console import plain_table
+from rag_eval_integrations.report.console import add_row, plain_table
 
 _FORMATS = ("md", "csv", "json")
 _FAILED = 1
@@ -184,7 +184,7 @@ def report(
         stdout().print(f"Wrote {', '.join(map(str, written))}", soft_wrap=True)
     else:
         formats = {"md": to_markdown, "csv": lambda one: to_csv(one.overview()), "json": to_json}
-        sys.stdout.write(formats[format_](found))
+        write_stdout(formats[format_](found))
     if before is not None:
         for comparison in found.compare(Project(before, print_stderr).report()):
             print_comparison(comparison, to_stderr=format_ is not None)
@@ -204,11 +204,10 @@ def metrics(put: Path) -> int:
     table = plain_table(
         f"Metric files next to {prompt.name}", "metric", "variables", "tags", "warnings"
     )
-    for column in table.columns:  # wrapped, not cut, in a narrow terminal
-        column.no_wrap, column.overflow = False, "fold"
     for path in paths:
         metric = PromptyMetric(path)
-        table.add_row(
+        add_row(
+            table,
             metric.name,
             ", ".join(sorted(metric.prompt.variables)),
             ", ".join(metric.prompt.tags),

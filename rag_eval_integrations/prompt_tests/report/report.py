@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from rag_eval_integrations._visible import hanging
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests.records import Result, RuleCheck, Spec, TestCheck
 from rag_eval_integrations.prompt_tests.report._compare import Comparison, compare
@@ -153,7 +154,7 @@ def assert_compliance(
     if not models:
         complaints.append("the report has no results")
     if complaints:
-        raise ComplianceError("\n".join(complaints))
+        raise ComplianceError("\n".join(map(hanging, complaints)))
 
 
 # --- Failures: outputs that do not comply or have no verdict, and errors of the model
