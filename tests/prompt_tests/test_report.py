@@ -8,6 +8,7 @@ import json
 import re
 
 import pytest
+from hostile import acting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prompt_test_models import make_result
@@ -267,22 +268,20 @@ def test_hostile_texts_break_no_page() -> None:
     it = Report(HOSTILE, [bad], Spec(intent=HOSTILE))
 
     page = to_markdown(it)
-    assert "<script" not in page
-    assert "](javascript" not in page
-    assert "\u202e" not in page
+    assert acting(page) == []
     assert sum(line.startswith("#") for line in page.splitlines()) == 6
     for table in re.split(r"\n\n", page):
         rows = [line.replace("\\|", "") for line in table.splitlines() if line.startswith("|")]
         assert len({row.count("|") for row in rows}) <= 1  # as many cells in every row
     assert json.loads(to_json(it))["failures"][0]["output"] == HOSTILE * 20
     [row] = csv.DictReader(io.StringIO(to_csv(it.overview()), newline=""))
-    assert row["model"] == f"'{HOSTILE}"
+    assert row["model"] == "'" + HOSTILE.replace("\n", "\\n").replace("\u202e", "\\u202e")
 
 
 def test_a_page_says_what_its_numbers_are() -> None:
     """Overview, compliance with intervals, rules, failures; how unknown counts."""
     page = to_markdown(report())
-    assert "# Prompt tests of Sh\\|out" in page
+    assert "# Prompt tests of `Sh|out`" in page
     assert "are listed as `unknown` and left out of the share.\n" in page
     assert "| a | all | 1 | 1 | 1 | 0 | 50.0% | 9.5% – 90.5% |" in page
     assert "## Failures (4)" in page

@@ -1,31 +1,32 @@
-"""Reports as CSV, JSON or Markdown; texts under test are escaped."""
+"""Reports as CSV, JSON or Markdown, in which texts under test stay text."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-import unicodedata
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rag_eval_integrations._visible import one_line, visible, visible_json
 from rag_eval_integrations.prompt_tests.report._overview import Cell, Row
 from rag_eval_integrations.prompt_tests.report.rates import Rate
 from rag_eval_integrations.prompt_tests.report.report import Report
 from rag_eval_integrations.records import SCHEMA
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Signs that begin a formula, also in full width; white space in front of them does not count."""
 _SHOWN = 50
 """Maximum number of failures on a page; the JSON has all of them."""
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """Write rows as CSV, formatted like PromptPex's; spreadsheet formulas are escaped."""
+    """Write rows as CSV, formatted like PromptPex's; no cell or heading is read as a formula."""
     out = io.StringIO(newline="")
     names = list(rows[0]) if rows else []
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow(map(_csv_cell, names))
     for row in rows:
         writer.writerow([_csv_cell(row.get(name)) for name in names])
     return out.getvalue()
@@ -53,7 +54,7 @@ def to_json(report: Report) -> str:
         ],
         "failures": [asdict(failure) for failure in report.failures()],
     }  # fmt: skip
-    return json.dumps(content, indent=1) + "\n"
+    return visible_json(content) + "\n"
 
 
 _KINDS: dict[str, Any] = {
@@ -135,15 +136,20 @@ def _csv_cell(cell: Cell) -> str:
         return ""
     if isinstance(cell, float):
         return repr(int(cell)) if cell.is_integer() else repr(cell)
-    text = str(cell)
-    return f"'{text}" if isinstance(cell, str) and text.startswith(_FORMULA) else text
+    if not isinstance(cell, str):
+        return str(cell)
+    text = visible(cell).replace("\n", "\\n")
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
+
+
+# --- Markdown
 
 
 def _table(rows: Sequence[Row]) -> list[str]:
     if not rows:
         return ["(none)"]
     names = list(rows[0])
-    lines = [f"| {' | '.join(map(_inline, names))} |", "|" + " --- |" * len(names)]
+    lines = [f"| {' | '.join(map(_cell, names))} |", "|" + " --- |" * len(names)]
     lines += [f"| {' | '.join(_cell(row.get(name)) for name in names)} |" for row in rows]
     return lines
 
@@ -151,21 +157,42 @@ def _table(rows: Sequence[Row]) -> list[str]:
 def _cell(cell: Cell) -> str:
     if cell is None:
         return ""
-    return f"{cell:.1f}" if isinstance(cell, float) else _inline(str(cell))
+    return f"{cell:.1f}" if isinstance(cell, float) else _inline(str(cell), in_table=True)
 
 
-_SPECIAL = str.maketrans(
-    {character: f"\\{character}" for character in "\\`*_{}[]()#+!|~$"}
-    | {"<": "&lt;", ">": "&gt;", "&": "&amp;", ":": "&#58;", "@": "&#64;"}
-)
+_LETTERS = r"[0-9A-Za-z\u0080-\U0010ffff]+"
+_WORD = re.compile(rf"""["'(]*(?:\d+\.\d+|{_LETTERS}(?:[',/-]{_LETTERS})*)%?["').,;:!?]*|%""")
+"""What has no mark that Markdown reads: words with the usual marks around them, and numbers."""
+_READ = re.compile(r"\A\d+[.)](?:\s|\Z)|\b[A-Z]+-\d|\b[0-9a-fA-F]{7,40}\b")
+"""Words that are read nevertheless: a list's number, and GitHub's links to issues and commits."""
+_PIPE = re.compile(r"(\\+\|)")
 
 
-def _inline(text: str, most: int = 500) -> str:
-    """Write a text on one line, escaped so that Markdown and HTML show it as plain text."""
-    line = " ".join(text.split())
-    line = line if len(line) <= most else f"{line[: most - 1]}…"
-    plain = "".join(
-        character if unicodedata.category(character) not in {"Cc", "Cf", "Cs"} else "�"
-        for character in line
-    )
-    return plain.translate(_SPECIAL)
+def _inline(text: str, *, in_table: bool = False) -> str:
+    """Write a text on one line so that Markdown shows it as it is.
+
+    Plain words stay plain. Anything else becomes a code span, the one place in which neither
+    Markdown nor GitHub reads anything: emphasis, links, HTML, `@names`, `#numbers`, formulas. A
+    reader of the source sees the text without escapes; only a table needs them, for its pipes.
+    """
+    line = one_line(text, 500)
+    if all(map(_WORD.fullmatch, line.split())) and not _READ.search(line):
+        return line
+    if not in_table:
+        return _code(line)
+    # A backslash before a pipe cannot stand in a code span of a table: it escapes the pipe.
+    return "".join(
+        "\\" * (2 * len(part) - 1) + "|" if _PIPE.fullmatch(part)
+        else _code(part).replace("|", "\\|")
+        for part in _PIPE.split(line)
+        if part
+    )  # fmt: skip
+
+
+def _code(text: str) -> str:
+    """Write a code span, between more backticks than there are in a row in the text."""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    # One space on each side is not shown; without it a backtick would belong to the fence.
+    ends = {text[0], text[-1]}
+    pad = " " if "`" in ends or (ends == {" "} and text.strip(" ")) else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
