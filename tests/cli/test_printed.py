@@ -1,0 +1,366 @@
+"""Hostile texts at every place where users' text enters a command: nothing of them acts.
+
+Every command runs in this process on real files, against a real endpoint on loopback where it asks
+a model.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile import HOSTILE, MARKUP, acting, formulas
+from loopback import Body, LoopbackServer, Reply
+from prompt_test_models import make_result
+from scored_tokens import chat_body
+
+from rag_eval_integrations.prompt_tests import MetricResult
+from rag_eval_integrations.prompt_tests.project import Project
+from rag_eval_integrations.prompt_tests.records import Judged
+from rag_eval_integrations.prompt_tests.upstream import results_to_rows
+
+Command = Callable[..., Any]
+
+pytestmark = pytest.mark.slow
+
+FORGED = ("FAILED: forged", "rag-eval: forged")
+SOME = ["".join(HOSTILE[start::10]) for start in range(10)]
+"""All of them, six in each."""
+NAMES = [text.replace("/", "∕").replace("\0", "") for text in SOME]
+"""The same as names of files, which hold neither."""
+
+
+@pytest.fixture
+def clean(rag_eval: Command) -> Command:
+    """Run a command and hold what it prints to the rules."""
+
+    def run(*words: object) -> Any:
+        done = rag_eval(*words)
+        for stream in (done.out, done.err):
+            assert acting(stream) == [], stream
+            assert not [line for line in stream.splitlines() if line.startswith(FORGED)], stream
+        return done
+
+    return run
+
+
+def call(number: int, text: str) -> dict[str, Any]:
+    return {
+        "id": f"{number} {text}",
+        "dataset": text,
+        "question": f"When? {text}",
+        "documents": [f"The ferry leaves at nine. {text}"],
+        "response": f"The ferry leaves at nine. {text} Dogs are welcome.",
+        "metadata": {text: text, "doc_id": text, "system_id": text, "human": number % 5},
+    }
+
+
+def labelled(number: int, text: str) -> dict[str, Any]:
+    support = {
+        "response_sentence_key": "a",
+        "explanation": text,
+        "supporting_sentence_keys": ["0a"],
+    }
+    labels = {
+        "all_relevant_sentence_keys": ["0a", text],
+        "all_utilized_sentence_keys": ["0a"],
+        "sentence_support_information": [{**support, "fully_supported": bool(number % 2)}],
+        "relevance_explanation": text,
+    }
+    return call(number, text) | {"labels": labels, "ragas_faithfulness": number % 3 / 2}
+
+
+def broken(text: str) -> Iterator[object]:
+    """Lines that are refused with a word about what they hold."""
+    yield {**call(0, text), text: text}
+    yield {"question": text, "documents": [{"text": {text: 1}}], "response": text}
+    yield {"question": [text], "documents": text, "response": {text: text}}
+    yield text
+    yield {"schema": text, **call(0, text)}
+
+
+def write(path: Path, *rows: object) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+# --- run, score, agreement, doctor
+
+
+def test_calls_and_lines_that_are_no_calls(clean: Command, tmp_path: Path) -> None:
+    """`run` on sixty hostile calls and three hundred hostile lines."""
+    rows = [call(number, text) for number, text in enumerate(HOSTILE)]
+    bad = [line for text in HOSTILE for line in broken(text)]
+    calls = write(tmp_path / "calls.jsonl", *rows, *bad)
+    with calls.open("a") as file:
+        file.write("".join(f"{text.splitlines()[0]}\n" for text in MARKUP))
+
+    done = clean("run", calls, "-o", tmp_path / "evals.jsonl", "--fail-under", "adherence=1")
+
+    assert done.code == 2
+    assert " evaluations to " in done.out
+    assert "[red]" in done.err  # shown as it was written
+    assert clean("run", calls, "-o", tmp_path / "x", "--dry-run").code == 2
+
+
+def test_recorded_labels_and_their_agreement(clean: Command, tmp_path: Path) -> None:
+    """`score` and `agreement`: keys, explanations, names of data sets, documents and systems."""
+    rows = [labelled(number, text) for number, text in enumerate(HOSTILE)]
+    bad = [{**row, "labels": {text: text}} for row, text in zip(rows, HOSTILE, strict=True)]
+    gold, evals = write(tmp_path / "gold.jsonl", *rows), tmp_path / "evals.jsonl"
+    done = clean("score", write(tmp_path / "labelled.jsonl", *rows, *bad), "-o", evals)
+    assert (done.code, f"Wrote {len(rows)} evaluations" in done.out) == (2, True)
+    assert clean("run", gold, "-o", evals).code == 0
+
+    plots = tmp_path / "plots"
+    tables = clean("agreement", evals, gold, "--baselines", "--human", "human", "--plots", plots)
+    as_json = clean("agreement", evals, gold, "--cascade", evals, "--json")
+
+    assert (tables.code, as_json.code) == (0, 0), tables.err + as_json.err
+    assert "[red]loud[/red]" in tables.out
+    assert json.loads(as_json.out)
+    page = (plots / "agreement.html").read_text()
+    assert acting(page) == []
+    assert set(Tags(page).found) <= {
+        "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "b", "figure", "svg", "path",
+        "text", "circle", "figcaption",
+    }  # fmt: skip
+    assert "<script>alert(1)</script>" in Tags(page).text
+    assert clean("agreement", write(tmp_path / "bad.jsonl", *bad), gold).code == 2
+
+
+class Tags(HTMLParser):
+    """The tags and the text of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append(tag)
+        assert not {name for name, _ in attrs if name.startswith("on") or name in ("src", "href")}
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_names_of_files_options_and_fields(
+    clean: Command, tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that are there or not, options, commands, judges, metrics, thresholds, variables."""
+    monkeypatch.chdir(tmp_path)
+    calls = write(Path(f"c{text}"), call(0, "x"), {"no": "call"})
+
+    assert clean("run", calls, "-o", f"o{text}").code == 2  # after it was written
+    for words in (
+        ["run", f"n{text}", "-o", "out"],
+        ["run", calls, "-o", f"n{text}/out"],
+        ["run", calls, "-o", "out", "--judge", text],
+        ["run", calls, "-o", "out", "--judge", "openai:x", "--base-url", f"a{text}"],
+        ["run", calls, "-o", "out", "--metrics", f"a{text}"],
+        ["run", calls, "-o", "out", "--metrics", f"geval:{text}"],
+        ["run", calls, "-o", "out", "--metrics", f"{text}.metric.prompty"],
+        ["run", calls, "-o", "out", "--formulas", text],
+        ["run", calls, "-o", "out", "--fail-under", f"{text}=1"],
+        ["run", calls, "-o", "out", "--metric-var", f"a{text}"],
+        ["run", calls, "-o", "out", "--limit", text],
+        ["run", calls, "-o", "out", f"--{text}"],
+        ["run", calls, "-o", "out", calls, f"o{text}"],
+        ["score", f"n{text}", "-o", "out"],
+        ["agreement", f"n{text}", calls],
+        ["doctor", "--judge", f"a{text}"],
+        ["prompt-tests", "metrics", f"n{text}"],
+        ["prompt-tests", "report", f"n{text}"],
+        ["prompt-tests", "run", f"n{text}", "--mut", f"m:{text}"],
+        ["prompt-tests", f"a{text}"],
+        [f"a{text}"],
+    ):
+        assert clean(*words).code == 2, words
+
+
+METRIC_FILES = {
+    "a.geval.yaml": (
+        "criteria: fine\n{key}: 1\n", "name: {value}\ncriteria: [1]\n", "criteria: x\nparams: [{value}]\n",
+        "criteria: x\nrubric:\n  - {key}: 3\n", "{raw}: [", "criteria: {raw}",
+    ),
+    "a.metric.prompty": (
+        "---\n{key}: 1\nname: [{value}]\n---\nx", "---\nname: {value}\ntags: {value}\n---\nuser:\n{{{{input}}}} {raw}",
+        "---\n{raw}: [\n---\nx", "---\nname: a\n---\nuser:\n{{{{ {value} + nothing }}}} {{% {raw} %}}",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SOME)
+def test_keys_and_values_of_metric_files(clean: Command, tmp_path: Path, text: str) -> None:
+    """YAML written with escapes, and raw."""
+    calls = write(tmp_path / "calls.jsonl", call(0, "x"))
+    filled = {"key": json.dumps(text), "value": json.dumps(text), "raw": text}
+    prompt = tmp_path / "p.prompty"
+    prompt.write_text(f"---\nname: {json.dumps(text)}\n---\nuser:\n{{{{text}}}}")
+    for name, templates in METRIC_FILES.items():
+        for template in templates:
+            path = tmp_path / name
+            path.write_bytes(template.format(**filled).encode("utf-8", "surrogatepass"))
+            clean("run", calls, "-o", tmp_path / "out", "--metrics", path)
+            if name.endswith("prompty"):
+                clean("prompt-tests", "metrics", prompt)
+    path.write_text(
+        f"---\nname: {json.dumps(text)}\ntags: [{json.dumps(text)}]\n---\nuser:\n{{{{input}}}}"
+    )
+    listed = clean("prompt-tests", "metrics", prompt)
+    assert listed.code == 0, listed.err
+
+
+@pytest.mark.parametrize("text", SOME)
+def test_what_an_endpoint_says(
+    clean: Command, tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Error bodies, answers that are no labels, labels, and the model's name in the reply."""
+    calls = write(tmp_path / "calls.jsonl", call(0, "x"))
+    replies = [
+        Reply.json({"error": {"message": text, "type": text, "param": text, "code": text}}, 400),
+        Reply.json(chat_body([text]) | {"model": text}),
+        Reply(status=401, body=text.encode()),
+    ]
+    for reply in replies:
+
+        def respond(_: Body, reply: Reply = reply) -> Reply:
+            return reply
+
+        with LoopbackServer(respond=respond) as server:
+            words = ["--judge", f"openai:{text}", "--base-url", server.base_url]
+            clean("run", calls, "-o", tmp_path / "out", *words)
+            clean("doctor", *words)
+    assert acting(caplog.text) == []
+
+
+# --- prompt-tests
+
+
+def project(folder: Path, text: str) -> Path:
+    """A folder with results in which every text is the one given."""
+    put = folder / "put.prompty"
+    put.write_text(f"---\nname: {json.dumps(text)}\n---\nsystem:\nShout.\nuser:\n{{{{text}}}}\n")
+    made = Project.create(put, folder / "out", lambda _: None)
+    rule = make_result("err", model=text, rule=text)
+    test = rule.test.model_copy(update={"inputs": {"text": text}, "scenario": text})
+    results = [
+        rule.model_copy(
+            update={
+                "test": test,
+                "output": text,
+                "compliance": Judged(outcome="err", reason=text, judge=text),
+                "metrics": (MetricResult(metric=text, judge=text, score=50),),
+            }
+        ),
+        make_result(None, model=text, uid="u", error=text, rule=text),
+    ]
+    made.workspace.write_lines("rules.txt", [text], "none")
+    made.workspace.write("intent.txt", f"{text}\n")
+    made.workspace.write_json("test_results.json", results_to_rows(results))
+    return folder / "out"
+
+
+@pytest.mark.parametrize("text", SOME)
+def test_reports_of_prompt_tests(clean: Command, tmp_path: Path, text: str) -> None:
+    """Names of prompts, models, metrics and scenarios, rules, inputs, outputs, reasons, errors."""
+    folder = project(tmp_path, text)
+
+    table = clean("prompt-tests", "report", folder, "--before", folder, "--fail-under", 0.5)
+    as_csv = clean("prompt-tests", "report", folder, "--format", "csv")
+    page = clean("prompt-tests", "report", folder, "--format", "md")
+    as_json = clean("prompt-tests", "report", folder, "--format", "json")
+
+    assert (table.code, as_csv.code, page.code, as_json.code) == (1, 0, 0, 0), table.err
+    assert "50.0" in table.out
+    assert formulas(as_csv.out) == []
+    for name in ("overview.csv", "report.json", "README.md"):
+        assert acting((folder / name).read_text()) == []
+
+
+@pytest.mark.parametrize("text", SOME)
+def test_generators_models_and_judges(clean: Command, tmp_path: Path, text: str) -> None:
+    """Whatever a generator writes, and models under test and judges answer or fail with."""
+    put = tmp_path / "put.prompty"
+    put.write_text("---\nname: Shout\n---\nsystem:\nShout.\nuser:\n{{text}}\n")
+
+    def respond(body: Body) -> Reply:
+        asked = body["messages"][0]["content"]
+        answer = text
+        if "take requirements out of prompts" in asked:
+            answer = json.dumps({"rules": [text, "It shouts."]})
+        elif "You test an assistant" in asked:
+            tests = [{"rule": n, "inputs": {"text": text}, "expected": text} for n in (1, 2)]
+            answer = json.dumps({"tests": tests})
+        elif "judge" in body["model"]:
+            return Reply.json({"error": {"message": text}}, 400)
+        return Reply.json(chat_body([answer]))
+
+    with LoopbackServer(respond=respond) as server:
+        at = ["--base-url", server.base_url]
+        clean(
+            "prompt-tests", "all", put, "-o", tmp_path / "out", "--model", f"openai:{text}", "--mut",
+            f"openai:{text}", "--judge", f"openai:judge{text}", "--validity", *at,
+        )  # fmt: skip
+    context = tmp_path / "context.json"
+    context.write_text(
+        json.dumps(
+            {
+                "prompt": {"filename": "x/tag.prompty", "content": put.read_text()},
+                "rules": {"content": text},
+                "tests": {
+                    "content": json.dumps([{"ruleid": text, "testinput": text}, {text: text}])
+                },
+                "testOutputs": [{"model": text, "input": text, text: text}],
+                text: text,
+            }
+        )
+    )
+    clean("prompt-tests", "import", context, "-o", tmp_path / "imported")
+
+
+# --- What nobody expected
+
+
+@pytest.mark.parametrize("text", SOME)
+def test_modules_of_users_may_raise_anything(
+    clean: Command, tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The traceback of an unexpected error is escaped, and exits 1."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.delitem(sys.modules, "own_model", raising=False)
+    (tmp_path / "own_model.py").write_text(f"raise RuntimeError({text!r})\n")
+    folder = project(tmp_path, "x")
+
+    done = clean("prompt-tests", "run", folder, "--mut", "own_model:model")
+
+    assert done.code == 1
+    assert "RuntimeError: " in done.err
+
+
+def test_a_process_prints_the_same(tmp_path: Path) -> None:
+    """Bytes on real pipes, in an encoding that lacks most characters."""
+    text = "".join(HOSTILE)
+    folder = project(tmp_path, text.replace("\0", ""))
+    program = "from rag_eval_integrations.cli import main; main()"
+    for words in (
+        ["report", folder],
+        ["report", folder, "--format", "md"],
+        ["report", f"n{text[:9]}"],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", program, "prompt-tests", *map(str, words)], capture_output=True,
+            env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(Path.cwd())}, check=False,
+        )  # fmt: skip
+        assert done.returncode in (0, 2), done.stderr
+        assert acting((done.stdout + done.stderr).decode("ascii")) == []
