@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hostile import HOSTILE, acting
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rag_eval_integrations
 from rag_eval_integrations._visible import (
     hanging,
     logger_of,
@@ -127,3 +130,45 @@ def test_a_logger_is_prepared_once() -> None:
     """Modules that share a logger do not filter twice."""
     assert logger_of("rag_eval_integrations.test") is logger_of("rag_eval_integrations.test")
     assert len(logger_of("rag_eval_integrations.test").filters) == 1
+
+
+# --- One mechanism
+
+_PACKAGE = Path(rag_eval_integrations.__file__).parent
+_OURS = {"cli/__init__.py", "cli/_terminal.py"}
+_PRINTING = {
+    "print": _OURS,
+    "echo": {"cli/__init__.py"},  # the version
+    "stdout": {*_OURS, "cli/_agreement_tables.py"},  # asks whether it is a terminal
+    "stderr": _OURS,
+    "Console": {"cli/_terminal.py"},
+    "getLogger": {"_visible.py"},
+    "writer": {"prompt_tests/report/_write.py"},
+    "DictWriter": set(),
+}
+"""Names by which text comes before a person, and the modules that may use them."""
+
+
+def printing(node: ast.AST) -> str | None:
+    """The name by which a piece of code prints; None if it does not."""
+    if isinstance(node, ast.Attribute) and node.attr in ("stdout", "stderr"):
+        return node.attr
+    if not isinstance(node, ast.Call):
+        return None
+    if isinstance(node.func, ast.Name):
+        return node.func.id if node.func.id != "stdout" else None  # our console, which escapes
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr if node.func.attr != "print" else None  # such a console's
+    return None
+
+
+def test_nothing_is_printed_past_the_escapes() -> None:
+    """A new path to a terminal, a log or a spreadsheet goes through the functions above."""
+    past = []
+    for path in _PACKAGE.rglob("*.py"):
+        module = path.relative_to(_PACKAGE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = printing(node)
+            if name in _PRINTING and module not in _PRINTING[name]:
+                past.append(f"{module} {name}")
+    assert past == []

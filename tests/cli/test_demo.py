@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -120,3 +121,17 @@ def test_names_a_missing_extra(
     assert f"Not installed: {named}." in screen
     assert command in screen
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_every_score_is_whole_in_a_narrow_terminal(
+    done: tuple[int, str, Path], tmp_path: Path, width: int
+) -> None:
+    """No value and no column is cut off."""
+    _, screen = run(tmp_path, width)
+    wide = re.findall(r"\b[01]\.\d\d\b", done[1].split("\n\n")[0])
+    narrow = re.findall(r"\b[01]\.\d\d\b", screen.split("\n\n")[0])
+
+    assert (len(narrow), sorted(narrow)) == (24, sorted(wide))
+    assert max(map(len, screen.split("\n\n")[0].splitlines())) <= width
+    assert "unsupp." in screen

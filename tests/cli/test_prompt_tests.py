@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 from loopback import Behaviour, Body, LoopbackServer, Reply
+from prompt_test_models import make_result
 
 from rag_eval_integrations.cli._options import metric_variables
+from rag_eval_integrations.cli.prompt_tests._printing import print_report
+from rag_eval_integrations.prompt_tests import Report
 
 Command = Callable[..., Any]
 
@@ -346,7 +349,7 @@ def test_all_reports_also_where_every_model_failed(
     )  # fmt: skip
 
     assert (done.code, "0 unknown, 4 errors" in done.out) == (1, True)
-    assert "ZeroDivisionError&#58; mine" in (out / "README.md").read_text()
+    assert "ZeroDivisionError: mine" in (out / "README.md").read_text()
 
 
 def test_a_threshold_says_what_it_leaves_out(
@@ -655,3 +658,33 @@ def test_results_of_other_models_are_set_aside(
     rows = json.loads((generated / "test_results.1.json").read_text())
     assert {row["model"] for row in rows} == {"openai:first"}
     assert "openai:second: earlier results moved to " in done.err
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_report_of_many_models_is_whole(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As many models stand beside each other as fit; long names are folded, numbers never."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    models = [f"openai:some-model-with-a-long-name-{n}" for n in range(5)] + ["small", "x" * 90]
+    results = [
+        make_result("ok" if n < k else "err", model=model, uid=str(n))
+        for k, model in enumerate(models)
+        for n in range(7)
+    ]
+
+    print_report(Report("p", results))
+
+    tables = capsys.readouterr().out.split("openai:some-model-with-a-long-name-0: ")[0]
+    assert max(map(len, tables.splitlines())) <= width
+    assert "…" not in tables
+    lines = [line.split() for line in tables.splitlines()]
+    rows = [line for line in lines if line[:2] == ["tests", "compliant"]]
+    assert [cell for row in rows for cell in row[2:]] == [f"{100 * k / 7:.0f}%" for k in range(7)]
+
+
+def test_a_report_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """No table without a column."""
+    print_report(Report("p", []))
+
+    assert capsys.readouterr().out == "Prompt tests of p: there are no results\n"

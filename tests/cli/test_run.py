@@ -329,3 +329,15 @@ def test_every_ragbench_file_gives_a_score_or_a_reason(
             assert evaluation.error is None
             assert {score.status for score in evaluation.scores.values()} == {"scored"}
             assert evaluation.scores["adherence"].by.splitter == "recorded"
+
+
+def test_a_file_without_rows_has_no_table(rag_eval: Command, tmp_path: Path, out: Path) -> None:
+    """It is said that there are no rows."""
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+
+    done = rag_eval("run", empty, "-o", out)
+
+    assert "There are no rows, and so no scores." in done.out
+    assert "Scores" not in done.out
+    assert "nobody" not in done.out

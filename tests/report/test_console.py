@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 
 import pytest
+from hostile import HOSTILE, acting
 from rich.console import Console, RenderableType
 
 from rag_eval_integrations.records import (
@@ -17,6 +19,7 @@ from rag_eval_integrations.records import (
     SentenceSupport,
 )
 from rag_eval_integrations.report import calls_table, plain, unsupported_sentences
+from rag_eval_integrations.report.console import add_row, plain_table
 
 
 def shown(renderable: RenderableType) -> str:
@@ -124,3 +127,57 @@ def test_long_sentences_and_explanations_are_cut() -> None:
 
     assert f"“{'s' * 299}…”" in text
     assert "s" * 300 in str(unsupported_sentences(evaluation("s" * 300)))
+
+
+def scored(**scores: Score) -> Evaluation:
+    return evaluation("Made up.", question="When does the ferry leave?").model_copy(
+        update={"scores": scores}
+    )
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("names", [1, 4, 9])
+def test_no_value_is_cut_in_a_narrow_terminal(width: int, names: int) -> None:
+    """Where a column per score does not fit, the scores stand below the question."""
+    values = {f"s{n}": Score(name=f"s{n}", status="scored", value=n / 10) for n in range(names)}
+    lost = Score(name="lost", status="unscored", unscored="judge_output_invalid")
+    screen = StringIO()
+
+    Console(file=screen, width=width).print(calls_table([scored(**values, lost=lost)], width))
+
+    text = screen.getvalue()
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    assert all(f"{n / 10:.2f}" in text for n in range(names))
+    assert "judge_output_invalid" in text
+    assert re.search(r"unsupp\.\s+a|unsupp\.[^\w]+.* a ", text, re.S)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_cells_and_headings_of_any_console_are_text(text: str) -> None:
+    """Also of one that reads markup, and of one that interprets a terminal."""
+    table = plain_table(text, "x", f"{text}>")
+    add_row(table, text, text)
+    row = evaluation(text, question=text)
+    screen = StringIO()
+    console = Console(file=screen, width=2000, markup=True, emoji=True, highlight=False)
+
+    for one in (table, calls_table([row]), calls_table([row], 20), unsupported_sentences(row)):
+        console.print(one)
+
+    assert acting(screen.getvalue()) == []
+    assert screen.getvalue().count(plain(text)) >= 7
+
+
+def test_a_narrow_table_folds_words_and_keeps_numbers() -> None:
+    """The last column is the one that matters as often as not."""
+    table = plain_table("t", "name", "mean>", "because")
+    add_row(table, "a_very_long_name_of_a_metric", "0.123", "judge_output_invalid 12, refusal 3")
+    screen = StringIO()
+    Console(file=screen, width=30).print(table)
+
+    text = screen.getvalue()
+    assert "…" not in text
+    assert "0.123" in text
+    folded = "".join(text.split())
+    assert all(part in folded for part in ("judge_ou", "refusal"))

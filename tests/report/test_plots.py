@@ -5,6 +5,10 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+from hostile import HOSTILE, acting
+
+from rag_eval_integrations._visible import visible
 from rag_eval_integrations.agreement._curves import curve_of
 from rag_eval_integrations.report._plots import page, write_plots
 
@@ -104,3 +108,13 @@ def test_the_axes_are_labelled_outside_of_the_plot_and_inside_of_the_picture() -
         assert 0 < x < size
         assert 0 < y < size
         assert x < 34 or y > 294
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_page_of_hostile_names_holds_no_controls(text: str) -> None:
+    """Neither in HTML nor in SVG, and the page can be written whatever it holds."""
+    found = page({text: {text: CURVES["relevant"]}}, text)
+
+    assert acting(found) == []
+    assert visible(text) in Tags(found).text
+    found.encode()

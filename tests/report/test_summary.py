@@ -121,3 +121,15 @@ def test_formulas_stand_in_a_title_where_there_are_any() -> None:
 
     assert "Scores by j" in shown(summary)
     assert "formulas" not in shown(summary)
+
+
+def test_without_calls_there_is_no_table_and_without_a_maker_no_name() -> None:
+    """A score that nobody gave is listed under no one's name."""
+    assert summary_tables(Summary()) == []
+    summary = Summary()
+    summary.add(evaluation(Score(name="lost", status="unscored", unscored="refusal")))
+
+    text = shown(summary)
+    assert text.splitlines()[0].strip() == "Scores"
+    assert "refusal 1" in text
+    assert "nobody" not in text

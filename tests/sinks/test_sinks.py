@@ -194,6 +194,16 @@ def test_an_id_cannot_forge_a_log_line(caplog: pytest.LogCaptureFixture) -> None
     assert message.isprintable()
 
 
+def test_the_name_of_a_metric_cannot_forge_a_score(caplog: pytest.LogCaptureFixture) -> None:
+    """A name that is not one word is quoted."""
+    name = "x\n=1.000 adherence"
+    row = made().model_copy(update={"scores": {name: Score(name=name, status="scored", value=0.5)}})
+    with caplog.at_level(logging.INFO, logger="rag_eval_integrations.scores"):
+        LoggingSink().write([row])
+
+    assert caplog.records[0].getMessage() == 'call 1: "x\\n=1.000 adherence"=0.500'
+
+
 def test_nothing_is_made_when_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
     """Below INFO the sink does no work."""
     with caplog.at_level(logging.WARNING, logger="rag_eval_integrations.scores"):
