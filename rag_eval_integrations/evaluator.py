@@ -26,6 +26,7 @@ from rag_eval_integrations._scoring import (
     scored,
 )
 from rag_eval_integrations._suppress import suppress_capture
+from rag_eval_integrations._visible import visible
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import Judge, judge_from, reconcile
 from rag_eval_integrations.judges.judge import JudgeBase, judge_base
@@ -106,7 +107,7 @@ class RagEvaluator:
         for metric in self.metrics:
             if metric.identity is None:
                 warnings.warn(
-                    f"{type(metric).__name__} has no `repr` of its own and no `version`: "
+                    f"{visible(type(metric).__name__)} has no `repr` of its own and no `version`: "
                     "evaluations with it cannot be resumed, since its fingerprint is another one "
                     "in every process. Make it a frozen dataclass, or give it a `version`",
                     stacklevel=2,

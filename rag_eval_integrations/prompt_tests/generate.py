@@ -19,6 +19,7 @@ from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._workspace import Workspace, inverse_by_rule, make_spec
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
+from rag_eval_integrations.prompt_tests.report._markdown import paragraphs
 from rag_eval_integrations.prompt_tests.stages._review import add_groundtruth, review_tests
 from rag_eval_integrations.prompt_tests.stages._spec import (
     write_input_spec,
@@ -250,7 +251,7 @@ class Generation:
         tests = await self._rule_tests(spec)
         if self.options.keep is not None and len(tests) > self.options.keep:
             review = await review_tests(self.prompt, tests, self.model, self.options.keep)
-            self.workspace.write(files.REVIEW, review.text.rstrip() + "\n")
+            self.workspace.write(files.REVIEW, paragraphs(review.text))
             tests = review.kept
         if self.options.baseline and tests:
             baseline = await write_baseline(self.prompt, self.model, len(tests))

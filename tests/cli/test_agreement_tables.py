@@ -109,12 +109,17 @@ def tables(out: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", out.split("A: adherence (", 1)[0])
 
 
+@pytest.mark.parametrize("width", [60, 80])
 def test_nothing_is_cut_at_80_columns(
-    rag_eval: Command, write: Callable[..., tuple[Path, Path]], monkeypatch: pytest.MonkeyPatch
+    rag_eval: Command,
+    write: Callable[..., tuple[Path, Path]],
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
 ) -> None:
-    """On a terminal every line fits; a long name is folded."""
+    """On a terminal every line fits, also at 60; names are folded, numbers are whole."""
     files = write("harbour", LONG)
-    monkeypatch.setenv("COLUMNS", "80")
+    wide = rag_eval("agreement", *files, "--baselines", "--human", "expert").out
+    monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setattr(
         "rag_eval_integrations.cli._agreement_tables.sys.stdout.isatty", lambda: True
     )
@@ -123,9 +128,11 @@ def test_nothing_is_cut_at_80_columns(
 
     assert done.code == 0
     assert "…" not in done.out
-    assert max(map(len, tables(done.out).splitlines())) <= 80
+    assert max(map(len, tables(done.out).splitlines())) <= width
+    numbers = [sorted(re.findall(r"\d\.\d{3}\b", tables(out))) for out in (wide, done.out)]
+    assert numbers[0] == numbers[1]
     assert LONG not in done.out  # folded: its parts stand below each other
-    assert LONG[:10] in done.out
+    assert LONG[:8] in done.out
 
 
 def test_nothing_is_folded_in_a_pipe(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -365,3 +367,40 @@ def test_a_process_prints_the_same(tmp_path: Path) -> None:
         )  # fmt: skip
         assert done.returncode in (0, 2), done.stderr
         assert acting((done.stdout + done.stderr).decode("ascii")) == []
+
+
+def test_a_terminal_gets_colours_of_ours_alone(tmp_path: Path) -> None:
+    """In a real terminal the only sequences are those that make our own text bold or coloured."""
+    folder = project(tmp_path, "".join(HOSTILE).replace("\0", ""))
+    calls = write(tmp_path / "calls.jsonl", *(call(n, text) for n, text in enumerate(HOSTILE)), {})
+    for words in (
+        ["prompt-tests", "report", folder],
+        ["run", calls, "-o", tmp_path / "evals.jsonl"],
+        ["run", tmp_path / "".join(NAMES[:1]), "-o", tmp_path / "x"],
+    ):
+        shown = in_terminal(*map(str, words))
+        ours = re.sub(r"\x1b\[(?:[0-9;]*m|\d*[AK]|\?25[lh])|\r", "", shown)
+        assert acting(ours) == [], ours
+        assert len(ours) > 50
+        assert not re.search(r"\x1b\[(31mred|8mhidden)", shown)
+
+
+def in_terminal(*words: str) -> str:
+    """What `rag-eval` writes to a terminal."""
+    ours, its = pty.openpty()
+    program = "from rag_eval_integrations.cli import main; main()"
+    running = subprocess.Popen(
+        [sys.executable, "-c", program, *words], stdin=its, stdout=its, stderr=its,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80"},
+    )  # fmt: skip
+    os.close(its)
+    found = b""
+    try:
+        while piece := os.read(ours, 1 << 16):
+            found += piece
+    except OSError:  # on Linux, the end of a terminal that nobody writes to
+        pass
+    finally:
+        os.close(ours)
+    running.wait(30)
+    return found.decode()

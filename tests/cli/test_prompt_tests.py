@@ -459,11 +459,12 @@ def test_metric_files_are_listed_with_what_is_odd(
     assert "no metric files" in rag_eval("prompt-tests", "metrics", alone).out
 
 
-def test_warnings_about_metric_files_are_whole_at_80_columns(
-    rag_eval: Command, put: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("width", [60, 80])
+def test_warnings_about_metric_files_are_whole_in_a_narrow_terminal(
+    rag_eval: Command, put: Path, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     """The table wraps its cells in a narrow terminal."""
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("COLUMNS", str(width))
     named = "{{" + "}} {{".join(["prompt", "intent", "groundtruth", "contexts", "rules"]) + "}}"
     metric = put.parent / "loud.metric.prompty"
     metric.write_text(metric.read_text() + named)
@@ -471,7 +472,7 @@ def test_warnings_about_metric_files_are_whole_at_80_columns(
     done = rag_eval("prompt-tests", "metrics", put)
 
     assert "…" not in done.out
-    assert max(map(len, done.out.splitlines())) <= 80
+    assert max(map(len, done.out.splitlines())) <= width
     words = ["mentions", "<INPUT>", "and", "never", "inserts", "{{input}}"]
     assert all(word in done.out for word in words)
 

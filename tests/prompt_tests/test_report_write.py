@@ -15,6 +15,7 @@ from prompt_test_models import make_result
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.prompt_tests import MetricResult, Report, Spec
 from rag_eval_integrations.prompt_tests.records import Judged
+from rag_eval_integrations.prompt_tests.report._markdown import paragraphs
 from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
 
 GFM = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -110,6 +111,17 @@ def test_plain_words_are_not_set_in_code() -> None:
 
     assert f"\n{text}\n" in to_markdown(planted(text))
     assert "`1. one`" in to_markdown(planted("1. one"))  # not a list
+
+
+@given(st.one_of(MARKS, st.lists(st.sampled_from(HOSTILE)).map("\n".join)))
+def test_a_text_of_many_lines_is_paragraphs(text: str) -> None:
+    """One per line, as in a generator's review, which is a page of its own."""
+    page = paragraphs(text)
+
+    assert acting(page) == []
+    assert {kind for kind, _ in blocks(page)} <= {"paragraph_open", "inline", "paragraph_close"}
+    shown = [one_line(line) for line in text.splitlines() if line.strip()]
+    assert [said(token) for token in inlines(page)] == shown
 
 
 @pytest.mark.parametrize("text", HOSTILE)

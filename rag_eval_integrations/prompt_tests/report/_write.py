@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rag_eval_integrations._visible import one_line, visible, visible_json
+from rag_eval_integrations._visible import visible, visible_json
+from rag_eval_integrations.prompt_tests.report._markdown import inline
 from rag_eval_integrations.prompt_tests.report._overview import Cell, Row
 from rag_eval_integrations.prompt_tests.report.rates import Rate
 from rag_eval_integrations.prompt_tests.report.report import Report
@@ -64,9 +64,9 @@ _KINDS: dict[str, Any] = {
 
 def to_markdown(report: Report) -> str:
     """Write a report as a Markdown page: overview, compliance with intervals, rules, failures."""
-    lines = [f"# Prompt tests of {_inline(report.name)}", ""]
+    lines = [f"# Prompt tests of {inline(report.name)}", ""]
     if report.spec.intent:
-        lines += [_inline(report.spec.intent), ""]
+        lines += [inline(report.spec.intent), ""]
     lines += [
         "Compliance is the share of outputs that keep to the prompt; it does not say whether they "
         "are right. Outputs without a verdict are listed as `unknown` and "
@@ -88,12 +88,12 @@ def to_markdown(report: Report) -> str:
     lines += ["", f"## Failures ({len(failed)})", ""]
     for failure in failed[:_SHOWN]:
         lines += [
-            f"### {_inline(failure.model)}: {failure.kind}",
+            f"### {inline(failure.model)}: {failure.kind}",
             "",
-            f"- rule: {_inline(failure.rule) or '–'}",
-            f"- input: {_inline(failure.input)}",
-            f"- output: {_inline(failure.output)}",
-            f"- reason: {_inline(failure.reason)}",
+            f"- rule: {inline(failure.rule) or '–'}",
+            f"- input: {inline(failure.input)}",
+            f"- output: {inline(failure.output)}",
+            f"- reason: {inline(failure.reason)}",
             "",
         ]
     if len(failed) > _SHOWN:
@@ -157,42 +157,4 @@ def _table(rows: Sequence[Row]) -> list[str]:
 def _cell(cell: Cell) -> str:
     if cell is None:
         return ""
-    return f"{cell:.1f}" if isinstance(cell, float) else _inline(str(cell), in_table=True)
-
-
-_LETTERS = r"[0-9A-Za-z\u0080-\U0010ffff]+"
-_WORD = re.compile(rf"""["'(]*(?:\d+\.\d+|{_LETTERS}(?:[',/-]{_LETTERS})*)%?["').,;:!?]*|%""")
-"""What has no mark that Markdown reads: words with the usual marks around them, and numbers."""
-_READ = re.compile(r"\A\d+[.)](?:\s|\Z)|\b[A-Z]+-\d|\b[0-9a-fA-F]{7,40}\b")
-"""Words that are read nevertheless: a list's number, and GitHub's links to issues and commits."""
-_PIPE = re.compile(r"(\\+\|)")
-
-
-def _inline(text: str, *, in_table: bool = False) -> str:
-    """Write a text on one line so that Markdown shows it as it is.
-
-    Plain words stay plain. Anything else becomes a code span, the one place in which neither
-    Markdown nor GitHub reads anything: emphasis, links, HTML, `@names`, `#numbers`, formulas. A
-    reader of the source sees the text without escapes; only a table needs them, for its pipes.
-    """
-    line = one_line(text, 500)
-    if all(map(_WORD.fullmatch, line.split())) and not _READ.search(line):
-        return line
-    if not in_table:
-        return _code(line)
-    # A backslash before a pipe cannot stand in a code span of a table: it escapes the pipe.
-    return "".join(
-        "\\" * (2 * len(part) - 1) + "|" if _PIPE.fullmatch(part)
-        else _code(part).replace("|", "\\|")
-        for part in _PIPE.split(line)
-        if part
-    )  # fmt: skip
-
-
-def _code(text: str) -> str:
-    """Write a code span, between more backticks than there are in a row in the text."""
-    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
-    # One space on each side is not shown; without it a backtick would belong to the fence.
-    ends = {text[0], text[-1]}
-    pad = " " if "`" in ends or (ends == {" "} and text.strip(" ")) else ""
-    return f"{fence}{pad}{text}{pad}{fence}"
+    return f"{cell:.1f}" if isinstance(cell, float) else inline(str(cell), in_table=True)

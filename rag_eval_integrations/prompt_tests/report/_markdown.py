@@ -1,0 +1,56 @@
+"""Texts of other people in Markdown: shown as they are, whatever Markdown would make of them.
+
+Plain words stay plain. Anything else becomes a code span, the one place in which neither Markdown
+nor GitHub reads anything: emphasis, links, HTML, `@names`, `#numbers`, formulas, emoji. A reader of
+the source sees the text without escapes; only a table needs them, for its pipes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rag_eval_integrations._visible import one_line
+
+_LETTERS = r"[0-9A-Za-z\u0080-\U0010ffff]+"
+_WORD = re.compile(rf"""["'(]*(?:\d+\.\d+|{_LETTERS}(?:[',/-]{_LETTERS})*)%?["').,;:!?]*|%""")
+"""What has no mark that Markdown reads: words with the usual marks around them, and numbers."""
+_READ = re.compile(r"\A\d+[.)](?:\s|\Z)|\b[A-Z]+-\d|\b[0-9a-fA-F]{7,40}\b")
+"""Words that are read nevertheless: a list's number, and GitHub's links to issues and commits."""
+_PIPE = re.compile(r"(\\+\|)")
+
+
+def inline(text: str, *, in_table: bool = False, most: int | None = 500) -> str:
+    """Write a text on one line so that Markdown shows it as it is.
+
+    Args:
+        text: the text.
+        in_table: whether it is a cell of a table, whose pipes have to be escaped.
+        most: number of characters from which on it is cut; None for all.
+    """
+    line = one_line(text, most)
+    if all(map(_WORD.fullmatch, line.split())) and not _READ.search(line):
+        return line
+    if not in_table:
+        return _code(line)
+    # A backslash before a pipe cannot stand in a code span of a table: it escapes the pipe.
+    return "".join(
+        "\\" * (2 * len(part) - 1) + "|" if _PIPE.fullmatch(part)
+        else _code(part).replace("|", "\\|")
+        for part in _PIPE.split(line)
+        if part
+    )  # fmt: skip
+
+
+def _code(text: str) -> str:
+    """Write a code span, between more backticks than there are in a row in the text."""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    # One space on each side is not shown; without it a backtick would belong to the fence.
+    ends = {text[0], text[-1]}
+    pad = " " if "`" in ends or (ends == {" "} and text.strip(" ")) else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def paragraphs(text: str) -> str:
+    """Write every line of a text as a paragraph of its own that shows it as it is."""
+    lines = (inline(line, most=None) for line in text.splitlines() if line.strip())
+    return "\n\n".join(lines) + "\n"
