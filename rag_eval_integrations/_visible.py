@@ -22,7 +22,7 @@ _BLANK = re.compile(
 )
 """Characters of other categories that take no space or look like nothing."""
 _LONE_SELECTOR = re.compile(
-    "(?<![#*0-9\u00a9-\U0010ffff])[\ufe0e\ufe0f]|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]"
+    "(?<![#*0-9\u00a9-\U0010ffff])[\ufe0e\ufe0f]+|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]+"
 )
 """A choice between text and emoji that follows no symbol, or follows another choice."""
 

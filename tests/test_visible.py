@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import logging
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +58,16 @@ def test_escapes_can_be_read() -> None:
         r"\x1b \x7f \x9b \u202e \U000e0041 \ud800 \t\r"
     )
     assert visible("a\ufe0f ❤\ufe0f\ufe0f") == "a\\ufe0f ❤\ufe0f\\ufe0f"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", ["\x1b", "\u202e", "\ufe0f", "漢", "a\n"])
+def test_a_megabyte_takes_a_second_at_most(text: str) -> None:
+    """Whatever it is full of; with slack for a busy machine."""
+    megabyte = text * (1_000_000 // len(text.encode()))
+    start = time.process_time()
+    hanging(megabyte)
+    assert time.process_time() - start < 3
 
 
 # --- Loggers
