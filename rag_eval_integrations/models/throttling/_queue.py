@@ -11,9 +11,10 @@ import heapq
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits, Taken
 from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, CircuitBreaker
 
@@ -46,10 +47,13 @@ class Waiting:
     the `rate limit` of shared permits."""
     requests: int
     """How many requests wait for this."""
+    why: str = field(default="", compare=False)
+    """The failure that they wait after; empty where they wait for another reason."""
 
     def __str__(self) -> str:
         how_long = "" if self.seconds is None else f" for {self.seconds:.1f} s"
-        return f"{self.requests} waiting{how_long}: {self.reason}"
+        after = f" after: {self.why}" if self.why else ""
+        return f"{self.requests} waiting{how_long}: {self.reason}{after}"
 
 
 @dataclass(slots=True)
@@ -93,6 +97,7 @@ class AdmissionQueue:
         self._permits = permits
         self._concurrency, self._circuit = concurrency, circuit
         self._clock, self._on_wait = clock, on_wait
+        self._log = LogOnce(logger)
         self._lock = threading.RLock()
         self._last_sequence = 0
         # Sequence numbers are compared, never waiters: no Python code runs while the heap is
@@ -102,7 +107,13 @@ class AdmissionQueue:
         self._backing_off: set[Waiter] = set()
         self._sharing = 0  # admitted, and waiting for shared permits
         self._failed_in_a_row = 0
+        self._was_up = False
         self._paused: tuple[float, Reason] | None = None
+
+    @property
+    def was_up(self) -> bool:
+        """Whether any attempt has been answered, if only by a refusal."""
+        return self._was_up
 
     def next_sequence(self) -> int:
         """Return the place of a new request in the order."""
@@ -185,26 +196,33 @@ class AdmissionQueue:
                 self.release(permit, "unknown")
         permit.started = self._clock()
 
-    async def backoff(self, seconds: float, reason: Reason, *, others: float) -> None:
+    async def backoff(
+        self, seconds: float, reason: Reason, *, others: float, why: str = ""
+    ) -> None:
         """Wait before the next attempt, outside the queue.
 
         Args:
             seconds: how long.
             reason: why.
             others: how long all requests wait if none is answered.
+            why: the failure that it follows.
 
         Raises:
             JudgeUnavailableError: the circuit opened meanwhile.
         """
         now = self._clock()
         end = now + seconds
-        waiter = Waiter(asyncio.get_running_loop(), now, reason=reason, until=end)
+        waiter = Waiter(asyncio.get_running_loop(), now, reason=reason, until=end, why=why)
         with self._lock:
             self._backing_off.add(waiter)
-            waiting = Waiting(reason, seconds, len(self._backing_off))
-            if self._failed_in_a_row >= _FAILURES_BEFORE_PAUSE:
+            waiting = Waiting(reason, seconds, len(self._backing_off), why)
+            failing = self._failed_in_a_row
+            if failing >= _FAILURES_BEFORE_PAUSE:
                 pause = (now + others, reason)
                 self._paused = max(self._paused or pause, pause)
+        if failing >= _FAILURES_BEFORE_PAUSE and self._on_wait is None:
+            # Requests may be retried for minutes before the first of them fails for good.
+            self._log.log("failing", "%d attempts in a row failed, the last: %s", failing, why)
         try:
             notified = False
             while True:
@@ -222,7 +240,10 @@ class AdmissionQueue:
             with self._lock:
                 self._backing_off.discard(waiter)
 
-    def release(self, permit: Permit, outcome: Outcome, *, tokens: int = 0, why: str = "") -> None:
+    def release(
+        self, permit: Permit, outcome: Outcome, *, tokens: int = 0, why: str = "",
+        connected: bool = True,
+    ) -> None:  # fmt: skip
         """Return a permit; a second time does nothing.
 
         Args:
@@ -230,6 +251,7 @@ class AdmissionQueue:
             outcome: how the attempt ended.
             tokens: tokens that the attempt used; 0 when unknown.
             why: the failure, when it failed.
+            connected: False if no connection could be made.
         """
         with self._lock:
             if permit.released:
@@ -241,6 +263,7 @@ class AdmissionQueue:
             if tokens:
                 self._permits.correct(permit.tokens, tokens)
             if outcome == "answered":
+                self._was_up = True
                 self._failed_in_a_row = 0
                 self._paused = None
                 self._circuit.answered()
@@ -250,15 +273,23 @@ class AdmissionQueue:
             if permit.probe and outcome == "unknown":
                 self._circuit.release_probe()
             elif permit.probe and outcome != "answered":
-                opened = self._circuit.failed(self._clock(), why, probe=True)
+                opened = self._circuit.failed(self._clock(), why, probe=True, connected=connected)
             self._wake_head()
         if opened:
             self._announce_open()
 
-    def record_failure(self, why: str) -> None:
-        """Count a request that failed for good."""
+    def record_failure(self, why: str, *, unreachable: bool = False) -> None:
+        """Count a request that failed for good.
+
+        Args:
+            why: the failure.
+            unreachable: whether to fail all other requests at once, because the endpoint never
+                answered and no connection to it can be made.
+        """
         with self._lock:
-            opened = self._circuit.failed(self._clock(), why)
+            opened = self._circuit.failed(
+                self._clock(), why, connected=not unreachable, at_once=unreachable
+            )
         if opened:
             self._announce_open()
 
@@ -268,7 +299,8 @@ class AdmissionQueue:
             now = self._clock()
             seconds = self._circuit.seconds_open(now)
             if seconds is not None:
-                return Waiting("circuit open", seconds, self._queued + len(self._backing_off))
+                waiting = self._queued + len(self._backing_off)
+                return Waiting("circuit open", seconds, waiting, self._circuit.last)
             if self._sharing:
                 return Waiting("rate limit", None, self._queued + self._sharing)
             head = self._head()
@@ -279,7 +311,7 @@ class AdmissionQueue:
             if self._backing_off:
                 soonest = min(self._backing_off, key=lambda waiter: waiter.until or now)
                 remaining = max(0.0, (soonest.until or now) - now)
-                return Waiting(soonest.reason, remaining, len(self._backing_off))
+                return Waiting(soonest.reason, remaining, len(self._backing_off), soonest.why)
             return None
 
     def _notify(self, waiting: Waiting | None) -> None:
@@ -349,6 +381,8 @@ class Waiter:
     reason: Reason = "concurrency"
     until: float | None = None
     """When the reason ends, if that is known."""
+    why: str = ""
+    """The failure that it waits after."""
     removed: bool = False
     """Whether it has left the queue."""
     _wakeup: asyncio.Future[None] | None = None
