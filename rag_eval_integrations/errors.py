@@ -121,16 +121,27 @@ class JudgeUnavailableError(JudgeError):
         why: the reason, as far as it is known.
         status: HTTP status; None when there was no reply.
         retry_after: seconds to wait before a retry, as the server asked; None when it did not.
+        connected: False if no connection could be made (refused, unknown host, TLS, proxy).
     """
 
     def __init__(
-        self, why: str, *, status: int | None = None, retry_after: float | None = None
+        self,
+        why: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        connected: bool = True,
     ) -> None:
         super().__init__(why)
         self.status = status
         """HTTP status; None when there was no reply."""
         self.retry_after = retry_after
         """Seconds to wait before a retry, as the server asked; None when it did not."""
+        self.connected = connected
+        """False if no connection could be made: refused, unknown host, TLS failure, dead proxy.
+
+        The request never reached the endpoint, and usually a setting is wrong. A timeout, also one
+        while connecting, is True: a busy endpoint may answer later."""
 
 
 class ReentryError(RagEvalError, RuntimeError):
