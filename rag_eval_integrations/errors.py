@@ -28,17 +28,19 @@ class ConfigurationError(RagEvalError, ValueError):
 
     Args:
         field: name of the argument.
-        value: the value that was given.
+        value: the value that was given; None if there is none.
         why: the reason it cannot be used, and what to pass instead.
     """
 
     def __init__(self, field: str, value: object, why: str) -> None:
         value = _presentable(field, value)
-        super().__init__(f"`{field}` = {value!r}: {why}")
+        super().__init__(f"`{field}`: {why}" if value is None else f"`{field}` = {value!r}: {why}")
         self.field = field
         """Name of the argument."""
         self.value = value
-        """The value that was given; of a URL without its password and query."""
+        """The value that was given, of a URL without its password and query; None without one."""
+        self.why = why
+        """The reason, without argument and value."""
 
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")

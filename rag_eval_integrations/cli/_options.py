@@ -65,8 +65,7 @@ def _geval_from(name: str) -> Metric:
         return named_geval(name.removeprefix("geval:"))
     except ConfigurationError as error:
         # Name the option, not the argument of the function that refused it.
-        why = str(error).removeprefix(f"`{error.field}` = {error.value!r}: ")
-        raise ConfigurationError("--metrics", name, why) from error
+        raise ConfigurationError("--metrics", name, error.why) from error
 
 
 def _geval_from_file(name: str) -> Metric:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import socket
+import ssl
 import time
 import unicodedata
 from collections.abc import Mapping
@@ -79,6 +81,25 @@ def readable(text: str, most: int = 300) -> str:
 _HIDDEN = ("Cf", "Cs", "Co", "Cn")
 
 
+_MOST_CAUSES = 20
+_NO_CONNECTION = (ConnectionRefusedError, socket.gaierror, ssl.SSLCertVerificationError)
+
+
+def _connected(error: BaseException) -> bool:
+    """Whether a connection was made: the socket's exception stands behind the client's own."""
+    following: BaseException | None = error
+    for _ in range(_MOST_CAUSES):
+        if following is None:
+            break
+        if isinstance(following, _NO_CONNECTION) or type(following).__name__ == "ConnectError":
+            return False
+        if isinstance(following, BaseExceptionGroup):  # one for each address of a host
+            following = following.exceptions[0]
+        else:
+            following = following.__cause__ or following.__context__
+    return True
+
+
 def judge_error(error: Exception, who: str) -> JudgeError:
     """Convert a framework's exception into one that says whether a retry may help.
 
@@ -94,5 +115,5 @@ def judge_error(error: Exception, who: str) -> JudgeError:
         return JudgeUnavailableError(why, status=status, retry_after=retry_after(headers))
     names = " ".join(kind.__name__ for kind in type(error).__mro__)
     if "Timeout" in names or "Connect" in names:  # built-in or a client's own
-        return JudgeUnavailableError(why)
+        return JudgeUnavailableError(why, connected="Timeout" in names or _connected(error))
     return JudgeError(why)

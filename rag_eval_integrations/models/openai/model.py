@@ -417,7 +417,9 @@ def _key_for(given: str | None, address: Address, *, needed: bool) -> SecretStr:
     key = next(filter(None, found), "") if given is None else given.strip()
     if not key and needed:
         raise ConfigurationError(
-            "api_key", given, "is missing: pass it, or set the environment variable OPENAI_API_KEY"
+            "api_key",
+            None,
+            "no API key: set the environment variable OPENAI_API_KEY, or pass `api_key`",
         )
     if not (key.isascii() and key.isprintable()):
         raise ConfigurationError("api_key", "***", "has characters that an HTTP header cannot")

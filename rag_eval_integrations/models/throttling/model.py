@@ -233,7 +233,8 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             raise self._given_up(queue, attempts, why) from last
         try:
             others = pause_for_others(last, seconds)
-            await queue.backoff(seconds, reason, others=others, why=str(last))
+            why = "" if unreachable else str(last)  # told in a moment, when it is known for sure
+            await queue.backoff(seconds, reason, others=others, why=why)
         except JudgeUnavailableError as is_open:
             raise self._cut_short(attempts, is_open) from last
 
