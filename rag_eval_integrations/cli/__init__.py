@@ -1,7 +1,8 @@
 """The command line, `rag-eval`: commands and options; each command's work is in its own module.
 
-Exit codes: 0 success; 1 a threshold or check failed; 2 bad input or usage, which takes precedence
-over 1; 130 after Ctrl-C.
+Exit codes: 0 success; 1 a threshold or check failed, too many calls ended in an error, none was
+scored, or a judge cannot be used; 2 bad input or usage, which takes precedence over 1; 130 after
+Ctrl-C; 143 after SIGTERM.
 """
 
 # Commands import their modules when they run, so that `rag-eval --help` appears at once.
@@ -16,8 +17,9 @@ from typing import Annotated
 import typer
 
 from rag_eval_integrations.cli._grouped import Command
+from rag_eval_integrations.cli._model_options import ExtraBody, MaxTokens, Timeout
 from rag_eval_integrations.cli.prompt_tests import app as prompt_tests_app
-from rag_eval_integrations.errors import RagEvalError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, RagEvalError
 
 app = typer.Typer(
     name="rag-eval",
@@ -152,15 +154,29 @@ def run_command(
             metavar="NAME=VALUE", help="Exit 1 if the mean of a score is below VALUE; repeatable."
         ),
     ] = None,
+    max_error_rate: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Exit 1 if more than this share of the calls ended in an error.",
+        ),
+    ] = 0.05,
+    timeout: Timeout = None,
+    max_tokens: MaxTokens = None,
+    extra_body: ExtraBody = None,
 ) -> None:
     """Label and score every call in a file."""
     from rag_eval_integrations.cli import run as command
+    from rag_eval_integrations.cli._model_options import model_options
 
     settings = command.Settings(
         calls, out, judge=judge, base_url=base_url, metrics=metrics, formulas=formulas,
         relevance_baseline=relevance_baseline, max_concurrency=max_concurrency, rpm=rpm, tpm=tpm,
         cache=cache, resume=resume, limit=limit, skip_invalid=skip_invalid, dry_run=dry_run,
-        fail_under=fail_under or [], metric_var=metric_var or [],
+        fail_under=fail_under or [], metric_var=metric_var or [], max_error_rate=max_error_rate,
+        model_options=model_options(timeout, max_tokens, extra_body),
     )  # fmt: skip
     raise typer.Exit(command.run(settings))
 
@@ -278,19 +294,44 @@ def doctor_command(
         ),
     ] = None,
     base_url: BaseUrl = None,
+    timeout: Timeout = None,
+    max_tokens: MaxTokens = None,
+    extra_body: ExtraBody = None,
 ) -> None:
     """Show installed packages and try a judge on a small call."""
     from rag_eval_integrations.cli import doctor as command
+    from rag_eval_integrations.cli._model_options import model_options
 
-    raise typer.Exit(command.doctor(judge, base_url))
+    options = model_options(timeout, max_tokens, extra_body)
+    raise typer.Exit(command.doctor(judge, base_url, options))
+
+
+_MISTAKE, _FAILED = 2, 1
 
 
 def main() -> None:
-    """Run `rag-eval` and exit: errors go to stderr without a traceback."""
-    try:
-        app()
-    except (RagEvalError, OSError) as error:
-        print(f"rag-eval: {error}", file=sys.stderr)  # noqa: T201  # the program's own output
-        sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    """Run `rag-eval` and exit: errors go to stderr in one line, without a traceback."""
+    from rag_eval_integrations.cli._interrupt import INTERRUPTED, sigterm_as_ctrl_c
+
+    with sigterm_as_ctrl_c() as signals:
+        try:
+            app()
+        except (RagEvalError, OSError) as error:
+            from rag_eval_integrations.cli._terminal import print_stderr
+
+            print_stderr(f"rag-eval: {_words(error)}")
+            sys.exit(_FAILED if isinstance(error, JudgeError) else _MISTAKE)
+        except KeyboardInterrupt:
+            sys.exit(signals.code)
+        except SystemExit as end:  # typer makes it of an interrupt
+            sys.exit(signals.code if end.code == INTERRUPTED else end.code)
+
+
+def _words(error: RagEvalError | OSError) -> str:
+    """Say in one line what is wrong, the file or the reason first."""
+    if isinstance(error, ConfigurationError) and error.value is None:
+        return error.why
+    if isinstance(error, OSError) and not isinstance(error, RagEvalError) and error.strerror:
+        words = error.strerror[:1].lower() + error.strerror[1:]
+        return words if error.filename is None else f"{error.filename}: {words}"
+    return str(error)

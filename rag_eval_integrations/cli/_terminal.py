@@ -59,10 +59,11 @@ def safe(text: str) -> str:
 
 _BLOCK = 1 << 20
 _SECONDS_PER_LINE = 10.0
+_TICK = 1.0
 
 
 class Progress:
-    """Shows how many lines of a file are done, and what the run is waiting for.
+    """Shows how many lines of a file are done, what the run is waiting for, and the time left.
 
     Args:
         path: the file whose lines are processed.
@@ -75,9 +76,13 @@ class Progress:
         self._bar: RichProgress | None = None
         self._task: TaskID | None = None
         self._done = 0
-        self._printed_at = time.monotonic()
+        self._started = self._printed_at = time.monotonic()
+        self._waiting: Waiting | None = None
+        self._failed = False
+        self._total: int | None = None
 
     def __enter__(self) -> Self:
+        self._started = self._printed_at = time.monotonic()
         if sys.stderr.isatty():
             self._bar, self._task = self._start()
         return self
@@ -92,15 +97,12 @@ class Progress:
         )
         from rich.progress import Progress as Bar  # noqa: PLC0415
 
-        total = _count_lines(self._path)
         bar = Bar(
             TextColumn("evaluating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
             TextColumn("{task.description}", markup=False), console=Console(stderr=True),
         )  # fmt: skip
         bar.start()
-        return bar, bar.add_task(
-            "", total=total if self._limit is None else min(total, self._limit)
-        )
+        return bar, bar.add_task("", total=self._lines())
 
     def __exit__(
         self,
@@ -117,17 +119,56 @@ class Progress:
         Args:
             done: lines finished since the start, invalid ones included.
         """
-        self._done = done
+        self._done, self._waiting = done, None
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, description="")
 
     def wait(self, waiting: Waiting) -> None:
-        """Show what the run is waiting for: in the bar, or as one line per ten seconds."""
+        """Show what the run is waiting for: in the bar, or in the next line.
+
+        The first failure that is waited after is shown at once.
+        """
+        self._waiting = waiting
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=str(waiting))
-        elif time.monotonic() - self._printed_at >= _SECONDS_PER_LINE:
-            self._printed_at = time.monotonic()
-            print_stderr(f"{self._done} evaluated; {waiting}")
+        elif waiting.why and waiting.reason != "circuit open" and not self._failed:
+            self._failed = True
+            self._print()
+
+    async def tick(self) -> None:
+        """Print one line per ten seconds, until it is cancelled; nothing where there is a bar."""
+        from asyncio import sleep  # noqa: PLC0415  # costs 40 ms
+
+        while self._bar is None:
+            await sleep(_TICK)
+            if time.monotonic() - self._printed_at >= _SECONDS_PER_LINE:
+                self._print()
+
+    def _print(self) -> None:
+        now = self._printed_at = time.monotonic()
+        total = self._lines()
+        of = "" if total is None else f" of {total:,}"
+        left = ""
+        if total is not None and 0 < self._done < total:
+            left = f", {_duration((now - self._started) / self._done * (total - self._done))} left"
+        waiting = "" if self._waiting is None else f"; {self._waiting}"
+        print_stderr(f"{self._done:,}{of} evaluated{left}{waiting}")
+
+    def _lines(self) -> int | None:
+        """Count the lines once, when a line or a bar is shown; None if they cannot be counted."""
+        if self._total is None and self._path.is_file():
+            lines = _count_lines(self._path)
+            self._total = lines if self._limit is None else min(lines, self._limit)
+        return self._total
+
+
+_MINUTE, _HOUR = 60, 3600
+
+
+def _duration(seconds: float) -> str:
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s"
+    return f"{seconds / _MINUTE:.0f} min" if seconds < _HOUR else f"{seconds / _HOUR:.1f} h"
 
 
 def _count_lines(path: Path) -> int:

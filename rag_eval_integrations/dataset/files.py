@@ -105,6 +105,7 @@ class EvaluationFile:
         self.partial = path.with_name(path.name + ".partial")
         self.stale = 0
         """Rows of an earlier run that were made otherwise or failed, and are made again."""
+        self._kept = False  # whether OUT.partial holds an evaluation without an error
         self._offsets = array("q")
         self._recorded: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
         if not resume and self.partial.exists():
@@ -148,6 +149,7 @@ class EvaluationFile:
         """Append the evaluation of the call at `index` (from 0)."""
         offset = self._file.append(to_line(evaluation).encode("ascii"))
         self._place(index, _PARTIAL, offset)
+        self._kept = self._kept or evaluation.error is None
 
     def finish(self) -> None:
         """Write OUT in input order and remove OUT.partial."""
@@ -160,6 +162,13 @@ class EvaluationFile:
             os.fsync(target.fileno())
         ordered.replace(self.path)
         self.partial.unlink()
+
+    def discard(self) -> bool:
+        """Remove OUT.partial unless it holds rows to resume from; return whether it is gone."""
+        if self._kept:
+            return False
+        self.partial.unlink(missing_ok=True)
+        return True
 
     def _remove_if_empty(self) -> None:
         if self.partial.exists() and not self.partial.stat().st_size:
@@ -192,6 +201,7 @@ class EvaluationFile:
             found += 1
             if evaluation.error is None and evaluation.fingerprint == fingerprint:
                 self._recorded[_identity(evaluation)].append((source, offset))
+                self._kept = self._kept or source == _PARTIAL
             else:
                 self.stale += 1
         if foreign and not found:
