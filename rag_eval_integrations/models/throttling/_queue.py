@@ -1,7 +1,6 @@
 """The admission queue: requests start in order, when rate limits, concurrency and circuit allow.
 
-`AdmissionQueue` hands out a `Permit` per attempt and is told how the attempt ended. `Waiting` is
-the public snapshot of what requests wait for; `Waiter` is one request that waits, on its own loop.
+`AdmissionQueue` hands out a `Permit` per attempt and is told how the attempt ended.
 """
 
 from __future__ import annotations
@@ -11,18 +10,15 @@ import heapq
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits, Taken
 from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, CircuitBreaker
+from rag_eval_integrations.models.throttling._waiting import Reason, Waiter, Waiting, sleep
 
 logger = logging.getLogger(__name__)
-
-Reason = Literal[
-    "rate limit", "token limit", "Retry-After", "backoff", "concurrency", "circuit open"
-]
 
 Outcome = Literal["answered", "overloaded", "failed", "unknown"]
 """How an attempt ended: `failed` is a failure that has nothing to do with load, `unknown` an
@@ -32,28 +28,6 @@ _FAILURES_BEFORE_PAUSE = 5
 """Failed attempts in a row after which all requests pause. One in ten failing at random gives five
 in a row once in 100,000; a spent quota or an endpoint that is down gives them at once, and a long
 queue would otherwise be sent there, request by request, to fail."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A snapshot of what requests wait for; `str()` of it fits a progress line."""
-
-    reason: Reason
-    """`rate limit` and `token limit` are the user's own; `Retry-After` is the endpoint's request,
-    `backoff` the pause before a retry; `concurrency` means that as many requests as allowed are
-    running; `circuit open` means that requests fail at once because the endpoint is down."""
-    seconds: float | None
-    """Seconds until it ends, at least 0; None where the end is unknown: for `concurrency`, and for
-    the `rate limit` of shared permits."""
-    requests: int
-    """How many requests wait for this."""
-    why: str = field(default="", compare=False)
-    """The failure that they wait after; empty where they wait for another reason."""
-
-    def __str__(self) -> str:
-        how_long = "" if self.seconds is None else f" for {self.seconds:.1f} s"
-        after = f" after: {self.why}" if self.why else ""
-        return f"{self.requests} waiting{how_long}: {self.reason}{after}"
 
 
 @dataclass(slots=True)
@@ -205,7 +179,7 @@ class AdmissionQueue:
             seconds: how long.
             reason: why.
             others: how long all requests wait if none is answered.
-            why: the failure that it follows.
+            why: the failure that it follows; empty to tell nobody yet.
 
         Raises:
             JudgeUnavailableError: the circuit opened meanwhile.
@@ -220,7 +194,7 @@ class AdmissionQueue:
             if failing >= _FAILURES_BEFORE_PAUSE:
                 pause = (now + others, reason)
                 self._paused = max(self._paused or pause, pause)
-        if failing >= _FAILURES_BEFORE_PAUSE and self._on_wait is None:
+        if why and failing >= _FAILURES_BEFORE_PAUSE and self._on_wait is None:
             # Requests may be retried for minutes before the first of them fails for good.
             self._log.log("failing", "%d attempts in a row failed, the last: %s", failing, why)
         try:
@@ -367,68 +341,3 @@ class AdmissionQueue:
     def _wake_head(self) -> None:
         while (head := self._head()) is not None and not head.wake():
             self._remove(head)  # its loop was closed
-
-
-@dataclass(slots=True, eq=False)
-class Waiter:
-    """A request in the queue, or in backoff before its next attempt."""
-
-    loop: asyncio.AbstractEventLoop
-    since: float
-    """When it began to wait."""
-    tokens: float = 0.0
-    """Estimate of the tokens that it takes of the limit."""
-    reason: Reason = "concurrency"
-    until: float | None = None
-    """When the reason ends, if that is known."""
-    why: str = ""
-    """The failure that it waits after."""
-    removed: bool = False
-    """Whether it has left the queue."""
-    _wakeup: asyncio.Future[None] | None = None
-
-    def prepare_wait(self) -> asyncio.Future[None]:
-        """Return a future that `wake` completes; call with the lock held, so no wake-up is lost."""
-        self._wakeup = self.loop.create_future()
-        return self._wakeup
-
-    def wake(self) -> bool:
-        """Let it check again, on its own loop; False when that loop is closed."""
-        wakeup, self._wakeup = self._wakeup, None
-        if wakeup is None:
-            return True  # it is awake
-        try:
-            if self.loop is _running_loop():
-                _complete(wakeup)
-            else:
-                self.loop.call_soon_threadsafe(_complete, wakeup)
-        except RuntimeError:
-            return False
-        return True
-
-
-_SHORTEST = 1e-6  # a shorter timer may not advance the clock, and the wait would repeat for ever
-
-
-async def sleep(wakeup: asyncio.Future[None], seconds: float | None) -> None:
-    """Wait to be woken, at most `seconds`; None for no limit."""
-    if seconds is None:
-        await wakeup
-        return
-    timer = wakeup.get_loop().call_later(max(seconds, _SHORTEST), _complete, wakeup)
-    try:
-        await wakeup
-    finally:
-        timer.cancel()
-
-
-def _complete(wakeup: asyncio.Future[None]) -> None:
-    if not wakeup.done():
-        wakeup.set_result(None)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

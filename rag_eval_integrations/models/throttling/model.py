@@ -28,9 +28,8 @@ from rag_eval_integrations.models.throttling._queue import (
     AdmissionQueue,
     Outcome,
     Permit,
-    Reason,
-    Waiting,
 )
+from rag_eval_integrations.models.throttling._waiting import Reason, Waiting
 
 logger = logging.getLogger(__name__)
 
