@@ -291,7 +291,7 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
         more = f"at least {asking * calls} requests for metrics that send their own requests"
         cost = f"{cost}, and {more}" if labeller is not None else more
     if not calls:
-        print_stderr(f"FAILED: {_no_calls(rows.settings, rows.invalid)}")
+        print_stderr(f"FAILED: {_no_calls(rows.settings.calls, rows.invalid)}")
         return max(rows.exit_code(), 1)
     stdout().print(
         f"{calls} calls, {characters:,} characters; judge {evaluator.judge.name}: {cost}. "
@@ -301,22 +301,32 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     return rows.exit_code()
 
 
-def _no_calls(settings: Settings, invalid: int) -> str:
-    return f"{settings.calls} holds no {'valid ' if invalid else ''}calls"
+def nothing_scored(path: Path, summary: Summary, invalid: int) -> str | None:
+    """Say why a run has no score at all; None when a call was scored.
+
+    Args:
+        path: the input file.
+        summary: of all evaluations.
+        invalid: number of lines that were left out.
+    """
+    if not summary.calls:
+        return _no_calls(path, invalid)
+    return None if summary.scored else f"none of the {summary.calls} calls was scored"
+
+
+def _no_calls(path: Path, invalid: int) -> str:
+    return f"{path} holds no {'valid ' if invalid else ''}calls"
 
 
 def _check_errors(settings: Settings, summary: Summary, invalid: int) -> int:
     errors = summary.errors.total()
-    if not summary.calls:
-        why = _no_calls(settings, invalid)
-    elif not summary.scored:
-        why = f"none of the {summary.calls} calls was scored"
-    elif errors > settings.max_error_rate * summary.calls:
+    why = nothing_scored(settings.calls, summary, invalid)
+    if why is None and errors > settings.max_error_rate * summary.calls:
         why = (
             f"{errors} of {summary.calls} calls ({errors / summary.calls:.1%}) ended in an error; "
             f"--max-error-rate is {settings.max_error_rate:g}"
         )
-    else:
+    if why is None:
         return 0
     print_stderr(f"FAILED: {why}")
     return 1

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rag_eval_integrations.cli._options import trace_from
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
-from rag_eval_integrations.cli.run import print_summary
+from rag_eval_integrations.cli.run import nothing_scored, print_summary
 from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import to_line
@@ -35,7 +35,7 @@ def score(
         skip_invalid: whether to return 0 despite invalid lines.
 
     Returns:
-        2 for invalid lines, unless `skip_invalid`; else 0.
+        2 for invalid lines, unless `skip_invalid`; 1 when nothing was scored; else 0.
 
     Raises:
         ConfigurationError: for options that cannot work, before the first row.
@@ -68,4 +68,7 @@ def score(
     console.print(f"Wrote {summary.calls} evaluations to {out}", soft_wrap=True)
     if invalid:
         print_stderr(f"{labelled}: {invalid} invalid line(s) were left out of the output")
-    return 2 if invalid and not skip_invalid else 0
+    why = nothing_scored(labelled, summary, invalid)
+    if why is not None:
+        print_stderr(f"FAILED: {why}")
+    return 2 if invalid and not skip_invalid else int(why is not None)

@@ -101,6 +101,18 @@ def test_calls_of_any_age_are_read(rag_eval: Command, tmp_path: Path) -> None:
     assert "line 3: field `schema`: this version reads schema 1, not 2" in done.err
 
 
+def test_an_input_without_rows_is_told(rag_eval: Command, tmp_path: Path) -> None:
+    """With exit 1, and no table about nobody."""
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+
+    done = rag_eval("score", empty, "-o", tmp_path / "evals.jsonl")
+
+    assert done.code == 1
+    assert f"FAILED: {empty} holds no calls" in done.err
+    assert "Scores by" not in done.out
+
+
 def test_raw_keys_reproduce_the_published_columns(
     rag_eval: Command, ragbench: list[Path], tmp_path: Path
 ) -> None:
