@@ -28,19 +28,22 @@ class ConfigurationError(RagEvalError, ValueError):
 
     Args:
         field: name of the argument.
-        value: the value that was given; None if there is none.
+        value: the value that was given.
         why: the reason it cannot be used, and what to pass instead.
+        missing: whether no value was given, so that the message shows none.
     """
 
-    def __init__(self, field: str, value: object, why: str) -> None:
+    def __init__(self, field: str, value: object, why: str, *, missing: bool = False) -> None:
         value = _presentable(field, value)
-        super().__init__(f"`{field}`: {why}" if value is None else f"`{field}` = {value!r}: {why}")
+        super().__init__(f"`{field}`: {why}" if missing else f"`{field}` = {value!r}: {why}")
         self.field = field
         """Name of the argument."""
         self.value = value
-        """The value that was given, of a URL without its password and query; None without one."""
+        """The value that was given; of a URL without its password and query."""
         self.why = why
         """The reason, without argument and value."""
+        self.missing = missing
+        """Whether no value was given."""
 
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")

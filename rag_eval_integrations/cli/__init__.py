@@ -329,7 +329,7 @@ def main() -> None:
 
 def _words(error: RagEvalError | OSError) -> str:
     """Say in one line what is wrong, the file or the reason first."""
-    if isinstance(error, ConfigurationError) and error.value is None:
+    if isinstance(error, ConfigurationError) and error.missing:
         return error.why
     if isinstance(error, OSError) and not isinstance(error, RagEvalError) and error.strerror:
         words = error.strerror[:1].lower() + error.strerror[1:]

@@ -74,7 +74,7 @@ def test_mistakes_raise_at_construction(field: str, changes: dict[str, Any]) -> 
     """Each names its argument."""
     arguments = {"model": "m", "base_url": "http://127.0.0.1:1/v1", **changes}
 
-    with pytest.raises(ConfigurationError, match=f"`{field}`(: | = )"):
+    with pytest.raises(ConfigurationError, match=f"`{field}` = "):
         OpenAIModel(arguments.pop("model"), **arguments)
 
 

@@ -420,6 +420,7 @@ def _key_for(given: str | None, address: Address, *, needed: bool) -> SecretStr:
             "api_key",
             None,
             "no API key: set the environment variable OPENAI_API_KEY, or pass `api_key`",
+            missing=True,
         )
     if not (key.isascii() and key.isprintable()):
         raise ConfigurationError("api_key", "***", "has characters that an HTTP header cannot")
