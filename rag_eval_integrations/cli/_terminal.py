@@ -6,11 +6,10 @@ import os
 import sys
 import time
 import unicodedata
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rag_eval_integrations.dataset.files import open_lines
+from rag_eval_integrations.dataset._input import count_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,12 +25,17 @@ _WIDTH = 120
 """Columns of output to a file or pipe, which have no width of their own."""
 
 
-def stdout() -> Console:
-    """Make a console for results, without markup: text under test cannot add colours or links."""
+def stdout(*, to_stderr: bool = False) -> Console:
+    """Make a console for results, without markup: text under test cannot add colours or links.
+
+    Args:
+        to_stderr: print to stderr, because stdout holds rows.
+    """
     from rich.console import Console  # noqa: PLC0415  # costs 0.1 s
 
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH
-    return Console(markup=False, highlight=False, emoji=False, width=width)
+    stream = sys.stderr if to_stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH
+    return Console(markup=False, highlight=False, emoji=False, width=width, stderr=to_stderr)
 
 
 def print_stderr(text: str) -> None:
@@ -57,7 +61,6 @@ def safe(text: str) -> str:
 # --- Progress of a run, on stderr: a bar in a terminal, otherwise one line per ten seconds
 
 
-_BLOCK = 1 << 20
 _SECONDS_PER_LINE = 10.0
 
 
@@ -69,7 +72,7 @@ class Progress:
         limit: number of lines that are processed at most; None for all.
     """
 
-    def __init__(self, path: Path, limit: int | None) -> None:
+    def __init__(self, path: str | os.PathLike[str], limit: int | None) -> None:
         self._path = path
         self._limit = limit
         self._bar: RichProgress | None = None
@@ -92,14 +95,14 @@ class Progress:
         )
         from rich.progress import Progress as Bar  # noqa: PLC0415
 
-        total = _count_lines(self._path)
+        total = count_lines(self._path)
         bar = Bar(
             TextColumn("evaluating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
             TextColumn("{task.description}", markup=False), console=Console(stderr=True),
         )  # fmt: skip
         bar.start()
         return bar, bar.add_task(
-            "", total=total if self._limit is None else min(total, self._limit)
+            "", total=total if self._limit is None else min(total or self._limit, self._limit)
         )
 
     def __exit__(
@@ -128,8 +131,3 @@ class Progress:
         elif time.monotonic() - self._printed_at >= _SECONDS_PER_LINE:
             self._printed_at = time.monotonic()
             print_stderr(f"{self._done} evaluated; {waiting}")
-
-
-def _count_lines(path: Path) -> int:
-    with open_lines(path) as stream:
-        return sum(block.count(b"\n") for block in iter(lambda: stream.read(_BLOCK), b""))

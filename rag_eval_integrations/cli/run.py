@@ -20,6 +20,8 @@ from rag_eval_integrations.cli._options import (
 )
 from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, stdout
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
+from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset.files import EvaluationPipe, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import LLMJudge, judge_from
@@ -77,7 +79,7 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
 class Settings:
     """The options of `rag-eval run`, which `rag-eval run --help` describes."""
 
-    calls: Path
+    calls: Input
     out: Path
     judge: str = "embedded"
     metrics: str = "trace"
@@ -89,6 +91,7 @@ class Settings:
     tpm: float | None = None
     cache: Path | None = None
     resume: bool = False
+    overwrite: bool = False
     limit: int | None = None
     skip_invalid: bool = False
     dry_run: bool = False
@@ -111,8 +114,7 @@ def run(settings: Settings) -> int:
     names = [name for metric in metrics for name in metric.names]
     thresholds = thresholds_from(settings.fail_under, names)
     rows = _Rows(settings)
-    if settings.out.exists() and settings.out.samefile(settings.calls):
-        raise ConfigurationError("--out", str(settings.out), "is the input file")
+    _check_out(settings)
     check_rows(settings.calls, settings.limit, metrics)
     progress = Progress(settings.calls, settings.limit)
     asks = settings.judge.startswith("openai:")  # else `max_concurrency` limits the calls alone
@@ -126,19 +128,58 @@ def run(settings: Settings) -> int:
         return _dry_run(rows, evaluator)
     summary = Summary()
     started = time.perf_counter()
-    with EvaluationFile(settings.out, evaluator.fingerprint, resume=settings.resume) as file:
+    with _output(settings, evaluator.fingerprint) as file:
+        if settings.resume and isinstance(file, EvaluationFile):
+            lines = itertools.islice(read_calls(settings.calls), settings.limit)
+            file.refuse_other_calls(line.value for line in lines)
+        if file.stale:
+            print_stderr(f"{file.stale} rows of the earlier run failed, and are made again")
         _loop.run(_evaluate(rows, evaluator, file, summary, progress))
-        file.finish()
-    console = stdout()
+        written = file.finish()
+    if not written:
+        return _no_rows(rows)
+    console = stdout(to_stderr=isinstance(file, EvaluationPipe))
     print_summary(console, summary, time.perf_counter() - started, rows.reused)
-    console.print(f"Wrote {summary.calls} evaluations to {settings.out}", soft_wrap=True)
+    if isinstance(file, EvaluationFile):
+        console.print(f"Wrote {written} evaluations to {settings.out}", soft_wrap=True)
     return max(rows.exit_code(), _check(thresholds, summary))
+
+
+def _check_out(settings: Settings) -> None:
+    """Refuse OUT before the judge is made; a dry run writes none."""
+    if settings.calls.is_file(settings.out):
+        raise ConfigurationError("--out", str(settings.out), "is the input file")
+    if _piped(settings):
+        if settings.resume:
+            raise ConfigurationError("--resume", True, "needs a file to go on with, not `-`")
+    elif not settings.dry_run:
+        check_out(settings.out, resume=settings.resume, overwrite=settings.overwrite, field="--out")
+
+
+def _piped(settings: Settings) -> bool:
+    return str(settings.out) == "-"
+
+
+def _output(settings: Settings, fingerprint: str) -> EvaluationFile | EvaluationPipe:
+    if _piped(settings):
+        return EvaluationPipe()
+    return EvaluationFile(
+        settings.out, fingerprint, resume=settings.resume, overwrite=settings.overwrite
+    )
+
+
+def _no_rows(rows: _Rows) -> int:
+    settings = rows.settings
+    left = "" if _piped(settings) or not settings.out.exists() else "; it is as it was"
+    found = f"{rows.invalid} invalid line(s) and no call" if rows.invalid else "no rows"
+    print_stderr(f"{settings.calls}: has {found}, so nothing was written to {settings.out}{left}")
+    return (1 if settings.skip_invalid else 2) if rows.invalid else 2
 
 
 async def _evaluate(
     rows: _Rows,
     evaluator: RagEvaluator,
-    file: EvaluationFile,
+    file: EvaluationFile | EvaluationPipe,
     summary: Summary,
     progress: Progress,
 ) -> None:
@@ -158,7 +199,7 @@ async def _evaluate(
                 summary.add(recorded)
 
     stream = evaluate_calls(
-        calls(), evaluator, max_concurrency=rows.settings.max_concurrency, ordered=False
+        calls(), evaluator, max_concurrency=rows.settings.max_concurrency, ordered=file.ordered
     )
     with progress:
         async for index, evaluation in stream.numbered():
@@ -175,7 +216,7 @@ class _Rows:
         self.invalid = 0
         self.reused = 0
         # Open it before anything is written, so that a wrong name leaves no files behind.
-        settings.calls.open("rb").close()
+        settings.calls.check()
 
     def valid(self) -> Iterator[RagCall]:
         lines: Iterator[Line[RagCall]] = read_calls(self.settings.calls)

@@ -639,7 +639,8 @@ def test_a_metric_file_scores_plain_rag_calls(
     assert asked[0]["content"].startswith("Score how loud. RULE-TEXT ")
     assert asked[1]["content"] == "LOUD [1] d"
     # A judge that only labels cannot be asked, and it is said before the first row.
-    embedded = rag_eval("run", calls, "-o", out, "--metrics", metric, "--metric-var", "rules=x")
+    words = ["run", calls, "-o", out, "--overwrite", "--metrics", metric]
+    embedded = rag_eval(*words, "--metric-var", "rules=x")
     assert (embedded.code, "asks a model" in embedded.err) == (2, True)
 
 

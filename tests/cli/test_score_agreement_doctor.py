@@ -133,7 +133,7 @@ def test_rows_without_labels_are_named(rag_eval: Command, tmp_path: Path) -> Non
     assert done.code == 2
     assert f"{labelled}: line 2: field `labels`: is missing: the row has no recorded" in done.err
     assert len(read(out)) == 1
-    assert rag_eval("score", labelled, "-o", out, "--skip-invalid").code == 0
+    assert rag_eval("score", labelled, "-o", out, "--skip-invalid", "--overwrite").code == 0
     assert rag_eval("score", labelled, "-o", labelled).code == 2
 
 
