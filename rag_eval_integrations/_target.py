@@ -208,7 +208,7 @@ def _keep_mode(file: int, path: Path) -> None:
         before = path.lstat()
     except FileNotFoundError:
         return
-    if hasattr(os, "fchown"):
+    if stat.S_ISREG(before.st_mode) and hasattr(os, "fchown"):
         with suppress(OSError):  # only an administrator may give files away
             os.fchown(file, before.st_uid, before.st_gid)
         os.fchmod(file, stat.S_IMODE(before.st_mode))
@@ -296,7 +296,7 @@ def write_page(
     if target.exists():
         with target.open("rb") as stream:
             head = stream.read(_HEAD)
-        if head and not ours(head):
+        if head.strip() and not ours(head):
             why = "was not made by this program and is not replaced; move it away"
             raise ConfigurationError(field, str(path), why)
     with replacing(target, mode=mode) as stream:
