@@ -34,11 +34,23 @@ Calls = Annotated[
     Path,
     typer.Argument(
         metavar="CALLS.jsonl",
-        help="RAG calls, one JSON object per line, or RAGBench rows.",
+        help="RAG calls, one JSON object per line, or RAGBench rows; - is standard input.",
     ),
 ]
 Out = Annotated[
-    Path, typer.Option("--out", "-o", metavar="EVALS.jsonl", help="File for the evaluations.")
+    Path,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="EVALS.jsonl",
+        help="File for the evaluations, which must not exist; - is standard output.",
+    ),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite", help="Replace an output file that exists, once the new one is whole."
+    ),
 ]
 Formulas = Annotated[
     str, typer.Option(metavar="gpt-labeling|ragbench", help="The set of TRACe formulas.")
@@ -136,8 +148,12 @@ def run_command(
         typer.Option(metavar="FILE", help="Cache the judge's answers in this file."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an earlier run to the same output file.")
+        bool,
+        typer.Option(
+            "--resume", help="Continue an earlier run of the same calls to the same output file."
+        ),
     ] = False,
+    overwrite: Overwrite = False,
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Read only the first N lines.")
     ] = None,
@@ -170,9 +186,11 @@ def run_command(
     """Label and score every call in a file."""
     from rag_eval_integrations.cli import run as command
     from rag_eval_integrations.cli._model_options import model_options
+    from rag_eval_integrations.dataset._input import Input
 
     settings = command.Settings(
-        calls, out, judge=judge, base_url=base_url, metrics=metrics, formulas=formulas,
+        Input(calls), out, overwrite=overwrite,
+        judge=judge, base_url=base_url, metrics=metrics, formulas=formulas,
         relevance_baseline=relevance_baseline, max_concurrency=max_concurrency, rpm=rpm, tpm=tpm,
         cache=cache, resume=resume, limit=limit, skip_invalid=skip_invalid, dry_run=dry_run,
         fail_under=fail_under or [], metric_var=metric_var or [], max_error_rate=max_error_rate,
@@ -187,7 +205,7 @@ def score_command(
         Path,
         typer.Argument(
             metavar="LABELLED.jsonl",
-            help="Calls with labels, RAGBench rows, or a file of evaluations.",
+            help="Calls with labels, RAGBench rows, or a file of evaluations; - is standard input.",
         ),
     ],
     out: Out,
@@ -201,14 +219,17 @@ def score_command(
         ),
     ] = False,
     skip_invalid: SkipInvalid = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Score recorded labels with TRACe, without a judge."""
     from rag_eval_integrations.cli import score as command
+    from rag_eval_integrations.dataset._input import Input
 
     raise typer.Exit(
         command.score(
-            labelled,
+            Input(labelled),
             out,
+            overwrite=overwrite,
             formulas=formulas,
             relevance_baseline=relevance_baseline,
             raw_keys=raw_keys,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,7 +176,7 @@ def set_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:
             metric.variables[name] = value
 
 
-def check_rows(calls: Path, limit: int | None, metrics: Sequence[Metric]) -> None:
+def check_rows(calls: str | os.PathLike[str], limit: int | None, metrics: Sequence[Metric]) -> None:
     """Check that every call has the values that the metric files need.
 
     Lines that are not calls are skipped here and reported when the run reaches them.

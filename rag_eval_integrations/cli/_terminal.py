@@ -6,11 +6,10 @@ import os
 import sys
 import time
 import unicodedata
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from rag_eval_integrations.dataset.files import open_lines
+from rag_eval_integrations.dataset._input import count_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,12 +25,17 @@ _WIDTH = 120
 """Columns of output to a file or pipe, which have no width of their own."""
 
 
-def stdout() -> Console:
-    """Make a console for results, without markup: text under test cannot add colours or links."""
+def stdout(*, to_stderr: bool = False) -> Console:
+    """Make a console for results, without markup: text under test cannot add colours or links.
+
+    Args:
+        to_stderr: print to stderr, because stdout holds rows.
+    """
     from rich.console import Console  # noqa: PLC0415  # costs 0.1 s
 
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH
-    return Console(markup=False, highlight=False, emoji=False, width=width)
+    stream = sys.stderr if to_stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH
+    return Console(markup=False, highlight=False, emoji=False, width=width, stderr=to_stderr)
 
 
 def print_stderr(text: str) -> None:
@@ -57,7 +61,6 @@ def safe(text: str) -> str:
 # --- Progress of a run, on stderr: a bar in a terminal, otherwise one line per ten seconds
 
 
-_BLOCK = 1 << 20
 _SECONDS_PER_LINE = 10.0
 _TICK = 1.0
 
@@ -70,7 +73,7 @@ class Progress:
         limit: number of lines that are processed at most; None for all.
     """
 
-    def __init__(self, path: Path, limit: int | None) -> None:
+    def __init__(self, path: str | os.PathLike[str], limit: int | None) -> None:
         self._path = path
         self._limit = limit
         self._bar: RichProgress | None = None
@@ -156,9 +159,10 @@ class Progress:
 
     def _lines(self) -> int | None:
         """Count the lines once, when a line or a bar is shown; None if they cannot be counted."""
-        if self._total is None and self._path.is_file():
-            lines = _count_lines(self._path)
-            self._total = lines if self._limit is None else min(lines, self._limit)
+        if self._total is None:
+            lines = count_lines(self._path)
+            limit = self._limit
+            self._total = lines if limit is None else min(lines or limit, limit)
         return self._total
 
 
@@ -169,8 +173,3 @@ def _duration(seconds: float) -> str:
     if seconds < _MINUTE:
         return f"{seconds:.0f} s"
     return f"{seconds / _MINUTE:.0f} min" if seconds < _HOUR else f"{seconds / _HOUR:.1f} h"
-
-
-def _count_lines(path: Path) -> int:
-    with open_lines(path) as stream:
-        return sum(block.count(b"\n") for block in iter(lambda: stream.read(_BLOCK), b""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import os
 import time
@@ -24,6 +25,8 @@ from rag_eval_integrations.cli._options import (
 from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, stdout
 from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
+from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset.files import EvaluationPipe, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import Judge, LLMJudge, judge_from
@@ -43,16 +46,12 @@ if TYPE_CHECKING:
 def print_summary(console: Console, summary: Summary, seconds: float, reused: int = 0) -> None:
     """Print means with their counts, reasons for missing scores, warnings, errors and diagnoses.
 
-    Nothing is printed of no calls.
-
     Args:
         console: where to print.
         summary: of all evaluations.
         seconds: duration of the run.
         reused: evaluations taken from an earlier run.
     """
-    if not summary.calls:
-        return
     for table in summary_tables(summary):
         console.print(table)
     for warning, count in summary.warnings.most_common():
@@ -87,7 +86,7 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
 class Settings:
     """The options of `rag-eval run`, which `rag-eval run --help` describes."""
 
-    calls: Path
+    calls: Input
     out: Path
     judge: str = "embedded"
     metrics: str = "trace"
@@ -99,6 +98,7 @@ class Settings:
     tpm: float | None = None
     cache: Path | None = None
     resume: bool = False
+    overwrite: bool = False
     limit: int | None = None
     skip_invalid: bool = False
     dry_run: bool = False
@@ -124,8 +124,7 @@ def run(settings: Settings) -> int:
     names = [name for metric in metrics for name in metric.names]
     thresholds = thresholds_from(settings.fail_under, names)
     rows = _Rows(settings)
-    if settings.out.exists() and settings.out.samefile(settings.calls):
-        raise ConfigurationError("--out", str(settings.out), "is the input file")
+    _check_out(settings)
     check_rows(settings.calls, settings.limit, metrics)
     progress = Progress(settings.calls, settings.limit)
     judge, watched = _judge(settings, progress)
@@ -134,23 +133,29 @@ def run(settings: Settings) -> int:
         return _dry_run(rows, evaluator)
     summary = Summary()
     started = time.perf_counter()
-    file = EvaluationFile(settings.out, evaluator.fingerprint, resume=settings.resume)
-    with file, kept(lambda: _kept(file), add="--resume", drop="--overwrite"):
+    keeping = (
+        contextlib.nullcontext()
+        if _piped(settings)
+        else kept(lambda: _kept(file), add="--resume", drop="--overwrite")
+    )
+    with _output(settings, evaluator.fingerprint) as file, keeping:
+        if settings.resume and isinstance(file, EvaluationFile):
+            lines = itertools.islice(read_calls(settings.calls), settings.limit)
+            file.refuse_other_calls(line.value for line in lines)
+        if file.stale:
+            print_stderr(f"{file.stale} rows of the earlier run failed, and are made again")
         _loop.run(_evaluate(rows, evaluator, file, summary, progress, watched))
-        ended = (
-            watched is not None
-            and watched.never_answered
-            and not (summary.scored - rows.reused_scored)
-        )
-        if not ended:
-            file.finish()
-    if ended:
-        print_stderr(f"FAILED: {_nothing_written(file, settings)}")
-        return max(rows.exit_code(), 1)
-    console = stdout()
+        if watched is not None and watched.never_answered and rows.scored(summary) == 0:
+            print_stderr(f"FAILED: {_nothing_written(file, settings)}")
+            return max(rows.exit_code(), 1)
+        written = file.finish()
+    if not written:
+        return _no_rows(rows)
+    console = stdout(to_stderr=isinstance(file, EvaluationPipe))
     print_summary(console, summary, time.perf_counter() - started, rows.reused)
-    console.print(f"Wrote {summary.calls} evaluations to {settings.out}", soft_wrap=True)
-    failed = _check_errors(settings, summary, rows.invalid)
+    if isinstance(file, EvaluationFile):
+        console.print(f"Wrote {written} evaluations to {settings.out}", soft_wrap=True)
+    failed = _check_errors(settings, summary)
     return max(rows.exit_code(), failed, _check(thresholds, summary))
 
 
@@ -180,26 +185,63 @@ def _judge(settings: Settings, progress: Progress) -> tuple[Judge | Model, Watch
     return CachedModel(watched, cache), watched
 
 
-def _kept(file: EvaluationFile) -> str:
+def _kept(file: EvaluationFile | EvaluationPipe) -> str:
     """Say how many rows an interrupted run keeps; empty if there is none."""
-    if file.discard():
+    if isinstance(file, EvaluationPipe):
+        return ""
+    if not file.holds_rows:
+        file.discard()
         return ""
     with file.partial.open("rb") as lines:
         rows = sum(1 for _ in lines)
     return kept_words(rows, "evaluation", "evaluations", file.partial)
 
 
-def _nothing_written(file: EvaluationFile, settings: Settings) -> str:
+def _nothing_written(file: EvaluationFile | EvaluationPipe, settings: Settings) -> str:
     why = f"the judge {settings.judge} cannot be used, so no call was scored"
-    if file.discard():
-        return f"{why}; {settings.out} was not written"
-    return f"{why}; what an earlier run made stays in {file.partial}"
+    if isinstance(file, EvaluationPipe):
+        return why
+    if file.holds_rows:
+        return f"{why}; what an earlier run made stays in {file.partial}"
+    file.discard()
+    return f"{why}; {settings.out} was not written"
+
+
+def _check_out(settings: Settings) -> None:
+    """Refuse OUT before the judge is made; a dry run writes none."""
+    if settings.calls.is_file(settings.out):
+        raise ConfigurationError("--out", str(settings.out), "is the input file")
+    if _piped(settings):
+        if settings.resume:
+            raise ConfigurationError("--resume", True, "needs a file to go on with, not `-`")
+    elif not settings.dry_run:
+        check_out(settings.out, resume=settings.resume, overwrite=settings.overwrite, field="--out")
+
+
+def _piped(settings: Settings) -> bool:
+    return str(settings.out) == "-"
+
+
+def _output(settings: Settings, fingerprint: str) -> EvaluationFile | EvaluationPipe:
+    if _piped(settings):
+        return EvaluationPipe()
+    return EvaluationFile(
+        settings.out, fingerprint, resume=settings.resume, overwrite=settings.overwrite
+    )
+
+
+def _no_rows(rows: _Rows) -> int:
+    settings = rows.settings
+    left = "" if _piped(settings) or not settings.out.exists() else "; it is as it was"
+    found = f"{rows.invalid} invalid line(s) and no call" if rows.invalid else "no rows"
+    print_stderr(f"{settings.calls}: has {found}, so nothing was written to {settings.out}{left}")
+    return (1 if settings.skip_invalid else 2) if rows.invalid else 2
 
 
 async def _evaluate(
     rows: _Rows,
     evaluator: RagEvaluator,
-    file: EvaluationFile,
+    file: EvaluationFile | EvaluationPipe,
     summary: Summary,
     progress: Progress,
     watched: WatchedModel | None,
@@ -222,7 +264,7 @@ async def _evaluate(
                 rows.reused_scored += summary.scored - before
 
     stream = evaluate_calls(
-        calls(), evaluator, max_concurrency=rows.settings.max_concurrency, ordered=False
+        calls(), evaluator, max_concurrency=rows.settings.max_concurrency, ordered=file.ordered
     )
     with progress:
         ticking = asyncio.create_task(progress.tick())
@@ -248,7 +290,7 @@ class _Rows:
         self.reused = 0
         self.reused_scored = 0
         # Open it before anything is written, so that a wrong name leaves no files behind.
-        settings.calls.open("rb").close()
+        settings.calls.check()
 
     def valid(self) -> Iterator[RagCall]:
         lines: Iterator[Line[RagCall]] = read_calls(self.settings.calls)
@@ -258,6 +300,10 @@ class _Rows:
                 print_stderr(f"{self.settings.calls}: {line.error}")
             else:
                 yield line.value
+
+    def scored(self, summary: Summary) -> int:
+        """Count the calls that this run scored."""
+        return summary.scored - self.reused_scored
 
     def exit_code(self) -> int:
         if not self.invalid:
@@ -291,8 +337,7 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
         more = f"at least {asking * calls} requests for metrics that send their own requests"
         cost = f"{cost}, and {more}" if labeller is not None else more
     if not calls:
-        print_stderr(f"FAILED: {_no_calls(rows.settings.calls, rows.invalid)}")
-        return max(rows.exit_code(), 1)
+        return _no_rows(rows)
     stdout().print(
         f"{calls} calls, {characters:,} characters; judge {evaluator.judge.name}: {cost}. "
         "Nothing was sent or written.",
@@ -301,26 +346,14 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     return rows.exit_code()
 
 
-def nothing_scored(path: Path, summary: Summary, invalid: int) -> str | None:
-    """Say why a run has no score at all; None when a call was scored.
-
-    Args:
-        path: the input file.
-        summary: of all evaluations.
-        invalid: number of lines that were left out.
-    """
-    if not summary.calls:
-        return _no_calls(path, invalid)
+def nothing_scored(summary: Summary) -> str | None:
+    """Say that a run has no score at all; None when a call was scored."""
     return None if summary.scored else f"none of the {summary.calls} calls was scored"
 
 
-def _no_calls(path: Path, invalid: int) -> str:
-    return f"{path} holds no {'valid ' if invalid else ''}calls"
-
-
-def _check_errors(settings: Settings, summary: Summary, invalid: int) -> int:
+def _check_errors(settings: Settings, summary: Summary) -> int:
     errors = summary.errors.total()
-    why = nothing_scored(settings.calls, summary, invalid)
+    why = nothing_scored(summary)
     if why is None and errors > settings.max_error_rate * summary.calls:
         why = (
             f"{errors} of {summary.calls} calls ({errors / summary.calls:.1%}) ended in an error; "

@@ -83,10 +83,7 @@ def test_a_run_says_what_it_keeps(
         said, command = err.splitlines()
         assert done == code
         assert len(kept) == FAST
-        assert (
-            said
-            == f"Interrupted. {FAST} evaluations are kept in my evals.jsonl.partial. Go on with:"
-        )
+        assert said == f"Interrupted. {FAST} evaluations are kept in {partial}. Go on with:"
 
         before = len(server.requests)
         hanging.fast = 10**6

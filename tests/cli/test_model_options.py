@@ -151,10 +151,10 @@ def test_a_run_that_scores_nothing_exits_1(rag_eval: Command, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("text", "words", "message", "code"),
     [
-        ("", (), "holds no calls", 1),
-        ("\n \n", ("--dry-run",), "holds no calls", 1),
-        ("nonsense\n", (), "holds no valid calls", 2),
-        ("nonsense\n", ("--skip-invalid",), "holds no valid calls", 1),
+        ("", (), "has no rows", 2),
+        ("\n \n", ("--dry-run",), "has no rows", 2),
+        ("nonsense\n", (), "has 1 invalid line(s) and no call", 2),
+        ("nonsense\n", ("--skip-invalid",), "has 1 invalid line(s) and no call", 1),
     ],
 )
 def test_an_input_without_calls_is_told(
@@ -167,7 +167,7 @@ def test_an_input_without_calls_is_told(
     done = rag_eval("run", calls, "-o", tmp_path / "e.jsonl", *words)
 
     assert done.code == code
-    assert f"FAILED: {calls} {message}" in done.err
+    assert f"{calls}: {message}" in done.err
     assert "Scores by" not in done.out
 
 

@@ -102,14 +102,14 @@ def test_calls_of_any_age_are_read(rag_eval: Command, tmp_path: Path) -> None:
 
 
 def test_an_input_without_rows_is_told(rag_eval: Command, tmp_path: Path) -> None:
-    """With exit 1, and no table about nobody."""
+    """Bad input, and no table about nobody."""
     empty = tmp_path / "empty.jsonl"
     empty.touch()
 
     done = rag_eval("score", empty, "-o", tmp_path / "evals.jsonl")
 
-    assert done.code == 1
-    assert f"FAILED: {empty} holds no calls" in done.err
+    assert done.code == 2
+    assert f"{empty}: has no rows" in done.err
     assert "Scores by" not in done.out
 
 
@@ -145,7 +145,7 @@ def test_rows_without_labels_are_named(rag_eval: Command, tmp_path: Path) -> Non
     assert done.code == 2
     assert f"{labelled}: line 2: field `labels`: is missing: the row has no recorded" in done.err
     assert len(read(out)) == 1
-    assert rag_eval("score", labelled, "-o", out, "--skip-invalid").code == 0
+    assert rag_eval("score", labelled, "-o", out, "--skip-invalid", "--overwrite").code == 0
     assert rag_eval("score", labelled, "-o", labelled).code == 2
 
 

@@ -42,6 +42,7 @@ from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests.upstream.files import (
     Imported,
+    new_folder,
     read_upstream,
     write_imported,
 )
@@ -234,18 +235,24 @@ def metrics(put: Path) -> int:
     return 0
 
 
-def import_(source: Path, out: Path, prompt: Path | None, max_rules: int | None) -> int:
+def import_(
+    source: Path, out: Path, prompt: Path | None, max_rules: int | None, overwrite: bool
+) -> int:
     """Import PromptPex's files.
 
     Raises:
-        RagEvalError: when there is nothing to import.
+        RagEvalError: when there is nothing to import, or the folder exists and may not be replaced.
         OSError: when a file cannot be read or written.
     """
     imported = read_upstream(source, prompt, max_rules=max_rules)
-    project = Project.create(_prompt_file(imported, out), out, print_stderr)
+    sources = [source, source.parent, Path(imported.prompt.source).parent]
+    with new_folder(out, sources, overwrite=overwrite) as kept:
+        project = Project.create(_prompt_file(imported, out), out, print_stderr)
+        write_imported(imported, project.workspace)
     for one in imported.lost:
         print_stderr(one)
-    write_imported(imported, project.workspace)
+    if kept:
+        print_stderr(f"the earlier folder is {kept[0]}")
     stdout().print(
         f"{len(imported.spec.output_rules)} rules, {len(imported.tests)} tests and "
         f"{len(imported.results)} results in {out}; {len(imported.lost)} rows could not be used",
