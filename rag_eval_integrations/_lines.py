@@ -6,6 +6,8 @@ import os
 from types import TracebackType
 from typing import Self
 
+from rag_eval_integrations import _target
+
 _NEWLINE = b"\n"
 
 
@@ -19,11 +21,12 @@ class LineFile:
     The data is handed to the operating system, not forced to the disk (no `fsync`).
 
     Args:
-        path: the file; created when absent, in a folder that exists.
+        path: the file, as returned by `_target.resolved`; created when absent, for its owner only.
         new: refuse a file that exists.
         wait: wait for a process that has the file open.
 
     Raises:
+        ConfigurationError: when the path is not that of a regular file.
         FileExistsError: when the file exists and `new` is set.
         BlockingIOError: when another process has the file open and `wait` is not set.
         OSError: when the file cannot be opened.
@@ -32,14 +35,28 @@ class LineFile:
     def __init__(
         self, path: str | os.PathLike[str], *, new: bool = False, wait: bool = True
     ) -> None:
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
         self.path = path
-        self._file = os.open(path, flags | (os.O_EXCL if new else 0), 0o666)
+        while True:
+            self._file = _target.append(path, new=new)
+            try:
+                self._locked = _lock(self._file, wait)
+            except BaseException:
+                os.close(self._file)
+                raise
+            if self._is_at_path():
+                return
+            os.close(self._file)  # removed or renamed while its lock was waited for
+
+    def _is_at_path(self) -> bool:
         try:
-            self._locked = _lock(self._file, wait)
-        except BaseException:
-            os.close(self._file)
-            raise
+            return os.path.samestat(os.fstat(self._file), os.lstat(self.path))
+        except FileNotFoundError:
+            return False
+
+    def head(self, size: int) -> bytes:
+        """Return the first bytes of the file, at most `size`."""
+        os.lseek(self._file, 0, os.SEEK_SET)
+        return os.read(self._file, size)
 
     def append(self, line: bytes) -> int:
         """Append a line, given without its line end; return the offset at which it begins.
@@ -67,7 +84,10 @@ class LineFile:
 
     def _write(self, data: bytes) -> int:
         size = os.fstat(self._file).st_size
-        written = os.write(self._file, data)
+        try:
+            written = os.write(self._file, data)
+        except OSError as error:
+            raise _target.readable(error, self.path) from error
         if written < len(data):  # a full disk: the next write would say so, but half a line is here
             self.truncate(size)
             raise OSError(

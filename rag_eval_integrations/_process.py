@@ -1,5 +1,9 @@
 """Notify objects when their process forks or ends: the only place that registers such hooks.
 
+A program that ends goes through two stages. When the main thread is done, threads and executors
+still take work: what is pending can be finished (`before_exit`). Executors end then, non-daemon
+threads are waited for, and last come the functions of `atexit` (`at_exit`).
+
 A forked child (gunicorn prefork, multiprocessing) has copies of the parent's objects and none of
 its threads: a lock, a loop or a request in flight that is waited for there never comes back.
 """
@@ -7,8 +11,11 @@ its threads: a lock, a loop or a request in flight that is waited for there neve
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import threading
+import time
+from types import FrameType
 from weakref import WeakSet
 
 
@@ -23,6 +30,15 @@ class ProcessObserver:
 
     def after_fork(self) -> None:
         """Start anew in the child."""
+
+    def before_exit(self, began: float) -> None:
+        """Finish what is pending, while threads and executors still take work.
+
+        Only called after `finish_before_exit` or `drain_on_sigterm`.
+
+        Args:
+            began: when the end of the process began, by `time.monotonic`.
+        """
 
     def at_exit(self) -> None:
         """React to the end of the process."""
@@ -65,6 +81,82 @@ def _at_exit() -> None:
         observers = list(_observers)
     for observer in observers:
         observer.at_exit()
+
+
+# --- The end of the main thread
+
+
+_finishing = False
+
+
+def finish_before_exit() -> None:
+    """Have `before_exit` of every observer called when the main thread is done."""
+    global _finishing
+    with _lock:
+        if _finishing:
+            return
+        _finishing = True
+    # Executors refuse work once their own callback has run. Callbacks run in reverse order, so
+    # theirs has to be registered first, which their import does.
+    importlib.import_module("concurrent.futures.thread")  # 5 ms that a light import does not pay
+
+    # Private, but `concurrent.futures` rests on it, and `atexit` comes too late: a function that
+    # runs in threads, and the look-up of a host, would fail. Without it, `at_exit` does its best.
+    register_in_threading = getattr(threading, "_register_atexit", None)
+    if register_in_threading is not None:
+        try:
+            register_in_threading(_before_exit)
+        except RuntimeError:  # the main thread is done already
+            return
+
+
+def _before_exit() -> None:
+    began = time.monotonic()
+    with _lock:
+        observers = list(_observers)
+    for observer in observers:
+        observer.before_exit(began)
+
+
+# --- SIGTERM
+
+
+_draining: WeakSet[ProcessObserver] = WeakSet()
+
+
+def drain_on_sigterm(observer: ProcessObserver) -> bool:
+    """Give an object time to finish when SIGTERM would end the process at once.
+
+    A handler of the app's stays: its process ends by itself, through `before_exit`. After ours the
+    signal ends the process as if there were none.
+
+    Returns:
+        Whether SIGTERM is ours now.
+
+    Raises:
+        ValueError: outside of the main thread, where no handler can be set.
+    """
+    import signal  # noqa: PLC0415  # for those who ask for it
+
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _on_sigterm)
+    if signal.getsignal(signal.SIGTERM) is not _on_sigterm:
+        return False
+    _draining.add(observer)
+    return True
+
+
+def _on_sigterm(number: int, frame: FrameType | None) -> None:
+    import signal  # noqa: PLC0415
+
+    signal.signal(number, signal.SIG_DFL)  # a second one does not wait
+    began = time.monotonic()
+    observers = list(_draining)
+    for observer in observers:
+        observer.before_exit(began)
+    for observer in observers:
+        observer.at_exit()
+    signal.raise_signal(number)
 
 
 if hasattr(os, "register_at_fork"):

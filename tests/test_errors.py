@@ -47,3 +47,12 @@ def test_a_missing_extra_names_the_command() -> None:
 def test_what_a_judge_wrote_stays_attached() -> None:
     """The raw answer is not lost with the exception."""
     assert errors.JudgeOutputError("no JSON", "hello").raw == "hello"
+
+
+def test_an_argument_that_was_not_given_has_no_value() -> None:
+    """The message shows none; `why` is the reason alone."""
+    error = errors.ConfigurationError("api_key", None, "no API key: set X", missing=True)
+
+    assert str(error) == "`api_key`: no API key: set X"
+    assert (error.why, error.missing) == ("no API key: set X", True)
+    assert str(errors.ConfigurationError("judge", None, "pass one")) == "`judge` = None: pass one"

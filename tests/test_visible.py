@@ -150,8 +150,9 @@ _OURS = {"cli/__init__.py", "cli/_terminal.py"}
 _PRINTING = {
     "print": _OURS,
     "echo": {"cli/__init__.py"},  # the version
-    "stdout": {*_OURS, "cli/_agreement_tables.py"},  # asks whether it is a terminal
-    "stderr": _OURS,
+    # `_agreement_tables` and `_interrupt` ask whether it is a terminal; rows are ASCII without DEL.
+    "stdout": {*_OURS, "cli/_agreement_tables.py", "dataset/files.py"},
+    "stderr": {*_OURS, "cli/_interrupt.py"},
     "Console": {"cli/_terminal.py"},
     "getLogger": {"_visible.py"},
     "writer": {"prompt_tests/report/_write.py"},

@@ -1,16 +1,22 @@
-"""Limits of background evaluation: evaluations per minute, dollars per day, share of calls."""
+"""Limits of background evaluation: evaluations per minute, dollars per day, share of calls, time.
+
+`BoundedEvaluator` evaluates a call within them.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rag_eval_integrations.background.counters import FailureLog, Fate, shown
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.models.throttling._limits import MINUTE, RollingWindow
-from rag_eval_integrations.records import RagCall, Usage
+from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, Usage
 
 _DAY = 86_400
 
@@ -165,3 +171,64 @@ def _is_probability(value: object) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return math.isfinite(value) and 0.0 <= value <= 1.0
+
+
+# --- One evaluation, within the budget and the time limit
+
+
+class BoundedEvaluator:
+    """Evaluates calls on the worker's loop, within a budget and a time limit.
+
+    Args:
+        evaluator: evaluates the calls.
+        budget: limits on evaluations per minute and dollars per day.
+        timeout: seconds per evaluation at most, above 0.
+        failures: logs each kind of failure once.
+    """
+
+    def __init__(
+        self, evaluator: RagEvaluator, budget: Budget, timeout: float, failures: FailureLog
+    ) -> None:
+        self._evaluator = evaluator
+        self._meter = Meter(budget)
+        self._timeout = timeout
+        self._failures = failures
+
+    async def evaluate(self, call: RagCall) -> tuple[Evaluation, Fate]:
+        """Evaluate a call; return the evaluation and the call's fate.
+
+        A call beyond the budget or the time limit gives an evaluation that says so.
+        """
+        refusal = self._meter.start()
+        if refusal is not None:
+            self._failures.log(("over budget",), f"a call was not judged: {refusal}")
+            unscored = self._evaluator.without_result(call, ("over_budget", refusal))
+            return unscored, "over_budget"
+        evaluation = await self._evaluated_in_time(call)
+        self._meter.spent(evaluation.usage)
+        if self._meter.cost_unknown:
+            self._failures.log(
+                ("unknown cost",),
+                f"`per_day_usd` cannot be enforced: the price of {evaluation.judge.name} is not "
+                "known",
+            )
+        if evaluation.error is not None:
+            failure = evaluation.error
+            self._failures.log(
+                ("evaluation", failure.stage, failure.type),
+                f"an evaluation failed ({failure.stage}: {failure.type}: {shown(failure.message)})",
+            )
+            return evaluation, "failed"
+        scored = any(score.value is not None for score in evaluation.scores.values())
+        return evaluation, "scored" if scored else "unscored"
+
+    async def _evaluated_in_time(self, call: RagCall) -> Evaluation:
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+                return await self._evaluator.evaluate(call)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            message = f"no result within {self._timeout:g} s (`evaluation_timeout`)"
+            failure = EvaluationError(type="TimeoutError", message=message, stage="judge")
+            return self._evaluator.without_result(call, failure)

@@ -6,15 +6,15 @@ import asyncio
 import math
 import time
 from collections.abc import Sequence
-from typing import Self, get_args
+from typing import Literal, Self, get_args
 
 from rag_eval_integrations import _process
 from rag_eval_integrations.background._sink_delivery import deliveries_to
 from rag_eval_integrations.background._worker import WhenFull, Worker
 from rag_eval_integrations.background.aggregate import Aggregate, TrafficSummary
 from rag_eval_integrations.background.budget import (
+    BoundedEvaluator,
     Budget,
-    Meter,
     SampleRate,
     checked,
     chosen,
@@ -30,72 +30,11 @@ from rag_eval_integrations.background.counters import (
 )
 from rag_eval_integrations.errors import ConfigurationError, ReentryError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall
+from rag_eval_integrations.judges.judge import judge_base
+from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.sinks import Sink
 
-# --- One evaluation, within the budget and the time limit
-
-
-class BoundedEvaluator:
-    """Evaluates calls on the worker's loop, within a budget and a time limit.
-
-    Args:
-        evaluator: evaluates the calls.
-        budget: limits on evaluations per minute and dollars per day.
-        timeout: seconds per evaluation at most, above 0.
-        failures: logs each kind of failure once.
-    """
-
-    def __init__(
-        self, evaluator: RagEvaluator, budget: Budget, timeout: float, failures: FailureLog
-    ) -> None:
-        self._evaluator = evaluator
-        self._meter = Meter(budget)
-        self._timeout = timeout
-        self._failures = failures
-
-    async def evaluate(self, call: RagCall) -> tuple[Evaluation, Fate]:
-        """Evaluate a call; return the evaluation and the call's fate.
-
-        A call beyond the budget or the time limit gives an evaluation that says so.
-        """
-        refusal = self._meter.start()
-        if refusal is not None:
-            self._failures.log(("over budget",), f"a call was not judged: {refusal}")
-            unscored = self._evaluator.without_result(call, ("over_budget", refusal))
-            return unscored, "over_budget"
-        evaluation = await self._evaluated_in_time(call)
-        self._meter.spent(evaluation.usage)
-        if self._meter.cost_unknown:
-            self._failures.log(
-                ("unknown cost",),
-                f"`per_day_usd` cannot be enforced: the price of {evaluation.judge.name} is not "
-                "known",
-            )
-        if evaluation.error is not None:
-            failure = evaluation.error
-            self._failures.log(
-                ("evaluation", failure.stage, failure.type),
-                f"an evaluation failed ({failure.stage}: {failure.type}: {shown(failure.message)})",
-            )
-            return evaluation, "failed"
-        scored = any(score.value is not None for score in evaluation.scores.values())
-        return evaluation, "scored" if scored else "unscored"
-
-    async def _evaluated_in_time(self, call: RagCall) -> Evaluation:
-        try:
-            async with asyncio.timeout(self._timeout) as limit:
-                return await self._evaluator.evaluate(call)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            message = f"no result within {self._timeout:g} s (`evaluation_timeout`)"
-            failure = EvaluationError(type="TimeoutError", message=message, stage="judge")
-            return self._evaluator.without_result(call, failure)
-
-
-# --- The evaluator that an app submits its calls to
-
+OnSigterm = Literal["leave", "drain"]
 
 _LAST_BATCH = 1.0  # seconds that `close` gives the threads to end after everything else
 
@@ -106,9 +45,10 @@ class BackgroundEvaluator(_process.ProcessObserver):
     It is a target for the handlers of LangChain and LlamaIndex
     (`RagEvalCallbackHandler(background)`). A failure never reaches the app: failures are counted,
     and logged once per kind. Drain it with `flush`, `close`, `with` or `async with` (in an async
-    app: `await asyncio.to_thread(background.flush)`); if the process ends without that, one log
-    line counts the calls that are lost. In a forked child (gunicorn prefork) it starts empty, with
-    its own thread, counters and budget; the parent evaluates the calls that it had queued.
+    app: `await asyncio.to_thread(background.flush)`). If the program ends without that, pending
+    calls have `exit_grace` seconds, and one log line counts those that are lost. In a forked child
+    (gunicorn prefork) it starts empty, with its own thread, counters and budget; the parent
+    evaluates the calls that it had queued.
 
     Args:
         evaluator: evaluates the calls.
@@ -130,6 +70,13 @@ class BackgroundEvaluator(_process.ProcessObserver):
             answers does not hold a place for ever. A call beyond it is delivered with an error,
             at an unknown cost. Waiting for a `ThrottledModel` counts, so allow for
             `max_concurrency` requests at its `rpm`.
+        exit_grace: seconds that the end of the program waits for pending calls at most, from 0.
+            With nothing pending it does not wait. `os._exit` and signals without a handler end a
+            process at once.
+        on_sigterm: `drain` to have SIGTERM wait `exit_grace` seconds for pending calls before it
+            ends the process, where it has no handler. A handler of the app's, set before or later,
+            stays and decides: if it ends the program normally (`sys.exit`), `exit_grace` applies.
+            `leave` to change nothing.
 
     Raises:
         ConfigurationError: an argument cannot be used; the message names it.
@@ -147,6 +94,8 @@ class BackgroundEvaluator(_process.ProcessObserver):
         when_full: WhenFull = "drop_newest",
         judge_incomplete: bool = False,
         evaluation_timeout: float = 300.0,
+        exit_grace: float = 5.0,
+        on_sigterm: OnSigterm = "leave",
     ) -> None:
         counts: dict[str, object] = {"max_pending": max_pending, "max_concurrency": max_concurrency}
         for name, number in counts.items():
@@ -156,6 +105,12 @@ class BackgroundEvaluator(_process.ProcessObserver):
             raise ConfigurationError(
                 "evaluation_timeout", evaluation_timeout, "use a finite number of seconds above 0"
             )
+        if exit_grace != 0 and not _is_time(exit_grace):
+            raise ConfigurationError(
+                "exit_grace", exit_grace, "use a finite number of seconds from 0"
+            )
+        if on_sigterm not in get_args(OnSigterm):
+            raise ConfigurationError("on_sigterm", on_sigterm, f"use one of {get_args(OnSigterm)}")
         if when_full not in get_args(WhenFull):
             raise ConfigurationError("when_full", when_full, f"use one of {get_args(WhenFull)}")
         for sink in sinks:
@@ -171,9 +126,20 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._when_full: WhenFull = when_full
         self._judge_incomplete = judge_incomplete
         self._evaluation_timeout = evaluation_timeout
+        self._exit_grace = exit_grace
         self._of_parent: tuple[object, ...] = ()
         self._start_empty()
         _process.register(self)
+        _process.finish_before_exit()
+        if on_sigterm == "drain":
+            self._drain_on_sigterm()
+
+    def _drain_on_sigterm(self) -> None:
+        try:
+            _process.drain_on_sigterm(self)
+        except ValueError as error:
+            why = "signal handlers are set in the main thread: make the evaluator there"
+            raise ConfigurationError("on_sigterm", "drain", why) from error
 
     def _start_empty(self) -> None:
         self._failures = FailureLog()
@@ -189,6 +155,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
             when_full=self._when_full,
         )
         self._deliveries = deliveries_to(self._sinks, self._max_pending, self._failures)
+        self._drained = True  # whether the end of the process has not yet waited in vain
 
     # --- the app's threads ----------------------------------------------------------------------
 
@@ -281,16 +248,36 @@ class BackgroundEvaluator(_process.ProcessObserver):
             timeout: seconds to wait at most.
 
         Returns:
-            Whether all of that was done in time.
+            Whether all of that was done in time. If not, the first time, the reason is logged.
 
         Raises:
             ReentryError: called inside an evaluation or a sink, which would wait for itself.
         """
         self._refuse_reentry("flush")
+        done = self._drain(timeout)
+        if not done:
+            self._failures.log(("flush",), self._undone(timeout))
+        return done
+
+    def _drain(self, timeout: float) -> bool:
         end = time.monotonic() + timeout
         if not self._worker.drain(timeout):
             return False
         return all([delivery.wait(end - time.monotonic()) for delivery in self._deliveries])
+
+    def _undone(self, timeout: float) -> str:
+        counters = self.counters
+        unwritten = sum(sink.pending for sink in counters.sinks)
+        text = (
+            f"after {timeout:g} s of `flush`, {counters.pending} calls are not evaluated and "
+            f"{unwritten} evaluations not written"
+        )
+        if not counters.pending:
+            return text
+        model = judge_base(self._evaluator.judge).model
+        waiting = None if model is None else model.waiting()
+        why = "has not answered yet" if waiting is None else f"has {waiting}"
+        return f"{text}: the judge {self._evaluator.judge.name} {shown(why)}"
 
     def close(self, timeout: float = 30.0) -> bool:
         """Flush, then end the threads; calls not evaluated in time are dropped, counted and logged.
@@ -310,7 +297,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._refuse_reentry("close")
         if self._worker.stopping:
             return self._tally.pending == 0
-        done = self.flush(timeout)
+        done = self._drain(timeout)
         before = self.counters
         end = time.monotonic() + _LAST_BATCH
         self._tally.met("dropped", self._worker.stop(_LAST_BATCH))
@@ -347,10 +334,25 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._of_parent = (self._worker, self._deliveries, self._of_parent)
         self._start_empty()
 
+    def before_exit(self, began: float) -> None:
+        """Wait for what is pending, `exit_grace` seconds from the beginning of the end at most."""
+        if not self._worker.stopping and self._exit_grace:
+            self._drained = self._drained_at_exit(began)
+
     def at_exit(self) -> None:
-        """Log what the end of the process leaves undone, without waiting."""
-        if not self._worker.stopping:
-            log_undone(self.counters, "at exit; `flush()` or `close()` before it")
+        """Log what the end of the process leaves undone; wait for calls since `before_exit`."""
+        if self._worker.stopping:
+            return
+        if self._exit_grace and self._drained:
+            self._drained_at_exit(time.monotonic())
+        grace = f", {self._exit_grace:g} s after it began" if self._exit_grace else ""
+        log_undone(self.counters, f"at exit{grace}; `flush()` or `close()` before it")
+
+    def _drained_at_exit(self, began: float) -> bool:
+        try:
+            return self._drain(max(0.0, began + self._exit_grace - time.monotonic()))
+        except KeyboardInterrupt:  # whoever waits for the end of the program does not want to
+            return False
 
 
 def _is_time(value: object) -> bool:

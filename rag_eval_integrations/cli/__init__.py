@@ -1,7 +1,8 @@
 """The command line, `rag-eval`: commands and options; each command's work is in its own module.
 
-Exit codes: 0 success; 1 a threshold or check failed; 2 bad input or usage, which takes precedence
-over 1; 130 after Ctrl-C.
+Exit codes: 0 success; 1 a threshold or check failed, too many calls ended in an error, none was
+scored, or a judge cannot be used; 2 bad input or usage, which takes precedence over 1; 130 after
+Ctrl-C; 143 after SIGTERM.
 """
 
 # Commands import their modules when they run, so that `rag-eval --help` appears at once.
@@ -15,10 +16,11 @@ from typing import Annotated
 
 import typer
 
-from rag_eval_integrations._visible import hanging, visible_traceback
+from rag_eval_integrations._visible import visible_traceback
 from rag_eval_integrations.cli._grouped import Command, Group
+from rag_eval_integrations.cli._model_options import ExtraBody, MaxTokens, Timeout
 from rag_eval_integrations.cli.prompt_tests import app as prompt_tests_app
-from rag_eval_integrations.errors import RagEvalError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, RagEvalError
 
 app = typer.Typer(
     name="rag-eval",
@@ -34,11 +36,23 @@ Calls = Annotated[
     Path,
     typer.Argument(
         metavar="CALLS.jsonl",
-        help="RAG calls, one JSON object per line, or RAGBench rows.",
+        help="RAG calls, one JSON object per line, or RAGBench rows; - is standard input.",
     ),
 ]
 Out = Annotated[
-    Path, typer.Option("--out", "-o", metavar="EVALS.jsonl", help="File for the evaluations.")
+    Path,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="EVALS.jsonl",
+        help="File for the evaluations, which must not exist; - is standard output.",
+    ),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite", help="Replace an output file that exists, once the new one is whole."
+    ),
 ]
 Formulas = Annotated[
     str, typer.Option(metavar="gpt-labeling|ragbench", help="The set of TRACe formulas.")
@@ -136,8 +150,12 @@ def run_command(
         typer.Option(metavar="FILE", help="Cache the judge's answers in this file."),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an earlier run to the same output file.")
+        bool,
+        typer.Option(
+            "--resume", help="Continue an earlier run of the same calls to the same output file."
+        ),
     ] = False,
+    overwrite: Overwrite = False,
     limit: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Read only the first N lines.")
     ] = None,
@@ -154,15 +172,31 @@ def run_command(
             metavar="NAME=VALUE", help="Exit 1 if the mean of a score is below VALUE; repeatable."
         ),
     ] = None,
+    max_error_rate: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            min=0,
+            max=1,
+            help="Exit 1 if more than this share of the calls ended in an error.",
+        ),
+    ] = 0.05,
+    timeout: Timeout = None,
+    max_tokens: MaxTokens = None,
+    extra_body: ExtraBody = None,
 ) -> None:
     """Label and score every call in a file."""
     from rag_eval_integrations.cli import run as command
+    from rag_eval_integrations.cli._model_options import model_options
+    from rag_eval_integrations.dataset._input import Input
 
     settings = command.Settings(
-        calls, out, judge=judge, base_url=base_url, metrics=metrics, formulas=formulas,
+        Input(calls), out, overwrite=overwrite,
+        judge=judge, base_url=base_url, metrics=metrics, formulas=formulas,
         relevance_baseline=relevance_baseline, max_concurrency=max_concurrency, rpm=rpm, tpm=tpm,
         cache=cache, resume=resume, limit=limit, skip_invalid=skip_invalid, dry_run=dry_run,
-        fail_under=fail_under or [], metric_var=metric_var or [],
+        fail_under=fail_under or [], metric_var=metric_var or [], max_error_rate=max_error_rate,
+        model_options=model_options(timeout, max_tokens, extra_body),
     )  # fmt: skip
     raise typer.Exit(command.run(settings))
 
@@ -173,7 +207,7 @@ def score_command(
         Path,
         typer.Argument(
             metavar="LABELLED.jsonl",
-            help="Calls with labels, RAGBench rows, or a file of evaluations.",
+            help="Calls with labels, RAGBench rows, or a file of evaluations; - is standard input.",
         ),
     ],
     out: Out,
@@ -187,14 +221,17 @@ def score_command(
         ),
     ] = False,
     skip_invalid: SkipInvalid = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Score recorded labels with TRACe, without a judge."""
     from rag_eval_integrations.cli import score as command
+    from rag_eval_integrations.dataset._input import Input
 
     raise typer.Exit(
         command.score(
-            labelled,
+            Input(labelled),
             out,
+            overwrite=overwrite,
             formulas=formulas,
             relevance_baseline=relevance_baseline,
             raw_keys=raw_keys,
@@ -280,22 +317,47 @@ def doctor_command(
         ),
     ] = None,
     base_url: BaseUrl = None,
+    timeout: Timeout = None,
+    max_tokens: MaxTokens = None,
+    extra_body: ExtraBody = None,
 ) -> None:
     """Show installed packages and try a judge on a small call."""
     from rag_eval_integrations.cli import doctor as command
+    from rag_eval_integrations.cli._model_options import model_options
 
-    raise typer.Exit(command.doctor(judge, base_url))
+    options = model_options(timeout, max_tokens, extra_body)
+    raise typer.Exit(command.doctor(judge, base_url, options))
+
+
+_MISTAKE, _FAILED = 2, 1
 
 
 def main() -> None:
-    """Run `rag-eval` and exit: errors go to stderr without a traceback."""
-    try:
-        app()
-    except (RagEvalError, OSError) as error:
-        print(hanging(f"rag-eval: {error}"), file=sys.stderr)  # noqa: T201  # our own output
-        sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except Exception as error:  # noqa: BLE001  # a message may hold text that acts on a terminal
-        print(visible_traceback(error), file=sys.stderr)  # noqa: T201  # our own output
-        sys.exit(1)
+    """Run `rag-eval` and exit: errors go to stderr in one line, without a traceback."""
+    from rag_eval_integrations.cli._interrupt import INTERRUPTED, sigterm_as_ctrl_c
+
+    with sigterm_as_ctrl_c() as signals:
+        try:
+            app()
+        except (RagEvalError, OSError) as error:
+            from rag_eval_integrations.cli._terminal import print_stderr
+
+            print_stderr(f"rag-eval: {_words(error)}")
+            sys.exit(_FAILED if isinstance(error, JudgeError) else _MISTAKE)
+        except KeyboardInterrupt:
+            sys.exit(signals.code)
+        except SystemExit as end:  # typer makes it of an interrupt
+            sys.exit(signals.code if end.code == INTERRUPTED else end.code)
+        except Exception as error:  # noqa: BLE001  # a message may hold text that acts
+            print(visible_traceback(error), file=sys.stderr)  # noqa: T201  # our own output
+            sys.exit(1)
+
+
+def _words(error: RagEvalError | OSError) -> str:
+    """Say in one line what is wrong, the file or the reason first."""
+    if isinstance(error, ConfigurationError) and error.missing:
+        return error.why
+    if isinstance(error, OSError) and not isinstance(error, RagEvalError) and error.strerror:
+        words = error.strerror[:1].lower() + error.strerror[1:]
+        return words if error.filename is None else f"{error.filename}: {words}"
+    return str(error)

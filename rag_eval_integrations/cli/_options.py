@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,8 +66,7 @@ def _geval_from(name: str) -> Metric:
         return named_geval(name.removeprefix("geval:"))
     except ConfigurationError as error:
         # Name the option, not the argument of the function that refused it.
-        why = str(error).removeprefix(f"`{error.field}` = {error.value!r}: ")
-        raise ConfigurationError("--metrics", name, why) from error
+        raise ConfigurationError("--metrics", name, error.why) from error
 
 
 def _geval_from_file(name: str) -> Metric:
@@ -176,7 +176,7 @@ def set_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:
             metric.variables[name] = value
 
 
-def check_rows(calls: Path, limit: int | None, metrics: Sequence[Metric]) -> None:
+def check_rows(calls: str | os.PathLike[str], limit: int | None, metrics: Sequence[Metric]) -> None:
     """Check that every call has the values that the metric files need.
 
     Lines that are not calls are skipped here and reported when the run reaches them.

@@ -6,12 +6,11 @@ import os
 import sys
 import time
 from io import TextIOWrapper
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rag_eval_integrations._visible import hanging, visible
-from rag_eval_integrations.dataset.files import open_lines
+from rag_eval_integrations.dataset._input import count_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,8 +23,12 @@ _WIDTH = 120
 """Columns of output to a file or pipe, which have no width of their own."""
 
 
-def stdout() -> Console:
-    """Make a console for results: text under test cannot act, add colours or forge lines."""
+def stdout(*, to_stderr: bool = False) -> Console:
+    """Make a console for results: text under test cannot act, add colours or forge lines.
+
+    Args:
+        to_stderr: print to stderr, because stdout holds rows.
+    """
     from rich.console import Console  # noqa: PLC0415  # costs 0.1 s
     from rich.text import Text  # noqa: PLC0415
 
@@ -40,8 +43,9 @@ def stdout() -> Console:
             return super().render_str(visible(text), **options)
 
     _encodable()
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _WIDTH
-    return Results(markup=False, highlight=False, emoji=False, width=width)
+    stream = sys.stderr if to_stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _WIDTH
+    return Results(markup=False, highlight=False, emoji=False, width=width, stderr=to_stderr)
 
 
 def print_stderr(text: str) -> None:
@@ -69,27 +73,31 @@ def safe(text: str) -> str:
 # --- Progress of a run, on stderr: a bar in a terminal, otherwise one line per ten seconds
 
 
-_BLOCK = 1 << 20
 _SECONDS_PER_LINE = 10.0
+_TICK = 1.0
 
 
 class Progress:
-    """Shows how many lines of a file are done, and what the run is waiting for.
+    """Shows how many lines of a file are done, what the run is waiting for, and the time left.
 
     Args:
         path: the file whose lines are processed.
         limit: number of lines that are processed at most; None for all.
     """
 
-    def __init__(self, path: Path, limit: int | None) -> None:
+    def __init__(self, path: str | os.PathLike[str], limit: int | None) -> None:
         self._path = path
         self._limit = limit
         self._bar: RichProgress | None = None
         self._task: TaskID | None = None
         self._done = 0
-        self._printed_at = time.monotonic()
+        self._started = self._printed_at = time.monotonic()
+        self._waiting: Waiting | None = None
+        self._failed = False
+        self._total: int | None = None
 
     def __enter__(self) -> Self:
+        self._started = self._printed_at = time.monotonic()
         if sys.stderr.isatty():
             self._bar, self._task = self._start()
         return self
@@ -104,15 +112,12 @@ class Progress:
         )
         from rich.progress import Progress as Bar  # noqa: PLC0415
 
-        total = _count_lines(self._path)
         bar = Bar(
             TextColumn("evaluating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
             TextColumn("{task.description}", markup=False), console=Console(stderr=True),
         )  # fmt: skip
         bar.start()
-        return bar, bar.add_task(
-            "", total=total if self._limit is None else min(total, self._limit)
-        )
+        return bar, bar.add_task("", total=self._lines())
 
     def __exit__(
         self,
@@ -129,19 +134,54 @@ class Progress:
         Args:
             done: lines finished since the start, invalid ones included.
         """
-        self._done = done
+        self._done, self._waiting = done, None
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, description="")
 
     def wait(self, waiting: Waiting) -> None:
-        """Show what the run is waiting for: in the bar, or as one line per ten seconds."""
+        """Show what the run is waiting for: in the bar, or in the next line.
+
+        The first failure that is waited after is shown at once.
+        """
+        self._waiting = waiting
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=safe(str(waiting)))
-        elif time.monotonic() - self._printed_at >= _SECONDS_PER_LINE:
-            self._printed_at = time.monotonic()
-            print_stderr(f"{self._done} evaluated; {waiting}")
+        elif waiting.why and waiting.reason != "circuit open" and not self._failed:
+            self._failed = True
+            self._print()
+
+    async def tick(self) -> None:
+        """Print one line per ten seconds, until it is cancelled; nothing where there is a bar."""
+        from asyncio import sleep  # noqa: PLC0415  # costs 40 ms
+
+        while self._bar is None:
+            await sleep(_TICK)
+            if time.monotonic() - self._printed_at >= _SECONDS_PER_LINE:
+                self._print()
+
+    def _print(self) -> None:
+        now = self._printed_at = time.monotonic()
+        total = self._lines()
+        of = "" if total is None else f" of {total:,}"
+        left = ""
+        if total is not None and 0 < self._done < total:
+            left = f", {_duration((now - self._started) / self._done * (total - self._done))} left"
+        waiting = "" if self._waiting is None else f"; {self._waiting}"
+        print_stderr(f"{self._done:,}{of} evaluated{left}{waiting}")
+
+    def _lines(self) -> int | None:
+        """Count the lines once, when a line or a bar is shown; None if they cannot be counted."""
+        if self._total is None:
+            lines = count_lines(self._path)
+            limit = self._limit
+            self._total = lines if limit is None else min(lines or limit, limit)
+        return self._total
 
 
-def _count_lines(path: Path) -> int:
-    with open_lines(path) as stream:
-        return sum(block.count(b"\n") for block in iter(lambda: stream.read(_BLOCK), b""))
+_MINUTE, _HOUR = 60, 3600
+
+
+def _duration(seconds: float) -> str:
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s"
+    return f"{seconds / _MINUTE:.0f} min" if seconds < _HOUR else f"{seconds / _HOUR:.1f} h"

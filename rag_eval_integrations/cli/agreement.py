@@ -22,12 +22,12 @@ from rag_eval_integrations.cli._agreement_tables import print_agreement
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.dataset import (
     Labelled,
+    Line,
     call_from,
     labelled_from,
     read_lines,
     score_labelled,
 )
-from rag_eval_integrations.dataset.files import Line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
 from rag_eval_integrations.records import (

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rag_eval_integrations.cli._terminal import safe, stdout
+from rag_eval_integrations import _loop
+from rag_eval_integrations.cli._terminal import print_stderr, safe, stdout
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import JUDGES, judge_from
 from rag_eval_integrations.judges.judge import judge_base
-from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall
 from rag_eval_integrations.report.console import plain_table
 
 if TYPE_CHECKING:
@@ -29,24 +30,40 @@ _CALL = RagCall(
 )
 
 
-def doctor(judge: str | None, base_url: str | None = None) -> int:
+_ANSWER = 20.0
+"""Seconds for one answer, unless `--timeout` says otherwise."""
+_REST = 5.0
+"""Seconds for everything but the answer: the verdict comes within 30 s of the command."""
+
+
+def doctor(
+    judge: str | None, base_url: str | None = None, options: Mapping[str, Any] | None = None
+) -> int:
     """Print packages and the judge's result; return 1 when the judge fails, else 0.
 
     Args:
         judge: the judge to try; None for the embedded judge.
         base_url: the judge's endpoint.
+        options: more arguments of `judge_from`.
 
     Raises:
         ConfigurationError: for a judge that does not exist, or whose key is missing.
     """
-    evaluator = RagEvaluator(judge_from(judge or "embedded", base_url=base_url))
-    evaluation = evaluator.evaluate_sync(_CALL)
+    name, given = judge or "embedded", dict(options or {})
+    seconds = given.get("timeout") or _ANSWER
+    if name.startswith("openai:"):
+        given |= {"timeout": seconds, "deadline": seconds + _REST / 2}
+    evaluator = RagEvaluator(judge_from(name, base_url=base_url, **given))
     console = stdout()
     console.print(_packages())
     for line in _judge_lines(evaluator):
         console.print(safe(line), soft_wrap=True)
+    if name.startswith("openai:"):
+        print_stderr(f"asking {name} (at most {seconds:g} s; --timeout changes it)")
+    evaluation = _loop.run(_evaluated(evaluator, seconds + _REST))
     if evaluation.error is not None:
-        console.print(safe(f"judge {evaluator.judge.name}: FAILED: {evaluation.error.message}"))
+        words = f"judge {evaluator.judge.name}: FAILED: {evaluation.error.message}"
+        console.print(safe(words), soft_wrap=True)
         return 1
     for warning in dict.fromkeys(w for s in evaluation.scores.values() for w in s.warnings):
         console.print(safe(f"  {warning}"), soft_wrap=True)
@@ -60,6 +77,22 @@ def doctor(judge: str | None, base_url: str | None = None) -> int:
     )
     console.print(safe(f"judge {evaluator.judge.name}: works ({values})"), soft_wrap=True)
     return 0
+
+
+async def _evaluated(evaluator: RagEvaluator, seconds: float) -> Evaluation:
+    """Evaluate the built-in call within some seconds, repeated questions included."""
+    import asyncio  # noqa: PLC0415  # 40 ms
+
+    try:
+        async with asyncio.timeout(seconds):
+            return await evaluator.evaluate(_CALL)
+    except TimeoutError:
+        why = (
+            f"no usable answer within {seconds:g} s; a slow server may need a longer --timeout, "
+            "or fewer --max-tokens"
+        )
+        failure = EvaluationError(type="TimeoutError", message=why, stage="judge")
+        return evaluator.without_result(_CALL, failure)
 
 
 def _packages() -> Table:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import itertools
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._scoring import nothing_to_judge
+from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._options import (
     Threshold,
     check_rows,
@@ -19,11 +23,15 @@ from rag_eval_integrations.cli._options import (
     thresholds_from,
 )
 from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, stdout
+from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
+from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset.files import EvaluationPipe, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import LLMJudge, judge_from
+from rag_eval_integrations.judges import Judge, LLMJudge, judge_from
 from rag_eval_integrations.metrics import ModelMetric
+from rag_eval_integrations.models import Model
 from rag_eval_integrations.records import RagCall, Usage
 from rag_eval_integrations.report._summary import Summary, summary_tables
 from rag_eval_integrations.sentences import sentencize
@@ -51,7 +59,8 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
     for warning, count in summary.warnings.most_common():
         console.print(safe(f"NOTE ({count} calls): {warning}"), soft_wrap=True)
     for failure, count in summary.errors.most_common():
-        console.print(safe(f"ERROR ({count} calls): {failure}"), soft_wrap=True)
+        reason = f"{failure}: {summary.reasons[failure]}"
+        console.print(safe(f"ERROR ({count} calls): {reason}"), soft_wrap=True)
     if summary.diagnoses:
         console.print("Diagnoses:")
         for diagnosis, count in summary.advice():
@@ -79,7 +88,7 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
 class Settings:
     """The options of `rag-eval run`, which `rag-eval run --help` describes."""
 
-    calls: Path
+    calls: Input
     out: Path
     judge: str = "embedded"
     metrics: str = "trace"
@@ -91,10 +100,13 @@ class Settings:
     tpm: float | None = None
     cache: Path | None = None
     resume: bool = False
+    overwrite: bool = False
     limit: int | None = None
     skip_invalid: bool = False
     dry_run: bool = False
     fail_under: list[str] = field(default_factory=list)
+    max_error_rate: float = 0.05
+    model_options: Mapping[str, object] = field(default_factory=dict)
     metric_var: list[str] = field(default_factory=list)
 
 
@@ -102,7 +114,8 @@ def run(settings: Settings) -> int:
     """Evaluate every call of a file and return the exit code.
 
     Returns:
-        2 for invalid lines, 1 for a failed threshold, else 0.
+        2 for invalid lines; 1 for a failed threshold, too many errors, no score at all, or a judge
+        that cannot be reached; else 0.
 
     Raises:
         ConfigurationError: for options that cannot work, before the first row.
@@ -113,36 +126,127 @@ def run(settings: Settings) -> int:
     names = [name for metric in metrics for name in metric.names]
     thresholds = thresholds_from(settings.fail_under, names)
     rows = _Rows(settings)
-    if settings.out.exists() and settings.out.samefile(settings.calls):
-        raise ConfigurationError("--out", str(settings.out), "is the input file")
+    _check_out(settings)
     check_rows(settings.calls, settings.limit, metrics)
     progress = Progress(settings.calls, settings.limit)
-    asks = settings.judge.startswith("openai:")  # else `max_concurrency` limits the calls alone
-    judge = judge_from(
-        settings.judge, base_url=settings.base_url, rpm=settings.rpm, tpm=settings.tpm,
-        max_concurrency=settings.max_concurrency if asks else None, cache=settings.cache,
-        on_wait=progress.wait if asks else None,
-    )  # fmt: skip
+    judge, watched = _judge(settings, progress)
     evaluator = RagEvaluator(judge, metrics)
     if settings.dry_run:
         return _dry_run(rows, evaluator)
     summary = Summary()
     started = time.perf_counter()
-    with EvaluationFile(settings.out, evaluator.fingerprint, resume=settings.resume) as file:
-        _loop.run(_evaluate(rows, evaluator, file, summary, progress))
-        file.finish()
-    console = stdout()
+    keeping = (
+        contextlib.nullcontext()
+        if _piped(settings)
+        else kept(lambda: _kept(file), add="--resume", drop="--overwrite")
+    )
+    with _output(settings, evaluator.fingerprint) as file, keeping:
+        if settings.resume and isinstance(file, EvaluationFile):
+            lines = itertools.islice(read_calls(settings.calls), settings.limit)
+            file.refuse_other_calls(line.value for line in lines)
+        if file.stale:
+            print_stderr(f"{file.stale} rows of the earlier run failed, and are made again")
+        _loop.run(_evaluate(rows, evaluator, file, summary, progress, watched))
+        if watched is not None and watched.never_answered and rows.scored(summary) == 0:
+            print_stderr(f"FAILED: {_nothing_written(file, settings)}")
+            return max(rows.exit_code(), 1)
+        written = file.finish()
+    if not written:
+        return _no_rows(rows)
+    console = stdout(to_stderr=isinstance(file, EvaluationPipe))
     print_summary(console, summary, time.perf_counter() - started, rows.reused)
-    console.print(f"Wrote {summary.calls} evaluations to {settings.out}", soft_wrap=True)
-    return max(rows.exit_code(), _check(thresholds, summary))
+    if isinstance(file, EvaluationFile):
+        console.print(f"Wrote {written} evaluations to {settings.out}", soft_wrap=True)
+    failed = _check_errors(settings, summary)
+    return max(rows.exit_code(), failed, _check(thresholds, summary))
+
+
+def _judge(settings: Settings, progress: Progress) -> tuple[Judge | Model, WatchedModel | None]:
+    """Make the judge; and the model that it asks, which tells when it cannot be used."""
+    asks = settings.judge.startswith("openai:")  # else `max_concurrency` limits the calls alone
+    cache = None if settings.dry_run else settings.cache
+    # An estimate is wanted before there is a key.
+    no_key = asks and settings.dry_run and not os.environ.get("OPENAI_API_KEY")
+    options: dict[str, Any] = {
+        **settings.model_options,
+        "base_url": settings.base_url,
+        "rpm": settings.rpm,
+        "tpm": settings.tpm,
+        "max_concurrency": settings.max_concurrency if asks else None,
+        "on_wait": progress.wait if asks else None,
+        "api_key": "none" if no_key else None,
+    }
+    judge = judge_from(settings.judge, **options, cache=None if asks else cache)
+    if not asks or not isinstance(judge, Model):
+        return judge, None
+    watched = WatchedModel(judge)
+    if cache is None:
+        return watched, watched
+    from rag_eval_integrations.models import CachedModel  # noqa: PLC0415  # SQLite, where wanted
+
+    return CachedModel(watched, cache), watched
+
+
+def _kept(file: EvaluationFile | EvaluationPipe) -> str:
+    """Say how many rows an interrupted run keeps; empty if there is none."""
+    if isinstance(file, EvaluationPipe):
+        return ""
+    if not file.holds_rows:
+        file.discard()
+        return ""
+    with file.partial.open("rb") as lines:
+        rows = sum(1 for _ in lines)
+    return kept_words(rows, "evaluation", "evaluations", file.partial)
+
+
+def _nothing_written(file: EvaluationFile | EvaluationPipe, settings: Settings) -> str:
+    why = f"the judge {settings.judge} cannot be used, so no call was scored"
+    if isinstance(file, EvaluationPipe):
+        return why
+    if file.holds_rows:
+        return f"{why}; what an earlier run made stays in {file.partial}"
+    file.discard()
+    return f"{why}; {settings.out} was not written"
+
+
+def _check_out(settings: Settings) -> None:
+    """Refuse OUT before the judge is made; a dry run writes none."""
+    if settings.calls.is_file(settings.out):
+        raise ConfigurationError("--out", str(settings.out), "is the input file")
+    if _piped(settings):
+        if settings.resume:
+            raise ConfigurationError("--resume", True, "needs a file to go on with, not `-`")
+    elif not settings.dry_run:
+        check_out(settings.out, resume=settings.resume, overwrite=settings.overwrite, field="--out")
+
+
+def _piped(settings: Settings) -> bool:
+    return str(settings.out) == "-"
+
+
+def _output(settings: Settings, fingerprint: str) -> EvaluationFile | EvaluationPipe:
+    if _piped(settings):
+        return EvaluationPipe()
+    return EvaluationFile(
+        settings.out, fingerprint, resume=settings.resume, overwrite=settings.overwrite
+    )
+
+
+def _no_rows(rows: _Rows) -> int:
+    settings = rows.settings
+    left = "" if _piped(settings) or not settings.out.exists() else "; it is as it was"
+    found = f"{rows.invalid} invalid line(s) and no call" if rows.invalid else "no rows"
+    print_stderr(f"{settings.calls}: has {found}, so nothing was written to {settings.out}{left}")
+    return (1 if settings.skip_invalid else 2) if rows.invalid else 2
 
 
 async def _evaluate(
     rows: _Rows,
     evaluator: RagEvaluator,
-    file: EvaluationFile,
+    file: EvaluationFile | EvaluationPipe,
     summary: Summary,
     progress: Progress,
+    watched: WatchedModel | None,
 ) -> None:
     # Everything runs on the loop's thread, because reading recorded rows and writing new ones
     # share the file's index.
@@ -156,17 +260,27 @@ async def _evaluate(
                 numbers[next(counter)] = number
                 yield call
             else:
-                rows.reused += 1
+                before = summary.scored
                 summary.add(recorded)
+                rows.reused += 1
+                rows.reused_scored += summary.scored - before
 
     stream = evaluate_calls(
-        calls(), evaluator, max_concurrency=rows.settings.max_concurrency, ordered=False
+        calls(), evaluator, max_concurrency=rows.settings.max_concurrency, ordered=file.ordered
     )
     with progress:
-        async for index, evaluation in stream.numbered():
-            file.add(numbers.pop(index), evaluation)
-            summary.add(evaluation)
-            progress.advance(summary.calls + rows.invalid)
+        ticking = asyncio.create_task(progress.tick())
+        results = stream.numbered()
+        try:
+            async for index, evaluation in results:
+                file.add(numbers.pop(index), evaluation)
+                summary.add(evaluation)
+                progress.advance(summary.calls + rows.invalid)
+                if watched is not None and watched.unusable and rows.settings.cache is None:
+                    break  # with a cache, further calls may still be scored
+        finally:
+            ticking.cancel()
+            await results.aclose()  # type: ignore[attr-defined]  # an async generator
 
 
 class _Rows:
@@ -176,8 +290,9 @@ class _Rows:
         self.settings = settings
         self.invalid = 0
         self.reused = 0
+        self.reused_scored = 0
         # Open it before anything is written, so that a wrong name leaves no files behind.
-        settings.calls.open("rb").close()
+        settings.calls.check()
 
     def valid(self) -> Iterator[RagCall]:
         lines: Iterator[Line[RagCall]] = read_calls(self.settings.calls)
@@ -187,6 +302,10 @@ class _Rows:
                 print_stderr(f"{self.settings.calls}: {line.error}")
             else:
                 yield line.value
+
+    def scored(self, summary: Summary) -> int:
+        """Count the calls that this run scored."""
+        return summary.scored - self.reused_scored
 
     def exit_code(self) -> int:
         if not self.invalid:
@@ -219,12 +338,33 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
         # request, otherwise up to 20.
         more = f"at least {asking * calls} requests for metrics that send their own requests"
         cost = f"{cost}, and {more}" if labeller is not None else more
+    if not calls:
+        return _no_rows(rows)
     stdout().print(
         f"{calls} calls, {characters:,} characters; judge {evaluator.judge.name}: {cost}. "
         "Nothing was sent or written.",
         soft_wrap=True,
     )
     return rows.exit_code()
+
+
+def nothing_scored(summary: Summary) -> str | None:
+    """Say that a run has no score at all; None when a call was scored."""
+    return None if summary.scored else f"none of the {summary.calls} calls was scored"
+
+
+def _check_errors(settings: Settings, summary: Summary) -> int:
+    errors = summary.errors.total()
+    why = nothing_scored(summary)
+    if why is None and errors > settings.max_error_rate * summary.calls:
+        why = (
+            f"{errors} of {summary.calls} calls ({errors / summary.calls:.1%}) ended in an error; "
+            f"--max-error-rate is {settings.max_error_rate:g}"
+        )
+    if why is None:
+        return 0
+    print_stderr(f"FAILED: {why}")
+    return 1
 
 
 def _check(thresholds: list[Threshold], summary: Summary) -> int:

@@ -1,13 +1,15 @@
 """Data sets: read calls from a file, evaluate them with bounded concurrency, write them in order.
 
 stream    `evaluate_calls`: calls ─▶ evaluations
-files     `read_calls`, `EvaluationFile`: CALLS and EVALS files
+_input    `read_calls`, `read_lines`: a file of rows ─▶ its lines, bad ones included
+files     `EvaluationFile`: evaluations ─▶ an EVALS file
 rows      a line of a file ─▶ a call with its recorded labels; scores of recorded labels
 _asking   questions ─▶ an app ─▶ calls ─▶ evaluations
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.dataset.files import EvaluationFile, Line, read_calls, read_lines
+from rag_eval_integrations.dataset._input import Line, read_calls, read_lines
+from rag_eval_integrations.dataset.files import EvaluationFile
 from rag_eval_integrations.dataset.rows import (
     Labelled,
     Row,

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from rag_eval_integrations.dataset.files import EvaluationFile
 from rag_eval_integrations.dataset.stream import EvaluationStream
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import (
     Capture,
@@ -28,7 +28,6 @@ from rag_eval_integrations.records import (
     Evaluation,
     EvaluationError,
     RagCall,
-    from_line,
 )
 
 # --- Calling an app of any framework: threads for synchronous apps, and the captured call
@@ -183,9 +182,12 @@ class AskingOptions(TypedDict, total=False):
     out: str | Path
     """File for the evaluations, in the format of `rag-eval run`; none by default."""
     resume: bool
-    """Reuse the rows of `out` that have the id, question and reference of a question, no error, and
-    this evaluator's fingerprint, instead of asking again. The app itself is not compared: resume a
-    run that was interrupted, not one of a changed app."""
+    """Go on with `out`: reuse its rows that have the id, question and reference of a question and
+    no error, instead of asking again. A file with rows of other questions, or made by another
+    evaluator, is refused. The app itself is not compared: resume a run that was interrupted, not
+    one of a changed app."""
+    overwrite: bool
+    """Replace an `out` that exists, which is refused otherwise."""
     progress: Callable[[int, int], object]
     """Called after each row with the number of finished rows and the number of all rows."""
 
@@ -214,6 +216,8 @@ def check_options(options: AskingOptions) -> None:
         raise ConfigurationError("out", out, "use the path of a file")
     if options.get("resume") and out is None:
         raise ConfigurationError("resume", options["resume"], "give `out`, the file to resume")
+    if options.get("overwrite") and out is None:
+        raise ConfigurationError("overwrite", options["overwrite"], "give `out`, the file to write")
 
 
 async def evaluate_asked(
@@ -236,11 +240,11 @@ async def evaluate_asked(
     with ExitStack() as opened:
         file = None
         if out := options.get("out"):
-            path, resume = Path(out), options.get("resume", False)
-            earlier = _Earlier(path, evaluator.fingerprint) if resume else None
-            file = opened.enter_context(EvaluationFile(path, evaluator.fingerprint, resume=resume))
-            if earlier is not None:
-                done = _taken_over(questions, earlier, file)
+            resume, overwrite = options.get("resume", False), options.get("overwrite", False)
+            file = opened.enter_context(
+                EvaluationFile(Path(out), evaluator.fingerprint, resume=resume, overwrite=overwrite)
+            )
+            done = _taken_over(questions, file)
         pending = [index for index in range(len(questions)) if index not in done]
         stream = EvaluationStream(
             [questions[index] for index in pending],
@@ -284,36 +288,42 @@ class _AskingEvaluator:
 
 
 class _Earlier:
-    """The rows of an earlier run that may be reused, by question."""
+    """The rows of an earlier run, by question."""
 
-    def __init__(self, path: Path, fingerprint: str) -> None:
+    def __init__(self, rows: Iterable[Evaluation]) -> None:
         self._rows: dict[tuple[str, str | None], list[Evaluation]] = {}
-        for file in (path.with_name(path.name + ".partial"), path):
-            if file.exists():
-                with file.open("rb") as lines:
-                    self._add(lines, fingerprint)
+        for row in rows:
+            self._rows.setdefault((row.id, row.reference), []).append(row)
 
-    def _add(self, lines: Iterable[bytes], fingerprint: str) -> None:
-        for line in lines:
-            try:
-                row = from_line(Evaluation, line)
-            except InputError:
-                continue  # `EvaluationFile` reports the problem
-            if row.error is None and row.fingerprint == fingerprint:
-                self._rows.setdefault((row.id, row.reference), []).append(row)
+    def others(self, questions: Sequence[Question]) -> int:
+        """Count the rows that are of none of the questions."""
+        texts: dict[tuple[str, str | None], set[str]] = {}
+        for question in questions:
+            texts.setdefault((question.label, question.reference), set()).add(question.text)
+        return sum(
+            {"", row.question}.isdisjoint(texts.get(key, ()))
+            for key, rows in self._rows.items()
+            for row in rows
+        )
 
     def take(self, question: Question) -> Evaluation | None:
         """Return the next row of a question, and None when there is no more."""
         rows = self._rows.get((question.label, question.reference), [])
         for at, row in enumerate(rows):
-            if not question.text or row.question == question.text:
+            if row.error is None and (not question.text or row.question == question.text):
                 return rows.pop(at)
         return None
 
 
-def _taken_over(
-    questions: Sequence[Question], earlier: _Earlier, file: EvaluationFile
-) -> dict[int, Evaluation]:
+def _taken_over(questions: Sequence[Question], file: EvaluationFile) -> dict[int, Evaluation]:
+    earlier = _Earlier(file.earlier())
+    others = earlier.others(questions)
+    if others:
+        raise ConfigurationError(
+            "out", str(file.path),
+            f"holds {others} evaluations of other questions; resume with the questions that it was "
+            "made from, or use another file",
+        )  # fmt: skip
     done = {}
     for index, question in enumerate(questions):
         row = earlier.take(question)

@@ -1,139 +1,159 @@
-"""Reads JSONL files line by line, in flat memory; gzip is recognised by its first bytes."""
+"""Writes EVALS files: rows as they finish, the ordered file at the end, nothing lost on the way."""
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import os
+import sys
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, Self, TypeVar, cast
+from typing import BinaryIO, Self
 
+from rag_eval_integrations import _target
 from rag_eval_integrations._lines import LineFile
-from rag_eval_integrations.dataset.rows import call_from
+from rag_eval_integrations.dataset._input import LONGEST_ROW, lines_of
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
-from rag_eval_integrations.records import Evaluation, RagCall, from_line, parse_object, to_line
-
-T = TypeVar("T")
-
-_MAX_LINE = 256 * 1024 * 1024
-"""Bytes; a longer line is not a row but a file of another kind."""
-
-
-@dataclass(frozen=True)
-class Line(Generic[T]):
-    """One line of a file: its value, or the reason why it has none."""
-
-    number: int
-    """From 1."""
-    value: T | None
-    error: InputError | None = None
-
-
-def open_lines(path: Path) -> BinaryIO:
-    """Open a file for reading lines of bytes, through gzip where it is compressed.
-
-    Raises:
-        OSError: when it cannot be opened.
-    """
-    with path.open("rb") as start:
-        compressed = start.read(2) == b"\x1f\x8b"
-    return cast(BinaryIO, gzip.open(path)) if compressed else path.open("rb")
-
-
-def read_lines(path: Path, read: Callable[[dict[str, Any]], T]) -> Iterator[Line[T]]:
-    """Read every line that is not blank; a bad one is an error in its place, not the end.
-
-    Args:
-        path: a JSONL file, also gzipped.
-        read: makes a value of the parsed object, or raises `InputError`.
-
-    Yields:
-        One `Line` for each line that is not blank, in order.
-
-    Raises:
-        ConfigurationError: when another version of the library wrote the file's evaluations.
-        OSError: when the file cannot be opened or read.
-    """
-    with open_lines(path) as stream:
-        number = 0
-        while line := stream.readline(_MAX_LINE):
-            number += 1
-            if line.isspace():
-                continue
-            try:
-                yield Line(number, read(parse_object(line)))
-            except SchemaError as error:
-                raise ConfigurationError("file", str(path), error.why) from error
-            except InputError as error:
-                yield Line(number, None, InputError(error.why, field=error.field, line=number))
-
-
-def read_calls(path: Path) -> Iterator[Line[RagCall]]:
-    """Read the calls of a CALLS, LABELLED or RAGBench file."""
-    return read_lines(path, call_from)
-
-
-# --- EVALS.jsonl: rows as they finish, the ordered file at the end, nothing paid for twice
-
+from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, RagCall, from_line, to_line
 
 _PARTIAL, _OUT = 0, 1
+
+
+def check_out(
+    path: Path, *, resume: bool = False, overwrite: bool = False, field: str = "out"
+) -> Path:
+    """Follow links to the file that is going to be written; refuse one that would be lost.
+
+    Args:
+        path: OUT, as a user gave it.
+        resume: it is going to be read and continued.
+        overwrite: it may be replaced.
+        field: name of the argument, for the error.
+
+    Raises:
+        ConfigurationError: there is a file, and neither `resume` nor `overwrite` is set, or both;
+            or there is something else than a regular file.
+        OSError: its folder does not exist.
+    """
+    if resume and overwrite:
+        raise ConfigurationError("resume", resume, "goes on with a file; do not overwrite it")
+    target = _target.resolved(path, field)
+    if target.exists() and not resume and not overwrite:
+        raise ConfigurationError(
+            field, str(path),
+            "exists; use another name, --overwrite (overwrite=True) to replace it, or --resume "
+            "(resume=True) to go on with the same calls",
+        )  # fmt: skip
+    return target
 
 
 class EvaluationFile:
     """The output of one run; a context manager.
 
+    While it lasts, rows are in OUT.partial, and OUT is as it was. `finish` replaces OUT by the
+    ordered rows, atomically. With `overwrite`, the earlier OUT is also OUT.bak until then.
+
     Args:
-        path: OUT. Replaced at the end, atomically.
-        fingerprint: of the evaluator; rows made by another one are not taken over.
+        path: OUT. Links are followed, and the other files are made beside their target.
+        fingerprint: of the evaluator.
         resume: take over what OUT and OUT.partial hold.
+        overwrite: replace an OUT that exists.
 
     Raises:
-        ConfigurationError: when OUT.partial exists and `resume` is not set, when another run is
-            writing it, or when there is something else to resume from than evaluations of this
-            version's format.
+        ConfigurationError: when OUT exists and neither `resume` nor `overwrite` is set, or both;
+            when OUT.partial holds rows and `resume` is not set; when another run is writing it;
+            when there is something else to resume from than evaluations of this version's format,
+            or some by another evaluator; when OUT is not a regular file.
         OSError: when the files cannot be written.
     """
 
-    def __init__(self, path: Path, fingerprint: str, *, resume: bool = False) -> None:
-        self.path = path
-        self.partial = path.with_name(path.name + ".partial")
+    ordered = False
+    """Whether rows have to be added in the order of the calls."""
+
+    def __init__(
+        self, path: Path, fingerprint: str, *, resume: bool = False, overwrite: bool = False
+    ) -> None:
+        self.path = check_out(path, resume=resume, overwrite=overwrite)
+        self.partial = self.path.with_name(self.path.name + ".partial")
         self.stale = 0
-        """Rows of an earlier run that were made otherwise or failed, and are made again."""
+        """Rows of an earlier run that failed or cannot be read, and are made again."""
+        self._new = not self.path.exists()
+        self._done = False
+        self.holds_rows = False
+        """Whether OUT.partial holds an evaluation without an error, to resume from."""
         self._offsets = array("q")
         self._recorded: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
-        if not resume and self.partial.exists():
+        self._failed: dict[bytes, tuple[int, int]] = {}
+        self._backup: Path | None = None
+        with ExitStack() as opened:
+            self._file = opened.enter_context(self._open_partial(resume))
+            opened.callback(self._leave)
+            self._sources: list[BinaryIO] = [opened.enter_context(self.partial.open("rb"))]
+            _target.remove_unfinished(self.path)
+            if resume:
+                # A killed run with `overwrite` left OUT.bak: it was replacing OUT, so it is not of
+                # that run.
+                replacing = _target.is_backed_up(self.path)
+                self._backup = _target.backup_of(self.path) if replacing else None
+                self._index(_PARTIAL, fingerprint)
+                if self.path.exists() and not replacing:
+                    self._sources.append(opened.enter_context(self.path.open("rb")))
+                    self._index(_OUT, fingerprint)
+            elif self.path.exists():
+                self._backup = _target.back_up(self.path)
+            self._opened = opened.pop_all()
+
+    def _open_partial(self, resume: bool) -> LineFile:
+        try:
+            file = LineFile(self.partial, wait=False)
+        except BlockingIOError as error:
+            why = "is being written by another run"
+            raise ConfigurationError("out", str(self.partial), why) from error
+        if not resume and file.head(1):
+            file.close()
             raise ConfigurationError(
                 "out", str(self.partial),
                 "is there from a run that did not end; go on with --resume, or delete it",
             )  # fmt: skip
-        with ExitStack() as opened:
-            try:
-                self._file = opened.enter_context(
-                    LineFile(self.partial, new=not resume, wait=False)
-                )
-            except BlockingIOError as error:
-                why = "is being written by another run"
-                raise ConfigurationError("out", str(self.partial), why) from error
-            self._sources = [opened.enter_context(self.partial.open("rb"))]
-            if resume:
-                opened.callback(self._remove_if_empty)
-                self._index(_PARTIAL, fingerprint)
-                if path.exists():
-                    self._sources.append(opened.enter_context(path.open("rb")))
-                    self._index(_OUT, fingerprint)
-            self._opened = opened.pop_all()
+        return file
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._opened.close()
+
+    def refuse_other_calls(self, calls: Iterable[RagCall | None]) -> None:
+        """Check that all rows of the earlier run are of these calls: others would be lost.
+
+        Args:
+            calls: the calls of this run; None for one that cannot be read. Read until every row
+                has its call.
+
+        Raises:
+            ConfigurationError: when there is a row of another call.
+        """
+        missing = self._recorded.keys() | self._failed.keys()
+        for call in calls if missing else ():
+            if call is not None:
+                missing.discard(_identity(call))
+            if not missing:
+                return
+        if missing:
+            raise ConfigurationError(
+                "out", str(self.path),
+                f"holds evaluations of {len(missing)} calls that are not among the calls of this "
+                "run; resume with the calls that it was made from, or use another file",
+            )  # fmt: skip
+
+    def earlier(self) -> Iterator[Evaluation]:
+        """Yield the rows of the earlier run, in the order of its files; also those that failed."""
+        places = [place for places in self._recorded.values() for place in places]
+        for source, offset in sorted([*places, *self._failed.values()]):
+            yield from_line(Evaluation, self._line(source, offset))
 
     def take(self, index: int, row: RagCall | Evaluation) -> Evaluation | None:
         """Take over an earlier run's evaluation of a call; None when there is none left."""
@@ -148,22 +168,42 @@ class EvaluationFile:
         """Append the evaluation of the call at `index` (from 0)."""
         offset = self._file.append(to_line(evaluation).encode("ascii"))
         self._place(index, _PARTIAL, offset)
+        self.holds_rows = self.holds_rows or evaluation.error is None
 
-    def finish(self) -> None:
-        """Write OUT in input order and remove OUT.partial."""
-        ordered = self.path.with_name(self.path.name + ".ordered")
-        with ordered.open("wb") as target:
-            for place in self._offsets:
-                if place >= 0:
-                    target.write(self._line(place & 1, place >> 1))
-            target.flush()
-            os.fsync(target.fileno())
-        ordered.replace(self.path)
-        self.partial.unlink()
+    def finish(self) -> int:
+        """Write OUT in input order, remove OUT.partial and return the number of rows.
 
-    def _remove_if_empty(self) -> None:
-        if self.partial.exists() and not self.partial.stat().st_size:
-            self.partial.unlink()  # a refused or idle run leaves nothing to resume
+        Without any row, OUT stays as it was.
+
+        Raises:
+            ConfigurationError: when an OUT has appeared that was not there at the beginning.
+            OSError: when OUT cannot be written; the rows are in OUT.partial.
+        """
+        rows = sum(place >= 0 for place in self._offsets)
+        if not rows:
+            self.discard()
+            return 0
+        try:
+            with _target.replacing(self.path, new=self._new) as target:
+                for place in self._offsets:
+                    if place >= 0:
+                        target.write(self._line(place & 1, place >> 1))
+        except FileExistsError as error:
+            why = f"has appeared since the run began; the rows are in {self.partial}"
+            raise ConfigurationError("out", str(self.path), why) from error
+        self.discard()
+        return rows
+
+    def discard(self) -> None:
+        """Remove OUT.partial, and OUT.bak if this run made it; OUT stays as it is."""
+        self._done = True  # from now on, the name OUT.partial may be another run's
+        if self._backup is not None:
+            self._backup.unlink(missing_ok=True)
+        self.partial.unlink(missing_ok=True)
+
+    def _leave(self) -> None:
+        if not self._done and not self._file.head(1):
+            self.discard()  # a refused or idle run leaves nothing to resume
 
     def _place(self, index: int, source: int, offset: int) -> None:
         if index >= len(self._offsets):
@@ -178,34 +218,132 @@ class EvaluationFile:
     def _index(self, source: int, fingerprint: str) -> None:
         stream = self._sources[source]
         found = foreign = 0
-        for offset, line in _lines(stream):
+        for _, offset, line in lines_of(stream, LONGEST_ROW):
+            if source == _PARTIAL and isinstance(line, bytes) and _is_torn(line):
+                self._file.truncate(offset)  # the row that a killed run was writing
+                break
             try:
+                if isinstance(line, InputError):
+                    raise line
                 evaluation = from_line(Evaluation, line)
             except SchemaError as error:
                 raise ConfigurationError("out", stream.name, error.why) from error
-            except InputError:
-                if source == _PARTIAL and not line.endswith(b"\n"):
-                    self._file.truncate(offset)  # the row that a killed run was writing
-                    break
+            except (ArithmeticError, RecursionError, ValueError):
                 foreign += 1
                 continue
             found += 1
-            if evaluation.error is None and evaluation.fingerprint == fingerprint:
-                self._recorded[_identity(evaluation)].append((source, offset))
-            else:
-                self.stale += 1
+            self._take_in(source, offset, evaluation, fingerprint)
         if foreign and not found:
             raise ConfigurationError(
                 "out", stream.name, "holds no evaluations, so there is nothing to resume"
             )
         self.stale += foreign
+        if source == _PARTIAL:
+            self._file.end_last_line()
+
+    def _take_in(self, source: int, offset: int, evaluation: Evaluation, fingerprint: str) -> None:
+        if evaluation.fingerprint != fingerprint:
+            raise ConfigurationError(
+                "out", self._sources[source].name,
+                f"was made by another evaluator (judge {evaluation.judge.name}, fingerprint "
+                f"{evaluation.fingerprint}, not {fingerprint}); resume with the judge, metrics and "
+                "formulas that it was made with, or use another file",
+            )  # fmt: skip
+        if evaluation.error is None:
+            self._recorded[_identity(evaluation)].append((source, offset))
+            self.holds_rows = self.holds_rows or source == _PARTIAL
+        else:
+            self._failed[_identity(evaluation)] = (source, offset)
+            self.stale += 1
 
 
-def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    offset = 0
-    while line := stream.readline():
-        yield offset, line
-        offset += len(line)
+@contextmanager
+def evaluations_to(
+    path: Path, *, overwrite: bool = False
+) -> Iterator[Callable[[Evaluation], object]]:
+    """Provide a function that writes evaluations which cost nothing, to a file or to `-`.
+
+    The file is there whole at the end, or as it was when an exception is raised; while an earlier
+    one is replaced, it is OUT.bak, too.
+
+    Args:
+        path: OUT, or `-` for standard output.
+        overwrite: replace a file that exists.
+
+    Raises:
+        ConfigurationError: as for `EvaluationFile`.
+        OSError: when the file cannot be written.
+    """
+    if str(path) == "-":
+        yield EvaluationPipe().append
+        return
+    target = check_out(path, overwrite=overwrite, field="--out")
+    new = not target.exists()
+    backup = None if new else _target.back_up(target, "--out")
+    try:
+        with _target.replacing(target, new=new) as stream:
+            yield lambda evaluation: stream.write(to_line(evaluation).encode("ascii") + b"\n")
+    finally:
+        if backup is not None:
+            backup.unlink(missing_ok=True)
+
+
+class EvaluationPipe:
+    """Evaluations on standard output, as lines of EVALS in the order of the calls.
+
+    It has the methods of `EvaluationFile`, and takes over nothing.
+    """
+
+    ordered = True
+    stale = 0
+
+    def __init__(self) -> None:
+        self._rows = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def take(self, index: int, row: RagCall | Evaluation) -> Evaluation | None:
+        """Return None: there is no earlier run."""
+        return None
+
+    def add(self, index: int, evaluation: Evaluation) -> None:
+        """Write the row of the call at `index`; see `append`."""
+        self.append(evaluation)
+
+    def append(self, evaluation: Evaluation) -> None:
+        """Write a row.
+
+        Raises:
+            OSError: when standard output cannot be written.
+        """
+        try:
+            # JSON may hold a raw DEL, the one character of ASCII beside these that acts.
+            line = to_line(evaluation).replace("\x7f", "\\u007f")
+            sys.stdout.buffer.write(line.encode("ascii") + b"\n")
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            # Python would try once more as it ends, and complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise OSError(
+                f"standard output was closed by its reader after {self._rows} evaluations"
+            ) from None
+        self._rows += 1
+
+    def finish(self) -> int:
+        """Return the number of rows."""
+        return self._rows
+
+
+_ROW = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")
+"""The beginning of every row."""
+
+
+def _is_torn(line: bytes) -> bool:
+    return not line.endswith(b"\n") and (line.startswith(_ROW) or _ROW.startswith(line))
 
 
 def _identity(row: RagCall | Evaluation) -> bytes:

@@ -9,14 +9,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.models.completion import Model, ModelBase
+from rag_eval_integrations.models.completion import (
+    Completion,
+    CompletionRequest,
+    Model,
+    ModelBase,
+    WrappedModel,
+)
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
+
     from rag_eval_integrations.models.throttling import Waiting
     from rag_eval_integrations.records import Labelling, SentencizedCall
 
@@ -86,6 +94,17 @@ def judge_base(judge: Judge) -> JudgeBase:
     return judge if isinstance(judge, JudgeBase) else _Foreign(judge)
 
 
+class _Limited(WrappedModel):
+    """Asks with the user's `max_tokens` instead of those of the request."""
+
+    def __init__(self, model: Model, max_tokens: int) -> None:
+        super().__init__(model)
+        self._max_tokens = max_tokens
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        return await super().complete(request.model_copy(update={"max_tokens": self._max_tokens}))
+
+
 AnyJudge = str | Judge | Model
 """A judge as `RagEvaluator` takes it: its name, a judge, or a model that is asked to label."""
 
@@ -102,6 +121,11 @@ def judge_from(
     max_concurrency: int | None = None,
     cache: str | Path | None = None,
     on_wait: Callable[[Waiting], None] | None = None,
+    api_key: str | None = None,
+    timeout: float | None = None,
+    max_tokens: int | None = None,
+    extra_body: Mapping[str, JsonValue] | None = None,
+    deadline: float | None = None,
 ) -> Judge | Model:
     """Make a judge from its name, or check that an object is one.
 
@@ -115,6 +139,12 @@ def judge_from(
         max_concurrency: most concurrent requests, from 1; None for 32.
         cache: an SQLite file of answers, created when absent; None for no cache.
         on_wait: called when a wait with a known end begins, as in `ThrottledModel`.
+        api_key: by default OPENAI_API_KEY.
+        timeout: seconds for one answer, as in `OpenAIModel`; None for 60.
+        max_tokens: most tokens of one answer, whatever the judge or metric asks for; None leaves it
+            to them.
+        extra_body: more fields of the request body, as in `OpenAIModel`.
+        deadline: seconds for all attempts of a request, as in `ThrottledModel`; None for 300.
 
     Raises:
         ConfigurationError: for an unknown name, an object that is neither, a missing key, or an
@@ -122,18 +152,25 @@ def judge_from(
     """
     options = {
         "base_url": base_url, "rpm": rpm, "tpm": tpm, "max_concurrency": max_concurrency,
-        "cache": cache, "on_wait": on_wait,
+        "cache": cache, "on_wait": on_wait, "api_key": api_key, "timeout": timeout,
+        "max_tokens": max_tokens, "extra_body": extra_body, "deadline": deadline,
     }  # fmt: skip
     if isinstance(judge, str) and judge.startswith("openai:"):
         from rag_eval_integrations.models.openai import OpenAIModel
         from rag_eval_integrations.models.throttling import ThrottledModel
 
+        asked: Model = OpenAIModel(
+            judge.removeprefix("openai:"), base_url=base_url, api_key=api_key,
+            timeout=60.0 if timeout is None else timeout, max_tokens=max_tokens,
+            extra_body=extra_body,
+        )  # fmt: skip
         model = ThrottledModel(
-            OpenAIModel(judge.removeprefix("openai:"), base_url=base_url),
+            asked if max_tokens is None else _Limited(asked, max_tokens),
             rpm=rpm,
             tpm=tpm,
             max_concurrency=32 if max_concurrency is None else max_concurrency,
             on_wait=on_wait,
+            deadline=300.0 if deadline is None else deadline,
         )
         if cache is None:
             return model

@@ -155,15 +155,15 @@ async def aevaluate_dataset(
         examples: the examples; all of them are read before the first one is run.
         evaluator: evaluates the calls.
         **options: see `Options`: `make_input`, `config`, `max_concurrency`, `timeout`, `out`,
-            `resume`, `progress`.
+            `resume`, `overwrite`, `progress`.
 
     Returns:
         One evaluation per example, in the examples' order; `id`, `reference` and `metadata` are
         the example's. Empty when there are no examples.
 
     Raises:
-        ConfigurationError: an example cannot be read, an option cannot be used, or `out` cannot
-            be resumed from.
+        ConfigurationError: an example cannot be read, an option cannot be used, or `out` exists
+            or cannot be resumed from.
         OSError: `out` cannot be written.
     """
     runnable, read = _read(chain, examples, evaluator, options)

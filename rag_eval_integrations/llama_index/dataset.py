@@ -71,15 +71,16 @@ async def aevaluate_query_engine(
         engine: the query engine; it does not have to be wrapped or observed.
         questions: the questions; all of them are read before the first one is asked.
         evaluator: evaluates the calls.
-        **options: see `AskingOptions`: `max_concurrency`, `timeout`, `out`, `resume`, `progress`.
+        **options: see `AskingOptions`: `max_concurrency`, `timeout`, `out`, `resume`,
+            `overwrite`, `progress`.
 
     Returns:
         One evaluation per question, in the questions' order; `id`, `reference` and `metadata` are
         the question's. Empty when there are no questions.
 
     Raises:
-        ConfigurationError: a question cannot be read, an option cannot be used, or `out` cannot
-            be resumed from.
+        ConfigurationError: a question cannot be read, an option cannot be used, or `out` exists
+            or cannot be resumed from.
         OSError: `out` cannot be written.
     """
     check_options(options)

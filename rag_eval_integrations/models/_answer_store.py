@@ -6,13 +6,15 @@ is all that a model needs of it, so that prompt tests can share one among models
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from rag_eval_integrations import _process
+from rag_eval_integrations import _process, _target
 from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError
@@ -60,7 +62,7 @@ class CacheFile(_process.ProcessObserver):
     damages a file when several connections write and checkpoint it at the same moment.
 
     Args:
-        path: the file.
+        path: the file; links are followed. It is made for its owner only.
         most_bytes: size above which the oldest tenth is dropped; None to drop nothing.
         strict: raise `OSError` when the file fails, instead of logging it; and create the file and
             its folder with the first line, not before.
@@ -180,7 +182,10 @@ def _open(path: Path) -> sqlite3.Connection:
         ConfigurationError: it cannot be opened, is not a cache, has another schema or is damaged.
     """
     try:
+        path = _target.resolved(path)
         _check_header(path)
+        with suppress(FileExistsError):  # SQLite gives its other files the mode of this one
+            os.close(_target.create(path))
         connection = sqlite3.connect(
             path, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
         )

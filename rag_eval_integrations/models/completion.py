@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import Annotated, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, JsonValue
 
 from rag_eval_integrations.records import JsonObject, Record, Text, Usage
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.models.throttling import Waiting
 
 FinishReason = Literal["stop", "length", "content_filter", "refusal", "unknown"]
 
@@ -167,6 +170,10 @@ class ModelBase(ABC):
     async def complete(self, request: CompletionRequest) -> Completion:
         """Answer a request; see `Model.complete`."""
 
+    def waiting(self) -> Waiting | None:
+        """Return what requests are waiting for; None when none waits, or it is not known."""
+        return None
+
     @property
     def identity(self) -> tuple[str | None, ...]:
         """Name, model, version and endpoint: models that share these give the same answers."""
@@ -186,6 +193,10 @@ class WrappedModel(ModelBase):
     async def complete(self, request: CompletionRequest) -> Completion:
         """Ask the wrapped model."""
         return await self._wrapped.complete(request)
+
+    def waiting(self) -> Waiting | None:
+        """Return what the wrapped model's requests are waiting for."""
+        return self._wrapped.waiting()
 
 
 class _Foreign(ModelBase):

@@ -1,17 +1,18 @@
 """The folder of a prompt's tests: one file per stage, named as in PromptPex, editable by hand.
 
 A file that exists and is not blank is the result of its stage; delete it to run the stage again.
-Files are written under another name and renamed, so that none is ever incomplete.
+Files are written under another name and renamed, so that none is ever incomplete. They are made for
+their owner only; links are followed.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests._cleaning import NUMBER, one_line
 from rag_eval_integrations.prompt_tests.journal import Journal
@@ -46,7 +47,8 @@ class Workspace:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         if self.folder.exists() and not self.folder.is_dir():
-            raise ConfigurationError("folder", str(folder), "is a file")
+            what = _target.kind(self.folder.stat().st_mode)
+            raise ConfigurationError("folder", str(folder), f"is {what}")
         self._journal: Journal | None = None
 
     def path(self, name: str) -> Path:
@@ -80,13 +82,31 @@ class Workspace:
         """Write a file, either completely or not at all.
 
         Raises:
+            ConfigurationError: when something else than a regular file has the name.
             OSError: when the file cannot be written.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.write_bytes(name, text.encode("utf-8", "surrogatepass"))
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Write a file of any content; see `write`."""
+        _target.make_folder(self.folder)
+        with _target.replacing(_target.resolved(self.path(name), "file")) as stream:
+            stream.write(content)
+
+    def write_page(self, name: str, text: str, begins: bytes) -> None:
+        """Write a page derived from results, in place of an earlier one.
+
+        Args:
+            name: name of the file.
+            text: its content.
+            begins: beginning of all pages of this kind, by which an earlier one is known.
+
+        Raises:
+            ConfigurationError: when there is another file of this name, which somebody made.
+            OSError: when the file cannot be written.
+        """
         path = self.path(name)
-        unfinished = path.with_name(f"{name}.unfinished")
-        unfinished.write_bytes(text.encode("utf-8", "surrogatepass"))
-        os.replace(unfinished, path)
+        _target.write_page(path, text, lambda head: head.startswith(begins), field="file")
 
     def read_json(self, name: str) -> Any:
         """Read a file's JSON.

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations.dataset import read_lines
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.models._answer_store import FORGOTTEN, CacheFile
-from rag_eval_integrations.records import SCHEMA, check_schema, parse_object
+from rag_eval_integrations.records import SCHEMA, check_schema
 
 logger = logger_of(__name__)
 
@@ -108,17 +109,22 @@ class Journal:
         self.close()
 
     def _read(self, path: Path) -> None:
-        with path.open("rb") as lines:
-            for line in lines:
-                if not line.strip():
-                    continue
-                try:
-                    content = parse_object(line)
-                    check_schema(content)
-                    self._held[content["key"]] = json.dumps(content["value"])
-                except (InputError, KeyError, TypeError):
-                    self.torn += 1
+        for line in read_lines(path, _entry):
+            if line.value is None:
+                self.torn += 1
+            else:
+                key, held = line.value
+                self._held[key] = held
         if self.torn:
             logger.warning(
                 "%s: %d line(s) cannot be read; their requests are sent again", path, self.torn
             )
+
+
+def _entry(content: dict[str, Any]) -> tuple[str, str]:
+    """Read a line of an earlier version's file: the key, and its value as JSON."""
+    check_schema(content)
+    key = content.get("key")
+    if not isinstance(key, str) or "value" not in content:
+        raise InputError("is not a reply")
+    return key, json.dumps(content["value"])

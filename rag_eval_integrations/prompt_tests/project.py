@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -78,11 +77,11 @@ class Project:
             before = project._about().get("file")
             if before != path.name:
                 raise ConfigurationError("folder", str(folder), f"contains the tests of {before}")
-        workspace.folder.mkdir(parents=True, exist_ok=True)
         copy = workspace.path(path.name)
         if not (copy.exists() and copy.samefile(path)):
-            copy.unlink(missing_ok=True)  # copying onto a link would write outside the folder
-            shutil.copyfile(path, copy)
+            if copy.is_symlink():
+                copy.unlink()  # copying onto a link would write outside the folder
+            workspace.write_bytes(path.name, path.read_bytes())
         source = str(path.resolve())
         workspace.write_json(files.PROMPT, {"schema": SCHEMA, "file": path.name, "source": source})
         return project
@@ -302,10 +301,14 @@ class Project:
         return Report(self.prompt.name, results, spec, checks, rules, unknown_as)
 
     def write_report(self, report: Report) -> list[Path]:
-        """Write `overview.csv`, `report.json` and `README.md`, and return their paths."""
-        self.workspace.write(OVERVIEW, to_csv(report.overview()))
-        self.workspace.write(REPORT_JSON, to_json(report))
-        self.workspace.write(REPORT_MD, to_markdown(report))
+        """Write `overview.csv`, `report.json` and `README.md`, and return their paths.
+
+        Raises:
+            ConfigurationError: when one of these files is there and is not an earlier report.
+        """
+        self.workspace.write_page(OVERVIEW, to_csv(report.overview()), b"model,")
+        self.workspace.write_page(REPORT_JSON, to_json(report), b'{\n "schema": ')
+        self.workspace.write_page(REPORT_MD, to_markdown(report), b"# Prompt tests of ")
         return [self.workspace.path(name) for name in (OVERVIEW, REPORT_JSON, REPORT_MD)]
 
 

@@ -6,6 +6,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from rag_eval_integrations import _target
 from rag_eval_integrations._visible import visible
 from rag_eval_integrations.agreement._curves import Curves
 
@@ -24,6 +25,8 @@ svg{background:#fff}text{font:11px system-ui,sans-serif;fill:#444}
 .curve{stroke:#1558b0;stroke-width:2;fill:none}.point{fill:#1558b0}
 """
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+_GENERATOR = '<meta name="generator" content="rag-eval">'
+"""Marks a page of this program, which may be replaced by a newer one."""
 
 
 def write_plots(groups: Mapping[str, Mapping[str, Curves]], folder: Path, title: str) -> Path:
@@ -38,13 +41,19 @@ def write_plots(groups: Mapping[str, Mapping[str, Curves]], folder: Path, title:
         The page's path.
 
     Raises:
+        ConfigurationError: there is an `agreement.html` that this program did not make, or the
+            folder is a file.
         OSError: the page cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    _target.make_folder(folder, "--plots")
     path = folder / "agreement.html"
-    unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(page(groups, title), encoding="utf-8")
-    unfinished.replace(path)
+    _target.write_page(
+        path,
+        page(groups, title),
+        lambda head: _GENERATOR.encode("ascii") in head,
+        field="--plots",
+        mode=_target.PUBLIC,
+    )
     return path
 
 
@@ -52,7 +61,7 @@ def page(groups: Mapping[str, Mapping[str, Curves]], title: str) -> str:
     """Return the page's HTML; arguments as in `write_plots`."""
     parts = [
         "<!doctype html><html lang=en><head><meta charset=utf-8>",
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">{_GENERATOR}',
         f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body>",
         f"<h1>{_text(title)}</h1>",
         "<p>Left: ROC, with chance dashed. Right: reliability in ten bins, with perfect "

@@ -21,6 +21,10 @@ class Summary:
     calls: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     """Number of failed calls by `stage: type`."""
+    reasons: dict[str, str] = field(default_factory=dict)
+    """Message of the first failure of each kind in `errors`."""
+    scored: int = 0
+    """Number of calls with at least one value."""
     means: Means = field(default_factory=Means)
     """Means of the scores, by name, maker and estimator."""
     diagnoses: Counter[str] = field(default_factory=Counter)
@@ -36,7 +40,10 @@ class Summary:
         """Count one evaluation."""
         self.calls += 1
         if evaluation.error is not None:
-            self.errors[f"{evaluation.error.stage}: {evaluation.error.type}"] += 1
+            kind = f"{evaluation.error.stage}: {evaluation.error.type}"
+            self.errors[kind] += 1
+            self.reasons.setdefault(kind, evaluation.error.message)
+        self.scored += any(score.value is not None for score in evaluation.scores.values())
         self.means.add(evaluation)
         for diagnosis in diagnose(evaluation.scores):
             self.diagnoses[diagnosis.pattern] += 1

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from rag_eval_integrations import _target
 from rag_eval_integrations._lines import LineFile
-from rag_eval_integrations.records import Evaluation, to_line
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, to_line
+
+_BEGINNING = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")
+"""The beginning of every row; of the file too, unless a killed process left less."""
+_SCHEMA = re.compile(rb'\{\s*"schema"\s*:\s*(\d+)\b')
+_HEAD = 4096
 
 
 class JsonlSink:
@@ -22,21 +30,50 @@ class JsonlSink:
 
     The data is handed to the operating system, not forced to the disk (no `fsync`).
 
+    Links are followed. The file is made for its owner only, since it holds what users asked.
+
     Args:
         path: the file; made by the first batch. Its folder has to be there.
+
+    Raises:
+        ConfigurationError: there is something else than a regular file, or a file that holds
+            something else than evaluations of this version's format.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()  # the app may change its folder later
+        if self.path.exists():
+            with _target.resolved(self.path).open("rb") as stream:
+                self._check(stream.read(_HEAD))
 
     def write(self, batch: Sequence[Evaluation]) -> None:
         """Append the batch.
 
         Raises:
+            ConfigurationError: as for the constructor; another program has made the file meanwhile.
             OSError: when the file cannot be opened or written; rows before it are in the file.
         """
         lines = [to_line(evaluation).encode("ascii") for evaluation in batch]
-        with LineFile(self.path) as file:
+        with LineFile(_target.resolved(self.path)) as file:
+            self._check(file.head(_HEAD))
             file.end_last_line()
             for line in lines:
                 file.append(line)
+
+    def _check(self, head: bytes) -> None:
+        """Refuse to mix evaluations with something else, by the beginning of the file."""
+        start = head.lstrip()
+        first, ended, rest = start.partition(b"\n")
+        while ended and first and _BEGINNING.startswith(first):  # left by a killed process
+            start = rest.lstrip()
+            first, ended, rest = start.partition(b"\n")
+        found = _SCHEMA.match(start)
+        if found is None and not _BEGINNING.startswith(start[: len(_BEGINNING)]):
+            why = "holds something else than evaluations; use another file"
+            raise ConfigurationError("path", str(self.path), why)
+        if found is not None and int(found[1]) != EVALS_SCHEMA:
+            raise ConfigurationError(
+                "path", str(self.path),
+                f"holds evaluations of schema {found[1].decode()[:20]}, and this version writes "
+                f"{EVALS_SCHEMA}; use another file, or move it away",
+            )  # fmt: skip

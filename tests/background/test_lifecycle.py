@@ -253,7 +253,9 @@ class Slow(ScriptedJudge):
         import asyncio
         await asyncio.sleep(60)
 
-background = BackgroundEvaluator(RagEvaluator(Slow(labels_of([], [], {}))), max_concurrency=2)
+background = BackgroundEvaluator(
+    RagEvaluator(Slow(labels_of([], [], {}))), max_concurrency=2, exit_grace=0
+)
 for number in range(5):
     background(RagCall(question=str(number), documents=["It is so."], response="It is so."))
 time.sleep(0.1)
@@ -261,7 +263,7 @@ time.sleep(0.1)
 
 
 def test_a_bare_exit_counts_what_is_undone_and_does_not_wait(root: Path) -> None:
-    """One line on stderr, exit code 0, long before the judge would have answered."""
+    """Without a grace: one line on stderr, exit code 0, long before the judge would have answered."""
     done = subprocess.run(
         [sys.executable, "-c", EXIT], capture_output=True, text=True, cwd=root, timeout=30
     )
@@ -276,7 +278,7 @@ def test_a_bare_exit_counts_what_is_undone_and_does_not_wait(root: Path) -> None
 def test_the_exit_line_is_for_what_is_pending_alone(log: pytest.LogCaptureFixture) -> None:
     """Nothing is said of an evaluator that is drained, or was closed and said it then."""
     gate = Gate()
-    background = BackgroundEvaluator(RagEvaluator(gate))
+    background = BackgroundEvaluator(RagEvaluator(gate), exit_grace=0)
     background.at_exit()
     background(call())
     background.at_exit()

@@ -94,6 +94,19 @@ def test_runs_from_the_command_line(rag_eval: Callable[..., Any], tmp_path: Path
         assert INVENTED in ran.out
 
 
+def test_does_not_replace_calls_of_somebody_else(
+    rag_eval: Callable[..., Any], tmp_path: Path
+) -> None:
+    """`--out .` beside one's own calls.jsonl: refused, and left alone."""
+    (tmp_path / "calls.jsonl").write_text('{"question": "mine"}\n')
+
+    done = rag_eval("demo", "--out", tmp_path)
+
+    assert done.code == 2
+    assert "calls.jsonl': was not made by this program and is not replaced" in done.err
+    assert (tmp_path / "calls.jsonl").read_text() == '{"question": "mine"}\n'
+
+
 @pytest.mark.parametrize(
     ("absent", "named", "command"),
     [

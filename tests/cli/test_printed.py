@@ -117,7 +117,8 @@ def test_recorded_labels_and_their_agreement(clean: Command, tmp_path: Path) -> 
     rows = [labelled(number, text) for number, text in enumerate(HOSTILE)]
     bad = [{**row, "labels": {text: text}} for row, text in zip(rows, HOSTILE, strict=True)]
     gold, evals = write(tmp_path / "gold.jsonl", *rows), tmp_path / "evals.jsonl"
-    done = clean("score", write(tmp_path / "labelled.jsonl", *rows, *bad), "-o", evals)
+    labels = tmp_path / "labels.jsonl"
+    done = clean("score", write(tmp_path / "labelled.jsonl", *rows, *bad), "-o", labels)
     assert (done.code, f"Wrote {len(rows)} evaluations" in done.out) == (2, True)
     assert clean("run", gold, "-o", evals).code == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -605,6 +606,86 @@ def test_recorded_runs_of_promptpex_are_taken_over(
     assert "test 2: has no input" in done.err
 
 
+def context_of(path: Path, rule: str) -> Path:
+    content = {
+        "prompt": {"filename": "tag.prompty", "content": "Hi {{text}}"},
+        "rules": {"content": rule},
+        "tests": {"content": json.dumps([{"ruleid": "1", "testinput": "a"}])},
+        "testOutputs": [],
+    }
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_an_import_replaces_a_folder_only_on_request(rag_eval: Command, tmp_path: Path) -> None:
+    """And a folder that holds more than an import is kept as DIR.bak, whose place is not taken."""
+    first = context_of(tmp_path / "1.json", "Be first.")
+    second = context_of(tmp_path / "2.json", "Be second.")
+    out, bak = tmp_path / "out", tmp_path / "out.bak"
+    (tmp_path / "elsewhere").mkdir()
+    out.symlink_to(tmp_path / "elsewhere")
+
+    def importing(source: Path, *words: str) -> tuple[int, str]:
+        done = rag_eval("prompt-tests", "import", source, "-o", out, *words)
+        return done.code, done.err
+
+    assert importing(first)[0] == 0
+    assert {path.stat().st_mode & 0o777 for path in out.iterdir()} == {0o600}
+    code, said = importing(second)
+    assert (code, "is not empty; use another folder, or --overwrite" in said) == (2, True)
+    assert (out / "rules.txt").read_text() == "Be first.\n"
+
+    assert importing(second, "--overwrite") == (0, "")
+    assert (out / "rules.txt").read_text() == "Be second.\n"
+    assert out.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "1.json",
+        "2.json",
+        "elsewhere",
+        "out",
+    ]
+
+    out.unlink()
+    (tmp_path / "elsewhere").rename(out)
+    (out / "replies.sqlite").write_text("paid")
+    code, said = importing(first, "--overwrite")
+    assert (code, said) == (0, f"the earlier folder is {bak}\n")
+    assert (bak / "replies.sqlite").read_text() == "paid"
+    code, said = importing(second, "--overwrite")
+    assert (code, "move it away before you overwrite a folder" in said) == (2, True)
+    assert (out / "rules.txt").read_text() == "Be first.\n"
+
+
+def test_an_import_that_fails_leaves_the_folder_as_it_was(
+    rag_eval: Command, tmp_path: Path
+) -> None:
+    """Nothing that is damaged replaces it, and a folder is not its own source."""
+    out = tmp_path / "out"
+    rag_eval("prompt-tests", "import", context_of(tmp_path / "c.json", "One."), "-o", out)
+    before = {path: path.read_bytes() for path in sorted(tmp_path.rglob("*")) if path.is_file()}
+    (tmp_path / "bad.json.gz").write_bytes(gzip.compress(b"{}" * 9999)[:-30])
+
+    bad = rag_eval("prompt-tests", "import", tmp_path / "bad.json.gz", "-o", out, "--overwrite")
+    own = rag_eval("prompt-tests", "import", out, "-o", out, "--overwrite")
+
+    assert (bad.code, "is damaged" in bad.err) == (2, True)
+    assert (own.code, "is the folder that is imported" in own.err) == (2, True)
+    assert not (tmp_path / "out.bak").exists()
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_files_of_others_are_not_replaced_by_a_report(rag_eval: Command, answered: Path) -> None:
+    """A README.md of the user's own stays; the program's own are written anew."""
+    assert rag_eval("prompt-tests", "report", answered).code == 0
+    assert rag_eval("prompt-tests", "report", answered).code == 0
+    (answered / "README.md").write_text("# My notes\n")
+
+    done = rag_eval("prompt-tests", "report", answered)
+
+    assert (done.code, "was not made by this program" in done.err) == (2, True)
+    assert (answered / "README.md").read_text() == "# My notes\n"
+
+
 CALL = {"question": "q", "documents": ["d"], "response": "LOUD", "reference": "r"}
 
 
@@ -643,7 +724,8 @@ def test_a_metric_file_scores_plain_rag_calls(
     assert asked[0]["content"].startswith("Score how loud. RULE-TEXT ")
     assert asked[1]["content"] == "LOUD [1] d"
     # A judge that only labels cannot be asked, and it is said before the first row.
-    embedded = rag_eval("run", calls, "-o", out, "--metrics", metric, "--metric-var", "rules=x")
+    words = ["run", calls, "-o", out, "--overwrite", "--metrics", metric]
+    embedded = rag_eval(*words, "--metric-var", "rules=x")
     assert (embedded.code, "asks a model" in embedded.err) == (2, True)
 
 

@@ -218,10 +218,11 @@ def test_fail_under(rag_eval: Command, tmp_path: Path, out: Path) -> None:
     empty = write(tmp_path / "empty.jsonl", {**CALL, "response": ""})
     bad = write(tmp_path / "bad.jsonl", CALL, b"nope")
 
-    assert rag_eval("run", calls, "-o", out, "--fail-under", "adherence=1.0").code == 0
-    low = rag_eval("run", calls, "-o", out, "--fail-under", "context_relevance=1")
-    none = rag_eval("run", empty, "-o", out, "--fail-under", "adherence=0")
-    both = rag_eval("run", bad, "-o", out, "--fail-under", "context_relevance=1")
+    words = ["-o", out, "--overwrite", "--fail-under"]
+    assert rag_eval("run", calls, *words, "adherence=1.0").code == 0
+    low = rag_eval("run", calls, *words, "context_relevance=1")
+    none = rag_eval("run", empty, *words, "adherence=0")
+    both = rag_eval("run", bad, *words, "context_relevance=1")
 
     assert low.code == 1
     assert re.search(r"FAILED context_relevance: mean 0\.\d{4} is below 1\n", low.err)
@@ -255,7 +256,7 @@ def test_formulas_and_baseline_are_stamped(rag_eval: Command, tmp_path: Path, ou
 
     rag_eval("run", calls, "-o", out, "--relevance-baseline", 20)
     (row,) = read(out)
-    rag_eval("run", calls, "-o", out, "--formulas", "ragbench")
+    rag_eval("run", calls, "-o", out, "--overwrite", "--formulas", "ragbench")
     (ragbench,) = read(out)
 
     assert row.scores["context_relevance"].by.relevance_baseline == 20
@@ -263,7 +264,7 @@ def test_formulas_and_baseline_are_stamped(rag_eval: Command, tmp_path: Path, ou
 
 
 def test_resume_takes_over_what_is_there(rag_eval: Command, tmp_path: Path, out: Path) -> None:
-    """A second run of a grown file makes only the new rows; other formulas are made again."""
+    """A second run of a grown file makes only the new rows; other formulas are refused."""
     calls = write(tmp_path / "calls.jsonl", CALL)
     rag_eval("run", calls, "-o", out)
     write(calls, CALL, {**CALL, "id": "2"})
@@ -272,7 +273,8 @@ def test_resume_takes_over_what_is_there(rag_eval: Command, tmp_path: Path, out:
     other = rag_eval("run", calls, "-o", out, "--resume", "--formulas", "ragbench")
 
     assert "1 reused from an earlier run" in grown.out
-    assert "reused" not in other.out
+    assert other.code == 2
+    assert "was made by another evaluator (judge embedded" in other.err
     assert [evaluation.id for evaluation in read(out)] == ["1", "2"]
 
 
@@ -320,7 +322,7 @@ def test_every_ragbench_file_gives_a_score_or_a_reason(
 ) -> None:
     """The first rows of each development file, as published."""
     for path in ragbench:
-        done = rag_eval("run", path, "-o", out, "--limit", 10)
+        done = rag_eval("run", path, "-o", out, "--overwrite", "--limit", 10)
 
         assert done.code == 0
         evaluations = read(out)
@@ -332,12 +334,13 @@ def test_every_ragbench_file_gives_a_score_or_a_reason(
 
 
 def test_a_file_without_rows_has_no_table(rag_eval: Command, tmp_path: Path, out: Path) -> None:
-    """It is said that there are no rows."""
+    """It is an error that names the file, and nothing is written."""
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
 
     done = rag_eval("run", empty, "-o", out)
 
-    assert "There are no rows, and so no scores." in done.out
-    assert "Scores" not in done.out
-    assert "nobody" not in done.out
+    assert done.code == 2
+    assert done.out == ""
+    assert "empty.jsonl: has no rows" in done.err
+    assert not out.exists()

@@ -137,7 +137,15 @@ def test_what_cannot_work_is_found_before_the_first_row(
 
 def test_thresholds_know_the_names(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
     """`--fail-under geval:NAME=VALUE`, on the normalised value."""
-    words = ["run", calls, "-o", tmp_path / "out.jsonl", "--metrics", "geval:coherence"]
+    words = [
+        "run",
+        calls,
+        "-o",
+        tmp_path / "out.jsonl",
+        "--overwrite",
+        "--metrics",
+        "geval:coherence",
+    ]
     with LoopbackServer(respond=respond) as server:
         low = rag_eval(*words, *judged(server), "--fail-under", "geval:coherence=0.4")
         high = rag_eval(*words, *judged(server), "--fail-under", "geval:coherence=0.9")

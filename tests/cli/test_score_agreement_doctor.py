@@ -101,6 +101,18 @@ def test_calls_of_any_age_are_read(rag_eval: Command, tmp_path: Path) -> None:
     assert "line 3: field `schema`: this version reads schema 1, not 2" in done.err
 
 
+def test_an_input_without_rows_is_told(rag_eval: Command, tmp_path: Path) -> None:
+    """Bad input, and no table about nobody."""
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+
+    done = rag_eval("score", empty, "-o", tmp_path / "evals.jsonl")
+
+    assert done.code == 2
+    assert f"{empty}: has no rows" in done.err
+    assert "Scores by" not in done.out
+
+
 def test_raw_keys_reproduce_the_published_columns(
     rag_eval: Command, ragbench: list[Path], tmp_path: Path
 ) -> None:
@@ -133,7 +145,7 @@ def test_rows_without_labels_are_named(rag_eval: Command, tmp_path: Path) -> Non
     assert done.code == 2
     assert f"{labelled}: line 2: field `labels`: is missing: the row has no recorded" in done.err
     assert len(read(out)) == 1
-    assert rag_eval("score", labelled, "-o", out, "--skip-invalid").code == 0
+    assert rag_eval("score", labelled, "-o", out, "--skip-invalid", "--overwrite").code == 0
     assert rag_eval("score", labelled, "-o", labelled).code == 2
 
 

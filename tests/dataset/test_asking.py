@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -178,11 +179,11 @@ async def test_a_line_that_is_no_row_does_not_hide_the_rows_after_it(tmp_path: P
     assert len(file.read_bytes().splitlines()) == 2
 
 
-@pytest.mark.parametrize("order", [(0, 1, 2), (1, 0, 2), (2, 1, 0)])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 async def test_only_a_row_that_may_be_taken_over_is_looked_for(
     tmp_path: Path, order: tuple[int, ...]
 ) -> None:
-    """A failed row, or one of other metrics, does not stand in the way of the right one."""
+    """A failed row does not stand in the way of the right one."""
     labeller = ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
     evaluator = RagEvaluator(labeller)
 
@@ -193,7 +194,6 @@ async def test_only_a_row_that_may_be_taken_over_is_looked_for(
 
     failed = EvaluationError(type="TimeoutError", message="late", stage="app")
     rows = [
-        await row("It was.", RagEvaluator(labeller, [Trace("ragbench")])),
         (await row("It may be.", evaluator)).model_copy(update={"error": failed}),
         await row("It is.", evaluator),
     ]
@@ -209,5 +209,51 @@ async def test_only_a_row_that_may_be_taken_over_is_looked_for(
         [Question("Is it?", label="1")], ask, evaluator, {"out": out, "resume": True}
     )
 
-    assert taken == rows[2:]
-    assert from_line(Evaluation, out.read_bytes()) == rows[2]
+    assert taken == rows[1:]
+    assert from_line(Evaluation, out.read_bytes()) == rows[1]
+
+
+async def test_rows_that_would_be_lost_are_not_resumed(tmp_path: Path) -> None:
+    """Of other questions, of a changed one, or made by other metrics: refused, and left alone."""
+    judge = ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
+    out = tmp_path / "evals.jsonl"
+
+    async def ask(question: Question) -> Answered:
+        return Answered(RagCall(question=question.text, documents=["It is."], response="It is."))
+
+    asked = [Question("Is it?", label="1"), Question("Was it?", label="2")]
+    await evaluate_asked(asked, ask, RagEvaluator(judge), {"out": out})
+    before = out.read_bytes()
+
+    for questions, metrics, why in [
+        (asked[:1], [Trace()], "holds 1 evaluations of other questions"),
+        ([asked[0], Question("Will it?", label="2")], [Trace()], "of other questions"),
+        (asked, [Trace("ragbench")], "was made by another evaluator"),
+    ]:
+        with pytest.raises(ConfigurationError, match=why):
+            await evaluate_asked(
+                questions, ask, RagEvaluator(judge, metrics), {"out": out, "resume": True}
+            )
+
+    assert out.read_bytes() == before
+    assert os.listdir(tmp_path) == ["evals.jsonl"]
+
+
+async def test_a_file_is_replaced_only_on_request(tmp_path: Path) -> None:
+    """An `out` that exists is refused without `resume` or `overwrite`."""
+    out = tmp_path / "evals.jsonl"
+    out.write_text("mine\n")
+
+    async def ask(question: Question) -> Answered:
+        return Answered(RagCall(question=question.text, documents=["It is."], response="It is."))
+
+    evaluator = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
+    questions = [Question("Is it?", label="1")]
+    with pytest.raises(ConfigurationError, match="exists; use another name"):
+        await evaluate_asked(questions, ask, evaluator, {"out": out})
+    assert out.read_text() == "mine\n"
+
+    rows = await evaluate_asked(questions, ask, evaluator, {"out": out, "overwrite": True})
+
+    assert from_line(Evaluation, out.read_bytes()) == rows[0]
+    assert os.listdir(tmp_path) == ["evals.jsonl"]

@@ -90,13 +90,13 @@ def test_resuming_reads_the_finished_file_too(tmp_path: Path) -> None:
     assert questions(out) == ["q0", "q1"]
 
 
-def test_rows_made_otherwise_or_failed_are_made_again(tmp_path: Path) -> None:
-    """Another judge or formula set, and errors, are not taken over."""
+def test_rows_that_failed_are_made_again(tmp_path: Path) -> None:
+    """Errors are not taken over, and are counted."""
     out = tmp_path / "evals.jsonl"
     failed = evaluated(1).model_copy(
         update={"error": EvaluationError(type="E", message="m", stage="judge")}
     )
-    with EvaluationFile(out, "other") as file:
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
         file.add(0, evaluated(0))
         file.add(1, failed)
 
@@ -104,9 +104,219 @@ def test_rows_made_otherwise_or_failed_are_made_again(tmp_path: Path) -> None:
         assert file.take(0, call(0)) is not None
         assert file.take(1, call(1)) is None
         assert file.stale == 1
-    with EvaluationFile(out, "third", resume=True) as file:
-        assert file.take(0, call(0)) is None
-        assert file.stale == 2
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_rows_of_another_evaluator_are_not_resumed(tmp_path: Path, finished: bool) -> None:
+    """Refused by name, whether the run ended or not; all stays as it was, and no file is added."""
+    out = tmp_path / "evals.jsonl"
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        file.add(0, evaluated(0))
+        if finished:
+            file.finish()
+    before = snapshot(tmp_path)
+
+    with pytest.raises(ConfigurationError, match="was made by another evaluator \\(judge scripted"):
+        EvaluationFile(out, "another", resume=True)
+
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_rows_of_other_calls_are_not_resumed(tmp_path: Path, finished: bool) -> None:
+    """They would be lost, failed ones included; more calls than rows are fine."""
+    out = tmp_path / "evals.jsonl"
+    failed = evaluated(1).model_copy(
+        update={"error": EvaluationError(type="E", message="m", stage="judge")}
+    )
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        file.add(0, evaluated(0))
+        file.add(1, failed)
+        if finished:
+            file.finish()
+    before = snapshot(tmp_path)
+
+    some: list[tuple[list[RagCall | None], int]] = [
+        ([call(1), call(2)], 1), ([call(0), None], 1), ([], 2),
+    ]  # fmt: skip
+    for calls, others in some:
+        with (
+            pytest.raises(ConfigurationError, match=f"evaluations of {others} calls that are not"),
+            EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file,
+        ):
+            file.refuse_other_calls(calls)
+    with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
+        file.refuse_other_calls(iter([call(2), call(1), call(0), call(3)]))
+
+    assert snapshot(tmp_path) == before
+
+
+def test_an_out_that_exists_is_refused(tmp_path: Path) -> None:
+    """Whatever it holds, unless it may be overwritten; both options at once are a mistake."""
+    out = tmp_path / "evals.jsonl"
+    out.write_text("mine\n")
+
+    with pytest.raises(ConfigurationError, match="exists; use another name, --overwrite"):
+        EvaluationFile(out, EVALUATOR.fingerprint)
+    with pytest.raises(ConfigurationError, match="do not overwrite it"):
+        EvaluationFile(out, EVALUATOR.fingerprint, resume=True, overwrite=True)
+
+    assert snapshot(tmp_path) == {"evals.jsonl": b"mine\n"}
+
+
+def test_overwriting_keeps_the_old_file_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    """As OUT.bak, and at its own name; it is there again if the run is given up."""
+    out = tmp_path / "evals.jsonl"
+    out.write_text("mine\n")
+
+    with EvaluationFile(out, EVALUATOR.fingerprint, overwrite=True):
+        assert snapshot(tmp_path) == {
+            "evals.jsonl": b"mine\n", "evals.jsonl.bak": b"mine\n", "evals.jsonl.partial": b"",
+        }  # fmt: skip
+    assert snapshot(tmp_path) == {"evals.jsonl": b"mine\n"}
+    with EvaluationFile(out, EVALUATOR.fingerprint, overwrite=True) as file:
+        file.add(0, evaluated(0))
+        assert out.read_text() == "mine\n"
+        assert file.finish() == 1
+
+    assert questions(out) == ["q0"]
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_killed_run_that_overwrites_is_resumed(tmp_path: Path) -> None:
+    """From its own rows alone: the old file, of whatever content, is not taken for its own."""
+    out = tmp_path / "evals.jsonl"
+    out.write_text("mine\n")
+    with EvaluationFile(out, EVALUATOR.fingerprint, overwrite=True) as file:
+        file.add(0, evaluated(0))
+    assert sorted(snapshot(tmp_path)) == ["evals.jsonl", "evals.jsonl.bak", "evals.jsonl.partial"]
+    with pytest.raises(ConfigurationError, match="go on with --resume"):
+        EvaluationFile(out, EVALUATOR.fingerprint, overwrite=True)
+
+    with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
+        file.refuse_other_calls([call(0), call(1)])
+        assert file.take(0, call(0)) is not None
+        file.add(1, evaluated(1))
+        file.finish()
+
+    assert questions(out) == ["q0", "q1"]
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_backup_of_the_users_own_is_not_replaced(tmp_path: Path) -> None:
+    """Named, and left alone."""
+    out = tmp_path / "evals.jsonl"
+    out.write_text("mine\n")
+    (tmp_path / "evals.jsonl.bak").write_text("older\n")
+    before = snapshot(tmp_path)
+
+    with pytest.raises(ConfigurationError, match="move it away"):
+        EvaluationFile(out, EVALUATOR.fingerprint, overwrite=True)
+
+    assert snapshot(tmp_path) == before
+
+
+def test_without_a_row_out_stays_as_it_was(tmp_path: Path) -> None:
+    """It is not replaced by nothing, and nothing is left beside it."""
+    out = tmp_path / "evals.jsonl"
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        assert file.finish() == 0
+    assert list(tmp_path.iterdir()) == []
+
+    out.write_text("mine\n")
+    with EvaluationFile(out, EVALUATOR.fingerprint, overwrite=True) as file:
+        assert file.finish() == 0
+    assert snapshot(tmp_path) == {"evals.jsonl": b"mine\n"}
+
+
+def test_a_file_that_appears_during_the_run_is_not_replaced(tmp_path: Path) -> None:
+    """The rows stay in OUT.partial, which the message names."""
+    out = tmp_path / "evals.jsonl"
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        file.add(0, evaluated(0))
+        out.write_text("somebody's\n")
+        with pytest.raises(ConfigurationError, match=r"appeared .* evals\.jsonl\.partial|appeared"):
+            file.finish()
+
+    assert out.read_text() == "somebody's\n"
+    assert questions(tmp_path / "evals.jsonl.partial") == ["q0"]
+
+
+def test_links_are_followed_and_stay_links(tmp_path: Path) -> None:
+    """Everything is made beside the target; the target keeps its mode."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "real.jsonl").write_text("mine\n")
+    (elsewhere / "real.jsonl").chmod(0o640)
+    out = tmp_path / "evals.jsonl"
+    out.symlink_to(elsewhere / "real.jsonl")
+
+    with EvaluationFile(out, EVALUATOR.fingerprint, overwrite=True) as file:
+        file.add(0, evaluated(0))
+        assert sorted(snapshot(elsewhere)) == [
+            "real.jsonl", "real.jsonl.bak", "real.jsonl.partial",
+        ]  # fmt: skip
+        file.finish()
+
+    assert out.is_symlink()
+    assert questions(elsewhere / "real.jsonl") == ["q0"]
+    assert (elsewhere / "real.jsonl").stat().st_mode & 0o777 == 0o640
+    assert list(elsewhere.iterdir()) == [elsewhere / "real.jsonl"]
+
+
+def test_a_planted_link_is_not_written_through(tmp_path: Path) -> None:
+    """A link where OUT.partial goes is refused, and its target is left alone."""
+    (tmp_path / "precious").write_text("")
+    (tmp_path / "evals.jsonl.partial").symlink_to(tmp_path / "precious")
+
+    for resume in (False, True):
+        with pytest.raises(OSError, match=r"evals\.jsonl\.partial: is a link"):
+            EvaluationFile(tmp_path / "evals.jsonl", EVALUATOR.fingerprint, resume=resume)
+
+    assert (tmp_path / "precious").read_text() == ""
+    assert (tmp_path / "evals.jsonl.partial").is_symlink()
+
+
+def test_new_files_are_private(tmp_path: Path) -> None:
+    """OUT and OUT.partial hold what users asked and were answered."""
+    out = tmp_path / "evals.jsonl"
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        file.add(0, evaluated(0))
+        assert (tmp_path / "evals.jsonl.partial").stat().st_mode & 0o777 == 0o600
+        file.finish()
+
+    assert out.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_a_killed_finish_left_is_removed(tmp_path: Path) -> None:
+    """The unfinished copy of a run that died as it ordered its rows; files of other names stay."""
+    (tmp_path / "evals.jsonl.0123abcd.unfinished").write_text("half")
+    (tmp_path / "evals.jsonl.notes.unfinished").write_text("mine")
+
+    with EvaluationFile(tmp_path / "evals.jsonl", EVALUATOR.fingerprint) as file:
+        file.add(0, evaluated(0))
+        file.finish()
+
+    assert sorted(snapshot(tmp_path)) == ["evals.jsonl", "evals.jsonl.notes.unfinished"]
+
+
+def test_a_row_that_lacks_only_its_line_end_is_made_again(tmp_path: Path) -> None:
+    """It would run into the next one; unfinished lines that are no rows are ended instead."""
+    out, partial = tmp_path / "evals.jsonl", tmp_path / "evals.jsonl.partial"
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        file.add(0, evaluated(0))
+        file.add(1, evaluated(1))
+    rows = partial.read_bytes()
+    for left in (rows[:-1], rows + b"\0\0\0"):
+        partial.write_bytes(left)
+        with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
+            file.add(1, evaluated(1))
+        lines = partial.read_bytes().splitlines()
+        assert lines.count(rows.splitlines()[1]) == (1 if left == rows[:-1] else 2)
 
 
 def test_the_same_row_twice_is_taken_over_twice(tmp_path: Path) -> None:

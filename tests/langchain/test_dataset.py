@@ -343,9 +343,9 @@ class TestBounds:
         assert told == [(1, 3), (2, 3), (3, 3)]
 
     def test_no_examples(self, run: Run, tmp_path: Path) -> None:
-        """No rows, and an empty file."""
+        """No rows, and no file."""
         assert run(rag_chain(), [], evaluator(), out=tmp_path / "o.jsonl") == []
-        assert (tmp_path / "o.jsonl").read_bytes() == b""
+        assert list(tmp_path.iterdir()) == []
 
     async def test_sync_inside_of_a_running_loop(self) -> None:
         """Works, as in a notebook."""
@@ -410,15 +410,20 @@ class TestFile:
         assert (sorted(first.questions), second.questions) == (["a", "b"], [])
         assert [row.question for row in rows] == ["a", "b"]
 
-    def test_another_evaluator_takes_nothing_over(self, run: Run, tmp_path: Path) -> None:
-        """Scores that were made otherwise are made again; so is a changed example of one id."""
+    def test_a_file_made_otherwise_is_replaced_on_request(self, run: Run, tmp_path: Path) -> None:
+        """By another evaluator, or of a changed example of one id: never silently, by resuming."""
         out = tmp_path / "o.jsonl"
         example = {"id": 1, "question": "a", "reference": "x"}
         run(rag_chain(), [example], evaluator(), out=out)
         other, changed = Counted(), Counted()
 
-        run(other.chain, [example], RagEvaluator(), out=out, resume=True)
-        run(changed.chain, [{**example, "question": "b"}], RagEvaluator(), out=out, resume=True)
+        def both(chain: Any, example: dict[str, Any], why: str) -> None:
+            with pytest.raises(ConfigurationError, match=why):
+                run(chain, [example], RagEvaluator(), out=out, resume=True)
+            run(chain, [example], RagEvaluator(), out=out, overwrite=True)
+
+        both(other.chain, example, "was made by another evaluator")
+        both(changed.chain, {**example, "question": "b"}, "of other questions")
 
         assert (other.questions, changed.questions) == (["a"], ["b"])
 

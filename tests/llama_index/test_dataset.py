@@ -248,15 +248,19 @@ async def test_a_run_can_be_resumed(asynchronously: bool, tmp_path: Path) -> Non
     assert [from_line(Evaluation, line) for line in out.read_text().splitlines()] == rows
 
 
-async def test_another_evaluators_rows_are_not_taken_over(tmp_path: Path) -> None:
-    """Nor lines that are no evaluations."""
+async def test_another_evaluators_file_is_not_resumed_but_may_be_replaced(tmp_path: Path) -> None:
+    """Its rows would be lost, so that has to be said; the engine is not asked before."""
     out = tmp_path / "evals.jsonl"
     retriever = Picky()
     await aevaluate_query_engine(engine(retriever), ["First?"], evaluator(), out=out)
-    out.write_text(out.read_text() + "{}\n")
 
+    with pytest.raises(ConfigurationError, match="was made by another evaluator"):
+        await aevaluate_query_engine(
+            engine(retriever), ["First?"], RagEvaluator(), out=out, resume=True
+        )
+    assert retriever.asked == ["First?"]
     await aevaluate_query_engine(
-        engine(retriever), ["First?"], RagEvaluator(), out=out, resume=True
+        engine(retriever), ["First?"], RagEvaluator(), out=out, overwrite=True
     )
 
     assert retriever.asked == ["First?", "First?"]

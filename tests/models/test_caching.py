@@ -524,9 +524,34 @@ async def test_a_file_damaged_later_does_not_stop_the_run(
 
 def test_a_path_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     """A folder, or a file in a folder that is not there."""
-    for path in (tmp_path, tmp_path / "absent" / "cache.sqlite"):
-        with pytest.raises(ConfigurationError, match="cannot be opened"):
-            CachedModel(Scripted(), path)
+    with pytest.raises(ConfigurationError, match="is a folder; use a regular file"):
+        CachedModel(Scripted(), tmp_path)
+    with pytest.raises(ConfigurationError, match=r"cannot be opened: .*absent does not exist"):
+        CachedModel(Scripted(), tmp_path / "absent" / "cache.sqlite")
+
+
+def test_a_fifo_is_not_waited_for(tmp_path: Path) -> None:
+    """It is refused at once, and stays."""
+    os.mkfifo(tmp_path / "fifo")
+
+    with pytest.raises(ConfigurationError, match="is a FIFO"):
+        CachedModel(Scripted(), tmp_path / "fifo")
+
+    assert (tmp_path / "fifo").is_fifo()
+
+
+async def test_all_files_of_a_cache_are_private(tmp_path: Path) -> None:
+    """Also SQLite's own, and beside the target of a link; a file that exists keeps its mode."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.db").symlink_to(tmp_path / "real" / "cache.db")
+    for mode in (0o600, 0o640):
+        cached = CachedModel(Scripted(), tmp_path / "link.db")
+        await cached.complete(request())
+        modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "real").iterdir()}
+        cached.close()
+        assert modes == dict.fromkeys(("cache.db", "cache.db-wal", "cache.db-shm"), mode)
+        (tmp_path / "real" / "cache.db").chmod(0o640)
+    assert (tmp_path / "link.db").is_symlink()
 
 
 async def test_a_closed_cache_says_so(path: Path) -> None:

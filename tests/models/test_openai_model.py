@@ -31,7 +31,7 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_missing_key_raises_at_construction() -> None:
     """It names the argument and the variable."""
-    with pytest.raises(ConfigurationError, match=r"`api_key` = None.*OPENAI_API_KEY"):
+    with pytest.raises(ConfigurationError, match=r"`api_key`: no API key: .*OPENAI_API_KEY"):
         OpenAIModel("gpt-4o-mini")
 
 

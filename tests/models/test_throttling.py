@@ -984,3 +984,97 @@ def test_what_is_not_a_permits_is_refused() -> None:
         LocalPermits(rpm=0)
     with pytest.raises(ConfigurationError, match="`tpm`"):
         LocalPermits(tpm=float("nan"))
+
+
+# --- Nobody there ------------------------------------------------------------------------------
+
+
+def refused() -> JudgeUnavailableError:
+    return JudgeUnavailableError("m at host cannot be reached: refused", connected=False)
+
+
+def test_an_endpoint_that_is_not_there_is_told_at_once() -> None:
+    """10,000 requests end within a second, after two attempts each of those under way."""
+
+    async def main(loop: JumpingLoop) -> None:
+        told: list[Waiting] = []
+        model = Scripted(loop, after(0.01, every=refused()))
+        throttled = ThrottledModel(model, clock=loop.time, on_wait=told.append)
+        results = await asyncio.gather(
+            *(throttled.complete(REQUEST) for _ in range(10_000)), return_exceptions=True
+        )
+
+        assert loop.time() - 1000.0 < 1.0
+        assert len(model.starts) <= 2 * 32
+        assert all(isinstance(one, JudgeUnavailableError) and not one.connected for one in results)
+        assert all(str(one).startswith("m at host cannot be reached: refused") for one in results)
+        assert str(results[0]) == "m at host cannot be reached: refused (2 attempts in 0.3 s)"
+        assert str(results[-1]).endswith("refused; it is tried again in 30 s")
+        (opened,) = [waiting for waiting in told if waiting.reason == "circuit open"]
+        assert opened.why == "m at host cannot be reached: refused"
+
+        model._answer = after(0.01)
+        await asyncio.sleep(30)
+        assert await throttled.complete(REQUEST) == ANSWER
+
+    run(main)
+
+
+def test_a_slow_look_up_is_not_made_twice() -> None:
+    """Where finding out took seconds, a second attempt would double what a person waits."""
+
+    async def main(loop: JumpingLoop) -> int:
+        model = Scripted(loop, after(4.0, every=refused()))
+        with pytest.raises(JudgeUnavailableError, match=r"refused \(1 attempt in 4.0 s\)"):
+            await ThrottledModel(model, clock=loop.time).complete(REQUEST)
+        return len(model.starts)
+
+    assert run(main) == 1
+
+
+@pytest.mark.parametrize(
+    "first", [None, JudgeRejectedError("400", status=400), JudgeOutputError("nonsense", "")]
+)
+def test_an_endpoint_that_was_up_is_tried_again(first: Exception | None) -> None:
+    """It may be restarting: refused connections are then as temporary as a 503."""
+
+    async def main(loop: JumpingLoop) -> None:
+        failing = {} if first is None else {0: first}
+        model = Scripted(loop, after(0.1, failing | {n: refused() for n in range(1, 6)}))
+        throttled = ThrottledModel(model, clock=loop.time)
+        await asyncio.gather(throttled.complete(REQUEST), return_exceptions=True)
+        assert await throttled.complete(REQUEST) == ANSWER
+        assert len(model.starts) == 7
+
+    run(main)
+
+
+def test_a_connection_that_is_made_once_more_is_enough() -> None:
+    """A server that is just starting refuses the first connection only."""
+
+    async def main(loop: JumpingLoop) -> None:
+        model = Scripted(loop, after(0.0, {0: refused()}))
+        assert await ThrottledModel(model, clock=loop.time).complete(REQUEST) == ANSWER
+
+    run(main)
+
+
+def test_failures_in_a_row_are_logged_while_they_are_retried(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One line with the reason, minutes before the first request is given up; none for a few."""
+
+    async def main(loop: JumpingLoop) -> None:
+        few = Scripted(loop, after(0.0, dict.fromkeys(range(4), unavailable(503))))
+        await ThrottledModel(few, clock=loop.time).complete(REQUEST)
+        assert not caplog.records
+
+        many = Scripted(loop, after(0.0, dict.fromkeys(range(12), unavailable(503))))
+        throttled = ThrottledModel(many, clock=loop.time, max_attempts=20)
+        await asyncio.gather(*(throttled.complete(REQUEST) for _ in range(4)))
+
+    run(main)
+
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "attempts in a row failed, the last: replied 503" in record.getMessage()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from rag_eval_integrations.prompt_tests import (
     Spec,
     read_upstream,
 )
+from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck, TestCheck
 from rag_eval_integrations.prompt_tests.upstream import (
     checks_from_rows,
@@ -29,6 +31,7 @@ from rag_eval_integrations.prompt_tests.upstream import (
     rule_checks_to_rows,
     to_test_rows,
 )
+from rag_eval_integrations.prompt_tests.upstream.files import new_folder
 
 
 def through_json(value: object) -> list[dict[str, object]]:
@@ -276,6 +279,47 @@ def test_the_name_of_an_imported_prompt_stays_in_the_folder(
     imported = read_upstream(context)
 
     assert imported.prompt_file == (kept, "Hi {{text}}")
+
+
+def test_a_folder_that_cannot_be_written_whole_is_as_it_was(tmp_path: Path) -> None:
+    """The earlier one is put back, and the half of the new one is gone."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "rules.txt").write_text("mine")
+
+    def write_half() -> None:
+        with new_folder(out, [tmp_path / "elsewhere"], overwrite=True):
+            (out / "rules.txt").write_text("half")
+            raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        write_half()
+
+    assert (out / "rules.txt").read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_no_file_of_a_folder_is_written_through_a_planted_link(tmp_path: Path) -> None:
+    """Temporary files have names that cannot be foreseen; all files are private."""
+    (tmp_path / "precious").write_text("mine")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "intent.txt.unfinished").symlink_to(tmp_path / "precious")
+    workspace = Workspace(folder)
+
+    workspace.write("intent.txt", "Greets.")
+    (folder / "intent.txt").chmod(0o644)
+    workspace.write("intent.txt", "Greets again.")
+    workspace.write_json("tests.json", [])
+
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert workspace.read("intent.txt") == "Greets again."
+    modes = {path.name: path.lstat().st_mode & 0o777 for path in folder.glob("*s*")}
+    assert modes["tests.json"] == 0o600
+    assert (folder / "intent.txt").stat().st_mode & 0o777 == 0o644
+    os.mkfifo(folder / "rules.txt")
+    with pytest.raises(ConfigurationError, match="is a FIFO"):
+        workspace.write("rules.txt", "Be kind.")
 
 
 def test_the_copy_of_a_prompt_follows_no_link(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hostile import HOSTILE, acting
 
 from rag_eval_integrations._visible import visible
 from rag_eval_integrations.agreement._curves import curve_of
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.report._plots import page, write_plots
 
 CURVES = {"relevant": curve_of([(0.9, True), (0.8, False), (0.6, True), (0.1, False)])}
@@ -78,6 +79,26 @@ def test_a_long_curve_is_thinned_out_and_keeps_its_ends(tmp_path: Path) -> None:
     assert curve.endswith("L294.0 34.0")
     assert len(text) < 40_000
     assert [file.name for file in path.parent.iterdir()] == ["agreement.html"]
+
+
+def test_only_a_page_of_this_program_is_replaced(tmp_path: Path) -> None:
+    """Its own at any time; another one of that name is refused and stays, and so does a link."""
+    curve = {"all": {"relevant": curve_of([(0.5, True), (0.4, False)])}}
+    path = write_plots(curve, tmp_path, "first")
+    real = tmp_path / "real.html"
+    path.rename(real)
+    path.symlink_to(real)
+
+    write_plots(curve, tmp_path, "second")
+    assert path.is_symlink()
+    assert "<title>second" in real.read_text()
+
+    real.write_text("<html>my own page</html>")
+    with pytest.raises(ConfigurationError, match="was not made by this program"):
+        write_plots(curve, tmp_path, "third")
+    with pytest.raises(ConfigurationError, match="is not a folder"):
+        write_plots(curve, real, "third")
+    assert real.read_text() == "<html>my own page</html>"
 
 
 def test_only_a_group_without_probabilities_says_so() -> None:

@@ -116,6 +116,72 @@ def test_a_missing_folder_raises(tmp_path: Path) -> None:
         JsonlSink(tmp_path / "none" / "evals.jsonl").write([made()])
 
 
+def test_the_file_is_private_and_links_are_followed(tmp_path: Path) -> None:
+    """It holds what users asked; one that exists keeps its mode."""
+    path = tmp_path / "link.jsonl"
+    path.symlink_to(tmp_path / "real.jsonl")
+    sink = JsonlSink(path)
+
+    sink.write([made("1")])
+    assert (tmp_path / "real.jsonl").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "real.jsonl").chmod(0o644)
+    sink.write([made("2")])
+
+    assert path.is_symlink()
+    assert (tmp_path / "real.jsonl").stat().st_mode & 0o777 == 0o644
+    assert path.read_bytes().count(b"\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b'{"schema":1,"id":"1","row_key":"2"}\n', "of schema 1, and this version writes 2"),
+        (b' {"schema": 12,"id":"1"', "of schema 12"),
+        (b'{"question": "q"}\n', "something else than evaluations"),
+        (b"notes\n", "something else than evaluations"),
+        (b"\x1f\x8b\x08\x00", "something else than evaluations"),
+    ],
+)
+def test_evaluations_are_not_mixed_with_something_else(
+    tmp_path: Path, content: bytes, why: str
+) -> None:
+    """Refused as the sink is made, and in every batch if the file came later; left as it is."""
+    path = tmp_path / "evals.jsonl"
+    early = JsonlSink(path)
+    path.write_bytes(content)
+
+    with pytest.raises(ConfigurationError, match=why):
+        JsonlSink(path)
+    with pytest.raises(ConfigurationError, match=why):
+        early.write([made()])
+
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("left", [b"", b"\n", b"{", b'{"schema":2', b'{"schema":2,"id":"4'])
+def test_what_a_killed_process_left_is_written_on(tmp_path: Path, left: bytes) -> None:
+    """However little of the first row it was."""
+    path = tmp_path / "evals.jsonl"
+    path.write_bytes(left)
+
+    JsonlSink(path).write([made("5")])
+
+    assert from_line(Evaluation, path.read_bytes().splitlines()[-1]).id == "5"
+    JsonlSink(path).write([made("6")])
+
+
+def test_a_fifo_or_folder_is_refused_at_once(tmp_path: Path) -> None:
+    """As the sink is made; a FIFO that comes later is not waited for."""
+    early = JsonlSink(tmp_path / "fifo")
+    os.mkfifo(tmp_path / "fifo")
+
+    for path, kind in ((tmp_path / "fifo", "a FIFO"), (tmp_path, "a folder")):
+        with pytest.raises(ConfigurationError, match=kind):
+            JsonlSink(path)
+    with pytest.raises(ConfigurationError, match="a FIFO"):
+        early.write([made()])
+
+
 WRITER = """
 import sys; sys.path[:0] = ["tests/sinks"]
 from test_sinks import made

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag_eval_integrations import _target
 from rag_eval_integrations.report import calls_table, plain, unsupported_sentences
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ def run_demo(out: Path, console: Console) -> int:
         The exit code: 0, or 2 for a missing framework or when capturing failed.
 
     Raises:
+        ConfigurationError: when `out` holds files of these names that no demo wrote.
         OSError: when `out` cannot be created or written.
     """
     missing = missing_extras()
@@ -56,7 +59,7 @@ def run_demo(out: Path, console: Console) -> int:
             soft_wrap=True,
         )
         return 2
-    out.mkdir(parents=True, exist_ok=True)
+    _target.make_folder(out, "--out")
     calls, failed = _run_apps()
     evaluations = _evaluate(calls)
     _write(out / "calls.jsonl", calls)
@@ -89,7 +92,16 @@ def _evaluate(calls: list[RagCall]) -> list[Evaluation]:
 def _write(path: Path, records: list[RagCall] | list[Evaluation]) -> None:
     from rag_eval_integrations.records import to_line  # noqa: PLC0415 -- pydantic
 
-    path.write_text("".join(f"{to_line(record)}\n" for record in records), encoding="utf-8")
+    text = "".join(f"{to_line(record)}\n" for record in records)
+    _target.write_page(path, text, _is_ours, field="--out")
+
+
+def _is_ours(head: bytes) -> bool:
+    """Whether a file begins with a row of the demo; calls of others are not replaced."""
+    from rag_eval_integrations.cli.demo import corpus  # noqa: PLC0415 -- for the demo alone
+
+    exchanges = (*corpus.LANGCHAIN_EXCHANGES, *corpus.LLAMA_INDEX_EXCHANGES)
+    return any(json.dumps(one.question).encode("ascii") in head for one in exchanges)
 
 
 def _print(evaluations: list[Evaluation], console: Console) -> None:

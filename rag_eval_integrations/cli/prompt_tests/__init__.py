@@ -138,8 +138,12 @@ def import_command(
         typer.Option(metavar="PUT", help="The prompt under test, if the source lacks it."),
     ] = None,
     max_rules: MaxRules = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace a folder that exists; it is kept as DIR.bak."),
+    ] = False,
 ) -> None:
-    """Import tests and results from PromptPex."""
+    """Import tests and results from PromptPex into a new folder."""
     from rag_eval_integrations.cli.prompt_tests import commands
 
-    raise typer.Exit(commands.import_(source, out, prompt, max_rules))
+    raise typer.Exit(commands.import_(source, out, prompt, max_rules, overwrite))

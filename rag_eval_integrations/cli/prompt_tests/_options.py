@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from rag_eval_integrations.cli._model_options import ExtraBody, MaxTokens, Timeout
+
 Put = Annotated[
     Path,
     typer.Argument(metavar="PUT", help="The prompt under test (.prompty, .md, .prompt.yml)."),
@@ -205,3 +207,6 @@ class RequestSettings:
     max_concurrency: Annotated[
         int, typer.Option(metavar="N", min=1, help="Maximum number of concurrent requests.")
     ] = 8
+    timeout: Timeout = None
+    max_tokens: MaxTokens = None
+    extra_body: ExtraBody = None

@@ -5,14 +5,17 @@ from __future__ import annotations
 import importlib
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations.cli._interrupt import kept, kept_words
+from rag_eval_integrations.cli._model_options import model_options
 from rag_eval_integrations.cli._options import metric_variables
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
+from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.cli.prompt_tests._options import (
     GenerateSettings,
     JudgeSettings,
@@ -39,6 +42,7 @@ from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests.upstream.files import (
     Imported,
+    new_folder,
     read_upstream,
     write_imported,
 )
@@ -65,7 +69,8 @@ def generate(
     """
     options = GenerateOptions.of(**asdict(settings))
     PromptUnderTest.of(put)  # a wrong file is reported before a missing key
-    generator = _model(model, "--model", requests)
+    # Its failure ends the command, which then says it.
+    generator = _model(model, "--model", requests, tell=lambda _: None)
     strong = None if groundtruth is None else _model(groundtruth, "--groundtruth", requests)
     project = Project.create(put, out, print_stderr)
     generation = Generation(
@@ -73,9 +78,11 @@ def generate(
         max_concurrency=requests.max_concurrency, tell=print_stderr,
     )  # fmt: skip
     generation.model.on_reply = ProgressCounter(f"replies from {generation.model.name}")
-    tests = generation.run()
+    with kept(lambda: _kept(project)):
+        tests = generation.run()
+        if strong is not None:
+            tests = _loop.run(generation.groundtruth(strong, [strong]))
     if strong is not None:
-        tests = _loop.run(generation.groundtruth(strong, [strong]))
         usable = sum(test.usable_groundtruth is not None for test in tests)
         stdout().print(f"{usable} of {len(tests)} tests have a usable expected output")
     spec = project.workspace.spec()
@@ -105,16 +112,17 @@ def run(
     """
     project = Project(folder, print_stderr)
     models = [_model_under_test(name, "--mut", requests) for name in muts]
-    results = _loop.run(
-        project.run(
-            models,
-            runs=runs,
-            max_tests=max_tests,
-            baseline=baseline,
-            max_concurrency=requests.max_concurrency,
-            done=ProgressCounter("outputs"),
+    with kept(lambda: _kept(project)):
+        results = _loop.run(
+            project.run(
+                models,
+                runs=runs,
+                max_tests=max_tests,
+                baseline=baseline,
+                max_concurrency=requests.max_concurrency,
+                done=ProgressCounter("outputs"),
+            )
         )
-    )
     failed = [result for result in results if result.error is not None]
     for model in dict.fromkeys(result.model for result in failed):
         errors = [result.error for result in failed if result.model == model]
@@ -145,14 +153,15 @@ def evaluate(
         models, metrics, compliance=NonCompliance(cast(Basis, settings.basis), settings.see_input),
         max_concurrency=requests.max_concurrency, done=progress,
     )  # fmt: skip
-    results = _loop.run(
-        project.evaluate(
-            evaluation,
-            validity=settings.validity,
-            groundedness=settings.groundedness,
-            agreement_model=agreement_model,
+    with kept(lambda: _kept(project)):
+        results = _loop.run(
+            project.evaluate(
+                evaluation,
+                validity=settings.validity,
+                groundedness=settings.groundedness,
+                agreement_model=agreement_model,
+            )
         )
-    )
     stdout().print(
         f"{len(results)} outputs judged by {', '.join(judge.name for judge in evaluation.judges)} "
         f"({evaluation.asked} requests)",
@@ -225,24 +234,37 @@ def metrics(put: Path) -> int:
     return 0
 
 
-def import_(source: Path, out: Path, prompt: Path | None, max_rules: int | None) -> int:
+def import_(
+    source: Path, out: Path, prompt: Path | None, max_rules: int | None, overwrite: bool
+) -> int:
     """Import PromptPex's files.
 
     Raises:
-        RagEvalError: when there is nothing to import.
+        RagEvalError: when there is nothing to import, or the folder exists and may not be replaced.
         OSError: when a file cannot be read or written.
     """
     imported = read_upstream(source, prompt, max_rules=max_rules)
-    project = Project.create(_prompt_file(imported, out), out, print_stderr)
+    sources = [source, source.parent, Path(imported.prompt.source).parent]
+    with new_folder(out, sources, overwrite=overwrite) as kept:
+        project = Project.create(_prompt_file(imported, out), out, print_stderr)
+        write_imported(imported, project.workspace)
     for one in imported.lost:
         print_stderr(one)
-    write_imported(imported, project.workspace)
+    if kept:
+        print_stderr(f"the earlier folder is {kept[0]}")
     stdout().print(
         f"{len(imported.spec.output_rules)} rules, {len(imported.tests)} tests and "
         f"{len(imported.results)} results in {out}; {len(imported.lost)} rows could not be used",
         soft_wrap=True,
     )
     return 0
+
+
+def _kept(project: Project) -> str:
+    """Say how many replies an interrupted stage keeps; empty if there is none."""
+    with project.workspace.journal() as journal:
+        replies = len(journal)
+    return kept_words(replies, "reply", "replies", journal.path) if replies else ""
 
 
 def _prompt_file(imported: Imported, out: Path) -> Path:
@@ -259,13 +281,19 @@ def _print_lint(metric: PromptyMetric) -> None:
         print_stderr(f"{metric.prompt.source}: {warning}")
 
 
-def _model_under_test(name: str, option: str, requests: RequestSettings) -> ModelUnderTest:
+def _model_under_test(
+    name: str,
+    option: str,
+    requests: RequestSettings,
+    tell: Callable[[str], None] = print_stderr,
+) -> ModelUnderTest:
     """Make the model `openai:NAME`, or import `MODULE:OBJECT`.
 
     Args:
         name: the model, as given on the command line.
         option: the option that it was given to, for error messages.
         requests: endpoint and limits; for `openai:NAME` only.
+        tell: shows that an `openai:NAME` cannot be used.
 
     Raises:
         ConfigurationError: for a model, module or object that does not exist.
@@ -274,8 +302,9 @@ def _model_under_test(name: str, option: str, requests: RequestSettings) -> Mode
         found = judge_from(
             name, base_url=requests.base_url, rpm=requests.rpm, tpm=requests.tpm,
             max_concurrency=requests.max_concurrency,
+            **model_options(requests.timeout, requests.max_tokens, requests.extra_body),
         )  # fmt: skip
-        return cast(Model, found)
+        return WatchedModel(cast(Model, found), tell)
     module, colon, path = name.partition(":")
     if not colon or not module or not path:
         raise ConfigurationError(option, name, "use openai:NAME or MODULE:OBJECT")
@@ -290,13 +319,18 @@ def _model_under_test(name: str, option: str, requests: RequestSettings) -> Mode
     return model_of(found_object)
 
 
-def _model(name: str, option: str, requests: RequestSettings) -> Model:
+def _model(
+    name: str,
+    option: str,
+    requests: RequestSettings,
+    tell: Callable[[str], None] = print_stderr,
+) -> Model:
     """Make a model that answers messages; see `_model_under_test`.
 
     Raises:
         ConfigurationError: for a model that does not exist, or a whole app.
     """
-    found = _model_under_test(name, option, requests)
+    found = _model_under_test(name, option, requests, tell)
     if not isinstance(found, Model):
         raise ConfigurationError(option, name, "is an app; use a model that answers messages")
     return found

@@ -172,6 +172,12 @@ class CircuitBreaker:
         self._opened: float | None = None
         self._probing = False
         self._last = ""
+        self._connected = True
+
+    @property
+    def last(self) -> str:
+        """The last failure."""
+        return self._last
 
     def seconds_open(self, now: float) -> float | None:
         """Seconds until a probe may go; None when the circuit is closed."""
@@ -187,11 +193,14 @@ class CircuitBreaker:
         if seconds is None or (not seconds and not self._probing):
             return
         when = f"it is tried again in {seconds:.0f} s" if seconds else "it is being tried again now"
-        raise JudgeUnavailableError(
-            f"{self._name} was not asked: {self._in_a_row} requests in a row failed, {when}; the "
-            f"last: {self._last}",
-            retry_after=seconds,
-        )
+        if not self._connected:
+            message = f"{self._last}; {when}"
+        else:
+            message = (
+                f"{self._name} was not asked: {self._in_a_row} requests in a row failed, {when}; "
+                f"the last: {self._last}"
+            )
+        raise JudgeUnavailableError(message, retry_after=seconds, connected=self._connected)
 
     def enter(self) -> bool:
         """Count a request that `check` let through; return whether it is the probe."""
@@ -208,17 +217,28 @@ class CircuitBreaker:
         self._opened = None
         self._probing = False
 
-    def failed(self, now: float, why: str, *, probe: bool = False) -> bool:
+    def failed(
+        self, now: float, why: str, *, probe: bool = False, connected: bool = True,
+        at_once: bool = False,
+    ) -> bool:  # fmt: skip
         """Count a request that failed for good, or a probe that failed once.
+
+        Args:
+            now: the time.
+            why: the failure.
+            probe: whether it was the probe of an open circuit.
+            connected: False if no connection could be made.
+            at_once: open now, whatever the number of failures before.
 
         Returns:
             Whether this failure opens the circuit.
         """
         self._in_a_row += 1
-        self._last = why
+        self._last, self._connected = why, connected
         if probe:
             self._probing = False
-        if probe or (self._opened is None and self._in_a_row >= self._failures):
+        enough = at_once or self._in_a_row >= self._failures
+        if probe or (self._opened is None and enough):
             self._opened = now
             return True
         return False

@@ -1,7 +1,6 @@
 """The admission queue: requests start in order, when rate limits, concurrency and circuit allow.
 
-`AdmissionQueue` hands out a `Permit` per attempt and is told how the attempt ended. `Waiting` is
-the public snapshot of what requests wait for; `Waiter` is one request that waits, on its own loop.
+`AdmissionQueue` hands out a `Permit` per attempt and is told how the attempt ended.
 """
 
 from __future__ import annotations
@@ -13,15 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits, Taken
 from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, CircuitBreaker
+from rag_eval_integrations.models.throttling._waiting import Reason, Waiter, Waiting, sleep
 
 logger = logger_of(__name__)
-
-Reason = Literal[
-    "rate limit", "token limit", "Retry-After", "backoff", "concurrency", "circuit open"
-]
 
 Outcome = Literal["answered", "overloaded", "failed", "unknown"]
 """How an attempt ended: `failed` is a failure that has nothing to do with load, `unknown` an
@@ -31,25 +28,6 @@ _FAILURES_BEFORE_PAUSE = 5
 """Failed attempts in a row after which all requests pause. One in ten failing at random gives five
 in a row once in 100,000; a spent quota or an endpoint that is down gives them at once, and a long
 queue would otherwise be sent there, request by request, to fail."""
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A snapshot of what requests wait for; `str()` of it fits a progress line."""
-
-    reason: Reason
-    """`rate limit` and `token limit` are the user's own; `Retry-After` is the endpoint's request,
-    `backoff` the pause before a retry; `concurrency` means that as many requests as allowed are
-    running; `circuit open` means that requests fail at once because the endpoint is down."""
-    seconds: float | None
-    """Seconds until it ends, at least 0; None where the end is unknown: for `concurrency`, and for
-    the `rate limit` of shared permits."""
-    requests: int
-    """How many requests wait for this."""
-
-    def __str__(self) -> str:
-        how_long = "" if self.seconds is None else f" for {self.seconds:.1f} s"
-        return f"{self.requests} waiting{how_long}: {self.reason}"
 
 
 @dataclass(slots=True)
@@ -93,6 +71,7 @@ class AdmissionQueue:
         self._permits = permits
         self._concurrency, self._circuit = concurrency, circuit
         self._clock, self._on_wait = clock, on_wait
+        self._log = LogOnce(logger)
         self._lock = threading.RLock()
         self._last_sequence = 0
         # Sequence numbers are compared, never waiters: no Python code runs while the heap is
@@ -102,7 +81,13 @@ class AdmissionQueue:
         self._backing_off: set[Waiter] = set()
         self._sharing = 0  # admitted, and waiting for shared permits
         self._failed_in_a_row = 0
+        self._was_up = False
         self._paused: tuple[float, Reason] | None = None
+
+    @property
+    def was_up(self) -> bool:
+        """Whether any attempt has been answered, if only by a refusal."""
+        return self._was_up
 
     def next_sequence(self) -> int:
         """Return the place of a new request in the order."""
@@ -185,26 +170,33 @@ class AdmissionQueue:
                 self.release(permit, "unknown")
         permit.started = self._clock()
 
-    async def backoff(self, seconds: float, reason: Reason, *, others: float) -> None:
+    async def backoff(
+        self, seconds: float, reason: Reason, *, others: float, why: str = ""
+    ) -> None:
         """Wait before the next attempt, outside the queue.
 
         Args:
             seconds: how long.
             reason: why.
             others: how long all requests wait if none is answered.
+            why: the failure that it follows; empty to tell nobody yet.
 
         Raises:
             JudgeUnavailableError: the circuit opened meanwhile.
         """
         now = self._clock()
         end = now + seconds
-        waiter = Waiter(asyncio.get_running_loop(), now, reason=reason, until=end)
+        waiter = Waiter(asyncio.get_running_loop(), now, reason=reason, until=end, why=why)
         with self._lock:
             self._backing_off.add(waiter)
-            waiting = Waiting(reason, seconds, len(self._backing_off))
-            if self._failed_in_a_row >= _FAILURES_BEFORE_PAUSE:
+            waiting = Waiting(reason, seconds, len(self._backing_off), why)
+            failing = self._failed_in_a_row
+            if failing >= _FAILURES_BEFORE_PAUSE:
                 pause = (now + others, reason)
                 self._paused = max(self._paused or pause, pause)
+        if why and failing >= _FAILURES_BEFORE_PAUSE and self._on_wait is None:
+            # Requests may be retried for minutes before the first of them fails for good.
+            self._log.log("failing", "%d attempts in a row failed, the last: %s", failing, why)
         try:
             notified = False
             while True:
@@ -222,7 +214,10 @@ class AdmissionQueue:
             with self._lock:
                 self._backing_off.discard(waiter)
 
-    def release(self, permit: Permit, outcome: Outcome, *, tokens: int = 0, why: str = "") -> None:
+    def release(
+        self, permit: Permit, outcome: Outcome, *, tokens: int = 0, why: str = "",
+        connected: bool = True,
+    ) -> None:  # fmt: skip
         """Return a permit; a second time does nothing.
 
         Args:
@@ -230,6 +225,7 @@ class AdmissionQueue:
             outcome: how the attempt ended.
             tokens: tokens that the attempt used; 0 when unknown.
             why: the failure, when it failed.
+            connected: False if no connection could be made.
         """
         with self._lock:
             if permit.released:
@@ -241,6 +237,7 @@ class AdmissionQueue:
             if tokens:
                 self._permits.correct(permit.tokens, tokens)
             if outcome == "answered":
+                self._was_up = True
                 self._failed_in_a_row = 0
                 self._paused = None
                 self._circuit.answered()
@@ -250,15 +247,23 @@ class AdmissionQueue:
             if permit.probe and outcome == "unknown":
                 self._circuit.release_probe()
             elif permit.probe and outcome != "answered":
-                opened = self._circuit.failed(self._clock(), why, probe=True)
+                opened = self._circuit.failed(self._clock(), why, probe=True, connected=connected)
             self._wake_head()
         if opened:
             self._announce_open()
 
-    def record_failure(self, why: str) -> None:
-        """Count a request that failed for good."""
+    def record_failure(self, why: str, *, unreachable: bool = False) -> None:
+        """Count a request that failed for good.
+
+        Args:
+            why: the failure.
+            unreachable: whether to fail all other requests at once, because the endpoint never
+                answered and no connection to it can be made.
+        """
         with self._lock:
-            opened = self._circuit.failed(self._clock(), why)
+            opened = self._circuit.failed(
+                self._clock(), why, connected=not unreachable, at_once=unreachable
+            )
         if opened:
             self._announce_open()
 
@@ -268,7 +273,8 @@ class AdmissionQueue:
             now = self._clock()
             seconds = self._circuit.seconds_open(now)
             if seconds is not None:
-                return Waiting("circuit open", seconds, self._queued + len(self._backing_off))
+                waiting = self._queued + len(self._backing_off)
+                return Waiting("circuit open", seconds, waiting, self._circuit.last)
             if self._sharing:
                 return Waiting("rate limit", None, self._queued + self._sharing)
             head = self._head()
@@ -279,7 +285,7 @@ class AdmissionQueue:
             if self._backing_off:
                 soonest = min(self._backing_off, key=lambda waiter: waiter.until or now)
                 remaining = max(0.0, (soonest.until or now) - now)
-                return Waiting(soonest.reason, remaining, len(self._backing_off))
+                return Waiting(soonest.reason, remaining, len(self._backing_off), soonest.why)
             return None
 
     def _notify(self, waiting: Waiting | None) -> None:
@@ -335,66 +341,3 @@ class AdmissionQueue:
     def _wake_head(self) -> None:
         while (head := self._head()) is not None and not head.wake():
             self._remove(head)  # its loop was closed
-
-
-@dataclass(slots=True, eq=False)
-class Waiter:
-    """A request in the queue, or in backoff before its next attempt."""
-
-    loop: asyncio.AbstractEventLoop
-    since: float
-    """When it began to wait."""
-    tokens: float = 0.0
-    """Estimate of the tokens that it takes of the limit."""
-    reason: Reason = "concurrency"
-    until: float | None = None
-    """When the reason ends, if that is known."""
-    removed: bool = False
-    """Whether it has left the queue."""
-    _wakeup: asyncio.Future[None] | None = None
-
-    def prepare_wait(self) -> asyncio.Future[None]:
-        """Return a future that `wake` completes; call with the lock held, so no wake-up is lost."""
-        self._wakeup = self.loop.create_future()
-        return self._wakeup
-
-    def wake(self) -> bool:
-        """Let it check again, on its own loop; False when that loop is closed."""
-        wakeup, self._wakeup = self._wakeup, None
-        if wakeup is None:
-            return True  # it is awake
-        try:
-            if self.loop is _running_loop():
-                _complete(wakeup)
-            else:
-                self.loop.call_soon_threadsafe(_complete, wakeup)
-        except RuntimeError:
-            return False
-        return True
-
-
-_SHORTEST = 1e-6  # a shorter timer may not advance the clock, and the wait would repeat for ever
-
-
-async def sleep(wakeup: asyncio.Future[None], seconds: float | None) -> None:
-    """Wait to be woken, at most `seconds`; None for no limit."""
-    if seconds is None:
-        await wakeup
-        return
-    timer = wakeup.get_loop().call_later(max(seconds, _SHORTEST), _complete, wakeup)
-    try:
-        await wakeup
-    finally:
-        timer.cancel()
-
-
-def _complete(wakeup: asyncio.Future[None]) -> None:
-    if not wakeup.done():
-        wakeup.set_result(None)
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -28,9 +28,8 @@ from rag_eval_integrations.models.throttling._queue import (
     AdmissionQueue,
     Outcome,
     Permit,
-    Reason,
-    Waiting,
 )
+from rag_eval_integrations.models.throttling._waiting import Reason, Waiting
 
 logger = logger_of(__name__)
 
@@ -39,7 +38,9 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
     """A model with rate limits, adaptive concurrency, retries and a circuit breaker.
 
     This is the one layer that retries: retries of a client below it would multiply with these. Only
-    `JudgeUnavailableError` is retried (429, 5xx, timeouts, no connection); other errors are final.
+    `JudgeUnavailableError` is retried (429, 5xx, timeouts, lost connections); other errors are
+    final. An endpoint that has never answered and to which no connection can be made (refused,
+    unknown host, TLS) is tried twice within a second, and then all requests fail at once.
 
     Limits are spread evenly: fifty requests at `rpm=30` start every two seconds, the last at 98 s,
     and no minute has more than thirty starts. Attempts count, not requests. Tokens are estimated
@@ -185,7 +186,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
     ) -> Completion | JudgeUnavailableError:
         """Make one attempt; return the failure when another attempt may help."""
         outcome: Outcome = "unknown"
-        used, why = 0, ""
+        used, why, connected = 0, "", True
         end = attempts.begin(permit.started)
         try:
             async with asyncio.timeout(max(0.0, end - self._clock())) as limit:
@@ -195,6 +196,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             return completion
         except JudgeUnavailableError as error:
             outcome, why = ("overloaded" if overloaded(error) else "failed"), str(error)
+            connected = error.connected
             return error
         except JudgeError:
             outcome = "answered"  # by a refusal or by nonsense: the endpoint is up
@@ -204,7 +206,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
                 raise
             outcome, why = "overloaded", f"no answer in {self._deadline:g} s"
         finally:
-            queue.release(permit, outcome, tokens=used, why=why)
+            queue.release(permit, outcome, tokens=used, why=why, connected=connected)
         why = f"the deadline of {self._deadline:g} s passed without an answer"
         raise self._given_up(queue, attempts, why) from attempts.last
 
@@ -212,9 +214,16 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         self, queue: AdmissionQueue, attempts: Attempts, last: JudgeUnavailableError
     ) -> None:
         """Wait before the next attempt, or raise the reason why there is none."""
+        unreachable = not last.connected and not queue.was_up
+        slow = attempts.seconds(self._clock()) > _QUICK
+        if unreachable and (slow or attempts.made >= min(2, self._max_attempts)):
+            queue.record_failure(str(last), unreachable=True)
+            raise attempts.error(self._clock(), "no connection") from last
         if attempts.made >= self._max_attempts:
             raise self._given_up(queue, attempts, "the maximum (`max_attempts`)") from last
         seconds = pause(attempts.made, last.retry_after, self._random)
+        if unreachable:
+            seconds = _SOON
         reason: Reason = "Retry-After" if seconds == last.retry_after else "backoff"
         if seconds > attempts.remaining(self._clock()):
             asked = seconds == last.retry_after
@@ -222,7 +231,9 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             why = f"{who} {seconds:.3g} s, beyond the deadline of {self._deadline:g} s"
             raise self._given_up(queue, attempts, why) from last
         try:
-            await queue.backoff(seconds, reason, others=pause_for_others(last, seconds))
+            others = pause_for_others(last, seconds)
+            why = "" if unreachable else str(last)  # told in a moment, when it is known for sure
+            await queue.backoff(seconds, reason, others=others, why=why)
         except JudgeUnavailableError as is_open:
             raise self._cut_short(attempts, is_open) from last
 
@@ -240,6 +251,12 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         return attempts.error(self._clock(), why)
 
 
+_QUICK = 1.0
+"""Seconds that a first attempt to connect may take for a second one to be made. Looking up a host
+may take ten, and a person waits."""
+_SOON = 0.3
+"""Seconds before that second attempt, which a server that is just starting may still miss."""
+
 _FIRST = 1.0
 """Longest first pause in seconds. With 0.5, eight attempts ended within a minute, before a quota
 per minute that sends no Retry-After is renewed."""
@@ -252,10 +269,11 @@ _OVERLOADED = frozenset({408, 429, 503, 504, 529})
 def overloaded(error: JudgeUnavailableError) -> bool:
     """Whether a failure means that the endpoint is overloaded.
 
-    429, 503 and 529 say so; 408, 504 and a failure without a status (a timeout, no connection) may
-    have the same cause. A 500 concerns one request.
+    429, 503 and 529 say so; 408, 504 and a failure without a status (a timeout, a lost connection)
+    may have the same cause. A 500 concerns one request, and where no connection can be made there
+    is nobody to be overloaded.
     """
-    return error.status is None or error.status in _OVERLOADED
+    return error.connected and (error.status is None or error.status in _OVERLOADED)
 
 
 def pause(attempt: int, retry_after: float | None, random_: random.Random) -> float:
@@ -317,6 +335,10 @@ class Attempts:
         """Seconds until the deadline."""
         return self.deadline if self.started is None else self.started + self.deadline - now
 
+    def seconds(self, now: float) -> float:
+        """Seconds since the start of the first attempt; 0 before it."""
+        return 0.0 if self.started is None else now - self.started
+
     def begin(self, now: float) -> float:
         """Count an attempt; return when the deadline passes."""
         self.made += 1
@@ -333,10 +355,14 @@ class Attempts:
         """
         last = self.last
         times = "1 attempt" if self.made == 1 else f"{self.made} attempts"
-        seconds = now - (now if self.started is None else self.started)
+        took = f"{times} in {self.seconds(now):.1f} s"
         cause = "" if last is None else f"; the last failure: {last}"
+        message = f"{self.name} did not answer: {took}, {why}{cause}"
+        if last is not None and not last.connected:
+            message = f"{last} ({took})"  # the reason first, which says all
         return JudgeUnavailableError(
-            f"{self.name} did not answer: {times} in {seconds:.1f} s, {why}{cause}",
+            message,
             status=None if last is None else last.status,
             retry_after=None if last is None else last.retry_after,
+            connected=last is None or last.connected,
         )

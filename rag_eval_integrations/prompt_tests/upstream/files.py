@@ -6,11 +6,18 @@ import csv
 import gzip
 import io
 import json
+import os
 import re
+import shutil
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rag_eval_integrations import _target
+from rag_eval_integrations.dataset._input import open_lines
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty import parse_prompty
 from rag_eval_integrations.prompt_tests import _workspace as files
@@ -141,11 +148,14 @@ def _context(path: Path) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Any:
-    data = path.read_bytes()
-    name = path.name
-    if name.endswith(".gz"):
-        with gzip.open(io.BytesIO(data)) as opened:
-            data, name = opened.read(_MOST_BYTES), name[:-3]
+    name = path.name.removesuffix(".gz")
+    try:
+        with open_lines(path) as opened:
+            data = opened.read(_MOST_BYTES + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ConfigurationError("path", str(path), f"is damaged: {error}") from error
+    if len(data) > _MOST_BYTES:
+        raise ConfigurationError("path", str(path), f"is longer than {_MOST_BYTES:,} bytes")
     try:
         text = data.decode("utf-8-sig")
         if name.endswith(".json"):
@@ -230,3 +240,49 @@ def write_imported(imported: Imported, folder: files.Workspace) -> None:
     if imported.rule_checks:
         rows = rule_checks_to_rows(imported.rule_checks, imported.prompt.id)
         folder.write_json(files.RULE_EVALS, rows)
+
+
+@contextmanager
+def new_folder(out: Path, sources: Sequence[Path], *, overwrite: bool) -> Iterator[list[Path]]:
+    """Make room for a folder; on an exception, an earlier one is where it was.
+
+    Args:
+        out: the folder. An empty one counts as absent.
+        sources: folders that are read, and may not be replaced.
+        overwrite: rename an earlier folder to `out`.bak, and remove it at the end if it holds
+            nothing but files of an import: replies of models were paid for.
+
+    Yields:
+        A list, which at the end has the earlier folder's new path if it was not removed.
+
+    Raises:
+        ConfigurationError: when the folder exists and may not be replaced.
+        OSError: when it cannot be renamed.
+    """
+    kept: list[Path] = []
+    folder = Path(os.path.realpath(out))
+    if not folder.is_dir() or not any(folder.iterdir()):
+        yield kept  # anything but a folder is refused by `Workspace`
+        return
+    if any(one.resolve().is_relative_to(folder) for one in sources):
+        raise ConfigurationError("--out", str(out), "is the folder that is imported")
+    if not overwrite:
+        why = "is not empty; use another folder, or --overwrite to replace it"
+        raise ConfigurationError("--out", str(out), why)
+    backup = _target.backup_of(folder)
+    if os.path.lexists(backup):
+        why = "is there and is kept; move it away before you overwrite a folder"
+        raise ConfigurationError("--out", str(backup), why)
+    folder.rename(backup)
+    try:
+        folder.mkdir()
+        yield kept
+    except BaseException:
+        if folder.exists():
+            shutil.rmtree(folder)
+        backup.rename(folder)
+        raise
+    if {path.name for path in backup.iterdir()} <= {path.name for path in folder.iterdir()}:
+        shutil.rmtree(backup)
+    else:
+        kept.append(backup)

@@ -1,0 +1,303 @@
+"""Opens the files that the library writes, in one way: regular files, private, never lost.
+
+    resolved     where a path leads; devices, FIFOs, sockets and folders are refused
+    create       a new file, never through a link and never in place of another
+    append       a file to append to, made when absent
+    replacing    a file that is there whole or not at all
+    back_up      a second name, NAME.bak, for a file until it is replaced
+    write_page   a page derived from results, in place of an earlier one of this program only
+
+A path that a user names is passed through `resolved` first, so links are followed to their target
+and stay links. All other opens refuse links: nothing is written through a planted one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from rag_eval_integrations.errors import ConfigurationError
+
+PRIVATE = 0o600
+"""Mode of new files that hold prompts or texts of users."""
+PUBLIC = 0o666
+"""Mode of other new files, less the umask."""
+
+_FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_HEAD = 4096
+"""Bytes at the start of a page that show who made it."""
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISLNK, "a link"),
+    (stat.S_ISREG, "a file"),
+)
+
+
+def kind(mode: int) -> str:
+    """Return the word for what `os.stat` found: a file, a folder, a FIFO, a socket, a device."""
+    return next((word for is_one, word in _KINDS if is_one(mode)), "a device")
+
+
+def readable(error: OSError, path: str | os.PathLike[str]) -> OSError:
+    """Make the same error with a message that reads well: the path, then why.
+
+    Args:
+        error: what the system raised.
+        path: the path as the user knows it.
+    """
+    folder = Path(path).absolute().parent
+    if error.errno == errno.ENOENT and not folder.is_dir():
+        why = f"the folder {folder} does not exist"
+    elif error.errno == errno.ELOOP:
+        why = "is a link that is not followed" if os.path.lexists(path) else "leads through links"
+    else:
+        words = error.strerror or str(error)
+        why = words[:1].lower() + words[1:]
+    told = type(error)(f"{path}: {why}")
+    told.errno = error.errno
+    return told
+
+
+def resolved(path: str | os.PathLike[str], field: str = "path") -> Path:
+    """Follow links to the file that a path leads to, which need not exist; its folder has to.
+
+    Args:
+        path: the path that a user gave.
+        field: name of the argument, for the error.
+
+    Raises:
+        ConfigurationError: there is something else than a regular file.
+        OSError: the folder does not exist, or may not be looked into; links lead in a circle.
+    """
+    path = Path(path)
+    target = Path(os.path.realpath(path))
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        if not target.parent.is_dir():
+            raise FileNotFoundError(f"{path}: the folder {target.parent} does not exist") from None
+        return target
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ConfigurationError(field, str(path), "is a link that leads in a circle") from None
+        raise readable(error, path) from error
+    if not stat.S_ISREG(mode):
+        hint = (
+            " (`-` is standard output)" if target.parts[:2] in (("/", "dev"), ("/", "proc")) else ""
+        )
+        why = f"is {kind(mode)}; use a regular file{hint}"
+        raise ConfigurationError(field, str(path), why)
+    return target
+
+
+def make_folder(path: Path, field: str = "folder") -> None:
+    """Make a folder and those above it, if they are not there.
+
+    Raises:
+        ConfigurationError: there is something else than a folder.
+        OSError: it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ConfigurationError(field, str(path), "is not a folder, or is below a file") from None
+    except OSError as error:
+        raise readable(error, path) from error
+
+
+def create(path: Path, mode: int = PRIVATE) -> int:
+    """Open a new file for reading and writing, and return its descriptor.
+
+    Raises:
+        FileExistsError: something has this name, even a link that leads nowhere.
+        OSError: it cannot be made.
+    """
+    return _open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+
+
+def append(path: str | os.PathLike[str], *, new: bool = False) -> int:
+    """Open a file for reading and appending, and return its descriptor; made private when absent.
+
+    Args:
+        path: the file; not a link.
+        new: refuse a file that exists.
+
+    Raises:
+        FileExistsError: the file exists and `new` is set.
+        ConfigurationError: there is something else than a regular file.
+        OSError: it cannot be opened.
+    """
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | (os.O_EXCL if new else 0)
+    # Without O_NONBLOCK, a FIFO would be waited for; regular files do not know it.
+    file = _open(path, flags | getattr(os, "O_NONBLOCK", 0), PRIVATE)
+    mode = os.fstat(file).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(file)
+        raise ConfigurationError("path", str(path), f"is {kind(mode)}; use a regular file")
+    return file
+
+
+def _open(path: str | os.PathLike[str], flags: int, mode: int) -> int:
+    try:
+        return os.open(path, flags | _FLAGS, mode)
+    except OSError as error:
+        raise readable(error, path) from error
+
+
+@contextmanager
+def replacing(path: Path, *, new: bool = False, mode: int = PRIVATE) -> Iterator[BinaryIO]:
+    """Write a file that takes the place of another at the end, whole, or not at all on an error.
+
+    It is written beside its target under a random name, and forced to the disk before it is
+    renamed. A file that is replaced hands its mode on, and its owner where that is allowed.
+
+    Args:
+        path: the file, as returned by `resolved`.
+        new: refuse to replace a file, even one that appears meanwhile.
+        mode: of a file that replaces none.
+
+    Raises:
+        FileExistsError: the file exists and `new` is set.
+        OSError: it cannot be written; whatever was there is as it was.
+    """
+    temporary = path.with_name(f"{path.name}.{os.urandom(4).hex()}{_UNFINISHED}")
+    file = create(temporary, mode)
+    try:
+        with os.fdopen(file, "wb") as stream:
+            _keep_mode(file, path)
+            yield stream
+            stream.flush()
+            os.fsync(file)
+        if new:
+            _rename_new(temporary, path)
+        else:
+            temporary.replace(path)
+    except OSError as error:
+        if error.errno in _FULL or error.filename == str(temporary):
+            raise readable(error, path) from error
+        raise  # of the caller's own files
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_UNFINISHED = ".unfinished"
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what killed processes left of `replacing`, for a caller that holds the file's lock."""
+    for left in path.parent.glob(f"{_escaped(path.name)}.{'[0-9a-f]' * 8}{_UNFINISHED}"):
+        left.unlink(missing_ok=True)
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _keep_mode(file: int, path: Path) -> None:
+    try:
+        before = path.lstat()
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(before.st_mode) and hasattr(os, "fchown"):
+        with suppress(OSError):  # only an administrator may give files away
+            os.fchown(file, before.st_uid, before.st_gid)
+        os.fchmod(file, stat.S_IMODE(before.st_mode))
+
+
+def _rename_new(temporary: Path, path: Path) -> None:
+    try:
+        os.link(temporary, path)  # unlike a rename, it replaces nothing
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        temporary.replace(path)
+
+
+# --- The file that is replaced: a second name until it is
+
+
+def backup_of(path: Path) -> Path:
+    """Return the name under which a file is kept until it is replaced."""
+    return path.with_name(f"{path.name}.bak")
+
+
+def back_up(path: Path, field: str = "out") -> Path:
+    """Give a file a second name, which the caller removes when the file is replaced.
+
+    Args:
+        path: the file, as returned by `resolved`.
+        field: name of the argument, for the error.
+
+    Raises:
+        ConfigurationError: another file has the second name.
+        OSError: it cannot be given.
+    """
+    backup = backup_of(path)
+    if os.path.lexists(backup):
+        if is_backed_up(path):  # a killed run made it
+            return backup
+        raise ConfigurationError(
+            field, str(backup), "is there and is kept; move it away before you overwrite a file"
+        )
+    try:
+        os.link(path, backup)
+    except OSError:  # a file system without hard links, or another user's file
+        with path.open("rb") as source, os.fdopen(create(backup), "wb") as copy:
+            _keep_mode(copy.fileno(), path)
+            shutil.copyfileobj(source, copy)
+    return backup
+
+
+def is_backed_up(path: Path) -> bool:
+    """Return whether a file has its second name, because a run is replacing it or was killed."""
+    try:
+        return os.path.samestat(path.lstat(), backup_of(path).lstat())
+    except OSError:
+        return False
+
+
+# --- Pages derived from results, which can be made again
+
+
+def write_page(
+    path: Path,
+    text: str,
+    ours: Callable[[bytes], bool],
+    *,
+    field: str = "path",
+    mode: int = PRIVATE,
+) -> None:
+    """Write a page in place of an earlier one, but not of a file that this program did not make.
+
+    Args:
+        path: the page.
+        text: its content.
+        ours: whether a file's first 4 KiB show that this program made it.
+        field: name of the argument, for the error.
+        mode: of a new page; `PUBLIC` for one without texts of users.
+
+    Raises:
+        ConfigurationError: there is a file that this program did not make, or no regular file.
+        OSError: it cannot be written.
+    """
+    target = resolved(path, field)
+    if target.exists():
+        with target.open("rb") as stream:
+            head = stream.read(_HEAD)
+        if head.strip() and not ours(head):
+            why = "was not made by this program and is not replaced; move it away"
+            raise ConfigurationError(field, str(path), why)
+    with replacing(target, mode=mode) as stream:
+        stream.write(text.encode("utf-8", "surrogatepass"))

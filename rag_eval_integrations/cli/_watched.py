@@ -1,0 +1,81 @@
+"""`WatchedModel`: tells at once that a model cannot be used, and then stops asking it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rag_eval_integrations.cli._terminal import print_stderr
+from rag_eval_integrations.errors import JudgeError, JudgeRejectedError, JudgeUnavailableError
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.models.completion import Completion, CompletionRequest, WrappedModel
+
+_REFUSED = (401, 403, 404)
+"""Statuses that concern the key, the URL or the model's name, and so every request."""
+_FIRST = 3
+"""Requests refused so, and none answered, after which no more are sent. A 403 may concern one
+request: a gateway's filter answers so."""
+
+
+class WatchedModel(WrappedModel):
+    """A model that a command asks: its first failure of a kind that all requests share is shown.
+
+    Such failures are a connection that cannot be made, a wrong key, URL or name. If the model has
+    never answered, it is not asked again, and further requests fail with the same error.
+
+    Args:
+        model: the model, with its retries.
+        tell: shows a line to the user.
+    """
+
+    retries = True
+
+    def __init__(self, model: Model, tell: Callable[[str], None] = print_stderr) -> None:
+        super().__init__(model)
+        self.unusable: JudgeError | None = None
+        """Why the model is not asked any more; None while it is."""
+        self._tell = tell
+        self._answered = False
+        self._refused = 0
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """Ask the model, unless it has turned out to be unusable.
+
+        Raises:
+            JudgeError: whatever the model raises; the error that ended it once it is unusable.
+        """
+        if self.unusable is not None:
+            raise _copy(self.unusable)
+        try:
+            completion = await super().complete(request)
+        except JudgeError as error:
+            self._failed(error)
+            raise
+        self._answered = True
+        return completion
+
+    def _failed(self, error: JudgeError) -> None:
+        unreachable = isinstance(error, JudgeUnavailableError) and not error.connected
+        refused = isinstance(error, JudgeRejectedError) and error.status in _REFUSED
+        if not (unreachable or refused):
+            # It answered something else, so the next request may fare better.
+            self._answered = self._answered or isinstance(error, JudgeRejectedError)
+            return
+        if self._answered or self.unusable is not None:
+            return
+        if not self._refused:
+            self._tell(f"{self.name}: {error}")
+        self._refused += 1
+        if unreachable or self._refused >= _FIRST:
+            self.unusable = error
+
+    @property
+    def never_answered(self) -> bool:
+        """Whether it refused every request so far, fewer perhaps than make it unusable."""
+        return self._refused > 0 and not self._answered
+
+
+def _copy(error: JudgeError) -> JudgeError:
+    # One exception raised in many tasks would collect the tracebacks of all.
+    if isinstance(error, JudgeRejectedError):
+        return JudgeRejectedError(str(error), status=error.status)
+    return JudgeUnavailableError(str(error), connected=False)

@@ -1,0 +1,279 @@
+"""Reads files of rows line by line, in flat memory, whatever they hold.
+
+Each line is bounded, and one that is longer is skipped as one bad line. Damage is an error in its
+place. gzip is recognised by its first bytes. FIFOs and standard input are read to their end first.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import select
+import shutil
+import stat
+import sys
+import tempfile
+import time
+import weakref
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, TypeVar, cast
+
+from rag_eval_integrations import _target
+from rag_eval_integrations.dataset.rows import call_from
+from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
+from rag_eval_integrations.records import RagCall, parse_object
+
+T = TypeVar("T")
+
+LONGEST_CALL = 16 * 2**20
+"""Bytes of a line of CALLS. Parsed, hostile JSON takes up to 25 times as much memory."""
+LONGEST_ROW = 128 * 2**20
+"""Bytes of any other line: an evaluation of a long call is up to eight times as long."""
+
+_BLOCK = 1 << 20
+_PATIENCE = 5.0
+"""Seconds that a FIFO has until something is written to it."""
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+@dataclass(frozen=True)
+class Line(Generic[T]):
+    """One line of a file: its value, or the reason why it has none."""
+
+    number: int
+    """From 1."""
+    value: T | None
+    error: InputError | None = None
+
+
+class Input(os.PathLike[str]):
+    """A file that a command reads, perhaps more than once; `-` is standard input.
+
+    Standard input and FIFOs, such as the shell's `<(…)`, are copied to a private temporary file
+    when they are first needed: they can be read only once, and waiting for them would hold up the
+    requests in progress. The text of an input is its name, for messages.
+
+    Args:
+        path: the path, or `-`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        self._copy: str | None = None
+
+    def __str__(self) -> str:
+        return "standard input" if self._path == "-" else self._path
+
+    def __fspath__(self) -> str:
+        """Return the path to read, after copying what can be read only once.
+
+        Raises:
+            ConfigurationError: it is no file, or a FIFO that nothing is written to.
+            OSError: it cannot be read.
+        """
+        if self._copy is not None:
+            return self._copy
+        if self._path == "-":
+            if sys.stdin is None:
+                raise ConfigurationError("file", "-", "there is no standard input")
+            return self._copied(lambda copy: shutil.copyfileobj(sys.stdin.buffer, copy, _BLOCK))
+        if stat.S_ISFIFO(_mode(self._path)):
+            return self._copied(lambda copy: _drain(self._path, copy))
+        return self._path
+
+    def check(self) -> None:
+        """Open it once, so that a wrong name is told before anything is written.
+
+        Raises:
+            ConfigurationError, OSError: as for reading.
+        """
+        open_lines(self).close()
+
+    def is_file(self, path: Path) -> bool:
+        """Return whether this is another name of a file that is going to be written."""
+        try:
+            mine = os.fstat(0) if self._path == "-" else os.stat(self._path)
+            return os.path.samestat(mine, path.stat())
+        except OSError:
+            return False
+
+    def _copied(self, read: Callable[[BinaryIO], object]) -> str:
+        file, name = tempfile.mkstemp(prefix="rag-eval-input-")
+        weakref.finalize(self, Path(name).unlink, missing_ok=True)
+        with os.fdopen(file, "wb") as copy:
+            read(copy)
+        self._copy = name
+        return name
+
+
+def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a file for reading lines of bytes, through gzip where it is compressed.
+
+    Raises:
+        ConfigurationError: it is a device, folder or socket, or a FIFO that nothing is written to.
+        OSError: it cannot be opened.
+    """
+    name = os.fspath(path)
+    if stat.S_ISFIFO(_mode(name)):
+        spooled = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
+        _drain(name, cast(BinaryIO, spooled))
+        spooled.seek(0)
+        stream = cast(BinaryIO, spooled)
+    else:
+        try:
+            stream = open(name, "rb")  # noqa: SIM115  # the caller closes it
+        except OSError as error:
+            raise _target.readable(error, name) from error
+    start = stream.read(2)
+    stream.seek(0)
+    return cast(BinaryIO, _Unzipped(stream)) if start == b"\x1f\x8b" else stream
+
+
+class _Unzipped(gzip.GzipFile):
+    """A compressed file that closes the file below it, too."""
+
+    def __init__(self, below: BinaryIO) -> None:
+        super().__init__(fileobj=below, mode="rb")
+        self._below = below
+
+    def close(self) -> None:
+        super().close()
+        self._below.close()
+
+
+def _mode(name: str) -> int:
+    try:
+        mode = os.stat(name).st_mode
+    except OSError as error:
+        raise _target.readable(error, name) from error
+    if stat.S_ISREG(mode) or stat.S_ISFIFO(mode):
+        return mode
+    raise ConfigurationError("file", name, f"is {_target.kind(mode)}, not a file of rows")
+
+
+def _drain(name: str, copy: BinaryIO) -> None:
+    """Copy all that is written to a FIFO; refuse one that nobody writes to."""
+    try:  # O_NONBLOCK, since to open it would wait for a writer, perhaps for ever
+        file = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        raise _target.readable(error, name) from error
+    try:
+        end = time.monotonic() + _PATIENCE
+        begun = False
+        while True:
+            try:
+                block = os.read(file, _BLOCK)
+            except BlockingIOError:  # there is a writer, which may be slow
+                begun = True
+                select.select([file], [], [])
+                continue
+            if block:
+                begun = True
+                copy.write(block)
+            elif begun:
+                return
+            elif time.monotonic() > end:
+                why = f"is a FIFO that nothing was written to within {_PATIENCE:g} s"
+                raise ConfigurationError("file", name, why)
+            else:
+                time.sleep(0.02)
+    finally:
+        os.close(file)
+
+
+def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes | InputError]]:
+    """Read every line that is not blank, in memory of the longest one's size.
+
+    Args:
+        stream: an open file.
+        longest: bytes of a line.
+
+    Yields:
+        Number of the line from 1, offset at which it begins, and the line with its line end; an
+        error for a line that is longer, and for the damaged rest of a compressed file.
+
+    Raises:
+        OSError: when the file cannot be read.
+    """
+    number = offset = 0
+    while True:
+        number += 1
+        try:
+            line = stream.readline(longest)
+            size = len(line)
+            whole = size < longest or line.endswith(b"\n")
+            while not whole:
+                rest = stream.readline(_BLOCK)
+                size += len(rest)
+                whole = len(rest) < _BLOCK or rest.endswith(b"\n")
+        except gzip.BadGzipFile as error:
+            why = f"the gzip data is damaged ({error}); lines above may have changed"
+            yield number, offset, InputError(why)
+            return
+        except (EOFError, zlib.error) as error:
+            why = f"the gzip data is damaged ({error}); this line and all after it are lost"
+            yield number, offset, InputError(why)
+            return
+        if not line:
+            return
+        if size > longest:
+            yield number, offset, InputError(f"is {size:,} bytes long; the limit is {longest:,}")
+        elif number == 1 and line.startswith(_UTF_16):
+            yield number, offset, InputError("not UTF-8, but probably UTF-16; convert the file")
+        elif (content := line.removeprefix(b"\xef\xbb\xbf")) and not content.isspace():
+            yield number, offset, line
+        offset += size
+
+
+def count_lines(path: str | os.PathLike[str]) -> int | None:
+    """Count the lines of a file; None when it is damaged."""
+    try:
+        with open_lines(path) as stream:
+            return sum(block.count(b"\n") for block in iter(lambda: stream.read(_BLOCK), b""))
+    except _DAMAGE:
+        return None
+
+
+def read_lines(
+    path: str | os.PathLike[str], read: Callable[[dict[str, Any]], T], *, longest: int = LONGEST_ROW
+) -> Iterator[Line[T]]:
+    """Read every line that is not blank; a bad one is an error in its place, not the end.
+
+    A line that is too long is one bad line, and so is the damaged rest of a gzipped file.
+
+    Args:
+        path: a JSONL file, also gzipped, or a FIFO.
+        read: makes a value of the parsed object, or raises `InputError`.
+        longest: bytes of a line; memory stays in proportion to it.
+
+    Yields:
+        One `Line` for each line that is not blank, in order.
+
+    Raises:
+        ConfigurationError: when another version of the library wrote the file's evaluations, or
+            the path is that of a device, a folder or a socket.
+        OSError: when the file cannot be opened or read.
+    """
+    with open_lines(path) as stream:
+        for number, _, line in lines_of(stream, longest):
+            try:
+                if isinstance(line, InputError):
+                    raise line
+                found = Line(number, read(parse_object(line)))
+            except SchemaError as error:
+                raise ConfigurationError("file", str(path), error.why) from error
+            except InputError as error:
+                found = Line(number, None, InputError(error.why, field=error.field, line=number))
+            except (ArithmeticError, RecursionError, ValueError) as error:
+                # Of a number that is too large, or of nesting: what a line holds ends no run.
+                found = Line(number, None, InputError(f"not usable: {error}", line=number))
+            yield found
+
+
+def read_calls(path: str | os.PathLike[str]) -> Iterator[Line[RagCall]]:
+    """Read the calls of a CALLS, LABELLED or RAGBench file."""
+    return read_lines(path, call_from, longest=LONGEST_CALL)

@@ -1,0 +1,219 @@
+"""Leaving an app without `flush()`: what is pending is finished within a grace, or counted."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Behaviour, spawned
+
+from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.testing import labels_reply
+
+from .conftest import Gate, call, evaluator
+
+pytestmark = pytest.mark.slow
+
+APP = """
+import sys; sys.path[:0] = ["tests/support"]
+import json, os, signal, threading, time
+from by_hand import ScriptedJudge, labels_of
+from rag_eval_integrations import BackgroundEvaluator, CallableModel, OpenAIModel, RagEvaluator
+from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.sinks import JsonlSink
+from rag_eval_integrations.testing import labels_reply
+
+def say(messages):
+    time.sleep(0.1)
+    return labels_reply(["0a"], ["a"])
+
+class Slow(ScriptedJudge):
+    async def label(self, call):
+        import asyncio
+        await asyncio.sleep(60)
+
+judges = {
+    "embedded": lambda: "embedded",
+    "threads": lambda: CallableModel(say),
+    "http": lambda: OpenAIModel("m", base_url=sys.argv[3]),
+    "slow": lambda: Slow(labels_of([], [], {})),
+}
+options = json.loads(sys.argv[4])
+background = BackgroundEvaluator(
+    RagEvaluator(judges[sys.argv[1]]()), [JsonlSink(sys.argv[2])], max_concurrency=4, **options
+)
+for number in range(20):
+    text = f"The ferry number {number} leaves at nine."
+    background(RagCall(question="When?", documents=[text], response=text))
+"""
+LABELS = labels_reply(["0a"], ["a"])
+
+
+def leave(
+    root: Path, out: Path, judge: str, url: str = "", more: str = "", **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run an app that submits twenty calls and ends without a word to the evaluator."""
+    words = [judge, str(out), url, json.dumps(options)]
+    return subprocess.run(
+        [sys.executable, "-c", APP + more, *words],
+        capture_output=True, text=True, cwd=root, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("judge", ["embedded", "threads", "http"])
+def test_what_is_pending_is_finished(root: Path, tmp_path: Path, judge: str) -> None:
+    """With every kind of judge, also one that needs threads or looks up a host; and written."""
+    out = tmp_path / "evals.jsonl"
+    with spawned(Behaviour(latency=0.05, content=LABELS)) as url:
+        done = leave(root, out, judge, url.replace("127.0.0.1", "localhost"), exit_grace=20)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == 20
+    assert all(row["error"] is None if "error" in row else True for row in rows)
+    assert all(row["scores"]["adherence"]["status"] == "scored" for row in rows)
+
+
+def test_the_grace_is_bounded_and_the_rest_is_counted(root: Path, tmp_path: Path) -> None:
+    """One line; the program's exit code stays."""
+    began = time.monotonic()
+    done = leave(root, tmp_path / "e.jsonl", "slow", more="sys.exit(3)\n", exit_grace=0.5)
+
+    assert time.monotonic() - began < 30
+    assert done.returncode == 3
+    assert done.stderr == (
+        "20 calls were not evaluated and 0 evaluations not written at exit, 0.5 s after it began; "
+        "`flush()` or `close()` before it\n"
+    )
+
+
+def test_calls_of_threads_that_go_on_are_finished_too(root: Path, tmp_path: Path) -> None:
+    """A thread of the app's that outlives the main one submits after the first wait."""
+    more = """
+def late():
+    time.sleep(0.5)
+    background(RagCall(question="Late?", documents=["It is so."], response="It is so."))
+threading.Thread(target=late).start()
+"""
+    out = tmp_path / "e.jsonl"
+    done = leave(root, out, "embedded", more=more)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(out.read_text().splitlines()) == 21
+
+
+def test_an_exception_of_the_app_ends_it_the_same_way(root: Path, tmp_path: Path) -> None:
+    """What was submitted before it is finished."""
+    done = leave(root, tmp_path / "e.jsonl", "embedded", more="raise ValueError('bug')\n")
+
+    assert done.returncode == 1
+    assert done.stderr.endswith("ValueError: bug\n")
+    assert len((tmp_path / "e.jsonl").read_text().splitlines()) == 20
+
+
+# --- SIGTERM
+
+unix = pytest.mark.skipif(sys.platform == "win32", reason="this platform has no SIGTERM")
+KILL = "os.kill(os.getpid(), signal.SIGTERM); time.sleep(30); print('alive')\n"
+
+
+@unix
+@pytest.mark.parametrize("judge", ["embedded", "threads"])
+def test_sigterm_can_wait_for_what_is_pending(root: Path, tmp_path: Path, judge: str) -> None:
+    """And ends the process as it would without us."""
+    out = tmp_path / "e.jsonl"
+    done = leave(root, out, judge, more=KILL, on_sigterm="drain", exit_grace=20)
+
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGTERM, "", "")
+    assert len(out.read_text().splitlines()) == 20
+
+
+@unix
+def test_sigterm_does_not_wait_for_ever(root: Path, tmp_path: Path) -> None:
+    """What is lost is counted."""
+    done = leave(root, tmp_path / "e.jsonl", "slow", more=KILL, on_sigterm="drain", exit_grace=0.3)
+
+    assert done.returncode == -signal.SIGTERM
+    assert done.stderr.startswith("20 calls were not evaluated")
+
+
+@unix
+@pytest.mark.parametrize("first", [True, False])
+def test_a_handler_of_the_apps_stays(root: Path, tmp_path: Path, first: bool) -> None:
+    """Set before or after the evaluator; when it ends the program, the grace applies."""
+    handler = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+    out = tmp_path / "e.jsonl"
+    words = ["embedded", str(out), "", json.dumps({"on_sigterm": "drain", "exit_grace": 20})]
+    code = handler + APP + KILL if first else APP + handler + KILL
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=root, timeout=60
+    )
+
+    assert (done.returncode, done.stderr) == (7, "")
+    assert len(out.read_text().splitlines()) == 20
+
+
+@unix
+def test_by_default_sigterm_is_left_alone() -> None:
+    """No handler is set."""
+    before = signal.getsignal(signal.SIGTERM)
+    BackgroundEvaluator(evaluator()).close()
+
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+@unix
+def test_a_handler_cannot_be_set_in_a_thread() -> None:
+    """It is said where the evaluator is made, not when the signal comes."""
+    raised: list[Exception] = []
+
+    def make() -> None:
+        try:
+            BackgroundEvaluator(evaluator(), on_sigterm="drain")
+        except ConfigurationError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+
+    assert "main thread" in str(raised[0])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("exit_grace", -1), ("exit_grace", float("inf")), ("exit_grace", "5"), ("on_sigterm", True)],
+)
+def test_mistakes_are_named(field: str, value: object) -> None:
+    """At construction."""
+    with pytest.raises(ConfigurationError, match=f"`{field}`"):
+        BackgroundEvaluator(evaluator(), **{field: value})  # type: ignore[arg-type]
+
+
+# --- A flush that ends too early
+
+
+def test_a_flush_in_vain_says_what_it_waits_for(log: pytest.LogCaptureFixture) -> None:
+    """Once: how much is undone, and that the judge has not answered."""
+    gate = Gate()
+    background = BackgroundEvaluator(RagEvaluator(gate))
+    background(call())
+    assert not background.flush(0.01)
+    assert not background.flush(0.01)
+    gate.open.set()
+    assert background.close(20)
+
+    (record,) = log.records
+    assert record.getMessage().startswith(
+        "after 0.01 s of `flush`, 1 calls are not evaluated and 0 evaluations not written: "
+        "the judge gated has not answered yet"
+    )

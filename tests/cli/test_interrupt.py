@@ -1,0 +1,139 @@
+"""Ctrl-C and SIGTERM, sent to real processes: what is kept is said, and it is true."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Behaviour, Body, LoopbackServer, Reply
+
+from rag_eval_integrations.records import Evaluation, from_line
+from rag_eval_integrations.testing import labels_reply
+
+Command = Callable[..., Any]
+LABELS = Behaviour(content=labels_reply(["0a", "0b"], ["a"]))
+MAIN = "from rag_eval_integrations.cli import main; main()"
+FAST = 12
+"""Requests that are answered; the others hang."""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="this platform has no such signals"),
+]
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    path = tmp_path / "calls.jsonl"
+    call = {"documents": ["It leaves at nine. It is green."], "response": "It leaves at nine."}
+    lines = [json.dumps({"question": f"When does ferry {n} leave?"} | call) for n in range(60)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+class Hanging:
+    """Answers the first requests; the one after them sends a signal to whoever asks."""
+
+    def __init__(self, number: signal.Signals, fast: int = FAST) -> None:
+        self.number, self.fast, self.asked = number, fast, 0
+        self.process: subprocess.Popen[str] | None = None
+
+    def __call__(self, body: Body) -> Reply | None:
+        self.asked += 1
+        if self.asked <= self.fast:
+            return None
+        if self.asked == self.fast + 8:  # eight at once: all that were answered are written
+            assert self.process is not None
+            self.process.send_signal(self.number)
+        return Reply(delay=60)
+
+    def run(self, cwd: Path, *words: object) -> tuple[int, str]:
+        """Run the command until it ends; return its exit code and what it said."""
+        command = [sys.executable, "-c", MAIN, *map(str, words)]
+        with subprocess.Popen(
+            command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=cwd
+        ) as self.process:
+            try:
+                err = self.process.communicate(timeout=60)[1]
+            finally:
+                self.process.kill()
+        return self.process.returncode, err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_run_says_what_it_keeps(
+    rag_eval: Command, calls: Path, tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """File, rows, and a command line that goes on from there without asking twice."""
+    hanging = Hanging(number)
+    with LoopbackServer(LABELS, hanging) as server:
+        words = ("run", "calls.jsonl", "-o", "my evals.jsonl", "--judge", "openai:m")
+        done, err = hanging.run(tmp_path, *words, "--base-url", server.base_url)
+
+        partial = tmp_path / "my evals.jsonl.partial"
+        kept = partial.read_bytes().splitlines()
+        said, command = err.splitlines()
+        assert done == code
+        assert len(kept) == FAST
+        assert said == f"Interrupted. {FAST} evaluations are kept in {partial}. Go on with:"
+
+        before = len(server.requests)
+        hanging.fast = 10**6
+        again = shlex.split(command)
+        assert again[0] == "rag-eval"
+        finished = subprocess.run(
+            [sys.executable, "-c", MAIN, *again[1:]], cwd=tmp_path, capture_output=True, timeout=60
+        )
+        assert finished.returncode == 0
+        assert len(server.requests) - before == 60 - FAST
+
+    rows = (tmp_path / "my evals.jsonl").read_bytes().splitlines()
+    evaluations = [from_line(Evaluation, row) for row in rows]
+    assert [e.question for e in evaluations] == [f"When does ferry {n} leave?" for n in range(60)]
+    assert not partial.exists()
+
+
+def test_a_run_without_a_row_keeps_nothing(calls: Path, tmp_path: Path) -> None:
+    """No file that would have to be deleted before the next run."""
+    hanging = Hanging(signal.SIGINT, fast=0)
+    with LoopbackServer(LABELS, hanging) as server:
+        words = ("run", "calls.jsonl", "-o", "e.jsonl", "--judge", "openai:m")
+        code, err = hanging.run(tmp_path, *words, "--base-url", server.base_url)
+
+    assert code == 130
+    assert err == "Interrupted before anything was done; nothing is kept.\n"
+    assert list(tmp_path.iterdir()) == [calls]
+
+
+def test_prompt_tests_say_what_they_keep(tmp_path: Path) -> None:
+    """Replies, in the folder; the same command goes on."""
+    (tmp_path / "p.md").write_text("Say whether {{text}} is polite.")
+
+    class After(Hanging):
+        def __call__(self, body: Body) -> Reply | None:
+            self.asked += 1
+            if self.asked == 1:
+                return None
+            if self.asked == 2:
+                assert self.process is not None
+                # By then the first reply, which may be on its way still, is written.
+                threading.Timer(1.0, self.process.send_signal, [self.number]).start()
+            return Reply(delay=60)
+
+    hanging = After(signal.SIGTERM)
+    with LoopbackServer(Behaviour(content="To judge politeness."), hanging) as server:
+        words = ("prompt-tests", "generate", "p.md", "-o", "t", "--model", "openai:m")
+        code, err = hanging.run(tmp_path, *words, "--base-url", server.base_url)
+
+    assert code == 143
+    said, command = err.splitlines()[-2:]
+    assert said == "Interrupted. 1 reply is kept in t/replies.sqlite. Go on with:"
+    assert shlex.split(command)[:5] == ["rag-eval", *words[:4]]

@@ -1,0 +1,213 @@
+"""`--timeout`, `--max-tokens`, `--extra-body`, and what a run counts as failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Behaviour, Body, LoopbackServer, Reply
+
+from rag_eval_integrations.testing import labels_reply
+
+Command = Callable[..., Any]
+LABELS = Behaviour(content=labels_reply(["0a", "0b"], ["a"]))
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    path = tmp_path / "calls.jsonl"
+    call = {"documents": ["It leaves at nine. It is green."], "response": "It leaves at nine."}
+    lines = [json.dumps({"question": f"When does ferry {n} leave?"} | call) for n in range(20)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_they_reach_the_endpoint(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
+    """In the body of every request, from every command that names a model."""
+    prompt = tmp_path / "p.md"
+    prompt.write_text("Say whether {{text}} is polite.")
+    with LoopbackServer(LABELS) as server:
+        words = (
+            "--base-url", server.base_url, "--max-tokens", 77,
+            "--extra-body", '{"reasoning_effort": "low"}', "--timeout", "30",
+        )  # fmt: skip
+        judge = ("--judge", "openai:m")
+        assert rag_eval("run", calls, "-o", tmp_path / "e.jsonl", *judge, *words).code == 0
+        assert rag_eval("doctor", *judge, *words).code == 0
+        rag_eval("prompt-tests", "generate", prompt, "-o", tmp_path / "t", "--model", "openai:m",
+                 *words)  # fmt: skip
+        bodies = server.requests
+
+    assert len(bodies) > 21
+    assert {body["max_tokens"] for body in bodies} == {77}
+    assert {body["reasoning_effort"] for body in bodies} == {"low"}
+
+
+def test_a_timeout_bounds_an_answer(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
+    """The reason names the seconds."""
+    hang = iter([True])
+
+    def respond(body: Body) -> Reply | None:
+        return Reply(delay=60) if next(hang, False) else None
+
+    with LoopbackServer(LABELS, respond) as server:
+        words = ("--judge", "openai:m", "--base-url", server.base_url, "--timeout", "0.2")
+        done = rag_eval("run", calls, "-o", tmp_path / "e.jsonl", *words)
+
+    assert done.code == 0
+    assert "did not answer within 0.2 s" in done.err
+
+
+@pytest.mark.parametrize("command", ["run", "doctor", "prompt-tests"])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--timeout", "0"), "`--timeout` = 0.0: use a number of seconds above 0"),
+        (("--timeout", "nan"), "`--timeout` = nan: use a number of seconds above 0"),
+        (("--max-tokens", "0"), "--max-tokens"),
+        (("--extra-body", "{top_k: 2}"), "`--extra-body` = '{top_k: 2}': is not JSON"),
+        (("--extra-body", "[1]"), "use a JSON object"),
+        (("--extra-body", '{"a": NaN}'), "NaN is not JSON"),
+    ],
+)
+def test_mistakes_are_named(
+    rag_eval: Command,
+    calls: Path,
+    tmp_path: Path,
+    command: str,
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    """With the option's name, before anything is sent or written."""
+    prompt = tmp_path / "p.md"
+    prompt.write_text("Say whether {{text}} is polite.")
+    before = sorted(tmp_path.iterdir())
+    named = {
+        "run": ("run", calls, "-o", tmp_path / "e.jsonl", "--judge", "openai:m"),
+        "doctor": ("doctor", "--judge", "openai:m"),
+        "prompt-tests": ("prompt-tests", "generate", prompt, "-o", tmp_path / "t",
+                         "--model", "openai:m"),
+    }  # fmt: skip
+
+    done = rag_eval(*named[command], "--base-url", "http://127.0.0.1:9/v1", *words)
+
+    assert done.code == 2
+    assert message in done.err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_they_are_for_models(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
+    """The embedded judge has none of them."""
+    done = rag_eval("run", calls, "-o", tmp_path / "e.jsonl", "--max-tokens", "9")
+
+    assert done.code == 2
+    assert "`max_tokens` = 9: is for openai:MODEL, not for judge 'embedded'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("failing", "words", "code"),
+    [
+        (1, (), 0),
+        (2, (), 1),
+        (2, ("--max-error-rate", "0.1"), 0),
+        (1, ("--max-error-rate", "0"), 1),
+    ],
+)
+def test_more_errors_than_allowed_exit_1(
+    rag_eval: Command, calls: Path, tmp_path: Path, failing: int, words: tuple[str, ...], code: int
+) -> None:
+    """One of twenty is 5 %, which is the default; the rows are written in any case."""
+
+    def respond(body: Body) -> Reply | None:
+        bad = any(f"ferry {n} " in json.dumps(body) for n in range(failing))
+        return Reply.json({"error": {"message": "odd request"}}, 400) if bad else None
+
+    out = tmp_path / "e.jsonl"
+    with LoopbackServer(LABELS, respond) as server:
+        url = ("--judge", "openai:m", "--base-url", server.base_url)
+        done = rag_eval("run", calls, "-o", out, *url, *words)
+
+    assert done.code == code
+    assert len(out.read_bytes().splitlines()) == 20
+    assert "odd request" in done.out
+    assert (f"FAILED: {failing} of 20 calls" in done.err) == (code == 1)
+
+
+def test_a_run_that_scores_nothing_exits_1(rag_eval: Command, tmp_path: Path) -> None:
+    """Although no call ended in an error; rows with their reasons are written."""
+    calls, out = tmp_path / "calls.jsonl", tmp_path / "e.jsonl"
+    calls.write_text(json.dumps({"question": "?", "documents": [], "response": "r"}) + "\n")
+
+    done = rag_eval("run", calls, "-o", out)
+
+    assert done.code == 1
+    assert "FAILED: none of the 1 calls was scored" in done.err
+    assert out.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "message", "code"),
+    [
+        ("", (), "has no rows", 2),
+        ("\n \n", ("--dry-run",), "has no rows", 2),
+        ("nonsense\n", (), "has 1 invalid line(s) and no call", 2),
+        ("nonsense\n", ("--skip-invalid",), "has 1 invalid line(s) and no call", 1),
+    ],
+)
+def test_an_input_without_calls_is_told(
+    rag_eval: Command, tmp_path: Path, text: str, words: tuple[str, ...], message: str, code: int
+) -> None:
+    """Instead of a table about nobody; bad input takes precedence."""
+    calls = tmp_path / "calls.jsonl"
+    calls.write_text(text)
+
+    done = rag_eval("run", calls, "-o", tmp_path / "e.jsonl", *words)
+
+    assert done.code == code
+    assert f"{calls}: {message}" in done.err
+    assert "Scores by" not in done.out
+
+
+def test_an_estimate_needs_no_key(
+    rag_eval: Command, calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One asks for it before one has a key; nothing is written, the cache neither."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    words = (
+        "--judge",
+        "openai:m",
+        "--cache",
+        tmp_path / "c.db",
+        "--metrics",
+        "trace,geval:fluency",
+    )
+
+    done = rag_eval("run", calls, "-o", tmp_path / "e.jsonl", "--dry-run", *words)
+
+    assert done.code == 0
+    assert "about 20 requests" in done.out
+    assert list(tmp_path.iterdir()) == [calls]
+
+
+def test_errors_begin_with_what_is_wrong(
+    rag_eval: Command, calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line: the reason or the file, no error number, no `= None`; nothing that colours it."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    out = tmp_path / "e.jsonl"
+
+    keyless = rag_eval("run", calls, "-o", out, "--judge", "openai:m")
+    missing = rag_eval("run", tmp_path / "no.jsonl", "-o", out)
+    coloured = rag_eval("run", calls, "-o", out, "--metrics", "\x1b[31mevil")
+
+    assert keyless.err.startswith(
+        "rag-eval: no API key: set the environment variable OPENAI_API_KEY"
+    )
+    assert missing.err == f"rag-eval: {tmp_path / 'no.jsonl'}: no such file or directory\n"
+    assert "\x1b" not in coloured.err
+    assert {done.code for done in (keyless, missing, coloured)} == {2}

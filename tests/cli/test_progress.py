@@ -1,0 +1,74 @@
+"""The progress of a run that is not in a terminal: how far, how long still, waiting for what."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Behaviour, LoopbackServer
+
+from rag_eval_integrations.cli import _terminal
+from rag_eval_integrations.testing import labels_reply
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    path = tmp_path / "calls.jsonl"
+    call = {"documents": ["It leaves at nine. It is green."], "response": "It leaves at nine."}
+    lines = [json.dumps({"question": f"When does ferry {n} leave?"} | call) for n in range(40)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def run(rag_eval: Command, calls: Path, behaviour: Behaviour, *more: object) -> list[str]:
+    with LoopbackServer(behaviour) as server:
+        words = ("--judge", "openai:m", "--base-url", server.base_url, *more)
+        done = rag_eval("run", calls, "-o", calls.parent / "evals.jsonl", *words)
+    assert done.code == 0
+    lines: list[str] = done.err.splitlines()
+    return lines
+
+
+def test_a_line_says_how_far_and_how_long(
+    rag_eval: Command, calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while no request has anything to wait for but its answer."""
+    monkeypatch.setattr(_terminal, "_SECONDS_PER_LINE", 0.2)
+    monkeypatch.setattr(_terminal, "_TICK", 0.05)
+    slow = Behaviour(content=labels_reply(["0a", "0b"], ["a"]), latency=0.25)
+
+    lines = run(rag_eval, calls, slow, "--max-concurrency", 8)
+
+    assert len(lines) >= 3
+    assert lines[0] == "0 of 40 evaluated"
+    assert any(re.fullmatch(r"\d+ of 40 evaluated, \d+ s left", line) for line in lines)
+
+
+def test_a_limit_is_the_total(
+    rag_eval: Command, calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the lines of the file."""
+    monkeypatch.setattr(_terminal, "_SECONDS_PER_LINE", 0.1)
+    monkeypatch.setattr(_terminal, "_TICK", 0.05)
+    slow = Behaviour(content=labels_reply(["0a", "0b"], ["a"]), latency=0.5)
+
+    assert run(rag_eval, calls, slow, "--limit", 3)[0] == "0 of 3 evaluated"
+
+
+def test_the_first_failure_that_is_retried_is_shown_at_once(rag_eval: Command, calls: Path) -> None:
+    """With its reason, and no line for each of the others."""
+    busy = Behaviour(
+        content=labels_reply(["0a", "0b"], ["a"]), statuses=(503,) * 6,
+        headers={"retry-after-ms": "20"},
+    )  # fmt: skip
+
+    (line,) = run(rag_eval, calls, busy)
+
+    assert line.startswith("0 of 40 evaluated; 1 waiting for")
+    assert "replied 503: scripted 503" in line

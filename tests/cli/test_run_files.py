@@ -1,0 +1,481 @@
+"""`rag-eval run` and `score` with files: nothing is lost, odd targets are refused, input is told."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_eval_integrations.records import Evaluation, from_line
+
+Command = Callable[..., Any]
+
+CALL: dict[str, Any] = {
+    "id": "1",
+    "question": "When does the ferry leave?",
+    "documents": ["The ferry leaves at nine."],
+    "response": "The ferry leaves at nine.",
+}
+LABELS = {
+    "all_relevant_sentence_keys": ["0a"],
+    "all_utilized_sentence_keys": ["0a"],
+    "sentence_support_information": [
+        {"response_sentence_key": "a", "supporting_sentence_keys": ["0a"], "fully_supported": True}
+    ],
+}
+BOTH = pytest.mark.parametrize("command", ["run", "score"])
+
+
+def rows(count: int, start: int = 0) -> bytes:
+    made = ({**CALL, "id": str(n), "labels": LABELS} for n in range(start, start + count))
+    return b"".join(json.dumps(row).encode() + b"\n" for row in made)
+
+
+def ids(lines: bytes | str) -> list[str]:
+    return [from_line(Evaluation, line).id for line in lines.splitlines()]
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    path = tmp_path / "calls.jsonl"
+    path.write_bytes(rows(3))
+    return path
+
+
+@pytest.fixture
+def stdin(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    def give(content: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return give
+
+
+# --- What is there is not lost
+
+
+@BOTH
+def test_an_existing_file_is_replaced_only_on_request(
+    rag_eval: Command, calls: Path, tmp_path: Path, command: str
+) -> None:
+    """Without `--overwrite` nothing changes; with it, the new file stands alone in the end."""
+    out = tmp_path / "out.jsonl"
+    out.write_text("hours of work\n")
+    out.chmod(0o640)
+    before = snapshot(tmp_path)
+
+    refused = rag_eval(command, calls, "-o", out)
+    assert refused.code == 2
+    assert f"`--out` = {str(out)!r}: exists; use another name, --overwrite" in refused.err
+    assert snapshot(tmp_path) == before
+
+    assert rag_eval(command, calls, "-o", out, "--overwrite").code == 0
+    assert ids(out.read_bytes()) == ["0", "1", "2"]
+    assert out.stat().st_mode & 0o777 == 0o640
+    assert sorted(snapshot(tmp_path)) == ["calls.jsonl", "out.jsonl"]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("content", "code", "said"),
+    [
+        (b"", 2, "has no rows"),
+        (b"\n \n", 2, "has no rows"),
+        (b"\xef\xbb\xbf", 2, "has no rows"),
+        (b"no\nno\n", 2, "has 2 invalid line(s) and no"),
+        (b'{"id": 1}\n', 2, "has 1 invalid line(s) and no"),
+    ],
+)
+def test_without_a_row_nothing_is_replaced(
+    rag_eval: Command, tmp_path: Path, command: str, content: bytes, code: int, said: str
+) -> None:
+    """It is said instead, and no table of nothing is printed."""
+    calls, out = tmp_path / "calls.jsonl", tmp_path / "out.jsonl"
+    calls.write_bytes(content)
+
+    fresh = rag_eval(command, calls, "-o", out)
+    assert (fresh.code, fresh.out) == (code, "")
+    assert f"{calls}: {said}" in fresh.err
+    assert list(tmp_path.iterdir()) == [calls]
+
+    out.write_text("hours of work\n")
+    again = rag_eval(command, calls, "-o", out, "--overwrite")
+    assert again.code == code
+    assert snapshot(tmp_path) == {"calls.jsonl": content, "out.jsonl": b"hours of work\n"}
+
+
+def test_a_run_is_not_resumed_with_other_calls(
+    rag_eval: Command, calls: Path, tmp_path: Path
+) -> None:
+    """Neither with fewer nor with others; more are fine."""
+    out, other = tmp_path / "out.jsonl", tmp_path / "other.jsonl"
+    rag_eval("run", calls, "-o", out)
+    other.write_bytes(rows(1, start=7))
+    before = snapshot(tmp_path)
+
+    for words in ([other], [calls, "--limit", 2]):
+        refused = rag_eval("run", *words, "-o", out, "--resume")
+        assert refused.code == 2
+        assert "that are not among the calls of this run" in refused.err
+    assert snapshot(tmp_path) == before
+
+    calls.write_bytes(rows(1, start=7) + rows(3))
+    assert rag_eval("run", calls, "-o", out, "--resume").code == 0
+    assert ids(out.read_bytes()) == ["7", "0", "1", "2"]
+
+
+def test_the_input_is_not_the_output_under_any_name(
+    rag_eval: Command, calls: Path, tmp_path: Path
+) -> None:
+    """Not through links, hard or symbolic, even to overwrite."""
+    before = calls.read_bytes()
+    (tmp_path / "soft").symlink_to(calls)
+    os.link(calls, tmp_path / "hard")
+
+    for name in ("calls.jsonl", "soft", "hard"):
+        for command in ("run", "score"):
+            done = rag_eval(command, calls, "-o", tmp_path / name, "--overwrite")
+            assert (done.code, "is the input file" in done.err) == (2, True)
+
+    assert calls.read_bytes() == before
+
+
+# --- Targets that are no files
+
+
+def special(path: Path, kind: str) -> None:
+    if kind == "a FIFO":
+        os.mkfifo(path)
+    elif kind == "a folder":
+        path.mkdir()
+    elif kind == "a device":
+        try:
+            os.mknod(path, 0o20600, os.makedev(1, 3))
+        except OSError:
+            pytest.skip("may make no devices")
+    else:
+        import socket
+
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind(str(path))
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["a FIFO", "a folder", "a device", "a socket"])
+def test_odd_targets_are_refused_and_stay(
+    rag_eval: Command,
+    calls: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    kind: str,
+) -> None:
+    """Also behind a link and with `--overwrite` or `--resume`; what they are is said."""
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    special(Path("odd"), kind)
+    Path("link").symlink_to("odd")
+    before = Path("odd").lstat()
+
+    for name in ("odd", "link"):
+        for words in ([], ["--overwrite"], ["--resume"] * (command == "run")):
+            done = rag_eval(command, calls, "-o", name, *words)
+            assert done.code == 2
+            assert f"`--out` = '{name}': is {kind}; use a regular file" in done.err
+
+    assert os.path.samestat(Path("odd").lstat(), before)
+    assert Path("link").is_symlink()
+    assert sorted(os.listdir()) == ["calls.jsonl", "link", "odd"]
+
+
+@BOTH
+def test_a_missing_folder_is_named(
+    rag_eval: Command, calls: Path, tmp_path: Path, command: str
+) -> None:
+    """By the name that the user gave, not by that of a temporary file; no errno."""
+    out = tmp_path / "none" / "at" / "out.jsonl"
+
+    done = rag_eval(command, calls, "-o", out)
+
+    assert done.code == 2
+    assert done.err == f"rag-eval: {out}: the folder {out.parent} does not exist\n"
+
+
+@BOTH
+def test_links_are_followed(rag_eval: Command, calls: Path, tmp_path: Path, command: str) -> None:
+    """The link stays a link, to a file that is there or not; a circle is told."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    (tmp_path / "out.jsonl").symlink_to(folder / "real.jsonl")
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+
+    for words in ([], ["--overwrite"]):
+        assert rag_eval(command, calls, "-o", tmp_path / "out.jsonl", *words).code == 0
+        assert (tmp_path / "out.jsonl").is_symlink()
+        assert list(snapshot(folder)) == ["real.jsonl"]
+        assert ids((folder / "real.jsonl").read_bytes()) == ["0", "1", "2"]
+    circle = rag_eval(command, calls, "-o", tmp_path / "circle")
+    assert (circle.code, "a link that leads in a circle" in circle.err) == (2, True)
+
+
+@BOTH
+def test_planted_links_beside_the_target_are_not_written_through(
+    rag_eval: Command, calls: Path, tmp_path: Path, command: str
+) -> None:
+    """Whatever name a temporary file might have."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine\n")
+    for name in ("partial", "ordered", "unfinished", "bak", "tmp"):
+        (tmp_path / f"out.jsonl.{name}").symlink_to(precious)
+
+    rag_eval(command, calls, "-o", tmp_path / "out.jsonl")
+    rag_eval(command, calls, "-o", tmp_path / "out.jsonl", "--overwrite")
+
+    assert precious.read_text() == "mine\n"
+
+
+@BOTH
+def test_new_files_are_private(
+    rag_eval: Command, calls: Path, tmp_path: Path, command: str
+) -> None:
+    """They hold the texts of users."""
+    rag_eval(command, calls, "-o", tmp_path / "out.jsonl")
+
+    assert (tmp_path / "out.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+# --- Standard input and output
+
+
+@BOTH
+def test_a_dash_is_standard_input_and_output(
+    rag_eval: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stdin: Callable[[bytes], None],
+    command: str,
+) -> None:
+    """Rows on stdout and nothing else, in order; the summary on stderr; no file named `-`."""
+    monkeypatch.chdir(tmp_path)
+    stdin(gzip.compress(rows(40) + b"bad\n"))
+
+    done = rag_eval(command, "-", "-o", "-")
+
+    assert done.code == 2
+    assert ids(done.out) == [str(n) for n in range(40)]
+    assert "standard input: line 41: not JSON" in done.err
+    assert "40 calls in" in done.err
+    assert os.listdir() == []
+
+
+def test_standard_input_is_read_twice_where_needed(
+    rag_eval: Command, tmp_path: Path, stdin: Callable[[bytes], None]
+) -> None:
+    """To resume, all calls are looked at first; the copy that this takes is removed."""
+    out = tmp_path / "out.jsonl"
+    stdin(rows(2))
+    assert rag_eval("run", "-", "-o", out).code == 0
+    stdin(rows(3))
+    assert rag_eval("run", "-", "-o", out, "--resume").code == 0
+    stdin(rows(1))
+    assert rag_eval("run", "-", "-o", out, "--resume").code == 2
+
+    assert ids(out.read_bytes()) == ["0", "1", "2"]
+    refused = rag_eval("run", "-", "-o", "-", "--resume")
+    assert "`--resume` = True: needs a file to go on with" in refused.err
+
+
+def shell(words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    console = f"{sys.executable} -c 'from rag_eval_integrations.cli import main; main()'"
+    script = words.replace("rag-eval", console)
+    command = ["bash", "-c", script]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.slow
+def test_in_a_shell(calls: Path, tmp_path: Path) -> None:
+    """Process substitution, pipes on both sides, a reader that leaves early, the device names."""
+    done = shell("rag-eval run <(sleep 0.3; cat calls.jsonl) -o - | cat > out.jsonl", tmp_path)
+    assert (done.returncode, ids((tmp_path / "out.jsonl").read_bytes())) == (0, ["0", "1", "2"])
+
+    (tmp_path / "many.jsonl").write_bytes(rows(3000))
+    early = shell(
+        "set -o pipefail; cat many.jsonl | rag-eval score - -o - | head -n 1 > one", tmp_path
+    )
+    assert early.returncode == 2
+    assert "standard output was closed by its reader" in early.stderr
+    assert "Traceback" not in early.stderr
+    assert "Exception ignored" not in early.stderr
+    assert ids((tmp_path / "one").read_bytes()) == ["0"]
+
+    pipe = shell("rag-eval run calls.jsonl -o /dev/stdout | cat", tmp_path)
+    assert "`-` is standard output" in pipe.stderr
+
+
+# --- Input that is damaged, endless or no file
+
+
+def test_damaged_lines_are_counted_and_lose_no_other(
+    rag_eval: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line that is too long, NUL bytes, another encoding, a torn end, a BOM at the beginning."""
+    monkeypatch.setattr("rag_eval_integrations.dataset._input.LONGEST_CALL", 2000)
+    calls = tmp_path / "calls.jsonl"
+    bad = [b"x" * 5000, b"\0" * 10, "{ü}".encode("utf-16"), '{"a": "ü"}'.encode("latin-1")]
+    calls.write_bytes(
+        b"\xef\xbb\xbf" + rows(1) + b"\n".join(bad) + b"\n" + rows(1, start=1) + rows(1)[:30]
+    )
+
+    done = rag_eval("run", calls, "-o", tmp_path / "out.jsonl")
+
+    assert done.code == 2
+    told = [line.partition("calls.jsonl: ")[2] for line in done.err.splitlines()]
+    assert told[0] == "line 2: is 5,001 bytes long; the limit is 2,000"
+    assert [line.partition(":")[0] for line in told] == [
+        "line 2", "line 3", "line 4", "line 5", "line 7", "5 invalid line(s) were left out of the output",
+    ]  # fmt: skip
+    assert ids((tmp_path / "out.jsonl").read_bytes()) == ["0", "1"]
+
+
+@BOTH
+@pytest.mark.parametrize("damage", ["cut", "changed", "checksum"])
+def test_a_damaged_gzip_file_gives_what_can_be_read(
+    rag_eval: Command, tmp_path: Path, command: str, damage: str
+) -> None:
+    """And one bad line for the rest, which says so; never a traceback."""
+    calls = tmp_path / "calls.jsonl.gz"
+    whole = bytearray(gzip.compress(rows(2000), compresslevel=1))
+    if damage == "cut":
+        whole = whole[: len(whole) // 2]
+    elif damage == "changed":
+        middle = len(whole) // 2
+        whole[middle : middle + 50] = b"\xff" * 50
+    else:
+        whole[-8] ^= 1
+    calls.write_bytes(whole)
+
+    done = rag_eval(command, calls, "-o", tmp_path / "out.jsonl")
+
+    found = ids((tmp_path / "out.jsonl").read_bytes())
+    told = [line for line in done.err.splitlines() if ": line " in line]
+    assert done.code == 2
+    assert len(found) == 2000 if damage == "checksum" else 500 < len(found) < 2000
+    assert found[:500] == [str(n) for n in range(500)]
+    assert f"{calls}: {len(told)} invalid line(s)" in done.err
+    assert "the gzip data is damaged (" in told[-1]
+    if damage == "cut":
+        assert len(told) == 1
+        assert told[0].startswith(f"{calls}: line {len(found) + 1}: ")
+        assert told[0].endswith("this line and all after it are lost")
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["a folder", "a device", "a socket"])
+def test_input_that_is_no_file_is_refused(
+    rag_eval: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, kind: str
+) -> None:
+    """Before anything is written, and in words."""
+    monkeypatch.chdir(tmp_path)
+    special(Path("odd"), kind)
+
+    done = rag_eval(command, "odd", "-o", "out.jsonl")
+
+    assert done.code == 2
+    assert f"`file` = 'odd': is {kind}, not a file of rows" in done.err
+    assert os.listdir() == ["odd"]
+
+
+def test_a_fifo_that_nobody_writes_to_is_not_waited_for(
+    rag_eval: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told after some seconds, and nothing is left behind."""
+    monkeypatch.setattr("rag_eval_integrations.dataset._input._PATIENCE", 0.1)
+    os.mkfifo(tmp_path / "fifo")
+
+    done = rag_eval("run", tmp_path / "fifo", "-o", tmp_path / "out.jsonl")
+
+    assert done.code == 2
+    assert "is a FIFO that nothing was written to within 0.1 s" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["fifo"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="an administrator may read everything")
+def test_a_file_that_may_not_be_read(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
+    """Its name and why, without errno."""
+    calls.chmod(0)
+
+    done = rag_eval("run", calls, "-o", tmp_path / "out.jsonl")
+
+    assert (done.code, done.err) == (2, f"rag-eval: {calls}: permission denied\n")
+
+
+# --- Killed at any moment
+
+
+SLOW = """
+import sys, time
+from rag_eval_integrations.dataset.files import EvaluationFile
+from rag_eval_integrations.cli import main
+
+add = EvaluationFile.add
+def slow_add(self, index, evaluation):
+    add(self, index, evaluation)
+    time.sleep(0.004)
+EvaluationFile.add = slow_add
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_killed_at_any_moment(rag_eval: Command, tmp_path: Path, overwrite: bool) -> None:
+    """The old OUT is whole, or the run is resumed from OUT.partial; in the end no row is missing."""
+    calls, out = tmp_path / "calls.jsonl", tmp_path / "out.jsonl"
+    calls.write_bytes(rows(150))
+    old = b"hours of work\n"
+    if overwrite:
+        out.write_bytes(old)
+    words = ["--overwrite"] if overwrite else []
+    partial = tmp_path / "out.jsonl.partial"
+    seen: set[str] = set()
+
+    for number in range(4):
+        command = [sys.executable, "-c", SLOW, "run", str(calls), "-o", str(out), *words]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        begun = partial.stat().st_size if partial.exists() else 0
+        while process.poll() is None:
+            if partial.exists() and partial.stat().st_size > begun:
+                time.sleep(0.03 * (number + 1))
+                break
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        code = process.wait()
+        if code == 0 or not partial.exists():
+            break
+        finished = partial.read_bytes().count(b"\n")
+        seen.add("killed")
+        if overwrite:
+            assert out.read_bytes() == old
+        else:
+            assert not out.exists()
+        assert finished > 0
+        words = ["--resume"]
+
+    assert "killed" in seen
+    done = rag_eval("run", calls, "-o", out, *words)
+
+    assert done.code == 0, done.err
+    assert ids(out.read_bytes()) == [str(n) for n in range(150)]
+    assert sorted(snapshot(tmp_path)) == ["calls.jsonl", "out.jsonl"]

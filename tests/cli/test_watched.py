@@ -1,0 +1,258 @@
+"""A judge that cannot be used is told at once, with the reason, and asked no more."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Behaviour, Body, LoopbackServer, Reply
+
+from rag_eval_integrations.records import Evaluation, from_line
+from rag_eval_integrations.testing import labels_reply
+
+Command = Callable[..., Any]
+
+BOUND = 20.0
+"""Seconds within which a person is told: 5, and slack for a loaded machine. It was a minute."""
+LABELS = Behaviour(content=labels_reply(["0a", "0b"], ["a"]))
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    path = tmp_path / "calls.jsonl"
+    call = {"documents": ["It leaves at nine. It is green."], "response": "It leaves at nine."}
+    lines = [json.dumps({"question": f"When does ferry {n} leave?"} | call) for n in range(60)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@contextmanager
+def free_port() -> Iterator[int]:
+    """A port on which nothing listens while this lasts: it is bound, and refuses."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+@contextmanager
+def without_tls() -> Iterator[int]:
+    """A server that speaks no TLS: every handshake fails."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.1)
+        stop = threading.Event()
+
+        def serve() -> None:
+            while not stop.is_set():
+                try:
+                    connection, _ = server.accept()
+                except TimeoutError:
+                    continue
+                with connection:
+                    connection.recv(1000)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            stop.set()
+            thread.join()
+
+
+def run(rag_eval: Command, calls: Path, base_url: str, *more: object) -> tuple[Any, float]:
+    began = time.monotonic()
+    words = ("--judge", "openai:small", "--base-url", base_url, *more)
+    done = rag_eval("run", calls, "-o", calls.parent / "evals.jsonl", *words)
+    return done, time.monotonic() - began
+
+
+def assert_nothing_is_left(calls: Path) -> None:
+    assert [path.name for path in calls.parent.iterdir()] == ["calls.jsonl"]
+
+
+def test_a_refused_connection_ends_the_run(rag_eval: Command, calls: Path) -> None:
+    """Within five seconds, with exit 1 and the reason, and no file is left."""
+    with free_port() as port:
+        done, seconds = run(rag_eval, calls, f"http://127.0.0.1:{port}/v1")
+
+    assert (done.code, done.out) == (1, "")
+    assert seconds < BOUND
+    told, failed = done.err.splitlines()
+    assert told.startswith("openai:small: ")
+    assert f"small at 127.0.0.1:{port}: connection refused" in told
+    assert failed.startswith("FAILED: the judge openai:small cannot be used")
+    assert_nothing_is_left(calls)
+
+
+def test_an_unknown_host_ends_the_run(
+    rag_eval: Command, calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The resolver's answer is made here, because a test asks no real one."""
+
+    def unknown(*args: object, **options: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    done, seconds = run(rag_eval, calls, "http://no-such-host.invalid/v1")
+
+    assert done.code == 1
+    assert seconds < BOUND
+    assert "name or service not known" in done.err.lower()
+    assert_nothing_is_left(calls)
+
+
+def test_a_failed_handshake_ends_the_run(rag_eval: Command, calls: Path) -> None:
+    """`https` to a server that speaks none."""
+    with without_tls() as port:
+        done, seconds = run(rag_eval, calls, f"https://127.0.0.1:{port}/v1")
+
+    assert done.code == 1
+    assert seconds < BOUND
+    assert "ssl" in done.err.lower() or "tls" in done.err.lower()
+    assert_nothing_is_left(calls)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_refused_key_url_or_name_ends_the_run(
+    rag_eval: Command, calls: Path, status: int
+) -> None:
+    """A few requests tell; the rest are not sent."""
+
+    def refuse(body: Body) -> Reply:
+        return Reply.json({"error": {"message": "no such thing"}}, status)
+
+    with LoopbackServer(respond=refuse) as server:
+        done, seconds = run(rag_eval, calls, server.base_url, "--max-concurrency", 4)
+        sent = len(server.requests)
+
+    assert done.code == 1
+    assert seconds < BOUND
+    assert f"replied {status}: no such thing" in done.err
+    assert sent < 12
+    assert_nothing_is_left(calls)
+
+
+def test_one_row_is_enough(rag_eval: Command, calls: Path) -> None:
+    """Fewer calls than requests that tell."""
+    with LoopbackServer(Behaviour(statuses=(401,) * 9)) as server:
+        done, _ = run(rag_eval, calls, server.base_url, "--limit", 1)
+
+    assert done.code == 1
+    assert "cannot be used" in done.err
+    assert_nothing_is_left(calls)
+
+
+def test_a_403_of_one_call_ends_nothing(rag_eval: Command, calls: Path) -> None:
+    """A gateway's filter answers so; the others are scored, and the row says why."""
+
+    def respond(body: Body) -> Reply | None:
+        if "ferry 0 " not in json.dumps(body):
+            return None
+        return Reply.json({"error": {"message": "flagged"}}, 403)
+
+    with LoopbackServer(LABELS, respond) as server:
+        done, _ = run(rag_eval, calls, server.base_url)
+
+    assert done.code == 0
+    rows = (calls.parent / "evals.jsonl").read_bytes().splitlines()
+    errors = [from_line(Evaluation, row).error for row in rows]
+    assert [error is not None for error in errors] == [True] + [False] * 59
+    assert "ERROR (1 calls): judge: JudgeRejectedError: small at" in done.out
+    assert "flagged" in done.out
+
+
+def test_what_may_pass_is_waited_for(rag_eval: Command, calls: Path) -> None:
+    """429, 5xx and lost connections cost no row, also as the very first replies."""
+    lost = iter([True] * 3)
+
+    def respond(body: Body) -> Reply | None:
+        return Reply(body=b"{}", cut=True) if next(lost, False) else None
+
+    faulty = Behaviour(
+        content=LABELS.content, statuses=(503, 429, 500), headers={"retry-after-ms": "20"}
+    )
+    with LoopbackServer(faulty, respond) as server:
+        done, _ = run(rag_eval, calls, server.base_url)
+
+    assert done.code == 0
+    assert done.err.count("\n") <= 1  # the first failure that is waited after
+
+
+def test_a_resumed_run_keeps_what_it_had(rag_eval: Command, calls: Path) -> None:
+    """A judge that is gone takes nothing away: rows and exit code say so."""
+    out = calls.parent / "evals.jsonl"
+    with LoopbackServer(LABELS) as server:
+        run(rag_eval, calls, server.base_url, "--limit", 5)
+        before = out.read_bytes()
+        url = server.base_url
+    done, _ = run(rag_eval, calls, url, "--resume")
+
+    assert done.code == 1
+    assert out.read_bytes() == before
+    assert not out.with_name("evals.jsonl.partial").exists()
+
+
+def test_a_cache_answers_without_its_judge(rag_eval: Command, calls: Path) -> None:
+    """What is in the cache is scored although the judge is gone; the rest are errors."""
+    with LoopbackServer(LABELS) as server:
+        cache = ("--cache", calls.parent / "answers.db")
+        run(rag_eval, calls, server.base_url, "--limit", 30, *cache)
+        url = server.base_url
+    (calls.parent / "evals.jsonl").unlink()
+    done, seconds = run(rag_eval, calls, url, *cache)
+
+    assert done.code == 1
+    assert seconds < BOUND
+    assert "30 of 60 calls (50.0%) ended in an error; --max-error-rate is 0.05" in done.err
+    assert "30/60" in done.out
+
+
+def test_doctor_says_within_five_seconds_that_nobody_listens(rag_eval: Command) -> None:
+    """And why."""
+    began = time.monotonic()
+    with free_port() as port:
+        done = rag_eval(
+            "doctor", "--judge", "openai:m", "--base-url", f"http://127.0.0.1:{port}/v1"
+        )
+
+    assert time.monotonic() - began < BOUND
+    assert done.code == 1
+    assert "refused" in done.out.lower()
+
+
+@pytest.mark.parametrize("slow", [Behaviour(latency=60), Behaviour(statuses=(503,) * 99)])
+def test_doctor_does_not_wait_for_ever(rag_eval: Command, slow: Behaviour) -> None:
+    """A server that is too slow or busy has a verdict when `--timeout` is over."""
+    began = time.monotonic()
+    with LoopbackServer(slow) as server:
+        url = ("--judge", "openai:m", "--base-url", server.base_url)
+        done = rag_eval("doctor", *url, "--timeout", 0.3)
+
+    assert time.monotonic() - began < 30
+    assert done.code == 1
+    assert "FAILED" in done.out
+    assert "0.3 s" in done.out or "503" in done.out
+
+
+def test_a_generator_that_cannot_be_reached_exits_1(rag_eval: Command, tmp_path: Path) -> None:
+    """`prompt-tests` tells the same, at once."""
+    prompt = tmp_path / "p.md"
+    prompt.write_text("Say whether {{text}} is polite.")
+    began = time.monotonic()
+    with free_port() as port:
+        done = rag_eval(
+            "prompt-tests", "generate", prompt, "-o", tmp_path / "t", "--model", "openai:m",
+            "--base-url", f"http://127.0.0.1:{port}/v1",
+        )  # fmt: skip
+
+    assert time.monotonic() - began < BOUND
+    assert done.code == 1
+    assert "refused" in done.err.lower()

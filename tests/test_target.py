@@ -1,0 +1,204 @@
+"""Targets: only regular files, links followed, whole or not at all, and messages that read well."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rag_eval_integrations import _target
+from rag_eval_integrations.errors import ConfigurationError
+
+
+def test_a_path_leads_to_its_file(tmp_path: Path) -> None:
+    """Through links, also to a file that is not there yet."""
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to(tmp_path / "c")
+
+    assert _target.resolved(tmp_path / "a") == tmp_path / "c"
+    (tmp_path / "c").write_text("x")
+    assert _target.resolved(tmp_path / "a") == tmp_path / "c"
+
+
+def test_messages_say_what_is_wrong_without_errno(tmp_path: Path) -> None:
+    """A folder that is missing, or a file in its place, names that are too long, permissions."""
+    (tmp_path / "file").write_text("x")
+    found = []
+    for path in ("none/out", "file/out", "x" * 300):
+        with pytest.raises(OSError, match=r"^/") as raised:
+            _target.resolved(tmp_path / path)
+        found.append(str(raised.value).removeprefix(f"{tmp_path / path}: "))
+    denied = _target.readable(PermissionError(errno.EACCES, "Permission denied", "x.tmp"), "x")
+
+    assert found == [
+        f"the folder {tmp_path / 'none'} does not exist",
+        "not a directory",
+        "file name too long",
+    ]
+    assert (type(denied), str(denied), denied.errno) == (
+        PermissionError, "x: permission denied", errno.EACCES,
+    )  # fmt: skip
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Until the end the old one is there; after an exception nothing else is."""
+    path = tmp_path / "f"
+    path.write_text("old")
+    path.chmod(0o604)
+
+    def write_half() -> None:
+        with _target.replacing(path) as stream:
+            stream.write(b"half")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        write_half()
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("f", "old")]
+
+    with _target.replacing(path) as stream:
+        stream.write(b"new")
+        stream.flush()
+        assert path.read_text() == "old"
+
+    assert [(one.name, one.read_text()) for one in tmp_path.iterdir()] == [("f", "new")]
+    assert path.stat().st_mode & 0o777 == 0o604
+
+
+def test_a_new_file_replaces_none(tmp_path: Path) -> None:
+    """Not even one that appears meanwhile, or a link that leads nowhere."""
+    path = tmp_path / "f"
+
+    def write_while(appears: Callable[[], object]) -> None:
+        with _target.replacing(path, new=True) as stream:
+            stream.write(b"mine")
+            appears()
+
+    for appears in (path.touch, lambda: path.symlink_to("nowhere")):
+        with pytest.raises(FileExistsError):
+            write_while(appears)
+        assert os.listdir(tmp_path) == ["f"]
+        path.unlink()
+
+
+def test_a_link_of_the_name_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    """For a caller that has followed those it wants to; the new file does not get its mode."""
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "f").symlink_to("precious")
+    with pytest.raises(FileExistsError):
+        _target.create(tmp_path / "f")
+    with pytest.raises(OSError, match="is a link that is not followed"):
+        _target.append(tmp_path / "f")
+
+    with _target.replacing(tmp_path / "f") as stream:
+        stream.write(b"new")
+
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert (tmp_path / "f").lstat().st_mode & 0o777 == 0o600
+
+
+def test_modes(tmp_path: Path) -> None:
+    """Private unless it is said that no texts of users are in it, and then as the umask says."""
+    umask = os.umask(0o027)
+    try:
+        for name, mode in (("private", _target.PRIVATE), ("page", _target.PUBLIC)):
+            with _target.replacing(tmp_path / name, mode=mode):
+                pass
+    finally:
+        os.umask(umask)
+
+    assert (tmp_path / "private").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "page").stat().st_mode & 0o777 == 0o640
+
+
+FULL = """
+import resource, signal, sys
+from pathlib import Path
+from rag_eval_integrations import _target
+from rag_eval_integrations._lines import LineFile
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+folder = Path(sys.argv[1])
+for how in ("replacing", "appending"):
+    try:
+        if how == "replacing":
+            with _target.replacing(folder / "f") as stream:
+                stream.write(b"x" * 100_000)
+        else:
+            with LineFile(folder / "lines") as lines:
+                for _ in range(3):
+                    lines.append(b"y" * 499)
+    except OSError as error:
+        print(error)
+"""
+
+
+def test_no_room_is_told_with_the_name_of_the_file(tmp_path: Path) -> None:
+    """What was there stays, and lines are whole."""
+    (tmp_path / "f").write_text("old")
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, tmp_path], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.splitlines() == [
+        f"{tmp_path / 'f'}: file too large", f"{tmp_path / 'lines'}: file too large",
+    ]  # fmt: skip
+    assert (tmp_path / "f").read_text() == "old"
+    assert (tmp_path / "lines").read_bytes() == (b"y" * 499 + b"\n") * 2
+    assert sorted(os.listdir(tmp_path)) == ["f", "lines"]
+
+
+def test_a_backup_is_another_name_of_the_file(tmp_path: Path) -> None:
+    """Until the file is replaced, which leaves the old one under it; it is taken over once made."""
+    path, backup = tmp_path / "f", tmp_path / "f.bak"
+    path.write_text("old")
+
+    assert not _target.is_backed_up(path)
+    assert _target.back_up(path) == _target.back_up(path) == backup
+    assert _target.is_backed_up(path)
+    with _target.replacing(path) as stream:
+        stream.write(b"new")
+
+    assert (path.read_text(), backup.read_text()) == ("new", "old")
+    assert not _target.is_backed_up(path)
+    with pytest.raises(ConfigurationError, match="move it away"):
+        _target.back_up(path)
+
+
+def test_a_backup_is_a_copy_where_links_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same content and mode; and a new file is renamed then."""
+
+    def refuse(*names: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    path = tmp_path / "f"
+    with _target.replacing(path, new=True) as stream:
+        stream.write(b"old")
+    path.chmod(0o640)
+
+    backup = _target.back_up(path)
+
+    assert (backup.read_text(), backup.stat().st_mode & 0o777) == ("old", 0o640)
+    with pytest.raises(FileExistsError), _target.replacing(path, new=True):
+        pass
+    assert path.read_text() == "old"
+
+
+def test_a_page_may_replace_only_its_like(tmp_path: Path) -> None:
+    """An empty file is nobody's; lone surrogates in a page are no error."""
+    path = tmp_path / "page.html"
+    path.write_text("")
+    for text in ("mine \ud800", "mine too"):
+        _target.write_page(path, text, lambda head: head.startswith(b"mine"))
+    path.write_text("yours")
+    with pytest.raises(ConfigurationError, match="was not made by this program"):
+        _target.write_page(path, "mine", lambda head: head.startswith(b"mine"))
+
+    assert path.read_text() == "yours"
