@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loopback import Behaviour, LoopbackServer, Reply
 
-from rag_eval_integrations import RagEvaluator, Trace
+from rag_eval_integrations import RagCall, RagEvaluator, Trace
 from rag_eval_integrations.errors import (
     JudgeError,
     JudgeOutputError,
@@ -204,7 +204,7 @@ async def test_an_ignored_schema_stands_on_every_unscored_row(finish_reason: str
         model = OpenAIModel("m", base_url=server.base_url)
         evaluator = RagEvaluator(model)
         for number in range(3):
-            call = small_call().call.model_copy(update={"question": f"{number}?"})
+            call = RagCall(question=f"{number}?", documents=("One.",), response="Two.")
             evaluation = await evaluator.evaluate(call)
             for score in evaluation.scores.values():
                 assert score.status == "unscored"
