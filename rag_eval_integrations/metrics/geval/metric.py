@@ -7,7 +7,11 @@ from typing import Any
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeOutputError,
+    JudgeRejectedError,
+)
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.metrics.geval._estimators import EstimatorRun, NoEstimate, ScoreEstimate
 from rag_eval_integrations.metrics.geval._presets import Task, preset
@@ -131,7 +135,8 @@ class GEval(ModelMetric):
         )  # fmt: skip
         self.judge = None if judge is None else _model(judge)
         self._writer = None if self.criteria is None else StepsWriter(self.criteria, self.params)
-        self._without_logprobs: set[tuple[object, ...]] = set()
+        # By judge, why it is not asked for log-probabilities any more: said on every score.
+        self._without_logprobs: dict[tuple[object, ...], str] = {}
 
     # --- Presets ----------------------------------------------------------------------------------
 
@@ -232,10 +237,14 @@ class GEval(ModelMetric):
             name=self.name, steps=steps.steps, params=self.params, rubric=self.rubric,
             scale=self.scale, form=self._plan.form, sections=sections,
         )  # fmt: skip
-        asking = EstimatorRun(judge, messages, self._plan, self._is_without_logprobs(judge))
-        found = await asking.estimate()
-        if asking.without_logprobs:
-            self._remember_without_logprobs(judge)
+        known = self._without_logprobs.get(judge.identity)
+        asking = EstimatorRun(judge, messages, self._plan, known)
+        try:
+            found = await asking.estimate()
+        except JudgeOutputError as error:  # a bad reply is not a judge that does not answer
+            found = NoEstimate("judge_output_invalid", str(error), error.raw)
+        if asking.without_logprobs is not None and known is None:
+            self._remember_without_logprobs(judge, asking.without_logprobs)
         by = by.model_copy(
             update={
                 "model": asking.model or by.model,
@@ -274,12 +283,9 @@ class GEval(ModelMetric):
         """Score one call from synchronous code, also inside a notebook; see `score`."""
         return _loop.run(self.score(call, judge))
 
-    def _is_without_logprobs(self, judge: ModelBase) -> bool:
-        return judge.identity in self._without_logprobs
-
-    def _remember_without_logprobs(self, judge: ModelBase) -> None:
+    def _remember_without_logprobs(self, judge: ModelBase, why: str) -> None:
         if len(self._without_logprobs) < _JUDGES_REMEMBERED:
-            self._without_logprobs.add(judge.identity)
+            self._without_logprobs[judge.identity] = why
 
 
 def _model(judge: Model | str) -> Model:

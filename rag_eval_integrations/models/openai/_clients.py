@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
+from pydantic import JsonValue, SecretStr
+
 from rag_eval_integrations import _process
-from rag_eval_integrations.errors import JudgeRejectedError
+from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
+from rag_eval_integrations.models.openai._address import Address
+from rag_eval_integrations.models.openai._secrets import Secrets, hidden
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -34,7 +39,7 @@ class Clients(Protocol):
         ...
 
 
-def bounded_http_client(sdk: Any) -> Any:
+def _bounded_http_client(sdk: Any) -> Any:
     """Make the SDK's HTTP client, which stops reading a reply after `MOST_BYTES`.
 
     A reply is cut there, and its connection closed. Bytes are counted as they come over the wire.
@@ -100,6 +105,76 @@ class GivenClient:
 
     async def aclose(self) -> None:
         """Leave it open: it is the user's."""
+
+
+# --- Made by settings, or given by a user
+
+
+def maker(
+    sdk: Any, address: Address, key: SecretStr, headers: Mapping[str, str], timeout: float
+) -> Callable[[], AsyncOpenAI]:
+    def make() -> AsyncOpenAI:
+        settings: dict[str, Any] = {
+            "api_key": key.get_secret_value(),
+            "base_url": address.url,
+            "timeout": timeout,  # a number: openai 2 and 3 have different Timeout classes
+            "max_retries": 0,  # only `ThrottledModel` retries
+            "default_headers": dict(headers) or None,
+            "http_client": _bounded_http_client(sdk),
+        }
+        query = dict(address.query)
+        if address.azure:
+            made: AsyncOpenAI = sdk.AsyncAzureOpenAI(
+                api_version=address.api_version, default_query=query or None, **settings
+            )
+            return made
+        if address.api_version is not None:
+            query["api-version"] = address.api_version
+        return sdk.AsyncOpenAI(default_query=query or None, **settings)  # type: ignore[no-any-return]
+
+    return make
+
+
+def given(sdk: Any, client: AsyncOpenAI | Callable[[], AsyncOpenAI]) -> tuple[AsyncOpenAI, Clients]:
+    """Return a user's client, or the first one that the user's function makes, and all of them."""
+    if isinstance(client, sdk.AsyncOpenAI):
+        return client, GivenClient(client)
+    if isinstance(client, sdk.OpenAI):
+        why = "is synchronous; pass an AsyncOpenAI or AsyncAzureOpenAI"
+        raise ConfigurationError("client", type(client).__name__, why)
+    first: Any = client() if callable(client) else client
+    if not callable(client) or not isinstance(first, sdk.AsyncOpenAI):
+        why = "is not an AsyncOpenAI or AsyncAzureOpenAI, nor a function that makes one"
+        raise ConfigurationError("client", type(first).__name__, why)
+    waiting = [first]
+
+    def make() -> AsyncOpenAI:
+        made = waiting.pop() if waiting else client()
+        return made.with_options(max_retries=0)
+
+    return first, LoopClients(make)
+
+
+def secrets_of(client: AsyncOpenAI, body: Mapping[str, JsonValue] | None = None) -> Secrets:
+    """Return what to hide of a user's client: key, token, its own headers and query."""
+    headers = {
+        name: value
+        for name, value in client.default_headers.items()
+        if isinstance(value, str) and not _PLAIN_HEADER.match(name)
+    }
+    query = {name: str(value) for name, value in client.default_query.items()}
+    query.pop("api-version", None)
+    keys = (client.api_key, vars(client).get("_azure_ad_token"))
+    given = [key for key in keys if isinstance(key, str)]
+    return hidden(given, headers=headers, query=query, body=body)
+
+
+_PLAIN_HEADER = re.compile(r"accept|content-type|user-agent|x-stainless", re.IGNORECASE)
+
+
+def version_of(client: AsyncOpenAI) -> str | None:
+    version = client.default_query.get("api-version")
+    return version if isinstance(version, str) else None
 
 
 # --- One client per event loop

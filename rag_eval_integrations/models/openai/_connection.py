@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import socket
 import ssl
 from collections.abc import Iterator
@@ -72,6 +73,12 @@ def proxy_of(url: str) -> str | None:
     return None
 
 
+def proxy_passwords() -> list[str]:
+    """Return the passwords in the URLs of proxies."""
+    found = (re.search(r":([^:/]*)@", url) for url in getproxies().values())
+    return [match[1] for match in found if match is not None]
+
+
 def _variable(scheme: str) -> str | None:
     names = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
     return next((name for name in names if os.environ.get(name)), None)
@@ -138,9 +145,9 @@ def _untrusted(error: ssl.SSLCertVerificationError) -> str:
     if chosen:
         return f"{words} (trusted are those of {_CERTIFICATES}={chosen})"
     words += f"; set {_CERTIFICATES} to a file with the certificate of its authority"
-    others = [name for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE") if os.environ.get(name)]
-    if not others:
-        return words
-    missing = [name for name in others if not os.path.isfile(os.environ[name])]
-    note = f" ({missing[0]} names a file that does not exist)" if missing else ""
-    return f"{words} ({others[0]} is not read by this client){note}"
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        path = os.environ.get(name)
+        if path:
+            exists = "" if os.path.isfile(path) else ", and does not exist"
+            return f"{words} ({name}={path} is not read by this client{exists})"
+    return words

@@ -15,7 +15,7 @@ from pydantic import JsonValue
 _LONG = 8
 """Characters from which a value is replaced wherever it stands."""
 _MARK = "***"
-_NAMED_SECRET = re.compile(r"key|token|secret|passw|auth|credential|cookie|bearer", re.IGNORECASE)
+_SECRET_NAME = re.compile(r"key|token|secret|passw|auth|credential|cookie", re.IGNORECASE)
 _WORDS = re.compile(r"[a-z]+(?:[ _-][a-z]+)*")
 """An ordinary word, or several: as an extra field it is a setting, such as `json_object`."""
 
@@ -26,19 +26,24 @@ class Secrets:
     A value of eight characters or more is replaced wherever it stands, except inside longer words
     if it is an ordinary word itself. A shorter one is replaced only where it stands as a value:
     after `Bearer`, `:` or `=`, or in quotes. A key such as "x" would otherwise star out "exist".
+
+    Args:
+        values: keys, passwords and tokens.
+        settings: values that may be secrets, but may also be the name of a model or a page. They
+            are hidden in errors, and left in answers.
     """
 
-    def __init__(self, values: Iterable[str]) -> None:
-        found = {value for value in values if value and value != "EMPTY"}
-        forms = {form for value in found for form in _forms(value)}
-        self._anywhere = sorted((f for f in forms if _is_token(f)), key=len, reverse=True)
-        self._bytes = [form.encode() for form in self._anywhere]
-        bounded = sorted(forms.difference(self._anywhere), key=len, reverse=True)
+    def __init__(self, values: Iterable[str], settings: Iterable[str] = ()) -> None:
+        secret = _forms(values)
+        every = secret | _forms(value for value in settings if _is_token(value))
+        self._anywhere = sorted(filter(_is_token, every), key=len, reverse=True)
+        self._bytes = [form.encode() for form in self._anywhere if form in secret]
+        bounded = sorted(secret.difference(self._anywhere), key=len, reverse=True)
         words = "|".join(re.escape(form) for form in bounded if len(form) >= _LONG)
         short = "|".join(re.escape(form) for form in bounded if len(form) < _LONG)
         self._as_word = re.compile(rf"(?<!\w)(?:{words})(?!\w)") if words else None
         self._as_value = (
-            re.compile(rf"(Bearer\s+|[:=]\s{{0,8}}[\"'`]?|[\"'`])(?:{short})(?![\w-])")
+            re.compile(rf"(Bearer\s{{1,8}}|[:=]\s{{0,8}}[\"'`]?|[\"'`])(?:{short})(?![\w-])")
             if short
             else None
         )
@@ -68,32 +73,53 @@ def _is_token(text: str) -> bool:
     return len(text) >= _LONG and not _WORDS.fullmatch(text)
 
 
-def _forms(value: str) -> tuple[str, ...]:
-    """Return a value as it stands in text, in JSON and in a URL."""
-    return (value, json.dumps(value)[1:-1], quote(value, safe=""))
+def _forms(values: Iterable[str]) -> set[str]:
+    """Return values as they stand in text, in JSON and in a URL."""
+    found = {value for value in values if value and value != "EMPTY"}
+    return {f for v in found for f in (v, json.dumps(v)[1:-1], quote(v, safe=""))}
 
 
-def header_values(headers: Mapping[str, str]) -> Iterator[str]:
-    """Give what to hide of headers: each value, and the part behind a word such as `Bearer`."""
-    for value in headers.values():
-        yield value
-        scheme, _, rest = value.partition(" ")
-        if rest.strip():
-            yield rest.strip()
-        if scheme.lower() == "basic":
-            with contextlib.suppress(binascii.Error, ValueError):
-                decoded = base64.b64decode(rest, validate=True).decode()
-                yield from (decoded, decoded.partition(":")[2])
+def hidden(
+    values: Iterable[str],
+    *,
+    headers: Mapping[str, str] | None = None,
+    query: Mapping[str, str] | None = None,
+    body: Mapping[str, JsonValue] | None = None,
+) -> Secrets:
+    """Collect what to hide of a model's settings.
+
+    Args:
+        values: keys, passwords and tokens.
+        headers: of every request; a name such as `Authorization` tells a secret.
+        query: of the URL.
+        body: extra fields of the request.
+    """
+    found = [*_named(body or {}), *_named({**(query or {})})]
+    for name, value in (headers or {}).items():
+        found += [(name, part) for part in _parts(value)]
+    secret = [value for name, value in found if _SECRET_NAME.search(name)]
+    return Secrets([*values, *secret], [value for _, value in found])
 
 
-def body_values(value: JsonValue | Mapping[str, JsonValue], name: str = "") -> Iterator[str]:
-    """Give the texts in extra fields that may be secrets: by their name, or by their looks."""
+def _named(value: JsonValue | Mapping[str, JsonValue], name: str = "") -> Iterator[tuple[str, str]]:
+    """Give each text with the name of the field that holds it."""
     if isinstance(value, str):
-        if _NAMED_SECRET.search(name) or _is_token(value):
-            yield value
+        yield name, value
     elif isinstance(value, Mapping):
         for key, inner in value.items():
-            yield from body_values(inner, str(key))
+            yield from _named(inner, f"{name} {key}")
     elif isinstance(value, list):
         for inner in value:
-            yield from body_values(inner, name)
+            yield from _named(inner, name)
+
+
+def _parts(header: str) -> Iterator[str]:
+    """Give a header's value, what stands behind a word such as `Bearer`, and Basic's password."""
+    yield header
+    scheme, _, rest = header.partition(" ")
+    if rest.strip():
+        yield rest.strip()
+    if scheme.lower() == "basic":
+        with contextlib.suppress(binascii.Error, ValueError):
+            decoded = base64.b64decode(rest, validate=True).decode()
+            yield from (decoded, decoded.partition(":")[2])

@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pydantic import JsonValue, SecretStr
@@ -22,6 +22,7 @@ from rag_eval_integrations.errors import (
     JudgeOutputError,
     JudgeRejectedError,
     JudgeUnavailableError,
+    without_secrets,
 )
 from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.models.openai._address import Address, address_of
@@ -29,13 +30,16 @@ from rag_eval_integrations.models.openai._capabilities import Capabilities, endp
 from rag_eval_integrations.models.openai._clients import (
     MOST_BYTES,
     Clients,
-    GivenClient,
     LoopClients,
-    bounded_http_client,
+    given,
+    maker,
+    secrets_of,
+    version_of,
 )
 from rag_eval_integrations.models.openai._connection import (
     environment_problem,
     proxy_of,
+    proxy_passwords,
     why_unreachable,
 )
 from rag_eval_integrations.models.openai._failures import Failure, failure_of, lesson_of
@@ -45,7 +49,7 @@ from rag_eval_integrations.models.openai._reply import (
     is_without_json,
 )
 from rag_eval_integrations.models.openai._request import Defaults, Sent, body_of
-from rag_eval_integrations.models.openai._secrets import Secrets, body_values, header_values
+from rag_eval_integrations.models.openai._secrets import hidden
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -125,16 +129,16 @@ class OpenAIModel:
             problem = environment_problem()
             if problem is not None:
                 raise ConfigurationError(*problem)
-            self._secrets = Secrets(
+            self._secrets = hidden(
                 [
                     key.get_secret_value(), os.environ.get("AZURE_OPENAI_AD_TOKEN", ""),
-                    *header_values(headers), *self._address.query.values(),
-                    *body_values(self._defaults.extra_body),
-                ]
+                    *proxy_passwords(),
+                ],
+                headers=headers, query=self._address.query, body=self._defaults.extra_body,
             )  # fmt: skip
             # Not a method of self: without a cycle the clients close as soon as the model is
             # dropped.
-            self._clients = LoopClients(_maker(openai, self._address, key, headers, float(timeout)))
+            self._clients = LoopClients(maker(openai, self._address, key, headers, float(timeout)))
         else:
             for field, value in (
                 ("base_url", base_url), ("api_key", api_key), ("api_version", api_version),
@@ -142,10 +146,10 @@ class OpenAIModel:
             ):  # fmt: skip
                 if value is not None:
                     raise ConfigurationError(field, "…", "is a setting of `client`; pass one")
-            first, self._clients = _given(openai, client)
-            url = str(first.base_url).partition("?")[0].rstrip("/")
-            self._address = Address(url, api_version=_version_of(first))
-            self._secrets = Secrets([*_secrets_of(first), *body_values(self._defaults.extra_body)])
+            first, self._clients = given(openai, client)
+            url = without_secrets(str(first.base_url)).rstrip("/")
+            self._address = Address(url, api_version=version_of(first))
+            self._secrets = secrets_of(first, self._defaults.extra_body)
         self.base_url: str = self._address.url
         self.name = f"openai:{model}"
         self.model: str = model
@@ -272,7 +276,7 @@ class OpenAIModel:
     def _hide(self, client: AsyncOpenAI, text: str) -> str:
         text = self._secrets.hide(text)
         # A user's client may have fetched a token since.
-        return text if self._own else Secrets(_secrets_of(client)).hide(text)
+        return text if self._own else secrets_of(client).hide(text)
 
 
 def _bad_reply(reply: bytes | Failure) -> str | None:
@@ -296,77 +300,6 @@ def _version(defaults: Defaults, address: Address) -> str:
         canonical = json.dumps(defaults.extra_body, sort_keys=True)
         parts.append(f"extra={hashlib.sha256(canonical.encode()).hexdigest()[:8]}")
     return ";".join(parts)
-
-
-# --- Clients of the SDK
-
-
-def _maker(
-    sdk: Any, address: Address, key: SecretStr, headers: Mapping[str, str], timeout: float
-) -> Callable[[], AsyncOpenAI]:
-    def make() -> AsyncOpenAI:
-        settings: dict[str, Any] = {
-            "api_key": key.get_secret_value(),
-            "base_url": address.url,
-            "timeout": timeout,  # a number: openai 2 and 3 have different Timeout classes
-            "max_retries": 0,  # only `ThrottledModel` retries
-            "default_headers": dict(headers) or None,
-            "http_client": bounded_http_client(sdk),
-        }
-        query = dict(address.query)
-        if address.azure:
-            made: AsyncOpenAI = sdk.AsyncAzureOpenAI(
-                api_version=address.api_version, default_query=query or None, **settings
-            )
-            return made
-        if address.api_version is not None:
-            query["api-version"] = address.api_version
-        return sdk.AsyncOpenAI(default_query=query or None, **settings)  # type: ignore[no-any-return]
-
-    return make
-
-
-def _given(
-    sdk: Any, client: AsyncOpenAI | Callable[[], AsyncOpenAI]
-) -> tuple[AsyncOpenAI, Clients]:
-    """Return a user's client, or the first one that the user's function makes, and all of them."""
-    if isinstance(client, sdk.AsyncOpenAI):
-        return client, GivenClient(client)
-    if isinstance(client, sdk.OpenAI):
-        why = "is synchronous; pass an AsyncOpenAI or AsyncAzureOpenAI"
-        raise ConfigurationError("client", type(client).__name__, why)
-    first: Any = client() if callable(client) else client
-    if not callable(client) or not isinstance(first, sdk.AsyncOpenAI):
-        why = "is not an AsyncOpenAI or AsyncAzureOpenAI, nor a function that makes one"
-        raise ConfigurationError("client", type(first).__name__, why)
-    waiting = [first]
-
-    def make() -> AsyncOpenAI:
-        made = waiting.pop() if waiting else client()
-        return made.with_options(max_retries=0)
-
-    return first, LoopClients(make)
-
-
-def _secrets_of(client: AsyncOpenAI) -> list[str]:
-    """Return what to hide of a user's client: key, token, its own headers and query."""
-    headers = {
-        name: value
-        for name, value in client.default_headers.items()
-        if isinstance(value, str) and not _PLAIN_HEADER.match(name)
-    }
-    query = [str(value) for name, value in client.default_query.items() if name != "api-version"]
-    token = vars(client).get("_azure_ad_token")
-    found = [client.api_key, token, *header_values(headers), *query]
-    return [value for value in found if isinstance(value, str)]
-
-
-_PLAIN_HEADER = re.compile(r"accept|content-type|user-agent|x-stainless", re.IGNORECASE)
-
-
-def _version_of(client: AsyncOpenAI) -> str | None:
-    version = client.default_query.get("api-version")
-    return version if isinstance(version, str) else None
 
 
 # --- Checks of arguments

@@ -1,0 +1,245 @@
+"""URLs, Azure, headers and a user's own client: what is sent where, and which mistakes are named."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import openai
+import pytest
+from loopback import Behaviour, LoopbackServer, Reply
+
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeRejectedError,
+    JudgeUnavailableError,
+)
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.models.openai import OpenAIModel
+
+QUESTION = CompletionRequest(messages=(Message(role="user", content="Is it so?"),))
+SECRET = "Zq8-planted-Secret-77"
+
+
+def root_of(server: LoopbackServer) -> str:
+    return f"http://127.0.0.1:{server.port}"
+
+
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        (f"localhost:8000/v1?key={SECRET}", "http:// or https://"),
+        (f"user:{SECRET}@host/v1", "http:// or https://"),
+        (f"https://user:{SECRET}@host/v1", "contains a password"),
+        (f"https://user:a?{SECRET}@host/v1", "not a URL"),
+        (f"ftp://host/v1?key={SECRET}", "http:// or https://"),
+        ("http:///v1", "name a host"),
+        ("http://[::1/v1", "not a URL"),
+        ("http://host:99999/v1", "not a URL"),
+        (f"http://host/v1#{SECRET}", "before the '#'"),
+        (f"http://host/v1/chat/completions?key={SECRET}", "use 'http://host/v1'"),
+        ("http://host/chat/completions/", "use 'http://host'"),
+        ("https://r.openai.azure.com/openai/deployments/d/chat/completions?api-version=1", "deployments/d'"),
+        ("http://host/v1/models", "use 'http://host/v1'"),
+        ("https://r.openai.azure.com/", "api_version"),
+    ],
+)  # fmt: skip
+def test_a_mistaken_url_says_what_to_do(url: str, hint: str) -> None:
+    """The argument, the URL without its secrets, and what would be right."""
+    with pytest.raises(ConfigurationError, match="`base_url` = ") as caught:
+        OpenAIModel("m", base_url=url)
+
+    assert hint in str(caught.value)
+    assert SECRET not in str(caught.value) + repr(vars(caught.value))
+
+
+@pytest.mark.parametrize("status", [404, 405])
+async def test_a_missing_v1_is_named(status: int) -> None:
+    """With the path that was asked for, and the URL that is probably meant."""
+    missing = Reply(status=status, body=b'{"detail": "Not Found"}')
+    with LoopbackServer(respond=lambda _: missing) as server:
+        root = root_of(server)
+        with pytest.raises(JudgeRejectedError) as without:
+            await OpenAIModel("m", base_url=root).complete(QUESTION)
+        with pytest.raises(JudgeRejectedError) as with_it:
+            await OpenAIModel("m", base_url=f"{root}/v1").complete(QUESTION)
+
+    assert f"should base_url end in /v1, as in {root}/v1?" in str(without.value)
+    assert str(with_it.value).endswith(f"POST {root}/v1/chat/completions was asked")
+
+
+async def test_a_web_page_is_told_from_an_answer() -> None:
+    """What a wrong URL often gives."""
+    with (
+        LoopbackServer(respond=lambda _: Reply(body=b"<!doctype html><p>Hi")) as server,
+        pytest.raises(JudgeUnavailableError, match=r"web page: is base_url right"),
+    ):
+        await OpenAIModel("m", base_url=server.base_url).complete(QUESTION)
+
+
+async def test_a_query_goes_along_and_is_not_shown() -> None:
+    """With every request, behind the path; `base_url`, which records and keys use, is without."""
+    with LoopbackServer() as server:
+        model = OpenAIModel("m", base_url=f"{server.base_url}?route=eu&key={SECRET}")
+        await model.complete(QUESTION)
+
+        path, _, query = server.paths[0].partition("?")
+        assert path.endswith("/v1/chat/completions")
+        assert query == f"route=eu&key={SECRET}"
+        assert model.base_url == server.base_url
+        assert SECRET not in repr(vars(model)) + repr(model) + repr(model._address)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "version", "path"),
+    [
+        ("", "2024-10-21", "/openai/deployments/m/chat/completions?api-version=2024-10-21"),
+        ("/openai", "2024-10-21", "/openai/deployments/m/chat/completions?api-version=2024-10-21"),
+        ("?api-version=2024-10-21", None, "/openai/deployments/m/chat/completions?api-version=2024-10-21"),
+        ("/openai/deployments/d?api-version=x", "x", "/openai/deployments/d/chat/completions?api-version=x"),
+        ("/openai/v1?api-version=preview", None, "/openai/v1/chat/completions?api-version=preview"),
+    ],
+)  # fmt: skip
+async def test_azure(suffix: str, version: str | None, path: str) -> None:
+    """The model is the deployment; the version comes from either place; the key has its header."""
+    with LoopbackServer() as server:
+        url = root_of(server) + suffix
+        model = OpenAIModel("m", base_url=url, api_version=version, api_key="k-1")
+        completion = await model.complete(QUESTION)
+
+        assert completion.text == '{"ok": true}'
+        assert server.paths == [path]
+        azure = "/openai/v1" not in suffix
+        assert server.headers[0].get("api-key") == ("k-1" if azure else None)
+        assert "api_version=" in model.version
+
+
+async def test_azures_key_comes_from_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not OpenAI's, where both are set."""
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-1")
+    monkeypatch.setenv("OPENAI_API_KEY", "openai-1")
+    with LoopbackServer() as server:
+        await OpenAIModel("m", base_url=root_of(server), api_version="1").complete(QUESTION)
+
+        assert server.headers[0]["api-key"] == "azure-1"
+
+
+@pytest.mark.parametrize(
+    ("field", "changes"),
+    [
+        ("api_version", {"api_version": "2024 10"}),
+        ("api_version", {"api_version": ""}),
+        ("api_version", {"api_version": "1", "base_url": "http://h/?api-version=2"}),
+        ("default_headers", {"default_headers": ["X-Key"]}),
+        ("default_headers", {"default_headers": {"X Key": SECRET}}),
+        ("default_headers\\['X-Key'\\]", {"default_headers": {"X-Key": f"{SECRET}\nX: y"}}),
+        ("default_headers\\['X-Key'\\]", {"default_headers": {"X-Key": 5}}),
+        ("extra_body", {"extra_body": {"key": SECRET, "at": object()}}),
+        ("extra_body", {"extra_body": {"a": float("nan")}}),
+        ("extra_body", {"extra_body": "a"}),
+        ("client", {"client": 5, "base_url": None}),
+        ("client", {"client": lambda: SECRET, "base_url": None}),
+        ("client", {"client": openai.OpenAI(api_key=SECRET), "base_url": None}),
+        ("base_url", {"client": openai.AsyncOpenAI(api_key=SECRET)}),
+        ("api_key", {"client": openai.AsyncOpenAI(api_key="k"), "base_url": None, "api_key": SECRET}),
+    ],
+)  # fmt: skip
+def test_mistaken_settings_raise_at_construction(field: str, changes: dict[str, Any]) -> None:
+    """Each names its argument, and shows no value that may be a secret."""
+    arguments: dict[str, Any] = {"base_url": "http://127.0.0.1:1/v1", **changes}
+
+    with pytest.raises(ConfigurationError, match=f"`{field}` = ") as caught:
+        OpenAIModel("m", **arguments)
+
+    assert SECRET not in str(caught.value) + repr(vars(caught.value))
+
+
+async def test_headers_go_along() -> None:
+    """With every request, beside the key's."""
+    with LoopbackServer() as server:
+        model = OpenAIModel("m", base_url=server.base_url, default_headers={"X-Route": "a b"})
+        await model.complete(QUESTION)
+
+        assert server.headers[0]["x-route"] == "a b"
+        assert server.headers[0]["authorization"] == "Bearer EMPTY"
+
+
+# --- A user's client -----------------------------------------------------------------------------
+
+
+async def test_a_given_client_is_used_and_left_open() -> None:
+    """Its URL, key and headers; its own retries would multiply with ours and are off."""
+    with LoopbackServer(Behaviour(statuses=(500,))) as server:
+        client = openai.AsyncOpenAI(
+            base_url=server.base_url, api_key=SECRET, default_headers={"X-Own": "1"}
+        )
+        model = OpenAIModel("m", client=client)
+        with pytest.raises(JudgeUnavailableError, match="scripted 500"):
+            await model.complete(QUESTION)
+        await model.complete(QUESTION)
+        await model.aclose()
+
+        assert len(server.requests) == 2
+        assert server.headers[0]["x-own"] == "1"
+        assert server.headers[0]["authorization"] == f"Bearer {SECRET}"
+        assert model.base_url == server.base_url
+        assert not client.is_closed()
+        assert SECRET not in repr(model) + repr(vars(model))
+        await client.close()
+
+
+async def test_a_given_azure_client_is_used() -> None:
+    """Its deployment is the model; its version is part of the model's."""
+    with LoopbackServer() as server:
+        client = openai.AsyncAzureOpenAI(
+            azure_endpoint=root_of(server), api_key="k", api_version="2024-10-21"
+        )
+        model = OpenAIModel("d", client=client)
+        await model.complete(QUESTION)
+
+        assert server.paths == ["/openai/deployments/d/chat/completions?api-version=2024-10-21"]
+        assert "api_version=2024-10-21" in model.version
+        await client.close()
+
+
+def test_a_given_client_serves_one_loop() -> None:
+    """Its connections belong to it: on another loop it would fail now and then."""
+    with LoopbackServer() as server:
+        client = openai.AsyncOpenAI(base_url=server.base_url, api_key="k")
+        model = OpenAIModel("m", client=client)
+
+        async def once() -> None:
+            await model.complete(QUESTION)
+            await client.close()
+
+        asyncio.run(once())
+
+        with pytest.raises(JudgeRejectedError, match=r"event loop.*function that makes a client"):
+            asyncio.run(model.complete(QUESTION))
+
+
+def test_a_function_makes_a_client_per_loop() -> None:
+    """Each is closed with its loop."""
+    made = []
+    with LoopbackServer() as server:
+
+        def make() -> openai.AsyncOpenAI:
+            made.append(openai.AsyncOpenAI(base_url=server.base_url, api_key="k"))
+            return made[-1]
+
+        model = OpenAIModel("m", client=make)
+        for _ in range(2):
+            asyncio.run(model.complete(QUESTION))
+
+        assert len(made) == 2
+        assert [client.is_closed() for client in made] == [True, True]
+
+
+async def test_a_given_clients_key_is_hidden_in_errors() -> None:
+    """Whatever the endpoint repeats."""
+    echo = Reply.json({"error": {"message": f"key {SECRET} is wrong"}}, 401)
+    with LoopbackServer(respond=lambda _: echo) as server:
+        client = openai.AsyncOpenAI(base_url=server.base_url, api_key=SECRET)
+        with pytest.raises(JudgeRejectedError, match=r"key \*\*\* is wrong"):
+            await OpenAIModel("m", client=client).complete(QUESTION)
+        await client.close()

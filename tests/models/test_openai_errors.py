@@ -1,0 +1,348 @@
+"""What an error reply says: refusals, bad replies, outages; and how much of it is kept."""
+
+from __future__ import annotations
+
+import json
+import time
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loopback import Behaviour, LoopbackServer, Reply
+
+from rag_eval_integrations import RagCall, RagEvaluator, Trace
+from rag_eval_integrations.errors import (
+    JudgeError,
+    JudgeOutputError,
+    JudgeRejectedError,
+    JudgeUnavailableError,
+)
+from rag_eval_integrations.metrics.geval import GEval
+from rag_eval_integrations.models._failures import readable
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.models.openai import OpenAIModel
+from rag_eval_integrations.models.throttling import ThrottledModel
+from rag_eval_integrations.testing import labels_reply, small_call
+
+USER = (Message(role="user", content="Is it so?"),)
+SCHEMA: Any = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
+JSON = CompletionRequest(messages=USER, json_schema=SCHEMA, temperature=0.5, n=2, max_tokens=9)
+
+FASTAPI = (
+    "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), "
+    "'msg': \"Input should be 'text' or 'json_object'\", 'input': 'json_schema'}\n\n"
+    '  File "/opt/llm/venv/lib/python3.11/site-packages/llm/server/app.py", line 376, in chat\n'
+    "    POST /v1/chat/completions"
+)
+
+
+def error(message: str, status: int, **fields: object) -> Reply:
+    return Reply.json({"error": {"message": message, "param": None, **fields}}, status)
+
+
+# --- Refusals under any status -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [400, 404, 422, 500, 501])
+@pytest.mark.parametrize(
+    "message",
+    [
+        FASTAPI,
+        "body.response_format.type: Input should be 'text' or 'json_object'",
+        "body -> response_format -> type: unexpected value; permitted: 'text', 'json_object'",
+        "1 validation error for ChatRequest\nresponse_format.type\n  Input should be 'text' "
+        "[type=literal_error, input_value='json_schema', input_type=str]",
+        "response_format of type json_schema is not supported",
+        "create_chat() got an unexpected keyword argument 'response_format'",
+        "Failed to initialize samplers: failed to parse grammar",
+    ],
+)
+async def test_a_refused_schema_steps_down(status: int, message: str) -> None:
+    """By what the endpoint says; the step is remembered, and no path of its disk is."""
+
+    def respond(body: Any) -> Reply | None:
+        asked = (body.get("response_format") or {}).get("type")
+        return error(message, status) if asked == "json_schema" else None
+
+    with LoopbackServer(respond=respond) as server:
+        model = OpenAIModel("m", base_url=server.base_url)
+        completion = await model.complete(JSON)
+
+        assert len(server.requests) == 2
+    assert model.capabilities.structured_by == "json_object"
+    assert completion.parsed == {"ok": True}
+    assert "/opt" not in repr(model.capabilities)
+
+
+async def test_a_printed_validation_error_is_cut_to_its_words() -> None:
+    """It repeats the request, prompts included; none of that is kept or searched."""
+    text = (
+        "1 validation error:\n  {'type': 'int_type', 'loc': ('body', 'seed'), 'msg': 'Input should "
+        "be an integer', 'input': 'The temperature is 5. My secret prompt.'}"
+    )
+    replies = iter([error(text, 500)])
+    with LoopbackServer(respond=lambda _: next(replies, None)) as server:
+        model = OpenAIModel("m", base_url=server.base_url, seed=3)
+        await model.complete(JSON)
+
+    assert model.capabilities.refused == {"seed": "seed: Input should be an integer"}
+
+
+# --- Bad replies ---------------------------------------------------------------------------------
+
+OWN_OUTPUT = [
+    "The model produced output that does not match the expected peg-native format",
+    "Failed to parse input at pos 7: <tool_call>{",
+    "Unexpected empty grammar stack after accepting piece: } (22)",
+    "the generated text is not valid JSON",
+    "could not parse the model's output",
+]
+
+
+@pytest.mark.parametrize("message", OWN_OUTPUT)
+async def test_a_500_about_the_models_own_output_is_a_bad_reply(message: str) -> None:
+    """Asked for once more, then said; nothing is learned from it."""
+    with LoopbackServer(respond=lambda _: error(message, 500)) as server:
+        model = OpenAIModel("m", base_url=server.base_url)
+        with pytest.raises(JudgeOutputError, match=r"replied 500: .*, twice"):
+            await model.complete(JSON)
+
+        assert len(server.requests) == 2
+    assert model.capabilities.refused == {}
+
+
+async def test_a_bad_reply_that_does_not_repeat_is_forgotten() -> None:
+    """The second answer counts, and both requests do."""
+    replies = iter([error(OWN_OUTPUT[0], 500)])
+    with LoopbackServer(respond=lambda _: next(replies, None)) as server:
+        completion = await OpenAIModel("m", base_url=server.base_url).complete(JSON)
+
+    assert completion.parsed == {"ok": True}
+    assert completion.usage.requests == 2
+
+
+async def test_a_code_says_it_too() -> None:
+    """Groq reports it as a 400."""
+    reply = error(
+        "Failed to generate JSON. See failed_generation.", 400, code="json_validate_failed"
+    )
+    with (
+        LoopbackServer(respond=lambda _: reply) as server,
+        pytest.raises(JudgeOutputError),
+    ):
+        await OpenAIModel("m", base_url=server.base_url).complete(JSON)
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (500, "Internal server error"),
+        (500, "could not parse the response of the upstream provider"),
+        (502, "The model produced output that does not match the expected format"),
+        (503, "overloaded: grammar workers are busy"),
+        (500, "CUDA error: out of memory in sampler of logprobs"),
+    ],
+)
+async def test_an_outage_stays_one(status: int, message: str) -> None:
+    """It is left to the layer that retries, and nothing is learned."""
+    with LoopbackServer(respond=lambda _: error(message, status)) as server:
+        model = OpenAIModel("m", base_url=server.base_url)
+        with pytest.raises(JudgeUnavailableError) as caught:
+            await model.complete(JSON)
+
+        assert len(server.requests) == 1
+    assert caught.value.status == status
+    assert model.capabilities.refused == {}
+
+
+async def test_bad_replies_open_no_circuit_and_are_unscored() -> None:
+    """Five rows in a row: each TRACe score and each G-Eval score says it, none is retried."""
+    with LoopbackServer(respond=lambda _: error(OWN_OUTPUT[0], 500)) as server:
+        model = ThrottledModel(
+            OpenAIModel("m", base_url=server.base_url), max_failures=2, cool_down=60
+        )
+        evaluator = RagEvaluator(model, metrics=[Trace(), GEval.coherence()])
+        calls = [small_call().call.model_copy(update={"question": f"{n}?"}) for n in range(5)]
+        evaluations = [await evaluator.evaluate(call) for call in calls]
+
+        assert len(server.requests) == 5 * 2 * 2
+    for evaluation in evaluations:
+        for score in evaluation.scores.values():
+            assert (score.status, score.unscored) == ("unscored", "judge_output_invalid")
+            assert "does not match the expected" in (score.reason or "")
+
+
+async def test_a_repair_that_is_cut_off_says_so() -> None:
+    """The first answer is no labels, the second ends early: not two answers without JSON."""
+
+    def respond(body: Any) -> Reply:
+        again = len(body["messages"]) > 2
+        choice = {
+            "message": {"content": '{"all_rel' if again else "I cannot say."},
+            "finish_reason": "length" if again else "stop",
+        }
+        return Reply.json({"choices": [choice]})
+
+    with LoopbackServer(respond=respond) as server:
+        evaluator = RagEvaluator(OpenAIModel("m", base_url=server.base_url))
+        score = (await evaluator.evaluate(small_call().call)).scores["adherence"]
+
+    assert score.unscored == "truncated"
+    assert "second answer was cut off" in (score.reason or "")
+
+
+# --- Accepted, but not given ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("finish_reason", ["stop", "length"])
+async def test_an_ignored_schema_stands_on_every_unscored_row(finish_reason: str) -> None:
+    """However the answers end: text that never began as JSON was not held to a schema."""
+    behaviour = Behaviour(content="Well, let me think.", finish_reason=finish_reason)
+    with LoopbackServer(behaviour) as server:
+        model = OpenAIModel("m", base_url=server.base_url)
+        evaluator = RagEvaluator(model)
+        for number in range(3):
+            call = RagCall(question=f"{number}?", documents=("One.",), response="Two.")
+            evaluation = await evaluator.evaluate(call)
+            for score in evaluation.scores.values():
+                assert score.status == "unscored"
+                assert score.warnings == (
+                    "JSON was asked for by json_schema and accepted, but not given",
+                )
+
+    assert model.capabilities.ignored == ("response_format",)
+
+
+async def test_json_that_is_cut_off_is_not_an_ignored_schema() -> None:
+    """It began as it should."""
+    with LoopbackServer(Behaviour(content='  {"ok": tr', finish_reason="length")) as server:
+        completion = await OpenAIModel("m", base_url=server.base_url).complete(
+            JSON.model_copy(update={"n": 1})
+        )
+
+    assert completion.warnings == ()
+
+
+async def test_every_g_eval_score_says_why_it_is_sampled() -> None:
+    """The reason is remembered with the fallback, not told once; so are ignored counts."""
+    content = '{"reason": "fine", "score": 4}'
+    with LoopbackServer(Behaviour(content=content, ignore=("logprobs", "n"))) as server:
+        metric = GEval.coherence(samples=5, judge=OpenAIModel("m", base_url=server.base_url))
+        scores = [await metric.score(small_call().call) for _ in range(3)]
+        requests = len(server.requests)
+
+    assert requests == 1 + 3 * 5
+    for score in scores:
+        assert score.method == "monte_carlo"
+        assert score.warnings == (
+            "samples instead of log-probabilities: the judge returned no log-probabilities",
+            "5 answers were asked for at once and 1 given: the others took more requests",
+        )
+
+
+# --- How much is kept ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [400, 500])
+async def test_a_huge_error_is_not_kept(status: int) -> None:
+    """Ten megabytes become a line."""
+    body = json.dumps({"error": {"message": "x " * 5 * 2**20}}).encode()
+    with (
+        LoopbackServer(respond=lambda _: Reply(status, body)) as server,
+        pytest.raises(JudgeError) as caught,
+    ):
+        await OpenAIModel("m", base_url=server.base_url).complete(JSON)
+
+    assert len(str(caught.value)) <= 500
+
+
+async def test_a_huge_answer_is_a_bad_reply() -> None:
+    """It is cut at 8 MB, and asked for once more."""
+    choice = {"message": {"content": "x" * 10 * 2**20}}
+    reply = Reply.json({"choices": [choice]})
+    with LoopbackServer(respond=lambda _: reply) as server:
+        with pytest.raises(JudgeOutputError, match="more than 8 MB, twice"):
+            await OpenAIModel("m", base_url=server.base_url).complete(JSON)
+
+        assert len(server.requests) == 2
+
+
+async def test_an_answer_below_the_limit_is_read_whole() -> None:
+    """Seven megabytes arrive, in one request."""
+    reply = Reply.json({"choices": [{"message": {"content": "x" * 7 * 2**20}}]})
+    with LoopbackServer(respond=lambda _: reply) as server:
+        completion = await OpenAIModel("m", base_url=server.base_url).complete(JSON)
+
+        assert len(server.requests) == 1
+    assert len(completion.text) == 7 * 2**20
+
+
+async def test_a_traceback_in_an_error_stays_on_the_server() -> None:
+    """Its last line is the message; files, directories and controls are left out."""
+    text = (
+        'Traceback (most recent call last):\n  File "/home/bob/app/main.py", line 3, in run\n'
+        "    load(path)\nValueError: cannot open /home/bob/models/a.gguf\x1b[31m\u202e"
+    )
+    with (
+        LoopbackServer(respond=lambda _: error(text, 400)) as server,
+        pytest.raises(JudgeRejectedError) as caught,
+    ):
+        await OpenAIModel("m", base_url=server.base_url).complete(JSON)
+
+    assert str(caught.value).endswith("replied 400: ValueError: cannot open …/a.gguf [31m")
+
+
+@given(st.text(st.characters(), max_size=2000))
+def test_a_message_is_one_short_line(text: str) -> None:
+    """Whatever it holds: no controls, no invisible characters, at most 300 characters."""
+    line = readable(text)
+
+    assert len(line) <= 300
+    assert not [c for c in line if unicodedata.category(c) in ("Cc", "Cf", "Cs")]
+
+
+@pytest.mark.parametrize(
+    "text", ["/a" * 10**6, "/ " * 10**6, "<" * 10**6, 'File "' * 10**6, " \n" * 10**6, "'loc': (" * 10**6]
+)  # fmt: skip
+def test_reading_a_message_takes_no_time(text: str) -> None:
+    """A megabyte of the worst for each pattern takes far less than a second."""
+    before = time.process_time()
+    readable(text)
+
+    assert time.process_time() - before < 1
+
+
+def test_urls_and_an_apis_paths_stay() -> None:
+    """They say what was asked for."""
+    kept = "see https://docs.test/a/b; Not Found: /v1/chat/completions, and/or 3/4 of it"
+
+    assert readable(kept) == kept
+
+
+async def test_numbers_beyond_all_bounds_are_left_out() -> None:
+    """A count or log-probability of 400 digits would fail where it is written."""
+    huge = 10**400
+    tokens = [{"token": "a", "logprob": -huge, "top_logprobs": [{"token": "b", "logprob": huge}]}]
+    choice = {"message": {"content": "a"}, "logprobs": {"content": tokens}}
+    usage = {"prompt_tokens": huge, "completion_tokens": 3}
+    reply = Reply.json({"choices": [choice], "usage": usage})
+    with LoopbackServer(respond=lambda _: reply) as server:
+        request = CompletionRequest(messages=USER, top_logprobs=5)
+        completion = await OpenAIModel("m", base_url=server.base_url).complete(request)
+
+    assert completion.usage.prompt_tokens == 0
+    assert completion.usage.completion_tokens == 3
+    assert completion.tokens is not None
+    assert completion.tokens[0].logprob == -9999.0
+    assert completion.tokens[0].top == ()
+
+
+def test_a_labels_reply_is_still_scored() -> None:
+    """The ordinary case beside all of these."""
+    with LoopbackServer(Behaviour(content=labels_reply(["0a"], ["a"]))) as server:
+        evaluator = RagEvaluator(OpenAIModel("m", base_url=server.base_url))
+        evaluation = evaluator.evaluate_sync(small_call().call)
+
+    assert evaluation.scores["context_relevance"].status == "scored"
