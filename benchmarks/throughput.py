@@ -43,7 +43,9 @@ def run(calls: Path, out: Path) -> tuple[float, float]:
     code = "from rag_eval_integrations.cli import main; main()"
     start = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-c", code, "run", calls, "-o", out], check=True, capture_output=True
+        [sys.executable, "-c", code, "run", calls, "-o", out, "--overwrite"],
+        check=True,
+        capture_output=True,
     )
     seconds = time.perf_counter() - start
     return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024

@@ -49,7 +49,7 @@ class LineFile:
 
     def _is_at_path(self) -> bool:
         try:
-            return os.path.samestat(os.fstat(self._file), os.lstat(self.path))
+            return os.path.samestat(os.fstat(self._file), os.stat(self.path))
         except FileNotFoundError:
             return False
 

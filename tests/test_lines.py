@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from rag_eval_integrations._lines import LineFile
+from rag_eval_integrations.errors import ConfigurationError
 
 
 @pytest.fixture
@@ -67,6 +69,35 @@ def test_a_new_file_does_not_replace_one(path: Path) -> None:
         LineFile(path, new=True)
 
     assert path.read_bytes() == b"mine\n"
+
+
+def test_only_regular_files_are_opened(path: Path, tmp_path: Path) -> None:
+    """Private when new; a link is not followed, and a FIFO is not waited for."""
+    with LineFile(path) as file:
+        file.append(b"mine")
+    assert path.stat().st_mode & 0o777 == 0o600
+    (tmp_path / "link").symlink_to(path)
+    os.mkfifo(tmp_path / "fifo")
+
+    with pytest.raises(OSError, match="is a link that is not followed"):
+        LineFile(tmp_path / "link")
+    with pytest.raises(ConfigurationError, match="is a FIFO"):
+        LineFile(tmp_path / "fifo")
+
+
+def test_a_file_that_is_removed_while_it_is_waited_for_is_made_anew(path: Path) -> None:
+    """Lines in a file without a name would be lost."""
+    command = [sys.executable, "-c", _WRITE, str(path)]
+    with LineFile(path) as file:
+        waiting = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert waiting.stdout is not None
+        assert waiting.stdout.readline() == "opening\n"
+        time.sleep(0.2)  # until it waits; if it does not yet, it makes the file anew by itself
+        file.append(b"first")
+        path.unlink()
+    waiting.communicate(timeout=30)
+
+    assert path.read_bytes() == b"second\n"
 
 
 def test_one_writer_at_a_time(path: Path) -> None:

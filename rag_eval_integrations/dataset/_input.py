@@ -7,6 +7,7 @@ place. gzip is recognised by its first bytes. FIFOs and standard input are read 
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import select
 import shutil
@@ -119,10 +120,13 @@ def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
     """
     name = os.fspath(path)
     if stat.S_ISFIFO(_mode(name)):
-        spooled = tempfile.TemporaryFile()  # noqa: SIM115  # the caller closes it
-        _drain(name, cast(BinaryIO, spooled))
-        spooled.seek(0)
-        stream = cast(BinaryIO, spooled)
+        stream = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # the caller closes it
+        try:
+            _drain(name, stream)
+        except BaseException:
+            stream.close()
+            raise
+        stream.seek(0)
     else:
         try:
             stream = open(name, "rb")  # noqa: SIM115  # the caller closes it
@@ -210,6 +214,7 @@ def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes |
                 rest = stream.readline(_BLOCK)
                 size += len(rest)
                 whole = len(rest) < _BLOCK or rest.endswith(b"\n")
+            blank = _blank_lines(stream) if line.isspace() else b""
         except gzip.BadGzipFile as error:
             why = f"the gzip data is damaged ({error}); lines above may have changed"
             yield number, offset, InputError(why)
@@ -226,7 +231,15 @@ def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes |
             yield number, offset, InputError("not UTF-8, but probably UTF-16; convert the file")
         elif (content := line.removeprefix(b"\xef\xbb\xbf")) and not content.isspace():
             yield number, offset, line
-        offset += size
+        offset += size + len(blank)
+        number += blank.count(b"\n")
+
+
+def _blank_lines(stream: BinaryIO) -> bytes:
+    """Read the blank lines that are buffered, at once: gzip packs millions into a kilobyte."""
+    ahead = cast(io.BufferedReader, stream).peek(1)
+    blank = len(ahead) - len(ahead.lstrip())
+    return stream.read(ahead.rfind(b"\n", 0, blank) + 1)
 
 
 def count_lines(path: str | os.PathLike[str]) -> int | None:

@@ -479,3 +479,48 @@ def test_killed_at_any_moment(rag_eval: Command, tmp_path: Path, overwrite: bool
     assert done.code == 0, done.err
     assert ids(out.read_bytes()) == [str(n) for n in range(150)]
     assert sorted(snapshot(tmp_path)) == ["calls.jsonl", "out.jsonl"]
+
+
+DYING = """
+import os, pathlib, signal, sys
+from rag_eval_integrations import _target
+from rag_eval_integrations.cli import main
+from rag_eval_integrations.dataset.files import EvaluationFile
+
+def die(*arguments, **more):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+if sys.argv.pop(1) == "before":
+    _target._rename_new = pathlib.Path.replace = die
+else:
+    EvaluationFile.discard = die
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_killed_as_out_is_replaced(
+    rag_eval: Command, calls: Path, tmp_path: Path, moment: str, overwrite: bool
+) -> None:
+    """Just before and just after the renaming: OUT is old or new, and `--resume` tidies up."""
+    out = tmp_path / "out.jsonl"
+    if overwrite:
+        out.write_text("hours of work\n")
+    words = ["run", str(calls), "-o", str(out), *["--overwrite"] * overwrite]
+
+    killed = subprocess.run([sys.executable, "-c", DYING, moment, *words], capture_output=True)
+
+    assert killed.returncode == -signal.SIGKILL
+    if moment == "after":
+        assert ids(out.read_bytes()) == ["0", "1", "2"]
+    elif overwrite:
+        assert out.read_text() == (tmp_path / "out.jsonl.bak").read_text() == "hours of work\n"
+    else:
+        assert not out.exists()
+    again = rag_eval("run", calls, "-o", out, "--resume")
+    assert (again.code, "3 reused from an earlier run" in again.out) == (0, True)
+    assert ids(out.read_bytes()) == ["0", "1", "2"]
+    left = ["out.jsonl.bak"] if overwrite and moment == "after" else []
+    assert sorted(os.listdir(tmp_path)) == ["calls.jsonl", "out.jsonl", *left]

@@ -1,0 +1,265 @@
+"""Reading rows: every line or its fault, in flat memory, from files, FIFOs and standard input."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rag_eval_integrations.dataset import _input, read_calls, read_lines
+from rag_eval_integrations.dataset._input import Input, count_lines, lines_of, open_lines
+from rag_eval_integrations.errors import ConfigurationError
+
+ROW = b'{"question": "q", "documents": ["d"], "response": "r"}\n'
+
+
+def found(path: Path, longest: int = 100) -> list[tuple[int, str]]:
+    """Number of each line, and its value or its fault."""
+    return [
+        (line.number, str(line.value["a"]) if line.value else str(line.error))
+        for line in read_lines(path, lambda content: content, longest=longest)
+    ]
+
+
+def row(value: int) -> bytes:
+    return b'{"a": %d}\n' % value
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("size", [101, 1000, (1 << 20) + 101, (2 << 20) + 100])
+def test_a_line_that_is_too_long_is_one_bad_line(
+    tmp_path: Path, pack: Callable[[bytes], bytes], size: int
+) -> None:
+    """Whatever its length, and also as the last one without a line end."""
+    path = tmp_path / "rows"
+    path.write_bytes(pack(row(1) + b"x" * (size - 1) + b"\n" + row(2) + b"y" * size))
+
+    fault = f"is {size:,} bytes long; the limit is 100"
+    assert found(path) == [
+        (1, "1"), (2, f"line 2: {fault}"), (3, "2"), (4, f"line 4: {fault}"),
+    ]  # fmt: skip
+
+
+def test_a_line_of_just_the_limit_is_read(tmp_path: Path) -> None:
+    """With or without its line end."""
+    path = tmp_path / "rows"
+    path.write_bytes(
+        (row(1).strip() + b" " * 100)[:99] + b"\n" + (row(2).strip() + b" " * 100)[:100]
+    )
+
+    assert found(path) == [(1, "1"), (2, "2")]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_blank_lines_are_counted_and_skipped(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    """Many at once, of any white space; offsets stay those of the lines."""
+    path = tmp_path / "rows"
+    content = b"\n" * 70_000 + b" \t\r\n\n" + row(1) + b"\n\n  " + row(2) + b"\n" * 10
+    path.write_bytes(pack(content))
+
+    assert found(path) == [(70_003, "1"), (70_006, "2")]
+    with open_lines(path) as stream:
+        places = {offset: line for _, offset, line in lines_of(stream, 100)}
+    assert places == {
+        content.index(row(1)): row(1), content.index(b"  " + row(2)): b"  " + row(2),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("{}\n{}\n".encode("utf-16"), "line 1: not UTF-8, but probably UTF-16; convert the file"),
+        (b'{"a": "\xe4"}\n', "line 1: not UTF-8 at byte 7"),
+        (b"\0\0\0\n", "line 1: not JSON"),
+        (b"PK\x03\x04\n", "line 1: not JSON"),
+        (b'{"a": ' + b"9" * 5000 + b"}\n", "line 1: not usable"),
+        (b"[" * 9_000, "line 1: not "),
+    ],
+)
+def test_what_is_no_row_is_said(tmp_path: Path, content: bytes, fault: str) -> None:
+    """By line and reason."""
+    path = tmp_path / "rows"
+    path.write_bytes(content)
+
+    assert found(path, 10_000)[0][1].startswith(fault)
+
+
+def test_a_byte_order_mark_is_not_part_of_a_row(tmp_path: Path) -> None:
+    """And alone not a row."""
+    path = tmp_path / "rows"
+    for content, rows in ((row(1), [(1, "1")]), (b"\n" + row(1), [(2, "1")]), (b"", [])):
+        path.write_bytes(b"\xef\xbb\xbf" + content)
+        assert found(path) == rows
+
+
+def test_what_a_reader_raises_for_a_number_is_a_bad_line(tmp_path: Path) -> None:
+    """JSON holds numbers that no float can; other faults of a reader are its own."""
+    path = tmp_path / "rows"
+    path.write_bytes(b'{"a": 1' + b"0" * 400 + b"}\n" + row(1))
+
+    lines = list(read_lines(path, lambda content: float(content["a"])))
+    assert [line.value for line in lines] == [None, 1.0]
+    assert str(lines[0].error) == "line 1: not usable: int too large to convert to float"
+    with pytest.raises(KeyError):
+        list(read_lines(path, lambda content: content["b"]))
+
+
+BOMB = """
+import gzip, resource, sys
+from rag_eval_integrations.dataset import read_calls
+with gzip.open(sys.argv[1], "wb", 1) as bomb:
+    for _ in range(256):
+        bomb.write(b"\\0" * 2**20)
+    bomb.write(b"\\n")
+    for _ in range(64):
+        bomb.write(b"\\n" * 2**20)
+    bomb.write(b'{"question": "q", "documents": ["d"], "response": "r"}')
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+lines = list(read_calls(sys.argv[1]))
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print(*(line.error or "read" for line in lines), grown // 1024, sep="|")
+"""
+
+
+@pytest.mark.slow
+def test_a_gzip_bomb_takes_no_memory(tmp_path: Path) -> None:
+    """256 MiB in one line, then 64 Mi blank lines: one bad line, and the row after them is read."""
+    path = tmp_path / "bomb.gz"
+    done = subprocess.run(
+        [sys.executable, "-c", BOMB, path], capture_output=True, text=True, check=True
+    )
+
+    bad, good, megabytes = done.stdout.split("|")
+    assert bad == "line 1: is 268,435,457 bytes long; the limit is 16,777,216"
+    assert good == "read"
+    assert int(megabytes) < 80
+    assert path.stat().st_size < 3_000_000
+
+
+def test_lines_of_a_damaged_file_are_not_counted(tmp_path: Path) -> None:
+    """The bar of progress has no end then; otherwise their number is known."""
+    path = tmp_path / "rows.gz"
+    whole = gzip.compress(ROW * 5)
+    path.write_bytes(whole)
+    assert count_lines(path) == 5
+    for damaged in (whole[:-9], whole[:-6] + b"\0" * 6, whole[:12] + b"\xff" * 9 + whole[21:]):
+        path.write_bytes(damaged)
+        assert count_lines(path) is None
+
+
+def test_files_below_a_gzip_file_are_closed(tmp_path: Path) -> None:
+    """Also when it is left in the middle."""
+    path = tmp_path / "rows.gz"
+    path.write_bytes(gzip.compress(ROW * 5))
+    before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
+
+    lines = read_calls(path)
+    next(lines)
+    lines.close()  # type: ignore[attr-defined]  # a generator
+
+    if before:
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+# --- FIFOs and standard input
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Path:
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    return path
+
+
+def writing(path: Path, *parts: bytes) -> threading.Thread:
+    """Write to a FIFO in a thread, with a pause before each part."""
+
+    def write() -> None:
+        time.sleep(0.05)
+        with path.open("wb", buffering=0) as stream:
+            for part in parts:
+                time.sleep(0.05)
+                stream.write(part)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_fifo_is_read_to_its_end(fifo: Path, pack: Callable[[bytes], bytes]) -> None:
+    """However late and slowly it is written."""
+    content = pack(ROW * 3000)
+    thread = writing(fifo, content[:5], content[5:-3], content[-3:])
+
+    assert sum(line.value is not None for line in read_calls(fifo)) == 3000
+    thread.join()
+
+
+def test_a_fifo_that_is_input_may_be_read_again(fifo: Path) -> None:
+    """From a private copy, which goes with its object."""
+    thread = writing(fifo, ROW * 3)
+    given = Input(fifo)
+    given.check()
+    thread.join()
+    copy = Path(given)
+
+    assert [len(list(read_calls(given))) for _ in range(2)] == [3, 3]
+    assert str(given) == str(fifo)
+    assert copy.stat().st_mode & 0o777 == 0o600
+    del given
+    assert not copy.exists()
+
+
+def test_a_fifo_without_a_writer_is_told(fifo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After some patience, and not as an empty file."""
+    monkeypatch.setattr(_input, "_PATIENCE", 0.05)
+    with pytest.raises(ConfigurationError, match=r"nothing was written to within 0\.05 s"):
+        list(read_calls(fifo))
+    with pytest.raises(ConfigurationError, match="nothing was written"):
+        Input(fifo).check()
+
+
+def test_standard_input_is_an_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read once, when it is needed; the same file by name is known."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(ROW * 2))))
+    given = Input("-")
+    assert str(given) == "standard input"
+    assert [len(list(read_calls(given))) for _ in range(2)] == [2, 2]
+
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(ConfigurationError, match="there is no standard input"):
+        Input("-").check()
+    command = [sys.executable, "-c", SAME, str(tmp_path / "a"), str(tmp_path / "b")]
+    (tmp_path / "a").write_bytes(ROW)
+    (tmp_path / "b").write_bytes(ROW)
+    with (tmp_path / "a").open("rb") as stdin:
+        said = subprocess.run(command, stdin=stdin, capture_output=True, text=True, check=True)
+    assert said.stdout == "True False\n"
+
+
+SAME = """
+import sys
+from pathlib import Path
+from rag_eval_integrations.dataset._input import Input
+print(*(Input("-").is_file(Path(name)) for name in sys.argv[1:]))
+"""
+
+
+def test_input_that_is_not_there(tmp_path: Path) -> None:
+    """In words."""
+    for name, why in (("none", "no such file"), ("no/ne", "the folder .*no does not exist")):
+        with pytest.raises(FileNotFoundError, match=why):
+            next(read_calls(tmp_path / name))
+        with pytest.raises(FileNotFoundError, match=why):
+            Input(tmp_path / name).check()
