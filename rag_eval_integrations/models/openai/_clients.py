@@ -66,7 +66,9 @@ def _bounded_http_client(sdk: Any) -> Any:
     async def cut(response: Any) -> None:
         # One byte more than the limit shows that there was more.
         most = MOST_BYTES + 1 if response.status_code < 400 else _MOST_ERROR_BYTES
-        response.stream = Cut(response.stream, most)
+        announced = response.headers.get("content-length", "")
+        if not (len(announced) < 9 and announced.isdigit() and int(announced) <= most):
+            response.stream = Cut(response.stream, most)  # costs a tenth of a request's time
 
     return sdk.DefaultAsyncHttpxClient(event_hooks={"response": [cut]})
 

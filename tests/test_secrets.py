@@ -1,0 +1,282 @@
+"""A secret planted wherever a user can put one comes out nowhere: screen, files, logs, reprs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+from loopback import Body, LoopbackServer, Reply
+
+from rag_eval_integrations import RagEvaluator, Trace
+from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.cli import main
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, RagEvalError
+from rag_eval_integrations.judges import LLMJudge, judge_from
+from rag_eval_integrations.metrics.geval import GEval
+from rag_eval_integrations.models import CachedModel, ThrottledModel
+from rag_eval_integrations.models.completion import CompletionRequest, Message
+from rag_eval_integrations.models.openai import OpenAIModel
+from rag_eval_integrations.sinks import JsonlSink
+from rag_eval_integrations.testing import labels_reply, small_call
+
+MARK = "Zq8PLANTED"
+KEY, QUERY, HEADER, TOKEN, EXTRA, PROXY = (
+    f"{MARK}-{place}-0417" for place in ("key", "query", "header", "token", "extra", "proxy")
+)
+PROMPT = "---\nname: Shout\n---\nsystem:\nRepeat the text in capitals.\nuser:\n{{text}}\n"
+
+
+@pytest.fixture(autouse=True)
+def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_BASE_URL", "http_proxy", "no_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("AZURE_OPENAI_AD_TOKEN", TOKEN)
+    monkeypatch.setenv("HTTP_PROXY", f"http://me:{PROXY}@127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+
+
+Serve = Callable[[int], LoopbackServer]
+
+
+@pytest.fixture
+def echo() -> Iterator[Serve]:
+    """Makes a server that repeats all of a request, in an error or, with 200, in its answer."""
+    running = []
+
+    def serve(status: int) -> LoopbackServer:
+        def respond(body: Body) -> Reply:
+            # Whatever arrived, and what may have arrived by another way.
+            seen = json.dumps([server.headers[-1], server.paths[-1], body, PROXY, TOKEN])
+            if status != 200:
+                return Reply.json({"error": {"message": f"refused: {seen}", "code": KEY}}, status)
+            labels = json.loads(labels_reply(["0a"], ["a"]))
+            labels["relevance_explanation"] = seen.replace('"', "'")
+            message = {"role": "assistant", "content": json.dumps(labels)}
+            choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+            return Reply.json({"choices": choices, "model": f"m {KEY}"})
+
+        server = LoopbackServer(respond=respond)
+        running.append(server.__enter__())
+        return server
+
+    yield serve
+    for server in running:
+        server.__exit__()
+
+
+def planted(server: LoopbackServer, **changes: Any) -> OpenAIModel:
+    """A model with a secret in every setting."""
+    settings: dict[str, Any] = {
+        "base_url": f"{server.base_url}?key={QUERY}",
+        "api_key": KEY,
+        "default_headers": {"X-Api-Key": HEADER, "X-Auth": f"Bearer {TOKEN}"},
+        "extra_body": {"user": EXTRA, "gateway": [{"token": TOKEN}]},
+    }
+    return OpenAIModel("m", **{**settings, **changes})
+
+
+def clean(*texts: object) -> None:
+    """No planted value is in any of the texts, nor a piece of one."""
+    for text in texts:
+        assert MARK not in str(text), str(text)[max(0, str(text).find(MARK) - 200) :][:400]
+
+
+def clean_files(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        clean(path)
+        if path.is_file():
+            clean(path.read_bytes().decode("latin-1"))
+
+
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: object
+) -> str:
+    """What a command prints on both streams."""
+    monkeypatch.setattr(sys, "argv", ["rag-eval", *map(str, words)])
+    with pytest.raises(SystemExit):
+        main()
+    return "\n".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 404])
+@pytest.mark.parametrize("stage", ["run", "doctor", "generate"])
+def test_no_command_shows_or_stores_one(
+    echo: Serve,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    status: int,
+    stage: str,
+) -> None:
+    """Key, query and proxy password: not on the screen, in rows, caches, folders or our logs."""
+    caplog.set_level(logging.DEBUG, logger="rag_eval_integrations")
+    server = echo(status)
+    (tmp_path / "calls.jsonl").write_text(small_call().call.model_dump_json() + "\n")
+    (tmp_path / "p.prompty").write_text(PROMPT)
+    words: dict[str, list[object]] = {
+        "run": [tmp_path / "calls.jsonl", "-o", tmp_path / "e.jsonl", "--judge", "openai:m",
+                "--cache", tmp_path / "cache.sqlite", "--metrics", "trace,geval:coherence"],
+        "doctor": ["--judge", "openai:m"],
+        "generate": [tmp_path / "p.prompty", "-o", tmp_path / "out", "--model", "openai:m"],
+    }  # fmt: skip
+    first = ["prompt-tests", "generate"] if stage == "generate" else [stage]
+
+    shown = command(
+        monkeypatch, capsys, *first, *words[stage], "--base-url", f"{server.base_url}?key={QUERY}"
+    )
+
+    assert server.requests
+    assert f"key={QUERY}" in server.paths[0]
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    own = [r.getMessage() for r in caplog.records if r.name.startswith("rag_eval")]
+    clean(shown, *own)
+    clean_files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"host/v1?key={QUERY}",
+        f"me:{KEY}@host/v1",
+        f"http://me:{KEY}@host/v1",
+        f"http://host/v1/chat/completions?key={QUERY}",
+    ],
+)
+@pytest.mark.parametrize("judge", ["openai:m", "embedded"])
+def test_a_mistaken_url_is_shown_without_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    url: str,
+    judge: str,
+) -> None:
+    """Whichever part of the program complains."""
+    (tmp_path / "calls.jsonl").write_text(small_call().call.model_dump_json() + "\n")
+    words = [tmp_path / "calls.jsonl", "-o", tmp_path / "e.jsonl", "--judge", judge]
+    shown = command(monkeypatch, capsys, "run", *words, "--base-url", url)
+
+    assert "base_url" in shown
+    clean(shown)
+    with pytest.raises(ConfigurationError) as caught:
+        judge_from(judge, base_url=url)
+    clean(repr(vars(caught.value)), "".join(traceback.format_exception(caught.value)))
+
+
+@pytest.mark.parametrize("status", [200, 400, 403])
+async def test_no_record_log_or_error_holds_one(
+    echo: Serve, tmp_path: Path, caplog: pytest.LogCaptureFixture, status: int
+) -> None:
+    """Headers and extra fields as well: scores, errors with their chains, what was learned."""
+    caplog.set_level(logging.DEBUG, logger="rag_eval_integrations")
+    model = planted(echo(status), extra_body={"gateway": [{"token": TOKEN}]})
+    cached = CachedModel(ThrottledModel(model), tmp_path / "cache.sqlite")
+    evaluator = RagEvaluator(cached, metrics=[Trace(), GEval.coherence()])
+    evaluation = await evaluator.evaluate(small_call().call)
+    question = CompletionRequest(messages=(Message(role="user", content="?"),), temperature=1.0)
+    try:
+        clean(await model.complete(question))
+    except JudgeError as error:
+        clean(repr(vars(error)), "".join(traceback.format_exception(error)))
+    await model.aclose()
+    cached.close()
+
+    own = [r.getMessage() for r in caplog.records if r.name.startswith("rag_eval")]
+    clean(evaluation.model_dump_json(), repr(evaluation), repr(model.capabilities), *own)
+    clean_files(tmp_path)
+
+
+def test_a_background_evaluation_writes_none(echo: Serve, tmp_path: Path) -> None:
+    """What both handlers hand their calls to, with its sink."""
+    for status in (200, 400):
+        sink = JsonlSink(tmp_path / f"{status}.jsonl")
+        # A setting that is not named as a secret may be a model's name: it stays in answers.
+        changes = {"extra_body": {"gateway": [{"token": TOKEN}]}} if status == 200 else {}
+        model = planted(echo(status), **changes)
+        background = BackgroundEvaluator(RagEvaluator(model), sinks=[sink])
+        background.submit(small_call().call)
+        assert background.flush(timeout=30)
+        background.close()
+
+        assert (tmp_path / f"{status}.jsonl").read_text()
+        clean(repr(background), background.counters)
+    clean_files(tmp_path)
+
+
+def test_a_chain_with_a_handler_shows_none(echo: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    """Nor does the app's result or its log."""
+    pytest.importorskip("langchain_core")
+    from langchain_core.documents import Document
+    from langchain_core.language_models import FakeListChatModel
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.runnables import RunnableLambda
+
+    from rag_eval_integrations.langchain import RagEvalCallbackHandler
+
+    class Found(BaseRetriever):
+        def _get_relevant_documents(self, query: str, *, run_manager: object) -> list[Document]:
+            return [Document(page_content="The ferry leaves at nine.")]
+
+    caplog.set_level(logging.DEBUG, logger="rag_eval_integrations")
+    handler = RagEvalCallbackHandler(RagEvaluator(planted(echo(403))))
+    chain = Found() | RunnableLambda(str) | FakeListChatModel(responses=["At nine."])
+    chain.invoke("When?", {"callbacks": [handler]})
+    assert handler.flush(timeout=30)
+
+    assert handler.evaluations
+    own = [r.getMessage() for r in caplog.records if r.name.startswith("rag_eval")]
+    clean(repr(handler), *(e.model_dump_json() for e in handler.evaluations), *own)
+
+
+def test_no_repr_shows_one(echo: Serve, tmp_path: Path) -> None:
+    """Of the model, of what is around it, and of their attributes."""
+    server = echo(200)
+    model = planted(server)
+    client = openai.AsyncOpenAI(
+        base_url=f"{server.base_url}?key={QUERY}", api_key=KEY, default_headers={"X-Key": HEADER}
+    )
+    given = OpenAIModel("m", client=client)
+    with CachedModel(ThrottledModel(model), tmp_path / "c.sqlite") as cached:
+        for shown in (
+            model, given, ThrottledModel(model), cached, LLMJudge(model), RagEvaluator(model),
+            GEval.coherence(judge=model), model.capabilities,
+        ):  # fmt: skip
+            clean(repr(shown), repr(getattr(shown, "__dict__", "")))
+            clean(getattr(shown, "version", ""), getattr(shown, "base_url", ""))
+        clean(
+            model._secrets,
+            given._secrets,
+            cached.identity,
+            cached.key(CompletionRequest(messages=())),
+        )
+
+
+@pytest.mark.parametrize(
+    ("key", "message", "shown"),
+    [
+        ("x", "it does not exist; extra text", "it does not exist; extra text"),
+        ("x", "Incorrect API key provided: x.", "Incorrect API key provided: ***."),
+        ("x", "got 'Bearer x' and \"x\"", "got 'Bearer ***' and \"***\""),
+        ("test", "the latest test of testing", "the latest test of testing"),
+        ("not-needed", "is not-needed here", "is *** here"),
+        ("not-needed", "is not-needed-any-more", "is ***-any-more"),
+        (KEY, f"a{KEY}b", "a***b"),
+    ],
+)
+async def test_a_short_key_stars_out_no_words(key: str, message: str, shown: str) -> None:
+    """It is hidden where it stands as a value; a key of eight characters or more, everywhere."""
+    reply = Reply.json({"error": {"message": message}}, 401)
+    with LoopbackServer(respond=lambda _: reply) as server:
+        model = OpenAIModel("m", base_url=server.base_url, api_key=key)
+        with pytest.raises(RagEvalError) as caught:
+            await model.complete(CompletionRequest(messages=()))
+
+    assert str(caught.value).endswith(f"replied 401: {shown}")
