@@ -31,11 +31,18 @@ class ConfigurationError(RagEvalError, ValueError):
     """
 
     def __init__(self, field: str, value: object, why: str) -> None:
-        super().__init__(f"`{field}` = {value!r}: {why}")
+        super().__init__(f"`{field}` = {_repr(value)}: {why}")
         self.field = field
         """Name of the argument."""
         self.value = value
         """The value that was given."""
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 -- a number of 5,000 digits, a user's `__repr__`
+        return f"<{type(value).__name__} that cannot be shown>"
 
 
 class MissingDependencyError(RagEvalError, ImportError):

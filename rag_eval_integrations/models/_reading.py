@@ -6,7 +6,6 @@ Whatever a reply holds, reading it takes time in proportion to its length.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -97,8 +96,16 @@ def _is_json(text: str) -> bool:
 # --- JSON in an answer: in code fences, with prose around it, with small mistakes
 
 
-_DECODER = json.JSONDecoder(strict=False, parse_constant=str)
+def number_of(digits: str) -> int | float:
+    """Read an integer of JSON; one with more digits than Python converts is infinite."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
+
+
+_MOST_DIGITS = 4_000
+_WHOLE = json.JSONDecoder(strict=False, parse_constant=str)
 """Accepts raw line breaks in strings; NaN and Infinity, which are not JSON, are read as words."""
+_DECODER = json.JSONDecoder(strict=False, parse_constant=str, parse_int=number_of)
+"""The same for objects in a text, of which a field that nobody asked for may hold any number."""
 _FENCE_OPENS = re.compile(r"```[\w-]*+[ \t]*+(\n|(?=[{\[]))")
 _FENCE_CLOSES = re.compile(r"\n[ \t]*+```")
 _BEGINS = re.compile(r"\{\s*(?:[\"'\n]|\Z)")
@@ -146,6 +153,21 @@ def _fenced(text: str) -> str | None:
     return whole[opening.end() : -3].rstrip(" \t").removesuffix("\n")
 
 
+def loads(content: str | bytes) -> Any:
+    """Read JSON as `json.loads` does; a number of 5,000 digits does not make it unreadable.
+
+    Raises:
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deeply.
+    """
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # tried second, since a function per number takes time
+        return json.loads(content, parse_int=number_of)
+
+
 def json_of(text: str) -> Any:
     """Read a text that is JSON as a whole.
 
@@ -153,7 +175,7 @@ def json_of(text: str) -> Any:
         ValueError: it is not, or is nested too deeply.
     """
     try:
-        return _DECODER.decode(text)
+        return _WHOLE.decode(text)
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
 
@@ -214,7 +236,7 @@ def mended(text: str, start: int = 0, *, whole: bool = False) -> Any:
 
     try:
         return loads(body)
-    except (ValueError, RecursionError) as error:
+    except Exception as error:  # it parses numbers and nesting itself, beyond Python's limits too
         raise JudgeOutputError("the judge's reply holds no readable JSON", text) from error
 
 
@@ -346,6 +368,7 @@ def _opens(text: str, position: int) -> bool:
 
 
 _FLOOR = -9999.0  # vLLM's minus infinity, which JSON does not have
+_CEILING = 1e300  # a longer integer is not even a float
 
 
 def clean(text: str) -> str:
@@ -422,6 +445,21 @@ def _alternative(item: object) -> tuple[str, float] | None:
     text, logprob = item.get("token"), item.get("logprob")
     if not isinstance(text, str) or isinstance(logprob, bool):
         return None
-    if not isinstance(logprob, int | float) or math.isnan(logprob) or logprob == math.inf:
+    if not isinstance(logprob, int | float):
         return None
-    return clean(text), max(float(logprob), _FLOOR)
+    if not logprob < _CEILING:  # NaN and infinity too
+        return None
+    return clean(text), float(max(logprob, _FLOOR))
+
+
+def alternative(text: str, logprob: float) -> tuple[str, float] | None:
+    """Return a token's text and log-probability as a record holds them; None if it cannot."""
+    return _alternative({"token": text, "logprob": logprob})
+
+
+_MOST_TOKENS = 10**12
+
+
+def token_count(value: object) -> int:
+    """Read a number of tokens; what cannot be one counts as not given, which is 0."""
+    return value if type(value) is int and 0 < value < _MOST_TOKENS else 0

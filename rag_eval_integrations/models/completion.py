@@ -12,6 +12,8 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from pydantic import Field, JsonValue
 
+from rag_eval_integrations._contain import contained
+from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.records import JsonObject, Record, Text, Usage
 
 FinishReason = Literal["stop", "length", "content_filter", "refusal", "unknown"]
@@ -35,7 +37,7 @@ _FINISHED: dict[str, FinishReason] = {
 
 def finish_reason_of(word: object) -> FinishReason:
     """Read a vendor's finish reason, whatever its case; `unknown` when it is not a known one."""
-    return _FINISHED.get(str(word).lower(), "unknown")
+    return _FINISHED.get(word.lower(), "unknown") if isinstance(word, str) else "unknown"
 
 
 class Message(Record):
@@ -106,7 +108,7 @@ class Completion(Record):
         """The first answer as a JSON object; None when its text is anything else."""
         try:
             value = json.loads(self.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return value if isinstance(value, dict) else None
 
@@ -201,6 +203,24 @@ class _Foreign(ModelBase):
     async def complete(self, request: CompletionRequest) -> Completion:
         """Ask the user's object."""
         return await self._model.complete(request)
+
+
+async def completed(model: Model, request: CompletionRequest) -> Completion:
+    """Ask a model, and check that it answers with a completion.
+
+    Raises:
+        JudgeOutputError: it returned something else.
+        EscapedError: it raised something that is not an `Exception`, such as `SystemExit`.
+        Exception: whatever else it raised.
+    """
+    with contained:
+        completion: object = await model.complete(request)
+    if not isinstance(completion, Completion):
+        kind = type(completion).__name__
+        raise JudgeOutputError(
+            f"the model {model.name} returned {kind} instead of a Completion", ""
+        )
+    return completion
 
 
 def model_base(model: Model) -> ModelBase:

@@ -85,7 +85,7 @@ def _error_in(text: str) -> dict[str, Any]:
         return {"message": detail, **error}
     if isinstance(detail, list) and detail and isinstance(detail[0], dict):
         place = detail[0].get("loc")
-        names = [part for part in place if isinstance(part, str)] if place else []
+        names = [part for part in place if isinstance(part, str)] if isinstance(place, list) else []
         names = [name for name in names if name != "body"]
         # The rest of a detail repeats the request, prompts included: it is not searched.
         param = names[0] if names else None

@@ -11,7 +11,7 @@ from typing import Any
 
 from rag_eval_integrations.errors import JudgeUnavailableError
 from rag_eval_integrations.models._failures import may_pass
-from rag_eval_integrations.models._reading import answer_in, clean, tokens_of
+from rag_eval_integrations.models._reading import answer_in, clean, loads, token_count, tokens_of
 from rag_eval_integrations.models.completion import Choice, Completion, finish_reason_of
 from rag_eval_integrations.models.openai._request import Sent
 from rag_eval_integrations.records import Usage
@@ -70,7 +70,7 @@ def is_without_json(sent: Sent, choice: Choice) -> bool:
 
 def _object(content: bytes, who: str) -> dict[str, Any]:
     try:
-        reply = json.loads(content)
+        reply = loads(content)
     except (ValueError, RecursionError):
         raise JudgeUnavailableError(
             f"{who} replied 200 with {len(content)} bytes that are not JSON"
@@ -146,8 +146,7 @@ def _usage(given: object, requests: int) -> Usage:
     given = given if isinstance(given, dict) else {}
 
     def count(name: str) -> int:
-        value = given.get(name)
-        return value if isinstance(value, int) and value > 0 else 0
+        return token_count(given.get(name))
 
     return Usage(
         requests=requests,
