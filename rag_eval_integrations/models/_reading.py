@@ -111,6 +111,7 @@ _FENCE_CLOSES = re.compile(r"\n[ \t]*+```")
 _BEGINS = re.compile(r"\{\s*(?:[\"'\n]|\Z)")
 
 _MOST_TRIES = 200
+_MOST_DEEP = 100  # objects and lists in each other
 _MOST_PASSES = 4
 _LEAST_DECODED = 1_000_000
 """Characters that may be decoded in search of objects; of longer texts, as many as 4 passes take.
@@ -175,9 +176,27 @@ def json_of(text: str) -> Any:
         ValueError: it is not, or is nested too deeply.
     """
     try:
-        return _WHOLE.decode(text)
+        value = _WHOLE.decode(text)
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
+    if _is_deep(value):
+        raise ValueError("the JSON is nested too deeply")
+    return value
+
+
+def _is_deep(value: Any) -> bool:
+    """Tell whether a value is nested too deeply to be shown, compared or written anywhere."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(_MOST_DEEP):
+        inner = [
+            part
+            for outer in level
+            for part in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        level = [part for part in inner if isinstance(part, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +221,8 @@ def objects_in(text: str) -> Iterator[FoundObject]:
         value, end = None, position + 1
         try:
             value, end = _DECODER.raw_decode(text, position)
+            if _is_deep(value):
+                value, end = None, position + 1
         except json.JSONDecodeError as error:
             reached = len(text) if error.msg.startswith("Unterminated") else error.pos
             left -= reached - position

@@ -5,14 +5,15 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import re
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty import parse_prompty
+from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.prompt_tests import _workspace as files
 from rag_eval_integrations.prompt_tests._cleaning import lines_in
 from rag_eval_integrations.prompt_tests._workspace import make_spec
@@ -88,7 +89,8 @@ def read_upstream(
     lost: list[str] = []
     if max_rules is None:
         options = content.get("options")
-        max_rules = cells.whole(options, "maxRules") if isinstance(options, dict) else None
+        given = cells.whole(options, "maxRules") if isinstance(options, dict) else None
+        max_rules = None if given is None or given < 0 else given
     spec = make_spec(
         " ".join(_lines(content, "intent")),
         _lines(content, "inputSpec"),
@@ -143,17 +145,18 @@ def _context(path: Path) -> dict[str, Any]:
 def _read(path: Path) -> Any:
     data = path.read_bytes()
     name = path.name
-    if name.endswith(".gz"):
-        with gzip.open(io.BytesIO(data)) as opened:
-            data, name = opened.read(_MOST_BYTES), name[:-3]
     try:
+        if name.endswith(".gz"):
+            with gzip.open(io.BytesIO(data)) as opened:
+                data, name = opened.read(_MOST_BYTES), name[:-3]
         text = data.decode("utf-8-sig")
         if name.endswith(".json"):
-            return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigurationError("path", str(path), f"cannot be read: {error}") from error
-    if name.endswith(".csv"):
-        return _csv(text)
+            return loads(text)
+        if name.endswith(".csv"):
+            return _csv(text)
+    except (ValueError, RecursionError, EOFError, OSError, zlib.error, csv.Error) as error:
+        why = f"cannot be read: {error}"
+        raise ConfigurationError("path", str(path), why) from error
     return text
 
 
@@ -180,7 +183,7 @@ def _parsed(text: str, key: str) -> Any:
     if key == "tests" and text.lstrip()[:1] not in ("[", "{"):
         return read_tests_csv(text).rows
     try:
-        return json.loads(text)
+        return loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigurationError("context", key, f"cannot be read: {error}") from error
 
@@ -190,7 +193,7 @@ def _lines(content: dict[str, Any], key: str) -> list[str]:
     if isinstance(value, dict):
         value = value.get("content")
     if isinstance(value, list):
-        return [str(item) for item in value]
+        return [cells.text({key: item}, key) for item in value]
     return lines_in(value) if isinstance(value, str) else []
 
 
