@@ -80,11 +80,9 @@ def _is_from_outside(error: BaseException, traceback: TracebackType | None) -> b
     if isinstance(error, GeneratorExit):
         # `close` raises it in the frame of the `with` itself; a user's code, in one further in.
         return traceback is None or traceback.tb_next is None
-    if isinstance(error, KeyboardInterrupt | SystemExit):
-        return _is_of_signal(error)
     asyncio = sys.modules.get("asyncio")  # 40 ms to import, and not needed before it is there
     if asyncio is None or not isinstance(error, asyncio.CancelledError):
-        return False
+        return _is_of_signal(error)
     try:
         task = asyncio.current_task()
     except RuntimeError:  # no loop runs here, so that nothing can have been cancelled

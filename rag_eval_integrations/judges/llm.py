@@ -213,7 +213,7 @@ class _Asking:
         try:
             return _labels_in(second.text, whole), second.text
         except JudgeOutputError as error:
-            raise _UnscoredError("judge_output_invalid", f"{error} (asked twice)") from error
+            raise _UnscoredError("judge_output_invalid", f"{error}, twice") from error
 
     async def _complete_entries(
         self, asked: tuple[Message, ...], labels: Labels, whole: SentencizedCall, reply: str

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Protocol, runtime_checkable
 from pydantic import Field, JsonValue
 
 from rag_eval_integrations._contain import contained
-from rag_eval_integrations.errors import JudgeOutputError
+from rag_eval_integrations.errors import JudgeError
 from rag_eval_integrations.records import JsonObject, Record, Text, Usage
 
 FinishReason = Literal["stop", "length", "content_filter", "refusal", "unknown"]
@@ -209,7 +209,7 @@ async def completed(model: Model, request: CompletionRequest) -> Completion:
     """Ask a model, and check that it answers with a completion.
 
     Raises:
-        JudgeOutputError: it returned something else.
+        JudgeError: it returned something else.
         EscapedError: it raised something that is not an `Exception`, such as `SystemExit`.
         Exception: whatever else it raised.
     """
@@ -217,9 +217,7 @@ async def completed(model: Model, request: CompletionRequest) -> Completion:
         completion: object = await model.complete(request)
     if not isinstance(completion, Completion):
         kind = type(completion).__name__
-        raise JudgeOutputError(
-            f"the model {model.name} returned {kind} instead of a Completion", ""
-        )
+        raise JudgeError(f"the model {model.name} returned {kind} instead of a Completion")
     return completion
 
 
