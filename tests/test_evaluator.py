@@ -459,7 +459,11 @@ ESCAPES = (
     MemoryError(),
     RecursionError("too deep"),
 )
-BY_NAME = {"ids": lambda error: type(error).__name__}
+
+
+def by_name(error: object) -> str:
+    """Name a case after its exception."""
+    return type(error).__name__
 
 
 class RaisingModel(ModelBase):
@@ -502,7 +506,7 @@ class RaisingModelMetric(ModelMetric):
         raise self._error
 
 
-@pytest.mark.parametrize("error", ESCAPES, **BY_NAME)
+@pytest.mark.parametrize("error", ESCAPES, ids=by_name)
 async def test_whatever_a_judge_raises_is_the_error_of_its_row(error: BaseException) -> None:
     """With its type; the evaluator goes on and remembers nothing of it."""
 
@@ -523,7 +527,7 @@ async def test_whatever_a_judge_raises_is_the_error_of_its_row(error: BaseExcept
 
 
 @pytest.mark.parametrize("retries", [True, False], ids=["bare", "throttled"])
-@pytest.mark.parametrize("error", ESCAPES, **BY_NAME)
+@pytest.mark.parametrize("error", ESCAPES, ids=by_name)
 async def test_whatever_a_model_raises_is_the_error_of_its_row(
     error: BaseException, retries: bool
 ) -> None:
@@ -538,7 +542,7 @@ async def test_whatever_a_model_raises_is_the_error_of_its_row(
 
 
 @pytest.mark.parametrize("make", [RaisingMetric, RaisingModelMetric])
-@pytest.mark.parametrize("error", ESCAPES, **BY_NAME)
+@pytest.mark.parametrize("error", ESCAPES, ids=by_name)
 async def test_whatever_a_metric_raises_leaves_the_others_their_scores(
     error: BaseException, make: Callable[[BaseException], Metric]
 ) -> None:
@@ -662,7 +666,7 @@ async def test_parts_that_turn_against_the_evaluator_give_a_row() -> None:
 
     for call in (CALL, CALL.model_copy(update={"response": "Long. " * 20_000})):
         judge = Nameless()
-        evaluator = RagEvaluator(judge, splitter=Exiting())  # type: ignore[arg-type]  # on purpose
+        evaluator = RagEvaluator(judge, splitter=Exiting())
         judge.broken = True
         evaluation = await evaluator.evaluate(call)
         assert evaluation.error is not None

@@ -384,7 +384,7 @@ LISTS = (
 )
 NO_KEYS = ["9z", "0zz", "none"]
 NO_ENTRIES = [{"response_sentence_key": "zz", "supporting_sentence_keys": ["0a"]}]
-NOTHING = {
+NOTHING: dict[str, Callable[[str], object]] = {
     "null": lambda name: None,
     "unknown": lambda name: NO_ENTRIES if name == LISTS[2] else NO_KEYS,
     "missing": lambda name: ...,
