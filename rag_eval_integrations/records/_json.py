@@ -228,7 +228,7 @@ def parse_object(line: str | bytes) -> dict[str, Any]:
     except InputError:
         raise
     except ValueError as error:  # a number of more digits than Python converts
-        raise InputError(f"not usable: {error}") from error
+        raise InputError("not usable: a number has more digits than Python reads") from error
     if not isinstance(content, dict):
         raise InputError(f"not a JSON object, but {shown(content)}")
     return content
