@@ -37,10 +37,22 @@ def running_loop() -> asyncio.AbstractEventLoop:
     with _lock:
         if _loop is None:
             loop = asyncio.new_event_loop()
-            thread = threading.Thread(target=loop.run_forever, name="rag-eval-loop", daemon=True)
+            thread = threading.Thread(
+                target=_serve, args=(loop,), name="rag-eval-loop", daemon=True
+            )
             thread.start()
             _loop, _thread = loop, thread
         return _loop
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    while True:
+        try:
+            return loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            # Of a task that a user's code started. The task keeps it, for who awaits it; asyncio
+            # raises it out of the loop as well, with which every waiting caller would hang.
+            continue
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:

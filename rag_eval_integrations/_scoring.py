@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from rag_eval_integrations._contain import EscapedError, contained, words_of
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.judges import speaks_to_a_judge
 from rag_eval_integrations.metrics import LabelMetric, Measured, Metric
@@ -20,9 +21,11 @@ from rag_eval_integrations.records import (
     By,
     Evaluation,
     EvaluationError,
+    JudgeInfo,
     Labelling,
     RagCall,
     Score,
+    Sentences,
     SentencizedCall,
     UnscoredCode,
     json_copy,
@@ -65,8 +68,10 @@ def scored(
 
 
 def made(call: RagCall, metric: Metric, make: Callable[[], Sequence[Score]]) -> Outcome:
+    """Run a metric; whatever its code raises is the outcome."""
     try:
-        return Measured(as_promised(metric, make()))
+        with contained:
+            return Measured(as_promised(metric, make()))
     except Exception as error:  # noqa: BLE001 -- the boundary
         return failure_of(call, "metrics", error)
 
@@ -169,7 +174,30 @@ def evaluation_of(
     )  # fmt: skip
 
 
-def failure_of(call: RagCall, stage: Stage, error: Exception) -> EvaluationError:
+NO_CALL = RagCall(question="", documents=(), response=None)
+
+
+def bare(call: RagCall, metrics: Sequence[Metric], failure: EvaluationError) -> Evaluation:
+    """Make the evaluation of a failed call without asking judge, splitter or metric for anything.
+
+    A call that is not valid itself gives the evaluation of an empty one.
+    """
+    reason = f"{failure.type}: {failure.message}"
+    names = [name for metric in metrics for name in metric.names]
+    scores = {name: Score(name=name, status="error", reason=reason) for name in names}
+    try:
+        return Evaluation(
+            id=call.id, row_key=call.row_key, question=call.question, response=call.response,
+            scores=scores, labels=None, sentences=Sentences(), judge=JudgeInfo(name="unknown"),
+            error=failure,
+        )  # fmt: skip
+    except Exception:  # noqa: BLE001 -- made without validation
+        return bare(NO_CALL, metrics, failure)
+
+
+def failure_of(call: RagCall, stage: Stage, error: BaseException) -> EvaluationError:
+    """Describe a failure; never raises, whatever was raised."""
+    if isinstance(error, EscapedError):
+        error = error.held
     logger.debug("call %s: %s failed", call.id, stage, exc_info=error)
-    message = str(error) or repr(error)
-    return EvaluationError(type=type(error).__name__, message=message, stage=stage)
+    return EvaluationError(type=type(error).__name__, message=words_of(error), stage=stage)

@@ -35,7 +35,7 @@ class ConfigurationError(RagEvalError, ValueError):
 
     def __init__(self, field: str, value: object, why: str, *, missing: bool = False) -> None:
         value = _presentable(field, value)
-        super().__init__(f"`{field}`: {why}" if missing else f"`{field}` = {value!r}: {why}")
+        super().__init__(f"`{field}`: {why}" if missing else f"`{field}` = {_repr(value)}: {why}")
         self.field = field
         """Name of the argument."""
         self.value = value
@@ -67,6 +67,13 @@ def _presentable(field: str, value: object) -> object:
     if isinstance(value, str) and (field.endswith("url") or _URL.fullmatch(value)):
         return without_secrets(value)
     return value
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 -- a number of 5,000 digits, a user's `__repr__`
+        return f"<{type(value).__name__} that cannot be shown>"
 
 
 class MissingDependencyError(RagEvalError, ImportError):

@@ -15,8 +15,11 @@ from collections.abc import Collection, Hashable, Sequence
 from functools import cached_property, partial
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations._contain import contained
 from rag_eval_integrations._scoring import (
+    NO_CALL,
     Outcome,
+    bare,
     evaluation_of,
     failure_of,
     made,
@@ -27,7 +30,7 @@ from rag_eval_integrations._scoring import (
 )
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations._visible import visible
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.judges import Judge, judge_from, reconcile
 from rag_eval_integrations.judges.judge import JudgeBase, judge_base
 from rag_eval_integrations.metrics import LabelMetric, Measured, Metric, ModelMetric, Trace
@@ -137,6 +140,10 @@ class RagEvaluator:
     async def evaluate(self, call: RagCall, *, only: Collection[str] | None = None) -> Evaluation:
         """Evaluate one call; failures are recorded in the evaluation, never raised.
 
+        That holds for whatever the judge, a model, a metric or the splitter raises, `SystemExit`
+        and a `CancelledError` of its own included. The cancellation of this coroutine's task, and
+        Ctrl-C, are not failures of the call, and are raised.
+
         For a call without a response, documents or a question the judge is not asked, and scores
         that need labels are unscored.
 
@@ -148,9 +155,21 @@ class RagEvaluator:
             ConfigurationError: the evaluator does not have a score of `only`.
         """
         metrics = self._metrics_for(only)
+        if not isinstance(call, RagCall):  # one wrong item of a stream ends no run either
+            why = f"a call should be a RagCall, not {type(call).__name__}"
+            return bare(
+                NO_CALL, metrics, EvaluationError(type="TypeError", message=why, stage="app")
+            )
+        try:
+            with contained:
+                return await self._evaluated(call, metrics)
+        except Exception as error:  # noqa: BLE001 -- the boundary: a part that is not as it should
+            return self._failed(call, metrics, error)
+
+    async def _evaluated(self, call: RagCall, metrics: Sequence[Metric]) -> Evaluation:
         split = await self._split(call)
         if isinstance(split, EvaluationError):
-            return self.without_result(call, split, only=only)
+            return self._without_result(call, split, metrics)
         of_labels = [metric for metric in metrics if isinstance(metric, LabelMetric)]
         of_models = [metric for metric in metrics if isinstance(metric, ModelMetric)]
         labelled, measured = await self._ask(split, of_labels, of_models)
@@ -181,7 +200,14 @@ class RagEvaluator:
             why: the failure, or the code and reason for which the scores are unscored.
             only: names of scores, as in `evaluate`.
         """
-        metrics = self._metrics_for(only)
+        return self._without_result(call, why, self._metrics_for(only))
+
+    def _without_result(
+        self,
+        call: RagCall,
+        why: EvaluationError | tuple[UnscoredCode, str],
+        metrics: Sequence[Metric],
+    ) -> Evaluation:
         splitter = self.splitter.name if call.sentences is None else RECORDED
         split = SentencizedCall(call=call, sentences=Sentences(), splitter=splitter)
         outcomes: dict[tuple[str, ...], Outcome]
@@ -195,6 +221,15 @@ class RagEvaluator:
                 by = maker_of(metric, split, labelling, self._models)
                 outcomes[metric.names] = made(call, metric, partial(metric.unscored, *why, by))
         return evaluation_of(split, labelling, metrics, outcomes, self.fingerprint, self._models)
+
+    def _failed(self, call: RagCall, metrics: Sequence[Metric], error: Exception) -> Evaluation:
+        """Make the evaluation of a call of which not even a failed step could be told."""
+        failure = failure_of(call, "metrics", error)
+        try:
+            with contained:
+                return self._without_result(call, failure, metrics)
+        except Exception:  # noqa: BLE001 -- the names of judge and splitter are users' code as well
+            return bare(call, metrics, failure)
 
     def _metrics_for(self, only: Collection[str] | None) -> Sequence[Metric]:
         if only is None:
@@ -210,10 +245,10 @@ class RagEvaluator:
     async def _split(self, call: RagCall) -> SentencizedCall | EvaluationError:
         try:
             if len(call.response or "") + sum(len(d.text) for d in call.documents) < _BIG_CALL:
-                return sentencize(call, self.splitter)
+                return _split(call, self.splitter)
             import asyncio  # noqa: PLC0415  # 40 ms, too much for a light import
 
-            return await asyncio.to_thread(sentencize, call, self.splitter)
+            return await asyncio.to_thread(_split, call, self.splitter)
         except Exception as error:  # noqa: BLE001 -- the boundary: failure is data from here on
             return failure_of(call, "sentences", error)
 
@@ -247,8 +282,11 @@ class RagEvaluator:
             return failure_of(call.call, "judge", error)
 
     async def _label_once(self, call: SentencizedCall) -> Labelling:
-        with suppress_capture():
-            labelling = await self.judge.label(call)
+        with suppress_capture(), contained:
+            labelling: object = await self.judge.label(call)
+        if not isinstance(labelling, Labelling):
+            kind = type(labelling).__name__
+            raise JudgeError(f"the judge {self.judge.name} returned {kind} instead of a Labelling")
         if labelling.labels is None:
             return labelling
         if call.splitter != RECORDED and self._judge.keeps_keys:
@@ -285,9 +323,17 @@ class RagEvaluator:
             return failure_of(call.call, "metrics", error)
 
     async def _measure_once(self, call: SentencizedCall, metric: ModelMetric) -> Measured:
-        with suppress_capture():
-            measured = await metric.measure(call.call, self._models[metric.names])
+        with suppress_capture(), contained:
+            measured: object = await metric.measure(call.call, self._models[metric.names])
+        if not isinstance(measured, Measured) or not isinstance(measured.usage, Usage):
+            kind = type(measured).__name__
+            raise JudgeError(f"the metric returned {kind} instead of a Measured with its Usage")
         return Measured(as_promised(metric, measured.scores), measured.usage)
+
+
+def _split(call: RagCall, splitter: Splitter) -> SentencizedCall:
+    with contained:  # in the thread: a `StopIteration` would not come out of it
+        return sentencize(call, splitter)
 
 
 def _content_key(call: RagCall) -> Hashable:

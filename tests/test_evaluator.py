@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
@@ -10,12 +11,29 @@ from by_hand import ScriptedJudge, labels_of
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.metrics import TRACE_SCORES, Measured, Metric, ModelMetric, Trace
+from rag_eval_integrations.judges.judge import JudgeBase
+from rag_eval_integrations.metrics import (
+    TRACE_SCORES,
+    GEval,
+    LabelMetric,
+    Measured,
+    Metric,
+    ModelMetric,
+    Trace,
+)
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
+from rag_eval_integrations.models.completion import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    Message,
+    ModelBase,
+    model_base,
+)
 from rag_eval_integrations.records import (
     By,
     Capture,
+    Evaluation,
     Labelling,
     Labels,
     RagCall,
@@ -24,6 +42,8 @@ from rag_eval_integrations.records import (
     Sentences,
     SentencizedCall,
     Usage,
+    from_line,
+    to_line,
 )
 
 CALL = RagCall(
@@ -427,3 +447,263 @@ async def test_a_whole_capture_is_not_flagged() -> None:
     call = CALL.model_copy(update={"capture": Capture(framework="plain", status="ok")})
 
     assert (await RagEvaluator(ScriptedJudge(labels)).evaluate(call)).flags == ()
+
+
+# --- What users' code may do
+
+ESCAPES = (
+    SystemExit(1),
+    KeyboardInterrupt(),
+    GeneratorExit(),
+    asyncio.CancelledError(),
+    MemoryError(),
+    RecursionError("too deep"),
+)
+
+
+def by_name(error: object) -> str:
+    """Name a case after its exception."""
+    return type(error).__name__
+
+
+class RaisingModel(ModelBase):
+    """A model that raises."""
+
+    name = "raising"
+
+    def __init__(self, error: BaseException, *, retries: bool) -> None:
+        self._error = error
+        self.retries = retries
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        await asyncio.sleep(0)
+        raise self._error
+
+
+class RaisingMetric(LabelMetric):
+    """A metric that raises."""
+
+    names = ("raising",)
+    version = "1"
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
+        raise self._error
+
+
+class RaisingModelMetric(ModelMetric):
+    """A metric that raises where it would ask."""
+
+    names = ("raising",)
+    version = "1"
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    async def measure(self, call: RagCall, judge: Model) -> Measured:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", ESCAPES, ids=by_name)
+async def test_whatever_a_judge_raises_is_the_error_of_its_row(error: BaseException) -> None:
+    """With its type; the evaluator goes on and remembers nothing of it."""
+
+    def fail(call: SentencizedCall) -> Labels:
+        if call.call.id == "7":
+            raise error
+        return LABELS
+
+    evaluator = RagEvaluator(ScriptedJudge(fail))
+
+    evaluation = await evaluator.evaluate(CALL)
+    other = await evaluator.evaluate(CALL.model_copy(update={"id": "8"}))
+
+    assert evaluation.error is not None
+    assert (evaluation.error.type, evaluation.error.stage) == (type(error).__name__, "judge")
+    assert {score.status for score in evaluation.scores.values()} == {"error"}
+    assert other.error is None
+
+
+@pytest.mark.parametrize("retries", [True, False], ids=["bare", "throttled"])
+@pytest.mark.parametrize("error", ESCAPES, ids=by_name)
+async def test_whatever_a_model_raises_is_the_error_of_its_row(
+    error: BaseException, retries: bool
+) -> None:
+    """Of the labels' and of the metric's scores, which ask in tasks of their own."""
+    evaluator = RagEvaluator(RaisingModel(error, retries=retries), [Trace(), GEval.coherence()])
+
+    evaluation = await evaluator.evaluate(CALL)
+
+    assert evaluation.error is not None
+    assert evaluation.error.type == type(error).__name__
+    assert {score.status for score in evaluation.scores.values()} == {"error"}
+
+
+@pytest.mark.parametrize("make", [RaisingMetric, RaisingModelMetric])
+@pytest.mark.parametrize("error", ESCAPES, ids=by_name)
+async def test_whatever_a_metric_raises_leaves_the_others_their_scores(
+    error: BaseException, make: Callable[[BaseException], Metric]
+) -> None:
+    """Its own scores are errors of the stage `metrics`."""
+    judge = ScriptedJudge(LABELS)
+    judge.model = model_base(RaisingModel(error, retries=True))  # type: ignore[attr-defined]  # for the metric that asks
+    evaluator = RagEvaluator(Lending(judge), [Trace(), make(error)])
+
+    evaluation = await evaluator.evaluate(CALL)
+
+    assert evaluation.scores["adherence"].value == 0.0
+    assert evaluation.scores["raising"].status == "error"
+    assert evaluation.error is not None
+    assert (evaluation.error.type, evaluation.error.stage) == (type(error).__name__, "metrics")
+
+
+class Lending(JudgeBase):
+    """Lends a model to metrics."""
+
+    name = "scripted"
+
+    def __init__(self, judge: ScriptedJudge) -> None:
+        self._judge = judge
+        self.model = judge.model  # type: ignore[attr-defined]  # set by the test
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        return await self._judge.label(call)
+
+
+@pytest.mark.parametrize("thing", [None, "labels", {"labels": None}, LABELS, object()])
+async def test_a_judge_that_returns_something_else_is_told(thing: object) -> None:
+    """The row says what was returned."""
+
+    class Wrong:
+        name = "wrong"
+
+        async def label(self, call: SentencizedCall) -> object:
+            return thing
+
+    evaluation = await RagEvaluator(Wrong()).evaluate(CALL)  # type: ignore[arg-type]  # on purpose
+
+    assert evaluation.error is not None
+    assert f"returned {type(thing).__name__} instead of a Labelling" in evaluation.error.message
+
+
+@pytest.mark.parametrize("thing", [None, "text", {"choices": []}, object()])
+async def test_a_model_that_returns_something_else_is_told(thing: object) -> None:
+    """The row says what was returned, and is an error: nothing is judged from it."""
+
+    class Wrong:
+        name = "wrong"
+
+        async def complete(self, request: CompletionRequest) -> object:
+            return thing
+
+    evaluation = await RagEvaluator(Wrong()).evaluate(CALL)  # type: ignore[arg-type]  # on purpose
+
+    assert evaluation.error is not None
+    assert f"returned {type(thing).__name__} instead of a Completion" in evaluation.error.message
+
+
+@pytest.mark.parametrize(
+    "thing", [None, 4, "ab", [None], ({"name": "raising"},), (Score,)], ids=repr
+)
+async def test_a_metric_that_returns_something_else_is_told(thing: object) -> None:
+    """Its scores are errors, and the line can be written."""
+
+    class Wrong(LabelMetric):
+        names = ("raising",)
+        version = "1"
+
+        def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
+            return thing  # type: ignore[return-value]  # on purpose
+
+    evaluation = await RagEvaluator(ScriptedJudge(LABELS), [Wrong(), Trace()]).evaluate(CALL)
+
+    assert evaluation.scores["raising"].status == "error"
+    assert evaluation.scores["adherence"].value == 0.0
+    assert from_line(Evaluation, to_line(evaluation)) == evaluation
+
+
+async def test_an_error_without_words_is_still_a_row() -> None:
+    """Its `str` and `repr` raise, and so does the judge's own name after a while."""
+
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+        __repr__ = __str__
+
+    def fail(call: SentencizedCall) -> Labels:
+        raise Unspeakable
+
+    evaluation = await RagEvaluator(ScriptedJudge(fail)).evaluate(CALL)
+
+    assert evaluation.error is not None
+    assert evaluation.error.type == "Unspeakable"
+
+
+async def test_parts_that_turn_against_the_evaluator_give_a_row() -> None:
+    """A judge whose name is gone, a splitter that exits: every score is an error."""
+
+    class Nameless:
+        version = "1"
+        broken = False
+
+        @property
+        def name(self) -> str:
+            if self.broken:
+                raise SystemExit
+            return "nameless"
+
+        async def label(self, call: SentencizedCall) -> Labelling:
+            raise SystemExit
+
+    class Exiting:
+        name = "exiting"
+
+        def spans(self, text: str) -> list[tuple[int, int]]:
+            raise StopIteration
+
+    for call in (CALL, CALL.model_copy(update={"response": "Long. " * 20_000})):
+        judge = Nameless()
+        evaluator = RagEvaluator(judge, splitter=Exiting())
+        judge.broken = True
+        evaluation = await evaluator.evaluate(call)
+        assert evaluation.error is not None
+        assert {score.status for score in evaluation.scores.values()} == {"error"}
+        assert to_line(evaluation)
+
+
+async def test_a_cancelled_evaluation_is_cancelled() -> None:
+    """The only thing besides Ctrl-C and a wrong `only=` that is raised."""
+
+    class Slow:
+        name = "slow"
+
+        async def label(self, call: SentencizedCall) -> Labelling:
+            await asyncio.sleep(60)
+            raise AssertionError
+
+    task = asyncio.create_task(RagEvaluator(Slow()).evaluate(CALL))
+    await asyncio.sleep(0.05)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def test_something_that_is_no_call_gives_a_row_as_well() -> None:
+    """One wrong item of a stream is not the end of it."""
+    evaluation = await RagEvaluator(ScriptedJudge(LABELS)).evaluate(None)  # type: ignore[arg-type]  # on purpose
+
+    assert evaluation.error is not None
+    assert evaluation.error.message == "a call should be a RagCall, not NoneType"
+
+
+async def test_usage_beyond_every_count_is_kept_as_the_largest() -> None:
+    """Sums neither overflow nor make a line that cannot be read."""
+    most = 2**63 - 1
+    usage = Usage(requests=most, prompt_tokens=most, completion_tokens=1, cost_usd=1e308)
+
+    assert (usage + usage) == Usage(
+        requests=most, prompt_tokens=most, completion_tokens=2, cost_usd=None
+    )

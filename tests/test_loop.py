@@ -80,3 +80,18 @@ def test_it_survives_a_fork() -> None:
 
     assert os.read(reading, 10) == b"42"
     os.close(reading)
+
+
+def test_a_task_that_exits_does_not_stop_the_loop() -> None:
+    """Asyncio raises `SystemExit` of any task out of the loop; every later caller would hang."""
+
+    async def leave() -> None:
+        raise SystemExit(3)
+
+    async def starting() -> str:
+        task = asyncio.create_task(leave())
+        await asyncio.wait([task])
+        return type(task.exception()).__name__
+
+    assert _loop.run(starting()) == "SystemExit"
+    assert _loop.run(asyncio.sleep(0, "still there")) == "still there"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from rag_eval_integrations.agreement.published import BASELINE_COLUMNS
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records._json import is_finite, shown
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,17 @@ def _name(row: Mapping[str, object], name: str) -> str | None:
     return str(value) or None
 
 
+_MOST = 1e50  # the statistics square it
+
+
 def _number(row: Mapping[str, object], name: str) -> float | None:
     value = _field(row, name)
     if value is None:
         return None
-    if not isinstance(value, bool | int | float) or not math.isfinite(value):
-        raise InputError(f"should be a finite number, not {value!r}"[:120], field=name)
+    if not isinstance(value, bool | int | float) or not is_finite(value):
+        raise InputError(f"should be a finite number, not {shown(value)}", field=name)
+    if abs(value) > _MOST:
+        raise InputError(f"should be a rating, and {shown(value)} is too large", field=name)
     return float(value)
 
 

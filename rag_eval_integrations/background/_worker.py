@@ -163,8 +163,13 @@ class Worker:
 
     def _serve(self) -> None:
         try:
-            with suppress_capture():
-                asyncio.run(self._work())
+            with suppress_capture(), asyncio.Runner() as runner:
+                loop = runner.get_loop()
+                work = loop.create_task(self._work())
+                while not work.done():
+                    # What a task that a user's code started raises is that task's alone.
+                    with contextlib.suppress(SystemExit, KeyboardInterrupt):
+                        loop.run_until_complete(work)
         except BaseException:  # noqa: BLE001 -- the end of the thread: only this line reports it
             logger.exception("an exception in an evaluation ended the background loop")
         with self._lock:

@@ -12,22 +12,24 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TypedDict
 
+from rag_eval_integrations._contain import EscapedError, contained
+from rag_eval_integrations._scoring import failure_of
 from rag_eval_integrations.dataset.files import EvaluationFile
 from rag_eval_integrations.dataset.stream import EvaluationStream
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import (
     Capture,
     CaptureStatus,
     Evaluation,
-    EvaluationError,
     RagCall,
+    from_object,
 )
 
 # --- Calling an app of any framework: threads for synchronous apps, and the captured call
@@ -46,9 +48,14 @@ def threads_for(options: AskingOptions) -> Iterator[InThread]:
     context = copy_context()
     threads = ThreadPoolExecutor(options.get("max_concurrency", MAX_CONCURRENCY))
 
+    def call(function: Callable[..., object], *arguments: Any) -> object:
+        with contained:  # in the thread: a `StopIteration` would not come out of it
+            return function(*arguments)
+
     async def in_thread(function: Callable[..., object], *arguments: Any) -> object:
         run = context.copy().run
-        return await asyncio.get_running_loop().run_in_executor(threads, run, function, *arguments)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(threads, run, call, function, *arguments)
 
     try:
         yield in_thread
@@ -137,10 +144,10 @@ Ask = Callable[[Question], Awaitable[Answered]]
 async def attempted(
     asking: Awaitable[object], seconds: float | None
 ) -> tuple[object, BaseException | None]:
-    """Wait for an app's answer; its exceptions, and its own cancellation, are returned.
+    """Wait for an app's answer; whatever the app raises is returned.
 
-    Call this inside of the framework's capture and not around it, so that the call captured up to a
-    time limit is kept.
+    That holds for `SystemExit` and for its own cancellation as well. Call this inside of the
+    framework's capture and not around it, so that the call captured up to a time limit is kept.
 
     Args:
         asking: the app's own call.
@@ -151,20 +158,19 @@ async def attempted(
 
     Raises:
         asyncio.CancelledError: the caller was cancelled, and not the app.
+        KeyboardInterrupt: Ctrl-C.
     """
     limit = asyncio.timeout(seconds)
     try:
         async with limit:
-            return await asking, None
+            with contained:
+                return await asking, None
+    except EscapedError as escaped:
+        return None, escaped.held
     except Exception as failure:  # noqa: BLE001 -- becomes the error of a row
         if limit.expired() and isinstance(failure, TimeoutError):
             return None, TimeoutError(f"no answer within {seconds:g} s")
         return None, failure
-    except asyncio.CancelledError as failure:
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        return None, failure  # the app cancelled itself
 
 
 # --- Asking all questions
@@ -272,19 +278,38 @@ class _AskingEvaluator:
     evaluator: RagEvaluator
 
     async def evaluate(self, question: Question) -> Evaluation:
+        try:
+            with contained:
+                call, error = await self._asked(question)
+        except Exception as failure:  # noqa: BLE001 -- the framework's side of it, not the app
+            call, error = _unasked(question), failure
+        evaluation = await self.evaluator.evaluate(call)
+        if error is None:
+            return evaluation
+        return evaluation.model_copy(update={"error": failure_of(call, "app", error)})
+
+    async def _asked(self, question: Question) -> Answered:
         answered = await self.ask(question)
         known = {
             "id": question.label, "reference": question.reference, "metadata": question.metadata,
         }  # fmt: skip
-        call = answered.call
-        fields = {name: getattr(call, name) for name in RagCall.model_fields}
-        evaluation = await self.evaluator.evaluate(RagCall(**{**fields, **known}))
-        if answered.error is None:
-            return evaluation
-        kind = type(answered.error).__name__
-        message = str(answered.error) or repr(answered.error)
-        failed = EvaluationError(type=kind, message=message, stage="app")
-        return evaluation.model_copy(update={"error": failed})
+        fields = {name: getattr(answered.call, name) for name in RagCall.model_fields}
+        return Answered(RagCall(**{**fields, **known}), answered.error)
+
+
+def _unasked(question: Question) -> RagCall:
+    """Make the call of a question whose call could not be made, as far as its fields are usable."""
+    fields: dict[str, Any] = {"question": "", "documents": (), "response": None}
+    for name, value in (
+        ("question", question.text),
+        ("id", question.label),
+        ("reference", question.reference),
+        ("metadata", question.metadata),
+    ):
+        with suppress(InputError):
+            from_object(RagCall, {**fields, name: value})
+            fields[name] = value
+    return RagCall(**fields)
 
 
 class _Earlier:

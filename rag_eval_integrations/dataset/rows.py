@@ -7,12 +7,14 @@ published.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import JsonValue
 
+from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations._scoring import nothing_to_judge, score_labelling
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.judges import reconcile
@@ -31,6 +33,7 @@ from rag_eval_integrations.records import (
     from_object,
     whole_text,
 )
+from rag_eval_integrations.records._json import is_finite, shown
 from rag_eval_integrations.sentences import RECORDED, Splitter, document_number, locate, sentencize
 
 _CALL_FIELDS = frozenset(RagCall.model_fields) | {"row_key"}
@@ -74,6 +77,9 @@ _ALL_LABEL_FIELDS = frozenset({"labels", *_LABEL_FIELDS})
 
 _KEY = re.compile(r"(\d*)([a-z]+)")
 
+_MOST_DOCUMENTS = 100_000
+"""Documents of a row without `document_ids`: a key alone must not take the memory of millions."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -108,6 +114,11 @@ def row_from(content: dict[str, Any]) -> Row:
     Raises:
         InputError: a field is missing or wrong; names the field.
     """
+    with _as_input_error():
+        return _row_from(content)
+
+
+def _row_from(content: dict[str, Any]) -> Row:
     rest = dict(content)
     check_schema(rest)
     recorded = {name: rest.pop(name, None) for name in _SENTENCE_FIELDS}
@@ -126,6 +137,18 @@ def row_from(content: dict[str, Any]) -> Row:
     return Row(from_object(RagCall, call), labels, labeller, published)
 
 
+@contextmanager
+def _as_input_error() -> Iterator[None]:
+    """Let a row that is beyond what Python can handle be one bad row."""
+    try:
+        with contained:
+            yield
+    except InputError:
+        raise
+    except Exception as error:  # a nesting or number beyond Python's limits, a user's splitter
+        raise InputError(f"not usable: {type(error).__name__}: {words_of(error)}") from error
+
+
 def _with_unknown(metadata: Any, unknown: dict[str, JsonValue]) -> Any:
     if not isinstance(metadata, dict) or not unknown:
         return metadata  # the record refuses anything but an object, naming the field
@@ -141,7 +164,9 @@ def _number(name: str, value: object) -> float | None:
     if value is None:
         return None
     if not isinstance(value, int | float):
-        raise InputError(f"should be a number or null, not {value!r}", field=name)
+        raise InputError(f"should be a number or null, not {shown(value)}", field=name)
+    if not is_finite(value):
+        raise InputError(f"should be a finite number, not {shown(value)}", field=name)
     return float(value)
 
 
@@ -189,15 +214,16 @@ def _recorded_sentences(
     seen: set[str] = set()
     for path, key, text in _pairs(documents_sentences, "documents_sentences"):
         match = _KEY.fullmatch(key)
-        if match is None or not match[1] or int(match[1]) >= len(by_document):
-            raise InputError(f"{key!r} is not a key of a document sentence", field=path)
+        number = None if match is None else document_number(key)
+        if number is None or number >= len(by_document):
+            raise InputError(f"{shown(key)} is not a key of a document sentence", field=path)
         _once(key, seen, path)
-        by_document[int(match[1])].append((key, text))
+        by_document[number].append((key, text))
     answers: list[tuple[str, str]] = []
     for path, key, text in _pairs(response_sentences, "response_sentences"):
         match = _KEY.fullmatch(key)
         if match is None or match[1]:
-            raise InputError(f"{key!r} is not a key of a response sentence", field=path)
+            raise InputError(f"{shown(key)} is not a key of a response sentence", field=path)
         _once(key, seen, path)
         answers.append((key, text))
     documents: list[Sentence] = []
@@ -208,7 +234,7 @@ def _recorded_sentences(
 
 def _once(key: str, seen: set[str], path: str) -> None:
     if key in seen:
-        raise InputError(f"the key {key!r} occurs twice", field=path)
+        raise InputError(f"the key {shown(key)} occurs twice", field=path)
     seen.add(key)
 
 
@@ -259,6 +285,11 @@ def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
         InputError: a field is missing or wrong, or the row holds no labels; names the field.
         SchemaError: an evaluation in another version's format.
     """
+    with _as_input_error():
+        return _labelled_from(content, splitter)
+
+
+def _labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
     if "scores" in content and "judge" in content:
         return _from_evaluation(from_object(Evaluation, content))
     row = row_from(content)
@@ -270,6 +301,11 @@ def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
 
 def _from_evaluation(evaluation: Evaluation) -> Labelled:
     numbers = [document_number(s.key) or 0 for s in evaluation.sentences.documents]
+    most = max(len(evaluation.document_ids), _MOST_DOCUMENTS)
+    for index, number in enumerate(numbers):
+        if number >= most:
+            place = f"sentences.documents[{index}]"
+            raise InputError(f"names document {number}, and the row has fewer", field=place)
     count = max([len(evaluation.document_ids), *(number + 1 for number in numbers)], default=0)
     texts: list[list[str]] = [[] for _ in range(count)]
     for number, sentence in zip(numbers, evaluation.sentences.documents, strict=True):

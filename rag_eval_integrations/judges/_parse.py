@@ -8,27 +8,44 @@ from rag_eval_integrations.errors import InputError, JudgeOutputError
 from rag_eval_integrations.models._reading import mended, objects_in
 from rag_eval_integrations.records import Labels, SentenceSupport, from_object
 
+_LISTS = (
+    "all_relevant_sentence_keys",
+    "sentence_support_information",
+    "all_utilized_sentence_keys",
+)
+
+
+class NullListError(JudgeOutputError):
+    """A reply in which a list is null or missing: nothing was said, which is not "none"."""
+
 
 def parse_labels(text: str) -> Labels:
     """Read a reply as labels, not yet checked against the sentences.
 
     Raises:
-        JudgeOutputError: no JSON object, one that is cut off, or one without the key lists.
+        NullListError: a list is null or missing. In recorded labels, null stands for no keys; a
+            reply is asked for once more instead.
+        JudgeOutputError: no JSON object, one that is cut off, or one that does not hold labels.
     """
-    return _validated(parse_object(text), text)
+    content = parse_object(text)
+    absent = [name for name in _LISTS if content.get(name) is None]
+    if len(absent) == len(_LISTS):
+        raise JudgeOutputError("the judge's JSON does not hold labels", text)
+    if absent:
+        raise NullListError(f"the judge's `{absent[0]}` is null or missing", text)
+    return _validated(content, text)
 
 
 def parse_support(text: str) -> tuple[SentenceSupport, ...]:
     """Read the reply to the request for missing response sentences.
 
     Raises:
-        JudgeOutputError: no JSON object, or one without entries.
+        JudgeOutputError: no JSON object, or one that does not hold entries.
     """
-    found = parse_object(text).get("sentence_support_information")
     content: dict[str, Any] = {
         "all_relevant_sentence_keys": [],
         "all_utilized_sentence_keys": [],
-        "sentence_support_information": found,
+        "sentence_support_information": parse_object(text).get("sentence_support_information"),
     }
     return _validated(content, text).sentence_support_information
 

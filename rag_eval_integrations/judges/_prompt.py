@@ -18,7 +18,7 @@ from rag_eval_integrations.models.completion import Message
 from rag_eval_integrations.records import JsonObject, Sentence
 
 PROMPT_VERSION = "labels-1"
-"""Stamped on every score; changes whenever a word of the messages below does."""
+"""Stamped on every score; changes whenever a word of the first request to the model does."""
 
 INSTRUCTIONS = """\
 You label how an answer relates to the documents it was written from. You are given a question, \
@@ -138,15 +138,29 @@ def messages(
     )
 
 
-def again(asked: tuple[Message, ...], reply: str) -> tuple[Message, ...]:
-    """Return the messages that ask again after a reply without the requested JSON."""
+NOT_JSON = "That is not one complete JSON object with the six fields. Reply with it only."
+NULL_LIST = (
+    "A list of that JSON object is null or missing, which does not say that there is none. Reply "
+    "with one complete JSON object with the six fields only; a list of none is []."
+)
+UNKNOWN_KEYS = (
+    "That JSON object names sentences that do not exist. Reply with one complete JSON object with "
+    "the six fields only. Use only keys that are given, exactly as given; a list of none is []."
+)
+
+
+def again(asked: tuple[Message, ...], reply: str, why: str = NOT_JSON) -> tuple[Message, ...]:
+    """Return the messages that ask again after a reply without usable labels.
+
+    Args:
+        asked: the first request.
+        reply: the reply to it; its beginning is shown.
+        why: `NOT_JSON`, `NULL_LIST` or `UNKNOWN_KEYS`.
+    """
     return (
         *asked,
         Message(role="assistant", content=reply[:2000]),
-        Message(
-            role="user",
-            content="That is not one complete JSON object with the six fields. Reply with it only.",
-        ),
+        Message(role="user", content=why),
     )
 
 

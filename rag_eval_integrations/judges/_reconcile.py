@@ -10,7 +10,7 @@ response sentences without an entry (22 rows).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rag_eval_integrations.records import Labels, SentenceSupport, SentencizedCall
 from rag_eval_integrations.sentences._sentencize import letters, position
@@ -30,6 +30,11 @@ _DECORATION = " \t\r\n.,;:'\"`()[]{}<>*"
 _SEPARATORS = re.compile(r"[\s,;&]+")
 _RANGE = re.compile(r"(\d*)([a-z]+)\s*(?:-|–|through|to)\s*(\d*)([a-z]+)")
 _LONGEST_RANGE = 1_000  # a hostile "a-zzzzz" would be 12 million keys
+_LONGEST_WRITTEN = 60  # characters of a range; of "tototo…", the pattern tries every "to"
+
+
+def _cleaned(text: str) -> str:
+    return text.strip(_DECORATION).lower()
 
 
 class _Keys:
@@ -52,7 +57,7 @@ class _Keys:
         return tuple(resolved)
 
     def _read(self, text: str) -> tuple[str, ...]:
-        cleaned = text.strip(_DECORATION).lower()
+        cleaned = _cleaned(text)
         if cleaned in self.existing:
             return (cleaned,)
         if cleaned in SPECIAL_KEYS:
@@ -70,7 +75,7 @@ class _Keys:
 
 
 def _range(text: str) -> tuple[str, ...]:
-    match = _RANGE.fullmatch(text)
+    match = _RANGE.fullmatch(text) if len(text) <= _LONGEST_WRITTEN else None
     if match is None or len(match[2]) > 3 or len(match[4]) > 3:
         return ()
     number, first, other_number, last = match.groups()
@@ -137,7 +142,7 @@ def reconcile(labels: Labels, call: SentencizedCall) -> Labels:
 def _entries(
     labels: Labels, documents: _Keys, responses: _Keys, unsupported: tuple[str, ...] | None
 ) -> dict[str, SentenceSupport]:
-    entries: dict[str, SentenceSupport] = {}
+    entries: dict[str, list[SentenceSupport]] = {}
     for written in labels.sentence_support_information:
         specials_before = len(documents.special)
         supporting = documents.resolve(written.supporting_sentence_keys)
@@ -154,21 +159,79 @@ def _entries(
             )
             if key in entries:
                 responses.duplicate.append(key)
-                entry = _stricter(entries[key], entry)
-            entries[key] = entry
-    return entries
+            entries.setdefault(key, []).append(entry)
+    return {key: _strictest(found) for key, found in entries.items()}
 
 
-def _stricter(first: SentenceSupport, second: SentenceSupport) -> SentenceSupport:
-    keys = dict.fromkeys((*first.supporting_sentence_keys, *second.supporting_sentence_keys))
-    explanations = dict.fromkeys(text for text in (first.explanation, second.explanation) if text)
-    return first.model_copy(
+def _strictest(found: Sequence[SentenceSupport]) -> SentenceSupport:
+    """Merge the entries of a sentence at once: one by one would take quadratic time."""
+    if len(found) == 1:
+        return found[0]
+    keys = dict.fromkeys(key for entry in found for key in entry.supporting_sentence_keys)
+    explanations = dict.fromkeys(entry.explanation for entry in found if entry.explanation)
+    return found[0].model_copy(
         update={
             "supporting_sentence_keys": tuple(keys),
             "explanation": " ".join(explanations),
-            "fully_supported": bool(first.fully_supported and second.fully_supported),
+            "fully_supported": all(entry.fully_supported for entry in found),
         }
     )
+
+
+# --- Labels that say nothing, which is not "none"
+
+
+def only_unknown_keys(written: Labels, checked: Labels) -> str | None:
+    """Say which list of a judge names sentences of which none exists; None if there is none.
+
+    Such a list is not an empty one: nothing is known of what the judge meant. A special word stands
+    for no sentence.
+
+    Args:
+        written: the labels as the judge gave them.
+        checked: the same after `reconcile`.
+    """
+    for name, given, known in (
+        (
+            "all_relevant_sentence_keys",
+            written.all_relevant_sentence_keys,
+            checked.all_relevant_sentence_keys,
+        ),
+        (
+            "all_utilized_sentence_keys",
+            written.all_utilized_sentence_keys,
+            checked.all_utilized_sentence_keys,
+        ),
+    ):
+        if given and not known and not any(_cleaned(key) in SPECIAL_KEYS for key in given):
+            return f"none of the {len(given)} keys of the judge's `{name}` exists"
+    entries = written.sentence_support_information
+    if entries and not checked.sentence_support_information and checked.missing_keys:
+        return f"none of the {len(entries)} response sentences that the judge labelled exists"
+    return None
+
+
+def without_empty_entries(labels: Labels, call: SentencizedCall) -> Labels:
+    """Leave out entries of a judge's reply that say nothing of whether a sentence is supported.
+
+    These have neither a verdict nor supporting sentences, or name only sentences that do not exist
+    (recorded in `unknown_keys`). Their sentences are then missing, and are asked for again.
+    """
+    documents = _Keys(sentence.key for sentence in call.documents)
+    entries = labels.sentence_support_information
+    kept = tuple(entry for entry in entries if _says_something(entry, documents))
+    if len(kept) == len(entries):
+        return labels
+    unknown = _merged(labels.unknown_keys, documents.unknown)
+    return labels.model_copy(update={"sentence_support_information": kept, "unknown_keys": unknown})
+
+
+def _says_something(entry: SentenceSupport, documents: _Keys) -> bool:
+    if not entry.supporting_sentence_keys:
+        return entry.fully_supported is not None
+    specials_before = len(documents.special)
+    known = documents.resolve(entry.supporting_sentence_keys)
+    return bool(known) or len(documents.special) > specials_before
 
 
 def _merged(*lists: Iterable[str]) -> tuple[str, ...]:

@@ -12,8 +12,12 @@ from dataclasses import dataclass
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.judges import _prompt as prompt
-from rag_eval_integrations.judges._parse import parse_labels, parse_support
-from rag_eval_integrations.judges._reconcile import reconcile
+from rag_eval_integrations.judges._parse import NullListError, parse_labels, parse_support
+from rag_eval_integrations.judges._reconcile import (
+    only_unknown_keys,
+    reconcile,
+    without_empty_entries,
+)
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.models.completion import (
     Completion,
@@ -21,6 +25,7 @@ from rag_eval_integrations.models.completion import (
     Message,
     Model,
     ModelBase,
+    completed,
     model_base,
 )
 from rag_eval_integrations.records import (
@@ -44,6 +49,8 @@ _TOKENS_PER_KEY = 8
 _MOST_TOKENS = 16_000
 _DEEPEST = 4
 """How often a window may be halved because its answer is cut off."""
+_MOST_SHOWN = 100_000
+"""Characters of a reply that is sent back; one of `_MOST_TOKENS` is shorter."""
 
 
 class LLMJudge(JudgeBase):
@@ -188,20 +195,26 @@ class _Asking:
                 )
             found = await asyncio.gather(*(self.window(half, depth + 1) for half in halves))
             return [labels for part in found for labels in part]
-        labels, reply = await self._parsed(asked, completion, room)
-        return [await self._complete_entries(asked, labels, window, reply)]
+        whole = _as_call(self._question, window)
+        labels, reply = await self._parsed(asked, completion, room, whole)
+        return [await self._complete_entries(asked, labels, whole, reply)]
 
     async def _parsed(
-        self, asked: tuple[Message, ...], completion: Completion, room: int
+        self, asked: tuple[Message, ...], completion: Completion, room: int, whole: SentencizedCall
     ) -> tuple[Labels, str]:
         """Return labels and the reply that they are read from: the first, or a second one."""
         try:
-            return parse_labels(completion.text), completion.text
+            return _labels_in(completion.text, whole), completion.text
+        except NullListError:
+            why = prompt.NULL_LIST
+        except _UnknownKeysError:
+            why = prompt.UNKNOWN_KEYS
         except JudgeOutputError:
-            asked = prompt.again(asked, completion.text)
+            why = prompt.NOT_JSON
+        asked = prompt.again(asked, completion.text, why)
         second = await self._complete(asked, prompt.LABELS_SCHEMA, 2 * room)
         try:
-            return parse_labels(second.text), second.text
+            return _labels_in(second.text, whole), second.text
         except JudgeOutputError as error:
             if second.finish_reason == "length":
                 why = f"the judge's second answer was cut off, and its first was no better: {error}"
@@ -209,15 +222,14 @@ class _Asking:
             raise _UnscoredError("judge_output_invalid", f"{error}, twice") from error
 
     async def _complete_entries(
-        self, asked: tuple[Message, ...], labels: Labels, window: Window, reply: str
+        self, asked: tuple[Message, ...], labels: Labels, whole: SentencizedCall, reply: str
     ) -> Labels:
         """Check the labels against the window; ask once for missing response sentences."""
-        whole = _as_call(self._question, window)
-        labels = reconcile(labels, whole)
+        labels = reconcile(without_empty_entries(labels, whole), whole)
         if not labels.missing_keys:
             return labels
         missing = labels.missing_keys
-        asked = (*asked, Message(role="assistant", content=reply))
+        asked = (*asked, Message(role="assistant", content=reply[:_MOST_SHOWN]))
         room = _TOKENS_PER_ANSWER + _TOKENS_PER_SENTENCE * len(missing)
         try:
             completion = await self._complete(
@@ -227,22 +239,24 @@ class _Asking:
         except (JudgeOutputError, _UnscoredError):
             # Asked once only: sentences that are still missing stay unlabelled, as the scores say.
             return labels
-        entries = (*labels.sentence_support_information, *found)
-        return reconcile(labels.model_copy(update={"sentence_support_information": entries}), whole)
+        second = without_empty_entries(
+            labels.model_copy(update={"sentence_support_information": found}), whole
+        )
+        entries = (*labels.sentence_support_information, *second.sentence_support_information)
+        return reconcile(second.model_copy(update={"sentence_support_information": entries}), whole)
 
     async def _complete(
         self, asked: Sequence[Message], schema: JsonObject, room: int
     ) -> Completion:
-        completion = await self._model.complete(
-            CompletionRequest(
-                messages=tuple(asked),
-                json_schema=schema,
-                schema_name="labels",
-                temperature=self._temperature,
-                max_tokens=min(room, _MOST_TOKENS),
-                prompt_version=prompt.PROMPT_VERSION,
-            )
+        request = CompletionRequest(
+            messages=tuple(asked),
+            json_schema=schema,
+            schema_name="labels",
+            temperature=self._temperature,
+            max_tokens=min(room, _MOST_TOKENS),
+            prompt_version=prompt.PROMPT_VERSION,
         )
+        completion = await completed(self._model, request)
         self._usage += completion.usage
         self._answered_by = completion.model or self._answered_by
         self._warnings |= dict.fromkeys(completion.warnings)
@@ -252,6 +266,23 @@ class _Asking:
         if choice.finish_reason == "content_filter":
             raise _UnscoredError("content_filter", "the judge's content filter stopped the answer")
         return completion
+
+
+class _UnknownKeysError(JudgeOutputError):
+    """A reply with a list that names sentences of which none exists."""
+
+
+def _labels_in(text: str, whole: SentencizedCall) -> Labels:
+    """Read a reply as labels of a window, as they are written.
+
+    Raises:
+        JudgeOutputError: it does not hold labels, or not of sentences of the window.
+    """
+    labels = parse_labels(text)
+    why = only_unknown_keys(labels, reconcile(labels, whole))
+    if why is not None:
+        raise _UnknownKeysError(why, text)
+    return labels
 
 
 def _room(window: Window) -> int:

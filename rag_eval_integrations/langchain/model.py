@@ -13,6 +13,7 @@ from langchain_core.outputs import ChatGeneration, LLMResult
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.models._framework import Borrowed, FrameworkModel, Reply
+from rag_eval_integrations.models._reading import token_count
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.records import Usage
 
@@ -135,8 +136,8 @@ def _usage(replies: Sequence[BaseMessage], requests: int) -> Usage:
     paid = [usage for usage in found if usage and usage not in hits]
     return Usage(
         requests=requests - len(hits),
-        prompt_tokens=sum(usage["input_tokens"] for usage in paid),
-        completion_tokens=sum(usage["output_tokens"] for usage in paid),
+        prompt_tokens=sum(token_count(usage["input_tokens"]) for usage in paid),
+        completion_tokens=sum(token_count(usage["output_tokens"]) for usage in paid),
     )
 
 

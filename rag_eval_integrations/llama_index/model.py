@@ -9,6 +9,7 @@ from llama_index.core.llms import LLM, ChatMessage, ChatResponse
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.models._framework import Borrowed, FrameworkModel, Reply
+from rag_eval_integrations.models._reading import alternative, token_count
 from rag_eval_integrations.models.completion import CompletionRequest, Token
 from rag_eval_integrations.records import Usage
 
@@ -95,8 +96,9 @@ def _tokens_of_response(reply: ChatResponse) -> tuple[Token, ...] | None:
     """
     tokens = []
     for position in reply.logprobs or ():
-        top = tuple((item.token, item.logprob) for item in position)
-        if not top:
+        pairs = [alternative(item.token, item.logprob) for item in position]
+        top = tuple(pair for pair in pairs if pair is not None)
+        if not top or pairs[0] is None:
             return None
         tokens.append(Token(text=top[0][0], logprob=top[0][1], top=top))
     return tuple(tokens) or None
@@ -112,8 +114,7 @@ def _usage(replies: Sequence[ChatResponse]) -> Usage:
 
 
 def _count(counted: Mapping[str, Any], *names: str) -> int:
-    values = (counted.get(name) for name in names)
-    return next((value for value in values if isinstance(value, int) and value > 0), 0)
+    return next((count for name in names if (count := token_count(counted.get(name)))), 0)
 
 
 def _mapping(value: object) -> dict[str, Any]:

@@ -157,12 +157,23 @@ def _not_a_metric(thing: object) -> str:
     return "is not a metric; inherit rag_eval_integrations.metrics.LabelMetric or ModelMetric"
 
 
+def _not_scores(given: object) -> str | None:
+    if not isinstance(given, Sequence):
+        return type(given).__name__
+    kinds = [type(item).__name__ for item in given if not isinstance(item, Score)]
+    return f"a sequence with {kinds[0]}" if kinds else None
+
+
 def as_promised(metric: Metric, scores: Sequence[Score]) -> tuple[Score, ...]:
     """Return the scores that a metric gave for a call after checking that they are its `names`.
 
     Raises:
-        ConfigurationError: a score is missing, was not promised, or is given twice.
+        ConfigurationError: a score is missing, was not promised, is given twice, or is something
+            else than a `Score`.
     """
+    odd = _not_scores(scores)
+    if odd is not None:
+        raise ConfigurationError("metrics", metric, f"gave {odd} instead of a sequence of scores")
     given = tuple([score.name for score in scores])
     if given == metric.names:
         return tuple(scores)

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from rag_eval_integrations import _process
+from rag_eval_integrations._contain import contained
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import (
     ConfigurationError,
@@ -314,10 +315,11 @@ class Borrowed(_process.ProcessObserver, Generic[M]):
             self._pool = ThreadPoolExecutor(self._max_threads, thread_name_prefix="rag-eval-model")
 
         def call() -> T:
-            if self._captured:
-                return sync(model)
-            with suppress_capture():
-                return sync(model)
+            with contained:  # in the thread: a `StopIteration` would not come out of it
+                if self._captured:
+                    return sync(model)
+                with suppress_capture():
+                    return sync(model)
 
         # An empty context: a run of the app in progress (its callbacks, its tracer's parent) must
         # not become the parent of these calls.
@@ -334,7 +336,12 @@ async def answered(asking: Iterable[Awaitable[T]]) -> list[T]:
     Raises:
         Exception: any other failure, after all have ended.
     """
-    found = await asyncio.gather(*asking, return_exceptions=True)
+
+    async def one(request: Awaitable[T]) -> T:
+        with contained:  # out of a task, `SystemExit` would end the loop
+            return await request
+
+    found = await asyncio.gather(*map(one, asking), return_exceptions=True)
     for item in found:
         if isinstance(item, BaseException) and not isinstance(item, JudgeUnavailableError):
             raise item

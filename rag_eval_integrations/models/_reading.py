@@ -96,13 +96,22 @@ def _is_json(text: str) -> bool:
 # --- JSON in an answer: in code fences, with prose around it, with small mistakes
 
 
-_DECODER = json.JSONDecoder(strict=False, parse_constant=str)
+def number_of(digits: str) -> int | float:
+    """Read an integer of JSON; one with more digits than Python converts is infinite."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else float(digits)
+
+
+_MOST_DIGITS = 4_000
+_WHOLE = json.JSONDecoder(strict=False, parse_constant=str)
 """Accepts raw line breaks in strings; NaN and Infinity, which are not JSON, are read as words."""
+_DECODER = json.JSONDecoder(strict=False, parse_constant=str, parse_int=number_of)
+"""The same for objects in a text, of which a field that nobody asked for may hold any number."""
 _FENCE_OPENS = re.compile(r"```[\w-]*+[ \t]*+(\n|(?=[{\[]))")
 _FENCE_CLOSES = re.compile(r"\n[ \t]*+```")
 _BEGINS = re.compile(r"\{\s*(?:[\"'\n]|\Z)")
 
 _MOST_TRIES = 200
+_MOST_DEEP = 100  # objects and lists in each other
 _MOST_PASSES = 4
 _LEAST_DECODED = 1_000_000
 """Characters that may be decoded in search of objects; of longer texts, as many as 4 passes take.
@@ -145,6 +154,21 @@ def _fenced(text: str) -> str | None:
     return whole[opening.end() : -3].rstrip(" \t").removesuffix("\n")
 
 
+def loads(content: str | bytes) -> Any:
+    """Read JSON as `json.loads` does; a number of 5,000 digits does not make it unreadable.
+
+    Raises:
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deeply.
+    """
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # tried second, since a function per number takes time
+        return json.loads(content, parse_int=number_of)
+
+
 def json_of(text: str) -> Any:
     """Read a text that is JSON as a whole.
 
@@ -152,9 +176,27 @@ def json_of(text: str) -> Any:
         ValueError: it is not, or is nested too deeply.
     """
     try:
-        return _DECODER.decode(text)
+        value = _WHOLE.decode(text)
     except RecursionError as error:
         raise ValueError("the JSON is nested too deeply") from error
+    if _is_deep(value):
+        raise ValueError("the JSON is nested too deeply")
+    return value
+
+
+def _is_deep(value: Any) -> bool:
+    """Tell whether a value is nested too deeply to be shown, compared or written anywhere."""
+    level = [value] if isinstance(value, dict | list) else []
+    for _ in range(_MOST_DEEP):
+        inner = [
+            part
+            for outer in level
+            for part in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+        level = [part for part in inner if isinstance(part, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +221,8 @@ def objects_in(text: str) -> Iterator[FoundObject]:
         value, end = None, position + 1
         try:
             value, end = _DECODER.raw_decode(text, position)
+            if _is_deep(value):
+                value, end = None, position + 1
         except json.JSONDecodeError as error:
             reached = len(text) if error.msg.startswith("Unterminated") else error.pos
             left -= reached - position
@@ -213,7 +257,7 @@ def mended(text: str, start: int = 0, *, whole: bool = False) -> Any:
 
     try:
         return loads(body)
-    except (ValueError, RecursionError) as error:
+    except Exception as error:  # it parses numbers and nesting itself, beyond Python's limits too
         raise JudgeOutputError("the judge's reply holds no readable JSON", text) from error
 
 
@@ -427,3 +471,16 @@ def _alternative(item: object) -> tuple[str, float] | None:
     if not logprob < _CEILING:  # NaN and infinity too
         return None
     return clean(text), float(max(logprob, _FLOOR))
+
+
+def alternative(text: str, logprob: float) -> tuple[str, float] | None:
+    """Return a token's text and log-probability as a record holds them; None if it cannot."""
+    return _alternative({"token": text, "logprob": logprob})
+
+
+_MOST_TOKENS = 10**12
+
+
+def token_count(value: object) -> int:
+    """Read a number of tokens; what cannot be one counts as not given, which is 0."""
+    return value if type(value) is int and 0 < value < _MOST_TOKENS else 0

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from rag_eval_integrations import _process
+from rag_eval_integrations._contain import contained
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.models.completion import (
     Choice,
@@ -17,6 +18,7 @@ from rag_eval_integrations.models.completion import (
     ModelBase,
 )
 from rag_eval_integrations.records import Usage
+from rag_eval_integrations.records._json import shown
 
 Messages = list[dict[str, str]]
 """`[{"role": "system" | "user" | "assistant", "content": "…"}, …]`"""
@@ -79,7 +81,7 @@ class CallableModel(ModelBase, _process.ProcessObserver):
         for _ in range(request.n):
             text = await self._answer(messages)
             if not isinstance(text, str):
-                raise JudgeOutputError(f"{self.name} returned {type(text).__name__}", repr(text))
+                raise JudgeOutputError(f"{self.name} returned {type(text).__name__}", shown(text))
             choices.append(Choice(text=text, finish_reason="stop"))
         warnings = ("log-probabilities are not available",) if request.top_logprobs else ()
         return Completion(
@@ -94,6 +96,10 @@ class CallableModel(ModelBase, _process.ProcessObserver):
         # In a copy of the context, so that nothing is captured in the thread either.
         run = contextvars.copy_context().run
         loop = asyncio.get_running_loop()
-        answer = await loop.run_in_executor(self._threads, run, self._function, messages)
+        answer = await loop.run_in_executor(self._threads, run, self._call, messages)
         # Such as a lambda or a partial object around a coroutine function.
         return await answer if inspect.isawaitable(answer) else answer
+
+    def _call(self, messages: Messages) -> object:
+        with contained:  # in the thread: a `StopIteration` would not come out of it
+            return self._function(messages)

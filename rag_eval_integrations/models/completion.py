@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol, runtime_checkabl
 
 from pydantic import Field, JsonValue
 
+from rag_eval_integrations._contain import contained
+from rag_eval_integrations.errors import JudgeError
 from rag_eval_integrations.records import JsonObject, Record, Text, Usage
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ _FINISHED: dict[str, FinishReason] = {
 
 def finish_reason_of(word: object) -> FinishReason:
     """Read a vendor's finish reason, whatever its case; `unknown` when it is not a known one."""
-    return _FINISHED.get(str(word).lower(), "unknown")
+    return _FINISHED.get(word.lower(), "unknown") if isinstance(word, str) else "unknown"
 
 
 class Message(Record):
@@ -109,7 +111,7 @@ class Completion(Record):
         """The first answer as a JSON object; None when its text is anything else."""
         try:
             value = json.loads(self.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return value if isinstance(value, dict) else None
 
@@ -212,6 +214,22 @@ class _Foreign(ModelBase):
     async def complete(self, request: CompletionRequest) -> Completion:
         """Ask the user's object."""
         return await self._model.complete(request)
+
+
+async def completed(model: Model, request: CompletionRequest) -> Completion:
+    """Ask a model, and check that it answers with a completion.
+
+    Raises:
+        JudgeError: it returned something else.
+        EscapedError: it raised something that is not an `Exception`, such as `SystemExit`.
+        Exception: whatever else it raised.
+    """
+    with contained:
+        completion: object = await model.complete(request)
+    if not isinstance(completion, Completion):
+        kind = type(completion).__name__
+        raise JudgeError(f"the model {model.name} returned {kind} instead of a Completion")
+    return completion
 
 
 def model_base(model: Model) -> ModelBase:

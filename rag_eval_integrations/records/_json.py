@@ -12,12 +12,14 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    Field,
     JsonValue,
     PlainValidator,
     ValidationError,
     ValidationInfo,
 )
 
+from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.errors import InputError
 
 SCHEMA = 1
@@ -96,6 +98,12 @@ class Record(_Base):
 
 
 _MAX_DEPTH = 64  # deeper than any real metadata, far from Python's recursion limit
+_MAX_BITS = 13_000  # 3,900 digits: Python and pydantic read no more than 4,300
+
+MOST = 2**63 - 1
+"""The largest count that a record holds, as in every database."""
+Count = Annotated[int, Field(ge=0, le=MOST)]
+"""A whole number from 0 that every reader of the files can hold."""
 
 
 def _json_copy(value: object, path: str, depth: int = 0) -> JsonValue:
@@ -103,6 +111,8 @@ def _json_copy(value: object, path: str, depth: int = 0) -> JsonValue:
         raise ValueError(f"{path} is {value}, which JSON cannot hold")
     if isinstance(value, str):
         return whole_text(value)
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        raise ValueError(f"{path} is a number of more than 3,900 digits, which cannot be read back")
     if value is None or isinstance(value, int | float):
         return value
     if depth == _MAX_DEPTH:
@@ -172,9 +182,20 @@ def input_error(error: ValidationError) -> InputError:
     )
 
 
+def is_finite(number: float) -> bool:
+    """Tell whether a number has a finite float: neither NaN nor an integer of 400 digits has."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
 def shown(value: object) -> str:
     """Show a value in an error message: at most 60 characters, quotes and controls escaped."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 -- 5,000 digits, 10,000 lists in lists, a user's `__repr__`
+        text = f"<{type(value).__name__} that cannot be shown>"
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
@@ -207,7 +228,7 @@ def parse_object(line: str | bytes) -> dict[str, Any]:
     except InputError:
         raise
     except ValueError as error:  # a number of more digits than Python converts
-        raise InputError(f"not usable: {error}") from error
+        raise InputError("not usable: a number has more digits than Python reads") from error
     if not isinstance(content, dict):
         raise InputError(f"not a JSON object, but {shown(content)}")
     return content
@@ -238,6 +259,10 @@ def from_object(kind: type[R], content: object) -> R:
         return kind.model_validate(content)
     except ValidationError as error:
         raise input_error(error) from error
+    except InputError:
+        raise
+    except Exception as error:  # a number or a nesting beyond Python's limits, a user's object
+        raise InputError(f"not usable: {type(error).__name__}: {words_of(error)}") from error
 
 
 def from_line(kind: type[R], line: str | bytes) -> R:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from rag_eval_integrations.records._json import Record, Text
+from rag_eval_integrations.records._json import MOST, Count, Record, Text
 
 Support = Literal["full", "partial", "none", "unlabelled"]
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -146,20 +146,21 @@ class Labels(Record):
 class Usage(Record):
     """The cost of labels and scores."""
 
-    requests: int = Field(default=0, ge=0)
-    prompt_tokens: int = Field(default=0, ge=0)
-    completion_tokens: int = Field(default=0, ge=0)
+    requests: Count = 0
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
     cost_usd: float | None = Field(default=None, ge=0)
     """None where the price is not known (never 0 for unknown)."""
 
     def __add__(self, other: Usage) -> Usage:
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         known = len(costs) == 2 or (bool(costs) and 0 in (self.requests, other.requests))
+        cost = sum(costs) if known else math.inf
         return Usage(
-            requests=self.requests + other.requests,
-            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
-            completion_tokens=self.completion_tokens + other.completion_tokens,
-            cost_usd=sum(costs) if known else None,
+            requests=min(MOST, self.requests + other.requests),
+            prompt_tokens=min(MOST, self.prompt_tokens + other.prompt_tokens),
+            completion_tokens=min(MOST, self.completion_tokens + other.completion_tokens),
+            cost_usd=cost if math.isfinite(cost) else None,
         )
 
 
@@ -180,7 +181,7 @@ class Labelling(Record):
     labels: Labels | None
     judge: JudgeInfo
     usage: Usage = Usage()
-    windows: int = Field(default=1, ge=1)
+    windows: int = Field(default=1, ge=1, le=MOST)
     """How many pieces the call was labelled in."""
     warnings: tuple[Text, ...] = ()
     """Shown with every score made from these labels."""

@@ -16,13 +16,14 @@ from pydantic import (
     model_validator,
 )
 
-from rag_eval_integrations.errors import SchemaError
-from rag_eval_integrations.records._json import JsonObject, Record, Text, shown
+from rag_eval_integrations.errors import InputError, SchemaError
+from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, shown
 from rag_eval_integrations.records.call import Capture, Sentences
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
 
 EVALS_SCHEMA = 2
 """Version of the lines of EVALS files."""
+_MOST_SCHEMA = 1_000
 
 ScoreStatus = Literal["scored", "unscored", "error"]
 
@@ -35,9 +36,9 @@ class By(Record):
     judge_version: Text | None = None
     prompt_version: Text | None = None
     formulas: Text | None = None
-    relevance_baseline: int | None = None
+    relevance_baseline: Count | None = None
     splitter: Text | None = None
-    windows: int | None = None
+    windows: Count | None = None
 
 
 class Score(Record):
@@ -61,7 +62,7 @@ class Score(Record):
     """How the value came about: `labels`, `expected`, `calibrated` …"""
     unscored: UnscoredCode | None = None
     """The code of why there is no value; None unless `status` is `unscored`."""
-    n: Annotated[int, Field(ge=0)] | None = None
+    n: Count | None = None
     """How many sentences or samples it was computed over."""
     mass: Probability | None = None
     std_error: Annotated[float, Field(ge=0)] | None = None
@@ -185,6 +186,9 @@ class Evaluation(Record):
             return content
         content = dict(content)
         schema = content.pop("schema", EVALS_SCHEMA)
+        if not _is_version(schema):  # one bad row in a file of whatever version
+            said = f"this version reads schema {EVALS_SCHEMA}, not {shown(schema)}"
+            raise InputError(said, field="schema")
         if schema != EVALS_SCHEMA:
             raise SchemaError(_other_schema(schema), field="schema")
         scores = content.get("scores")
@@ -201,6 +205,12 @@ class Evaluation(Record):
                 for name, score in scores.items()
             }
         return content
+
+
+def _is_version(schema: object) -> bool:
+    if isinstance(schema, int):
+        return 0 <= schema < _MOST_SCHEMA
+    return schema is None or (isinstance(schema, str) and len(schema) < _MOST_SCHEMA)
 
 
 def _other_schema(schema: object) -> str:

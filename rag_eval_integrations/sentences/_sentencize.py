@@ -13,6 +13,7 @@ from rag_eval_integrations.records import RagCall, Sentence, Sentences, Sentenci
 
 
 _DOCUMENT_KEY = re.compile(r"(\d+)([a-z]+)")
+_MOST_DIGITS = 9  # no call has a billion documents
 
 
 def letters(index: int) -> str:
@@ -48,7 +49,7 @@ def position(text: str) -> int:
 def document_number(key: str) -> int | None:
     """Return the number of a key's document; None for response keys and for text without a key."""
     match = _DOCUMENT_KEY.fullmatch(key)
-    return int(match[1]) if match else None
+    return int(match[1]) if match and len(match[1]) <= _MOST_DIGITS else None
 
 
 # --- Splitting: the protocol of splitters, and a call's sentences

@@ -123,11 +123,17 @@ def test_a_gold_row_brings_its_columns(evaluation: Make) -> None:
     assert Gold.from_row(evaluation(), row).human is None
 
 
-@pytest.mark.parametrize("value", ["4", [4], float("nan")])
+@pytest.mark.parametrize("value", ["4", [4], float("nan"), 10**400, -(10**4_000)])
 def test_a_human_field_that_is_no_number_is_refused(evaluation: Make, value: object) -> None:
     """The message names the field and the value."""
     with pytest.raises(InputError, match="`rating`: should be a finite number"):
         Gold.from_row(evaluation(), {"rating": value}, human="rating")
+
+
+def test_a_human_field_that_statistics_cannot_square_is_refused(evaluation: Make) -> None:
+    """One absurd rating is a bad row, and not infinite correlations."""
+    with pytest.raises(InputError, match="`rating`: should be a rating"):
+        Gold.from_row(evaluation(), {"rating": 1e308}, human="rating")
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_1000_failing_evaluations(log: pytest.LogCaptureFixture) -> None:
     assert len(lines) == 4
     assert any("judge: JudgeRejectedError: 401: wrong key\\nFORGED line" in line for line in lines)
     assert not any("\n" in line for line in lines)
-    assert len(kept.ids) == 750  # a SystemExit leaves no evaluation
+    assert len(kept.ids) == 1000  # a SystemExit is a row like any other failure
     assert {e.error.stage for e in kept.evaluations if e.error is not None} == {"judge"}
 
 
@@ -258,3 +258,30 @@ def test_a_judge_that_is_not_there_is_told_and_holds_up_nobody(
     background = attachment.target
     assert isinstance(background, BackgroundEvaluator)
     assert background.counters.failed == 50
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt()])
+def test_a_task_of_the_judge_that_exits_ends_nothing(error: BaseException) -> None:
+    """Asyncio raises `SystemExit` of any task out of the loop, on which other calls wait."""
+
+    class Starting(ScriptedJudge):
+        async def label(self, call: SentencizedCall) -> Labelling:
+            if call.call.id == "1":
+                await asyncio.gather(asyncio.sleep(0.01), self._leave())
+            await asyncio.sleep(0.05)  # in flight, while the other one exits
+            return await super().label(call)
+
+        async def _leave(self) -> None:
+            raise error
+
+    kept = Kept()
+    with BackgroundEvaluator(RagEvaluator(Starting(LABELS)), [kept]) as background:
+        for number in range(4):
+            background(call(number))
+        assert background.flush(WAIT)
+        counters = background.counters
+
+    rows = {row.id: row for row in kept.evaluations}
+    assert (counters.scored, counters.failed) == (3, 1)
+    assert rows["1"].error is not None
+    assert rows["1"].error.type == type(error).__name__

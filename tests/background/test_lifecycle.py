@@ -181,7 +181,7 @@ def test_an_evaluation_may_submit_but_not_wait(in_thread: bool) -> None:
 
 
 def test_the_loop_survives_what_ends_loops(log: pytest.LogCaptureFixture) -> None:
-    """A SystemExit in a task that a judge started ends asyncio's loop: another takes over."""
+    """A SystemExit in a task that a judge started leaves asyncio's loop, which goes on."""
 
     class Judge(ScriptedJudge):
         async def label(self, call_: SentencizedCall) -> Labelling:
@@ -201,7 +201,7 @@ def test_the_loop_survives_what_ends_loops(log: pytest.LogCaptureFixture) -> Non
     background(call(3))
     assert background.close(WAIT)
 
-    assert kept.ids == ["1", "2", "3"]
+    assert kept.ids == ["0", "1", "2", "3"]
     assert background.counters.failed == 1
 
 

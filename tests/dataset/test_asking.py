@@ -18,6 +18,7 @@ from rag_eval_integrations.dataset._asking import (
     attempted,
     check_options,
     evaluate_asked,
+    threads_for,
 )
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -257,3 +258,62 @@ async def test_a_file_is_replaced_only_on_request(tmp_path: Path) -> None:
 
     assert from_line(Evaluation, out.read_bytes()) == rows[0]
     assert os.listdir(tmp_path) == ["evals.jsonl"]
+
+
+ESCAPES = (
+    SystemExit(1),
+    KeyboardInterrupt(),
+    GeneratorExit(),
+    asyncio.CancelledError(),
+    StopIteration(),
+)
+
+
+@pytest.mark.parametrize("error", ESCAPES, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("sync", [True, False], ids=["in a thread", "on the loop"])
+async def test_an_app_that_exits_is_one_row(error: BaseException, sync: bool) -> None:
+    """Also out of a thread, where `StopIteration` would never come back."""
+    evaluator = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
+
+    def app(text: str) -> str:
+        if text == "1":
+            raise error
+        return "An answer."
+
+    async def coroutine(text: str) -> str:
+        if isinstance(error, StopIteration) and text == "1":
+            raise SystemExit  # a coroutine cannot raise StopIteration
+        return app(text)
+
+    with threads_for({}) as in_thread:
+
+        async def ask(question: Question) -> Answered:
+            asking = in_thread(app, question.text) if sync else coroutine(question.text)
+            answer, failure = await attempted(asking, 60)
+            response = str(answer) if failure is None else None
+            return Answered(RagCall(question.text, ["A document."], response), failure)
+
+        questions = [Question(str(number)) for number in range(3)]
+        rows = await evaluate_asked(questions, ask, evaluator, {})
+
+    assert [row.error is None for row in rows] == [True, False, True]
+    assert rows[1].error is not None
+    assert rows[1].error.stage == "app"
+
+
+async def test_a_question_with_unusable_fields_is_one_row() -> None:
+    """Metadata that is not JSON, and a framework whose own code fails."""
+    evaluator = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
+
+    async def ask(question: Question) -> Answered:
+        if question.text == "2":
+            raise SystemExit
+        return Answered(RagCall(question.text, ["A document."], "An answer."))
+
+    questions = [Question("0", metadata={"n": float("nan")}), Question("1"), Question("2")]
+    rows = await evaluate_asked(questions, ask, evaluator, {})
+
+    assert [row.question for row in rows] == ["0", "1", "2"]
+    assert [row.error and row.error.stage for row in rows] == ["app", None, "app"]
+    assert rows[0].error is not None
+    assert "metadata.n is nan" in rows[0].error.message

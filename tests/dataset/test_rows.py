@@ -8,10 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fuzz import disturbed, fuzz, mangled, written
 
-from rag_eval_integrations.dataset import call_from, read_calls, read_lines, row_from
+from rag_eval_integrations.dataset import (
+    call_from,
+    labelled_from,
+    read_calls,
+    read_lines,
+    row_from,
+    score_labelled,
+)
 from rag_eval_integrations.errors import InputError
-from rag_eval_integrations.records import Document, Sentence, parse_object, to_line
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.metrics import Trace
+from rag_eval_integrations.records import (
+    Document,
+    Evaluation,
+    RagCall,
+    Sentence,
+    from_line,
+    parse_object,
+    to_line,
+)
+from rag_eval_integrations.sentences import Punkt
 
 PLAIN: dict[str, Any] = {"question": "q", "documents": ["A b. C d."], "response": "A b."}
 LABELS: dict[str, Any] = {
@@ -226,3 +245,152 @@ def test_every_ragbench_row_is_read(ragbench: list[Path]) -> None:
             rows += 1
 
     assert rows == 2697
+
+
+# --- What no row may do: end the run
+
+BIG = "9" * 5_000
+DEEP = "[" * 10_000 + "]" * 10_000
+
+
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [
+        ("adherence_score", "1" + "0" * 400),
+        ("gpt3_adherence", "-1e999"),
+        ("adherence_score", BIG),
+        ("documents_sentences", f'[["{BIG}a", "x"]]'),
+        ("documents_sentences", '[["999999999999a", "x"]]'),
+        ("documents_sentences", DEEP),
+        ("metadata", DEEP),
+        ("metadata", '{"n": ' + BIG + "}"),
+        ("metadata", "[" * 900 + "]" * 900),
+        ("metadata", '{"a": ' + "[" * 70 + "]" * 70 + "}"),
+        ("anything", "[" * 900 + "]" * 900),
+        ("question", BIG),
+        ("question", "[" * 970 + "]" * 970),
+        ("question", '{"text": "q"}'),
+        ("documents", '{"text": "d"}'),
+        ("documents", "[" + '{"text": 1},' * 2_000 + "1]"),
+        ("documents", '[{"text": "d", "score": 1' + "0" * 400 + "}]"),
+        ("response", "4"),
+        ("history", "[[]]"),
+        ("started_at", "1" + "0" * 400),
+        ("sentences", '{"documents": [["0a", "x", 1e999, 2]]}'),
+        ("schema", "1" + "0" * 4_000),
+        ("schema", "{}"),
+        ("id", "[1]"),
+        ("labels", BIG),
+        ("labels", '{"overall_supported": ' + "1" + "0" * 400 + "}"),
+    ],
+)
+def test_a_row_beyond_every_limit_is_one_bad_row(field: str, text: str, tmp_path: Path) -> None:
+    """The line says what is wrong, in few words, and the good one after it is read."""
+    good = json.dumps(PLAIN)
+    bad = f'{good[:-1]}, "{field}": {text}}}'
+    path = tmp_path / "calls.jsonl"
+    path.write_text(f"{bad}\n{good}\n", encoding="ascii")
+
+    first, second = read_lines(path, row_from)
+
+    assert first.value is None
+    assert first.error is not None
+    assert len(str(first.error)) < 1_000
+    assert second.value is not None
+
+
+def test_objects_that_refuse_everything_are_one_bad_row() -> None:
+    """Rows may come from Python as well: a value whose `repr`, `str` and `==` raise."""
+
+    class Hostile:
+        def __repr__(self) -> str:
+            raise SystemError("no")
+
+        __str__ = __repr__
+
+        def __eq__(self, other: object) -> bool:
+            raise SystemError("no")
+
+        __hash__ = None  # type: ignore[assignment]  # as Python sets it
+
+    places: list[dict[str, Any]] = [
+        {**PLAIN, "question": Hostile()},
+        {**PLAIN, "extra": Hostile()},
+        {**PLAIN, "extra": Hostile(), "metadata": {"extra": Hostile()}},
+        {**PLAIN, "metadata": {"n": 10**5_000}},
+        {**PLAIN, "id": 10**5_000},
+        {**PLAIN, "adherence_score": 10**5_000},
+        {**PLAIN, "schema": Hostile()},
+        {**PLAIN, 1: "a"},  # type: ignore[dict-item]  # on purpose
+        {**PLAIN, "documents": b"bytes"},
+    ]
+    for content in places:
+        with pytest.raises(InputError) as caught:
+            row_from(content)
+        assert len(str(caught.value)) < 1_000
+
+
+def test_a_key_of_an_evaluation_takes_no_memory() -> None:
+    """One sentence of document 999,999,999 does not make a billion documents."""
+    line = json.loads(to_line(RagEvaluator().evaluate_sync(call_from(PLAIN))))
+    line["sentences"]["documents"][0][0] = "999999999a"
+
+    with pytest.raises(InputError, match="names document 999999999"):
+        labelled_from(line, Punkt())
+
+
+ROW: dict[str, Any] = {
+    **RAGBENCH,
+    "documents": ["A b.", {"text": "C d.", "id": "7", "metadata": {"a": [1]}, "score": 0.5}],
+    "documents_sentences": [[["0a", "A b."]], [["1a", "C d."]]],
+    "reference": "A.",
+    "metadata": {"k": {"n": 1}},
+    "history": [{"role": "user", "content": "hi"}],
+    "started_at": "2024-01-01T00:00:00Z",
+    "other": {"deep": [1, 2]},
+}
+
+
+def check_call(text: str) -> None:
+    """A call that can be written and read again, or an `InputError`."""
+    try:
+        call = call_from(parse_object(text))
+    except InputError:
+        return
+    assert from_line(RagCall, to_line(call)) == call
+
+
+def check_labelled(text: str) -> None:
+    """Scores that can be written and read again, or an `InputError`."""
+    try:
+        labelled = labelled_from(parse_object(text), Punkt())
+    except InputError:
+        return
+    evaluation = score_labelled(labelled, [Trace()])
+    assert from_line(Evaluation, to_line(evaluation)).row_key == evaluation.row_key
+
+
+def check_evaluation(text: str) -> None:
+    """An evaluation that is written as it was read, or an `InputError`."""
+    try:
+        evaluation = from_line(Evaluation, text)
+    except InputError:
+        return
+    assert from_line(Evaluation, to_line(evaluation)) == evaluation
+    check_labelled(text)
+
+
+def test_fuzz_calls() -> None:
+    """Any line is a call or one bad row."""
+    fuzz("calls", lambda rng: disturbed(rng, written(mangled(rng, ROW))), check_call)
+
+
+def test_fuzz_recorded_labels() -> None:
+    """Any line is scored or one bad row."""
+    fuzz("labelled", lambda rng: written(mangled(rng, ROW)), check_labelled)
+
+
+def test_fuzz_evaluations_read_back() -> None:
+    """Any line of EVALS is an evaluation or one bad row."""
+    line = json.loads(to_line(RagEvaluator().evaluate_sync(call_from(PLAIN))))
+    fuzz("evaluations", lambda rng: disturbed(rng, written(mangled(rng, line))), check_evaluation)

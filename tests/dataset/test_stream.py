@@ -201,3 +201,49 @@ async def test_a_stream_of_anything_that_is_evaluated() -> None:
     stream = EvaluationStream(["Where?", "Who?"], AskingEvaluator(), max_concurrency=2)
 
     assert [evaluation.question async for evaluation in stream] == ["Where?", "Who?"]
+
+
+ESCAPES = (SystemExit(1), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError())
+
+
+class Escaping(ScriptedJudge):
+    """Raises at its third call what is no `Exception`."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(LABELS)
+        self.error = error
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        if call.call.id == "2":
+            raise self.error
+        return await super().label(call)
+
+
+@pytest.mark.parametrize("error", ESCAPES, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("concurrency", [1, 4])
+async def test_what_a_judge_raises_is_one_row(error: BaseException, concurrency: int) -> None:
+    """All eight calls have a row, in their order."""
+    stream = evaluate_calls(numbered(8), RagEvaluator(Escaping(error)), max_concurrency=concurrency)
+
+    rows = [row async for row in stream]
+
+    assert [row.id for row in rows] == [str(number) for number in range(8)]
+    assert [row.error.type for row in rows if row.error] == [type(error).__name__]
+
+
+@pytest.mark.parametrize("error", ESCAPES, ids=lambda error: type(error).__name__)
+def test_also_without_a_loop(error: BaseException) -> None:
+    """The same, by `for`."""
+    rows = list(evaluate_calls(numbered(8), RagEvaluator(Escaping(error))))
+
+    assert [row.error.type for row in rows if row.error] == [type(error).__name__]
+    assert len(rows) == 8
+
+
+def test_an_item_that_is_no_call_is_one_row() -> None:
+    """A loader's mistake in one place of many."""
+    calls: list[object] = [*numbered(2), None, *numbered(1)]
+
+    rows = list(evaluate_calls(calls, RagEvaluator(ScriptedJudge(LABELS))))  # type: ignore[arg-type]  # on purpose
+
+    assert [row.error is None for row in rows] == [True, True, False, True]

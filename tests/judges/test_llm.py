@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 
 import pytest
@@ -372,3 +373,146 @@ async def test_the_model_is_the_asked_one_if_the_answer_names_none() -> None:
         labelling = await LLMJudge(Named([completion])).label(CALL)
 
         assert labelling.judge.model == model
+
+
+# --- Lists that say nothing: asked for once more, then unscored, never 0
+
+LISTS = (
+    "all_relevant_sentence_keys",
+    "all_utilized_sentence_keys",
+    "sentence_support_information",
+)
+NO_KEYS = ["9z", "0zz", "none"]
+NO_ENTRIES = [{"response_sentence_key": "zz", "supporting_sentence_keys": ["0a"]}]
+NOTHING: dict[str, Callable[[str], object]] = {
+    "null": lambda name: None,
+    "unknown": lambda name: NO_ENTRIES if name == LISTS[2] else NO_KEYS,
+    "missing": lambda name: ...,
+}
+
+
+def changed(name: str, value: object) -> str:
+    """The reply with one list changed, or without it (`...`)."""
+    content = json.loads(REPLY)
+    if value is ...:
+        del content[name]
+    else:
+        content[name] = value
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize("how", NOTHING)
+@pytest.mark.parametrize("name", LISTS)
+async def test_a_list_that_says_nothing_is_asked_for_once_more(name: str, how: str) -> None:
+    """The second reply counts, and the request says what was wrong with the first."""
+    model = ScriptedModel([changed(name, NOTHING[how](name)), REPLY])
+
+    evaluation = await RagEvaluator(model).evaluate(CALL.call)
+
+    assert evaluation.scores["context_relevance"].value == 1.0
+    assert evaluation.scores["adherence"].value == 1.0
+    assert len(model.requests) == 2
+    said = model.requests[1].messages[-1].content
+    assert ("do not exist" if how == "unknown" else "null or missing") in said
+    assert "[]" in said
+
+
+@pytest.mark.parametrize("how", NOTHING)
+@pytest.mark.parametrize("name", LISTS)
+async def test_a_list_that_says_nothing_twice_is_never_0(name: str, how: str) -> None:
+    """Every score is unscored, with the list's name in the reason."""
+    reply = changed(name, NOTHING[how](name))
+    model = ScriptedModel([reply, reply])
+
+    evaluation = await RagEvaluator(model).evaluate(CALL.call)
+
+    assert {score.value for score in evaluation.scores.values()} == {None}
+    assert {score.unscored for score in evaluation.scores.values()} == {"judge_output_invalid"}
+    reason = evaluation.scores["context_relevance"].reason
+    assert reason is not None
+    assert name in reason or "response sentences that the judge labelled" in reason
+    assert evaluation.error is None
+    assert evaluation.usage.requests == 2
+
+
+async def test_an_empty_list_says_that_there_is_none() -> None:
+    """One request; nothing relevant is a finding, and special words stand for no sentence."""
+    for keys in ([], ["general"]):
+        content = json.loads(changed("all_relevant_sentence_keys", keys))
+        model = ScriptedModel([json.dumps({**content, "all_utilized_sentence_keys": keys})])
+
+        evaluation = await RagEvaluator(model).evaluate(CALL.call)
+
+        assert evaluation.scores["context_relevance"].value == 0.0
+        assert len(model.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"supporting_sentence_keys": None, "fully_supported": None},
+        {"supporting_sentence_keys": []},
+        {"supporting_sentence_keys": ["9z"], "fully_supported": None},
+        {"supporting_sentence_keys": ["9z"], "fully_supported": False},
+        {},
+    ],
+)
+async def test_an_entry_that_says_nothing_is_a_missing_one(entry: dict[str, object]) -> None:
+    """Its sentence is asked for alone; without an answer adherence is unscored, and not 0."""
+    content = json.loads(REPLY)
+    content["sentence_support_information"][1] = {"response_sentence_key": "b", **entry}
+    again = json.dumps(
+        {"sentence_support_information": content["sentence_support_information"][1:]}
+    )
+    model = ScriptedModel([json.dumps(content), again])
+
+    evaluation = await RagEvaluator(model).evaluate(CALL.call)
+
+    assert "response sentences b only" in model.requests[1].messages[-1].content
+    assert evaluation.scores["adherence"].unscored == "unlabelled_sentences"
+    assert evaluation.scores["context_relevance"].value == 1.0
+    assert ("unknown_keys" in evaluation.flags) == ("9z" in str(entry))
+
+
+async def test_a_number_of_5000_digits_beside_the_labels_changes_nothing() -> None:
+    """A field that nobody asked for is not a reason to ask again."""
+    reply = REPLY[:-1] + ', "confidence": ' + "9" * 5_000 + ', "odds": [1e999, -1e400]}'
+    model = ScriptedModel([reply])
+
+    evaluation = await RagEvaluator(model).evaluate(CALL.call)
+
+    assert evaluation.scores["adherence"].value == 1.0
+    assert len(model.requests) == 1
+
+
+FLOODS = {
+    "spaces": " " * 10_000_000,
+    "prose": "word " * 2_000_000,
+    "braces": "{" * 10_000_000,
+    "objects": '{"a": 1} ' * 1_000_000,
+    "one string": '{"relevance_explanation": "' + "x" * 10_000_000,
+    "keys": changed(LISTS[0], ["9z"] * 1_000_000),
+    "a key": changed(LISTS[0], ["to" * 5_000_000 + "!"]),
+    "entries": changed(
+        LISTS[2],
+        [
+            {"response_sentence_key": "a", "explanation": f"because {n}",
+             "supporting_sentence_keys": [], "fully_supported": True}
+            for n in range(60_000)
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
+async def test_a_flood_is_read_in_bounded_time(flood: str) -> None:
+    """At most a second per MB, of CPU; what is sent back of it is bounded as well."""
+    model = ScriptedModel(lambda request: flood)
+    started = time.process_time()
+
+    evaluation = await RagEvaluator(model, max_remembered=0).evaluate(CALL.call)
+
+    assert time.process_time() - started < 2 * len(flood) / 1_000_000
+    assert evaluation.error is None
+    assert max(len(text) for text in model.prompts) < 200_000

@@ -6,15 +6,30 @@ import contextlib
 import json
 
 import pytest
+from fuzz import disturbed, fuzz, mangled, written
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations.errors import JudgeOutputError
-from rag_eval_integrations.judges._parse import parse_labels, parse_object, parse_support
-from rag_eval_integrations.testing import labels_reply
+from rag_eval_integrations.judges._parse import (
+    NullListError,
+    parse_labels,
+    parse_object,
+    parse_support,
+)
+from rag_eval_integrations.judges._reconcile import (
+    only_unknown_keys,
+    reconcile,
+    without_empty_entries,
+)
+from rag_eval_integrations.metrics import Trace
+from rag_eval_integrations.records import Evaluation, JudgeInfo, Labelling, from_line, to_line
+from rag_eval_integrations.testing import labels_reply, small_call
 
 REPLY = labels_reply(["0a", "0b"], ["a", "b"])
 FAKE = labels_reply(["9z"], ["a"])
+CALL = small_call()
 
 
 @pytest.mark.parametrize(
@@ -121,3 +136,36 @@ def test_small_mistakes_are_repaired_whatever_stands_around(text: str, said: str
 def test_a_backslash_before_the_quote_ends_no_object() -> None:
     """The result of json_repair differs with its version; up to 0.64 it is wrong."""
     assert parse_object(r"""{"a": "a path C:\\", "b": [1,],}""")["a"].startswith("a path C:")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["all_relevant_sentence_keys", "sentence_support_information", "all_utilized_sentence_keys"],
+)
+def test_null_is_not_an_empty_list(name: str) -> None:
+    """Of a reply; in recorded labels it stands for no keys."""
+    for content in ({**json.loads(REPLY), name: None}, json.loads(REPLY)):
+        if content[name] is not None:
+            del content[name]
+        with pytest.raises(NullListError, match=f"`{name}` is null or missing"):
+            parse_labels(json.dumps(content))
+
+
+def check_reply(text: str) -> None:
+    """Labels that can be scored and written, or the reason why there are none."""
+    try:
+        labels = parse_labels(text)
+    except JudgeOutputError:
+        return
+    checked = reconcile(without_empty_entries(labels, CALL), CALL)
+    assert only_unknown_keys(checked, checked) is None
+    labelling = Labelling(labels=checked, judge=JudgeInfo(name="fuzz"))
+    evaluation = score_labelling(CALL, labelling, [Trace()])
+    assert evaluation.error is None
+    assert from_line(Evaluation, to_line(evaluation)).labels == checked
+
+
+def test_fuzz_replies() -> None:
+    """Any reply becomes labels or a reason."""
+    content = json.loads(REPLY)
+    fuzz("labels", lambda rng: disturbed(rng, written(mangled(rng, content))), check_reply)

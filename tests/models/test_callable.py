@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import pytest
 
+from rag_eval_integrations._contain import EscapedError
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.models import CallableModel, Model
@@ -112,3 +114,21 @@ def test_mistakes_raise_at_construction() -> None:
         CallableModel(lambda messages: "", name="")
     with pytest.raises(ConfigurationError, match="`max_threads` = 0"):
         CallableModel(lambda messages: "", max_threads=0)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError(), StopIteration()],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_plain_function_may_raise_anything(error: BaseException) -> None:
+    """It comes out of the thread as an exception; a `StopIteration` would be waited for for ever."""
+
+    def fail(messages: list[dict[str, str]]) -> str:
+        raise error
+
+    request = CompletionRequest(messages=(Message(role="user", content="x"),))
+    with pytest.raises(EscapedError) as caught:
+        await asyncio.wait_for(CallableModel(fail).complete(request), 10)
+
+    assert caught.value.held is error

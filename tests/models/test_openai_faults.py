@@ -13,6 +13,7 @@ from loopback import Behaviour, LoopbackServer, Reply
 from rag_eval_integrations.errors import JudgeRejectedError, JudgeUnavailableError
 from rag_eval_integrations.models.completion import Completion, CompletionRequest, Message, Model
 from rag_eval_integrations.models.openai import OpenAIModel
+from rag_eval_integrations.records import from_line, to_line
 
 USER = (Message(role="user", content="Is it so?"),)
 SCHEMA: Any = {"type": "object", "properties": {"ok": {"type": "boolean"}}}
@@ -379,3 +380,57 @@ def test_it_is_a_model() -> None:
     assert isinstance(model, Model)
     assert model.name == "openai:m"
     assert model.model == "m"
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        '"usage": {"prompt_tokens": %s, "completion_tokens": 3}',
+        '"usage": {"prompt_tokens": 7, "completion_tokens": true, "details": [%s]}',
+        '"created": %s',
+        '"usage": %s',
+        '"model": %s',
+    ],
+)
+@pytest.mark.parametrize("digits", [400, 4_299, 5_000])
+async def test_a_huge_number_beside_an_answer_loses_nothing(field: str, digits: int) -> None:
+    """The answer is kept, and its usage can be added up and written."""
+    choice = '{"index": 0, "finish_reason": "stop", "message": {"content": "yes"}}'
+    body = '{"choices": [%s], %s}' % (choice, field % ("9" * digits))  # noqa: UP031  # braces
+
+    completion = await ask(None, lambda _: Reply(body=body.encode("ascii")))
+
+    assert completion.text == "yes"
+    assert completion.usage.prompt_tokens <= 7
+    assert completion.usage.completion_tokens in (0, 3)
+    assert from_line(Completion, to_line(completion)) == completion
+
+
+@pytest.mark.parametrize("logprob", ["1" + "0" * 400, "-1" + "0" * 400, "-1e400", "9" * 5_000])
+async def test_a_log_probability_beyond_floats_loses_nothing(logprob: str) -> None:
+    """Not one that is infinitely likely, nor an answer whose one alternative is impossible."""
+    token = f'{{"token": "yes", "logprob": -0.1, "top_logprobs": [{{"token": "no", "logprob": {logprob}}}]}}'
+    choice = (
+        '{"index": 0, "finish_reason": "stop", "message": {"content": "yes"}, '
+        f'"logprobs": {{"content": [{token}]}}}}'
+    )
+    body = f'{{"choices": [{choice}]}}'
+
+    completion = await ask(
+        None,
+        lambda _: Reply(body=body.encode("ascii")),
+        top_logprobs=2,
+    )
+
+    assert completion.text == "yes"
+    assert completion.tokens is not None
+    assert completion.tokens[0].top in ((), (("no", -9999.0),))
+
+
+@pytest.mark.parametrize("place", ["1.5", "null", '{"a": 1}', "true", '"body"', "9" * 5_000])
+async def test_an_odd_error_body_is_an_error_reply(place: str) -> None:
+    """Refused by the endpoint, not by a bug of ours."""
+    body = f'{{"detail": [{{"loc": {place}, "msg": "bad"}}]}}'.encode("ascii")
+
+    with pytest.raises(JudgeRejectedError, match="replied 422"):
+        await ask(None, lambda _: Reply(status=422, body=body))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
+from random import Random
 
 import pytest
+from fuzz import disturbed, fuzz, mangled, written
 from prompt_test_models import make_result
 
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.errors import ConfigurationError, InputError, JudgeOutputError
+from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.prompt_tests import (
     MetricResult,
     Project,
@@ -21,6 +25,9 @@ from rag_eval_integrations.prompt_tests import (
 )
 from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck, TestCheck
+from rag_eval_integrations.prompt_tests.stages._read_tests import read_tests
+from rag_eval_integrations.prompt_tests.stages._review import review_tests
+from rag_eval_integrations.prompt_tests.upstream import _cells as cells
 from rag_eval_integrations.prompt_tests.upstream import (
     checks_from_rows,
     checks_to_rows,
@@ -32,6 +39,7 @@ from rag_eval_integrations.prompt_tests.upstream import (
     to_test_rows,
 )
 from rag_eval_integrations.prompt_tests.upstream.files import new_folder
+from rag_eval_integrations.testing import ScriptedModel
 
 
 def through_json(value: object) -> list[dict[str, object]]:
@@ -333,3 +341,129 @@ def test_the_copy_of_a_prompt_follows_no_link(tmp_path: Path) -> None:
 
     assert (tmp_path / "precious").read_text() == "mine"
     assert (tmp_path / "out" / "p.prompty").read_text() == "Hi {{text}}"
+
+
+# --- Rows and files that are beyond every limit
+
+TEST_ROW = {
+    "ruleid": "1", "testid": "2", "testinput": "x", "expectedoutput": "X", "reasoning": "why",
+    "inverse": False, "baseline": "false", "generation": 1, "inputs": {"text": "x"},
+    "groundtruth": "G", "groundtruthModel": "m", "groundtruthScore": 90, "testuid": "u",
+}  # fmt: skip
+RESULT_ROW = {
+    **TEST_ROW, "model": "m", "run": 1, "output": "X", "contexts": ["c"], "latencySeconds": 0.5,
+    "compliance": "ok", "complianceText": "Fine. OK", "judges": [{"judge": "j", "compliance": "ok"}],
+    "metrics": {"loud with j": {"content": "80", "score": 80}}, "error": "",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("number", ["²", "--5", "-", "", "9" * 5_000, "1.5", "٣", "five"])
+def test_a_rule_number_that_is_none_is_no_rule(
+    number: str, prompt: PromptUnderTest, spec: Spec
+) -> None:
+    """Digits that `int` does not read included."""
+    [test] = from_test_rows([{**TEST_ROW, "ruleid": number}], prompt, spec, [])
+
+    assert test.rule_id is None
+    assert test.inputs == {"text": "x"}
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**4_000), 1e308, float("nan"), float("inf"), True])
+def test_a_number_beyond_every_count_is_not_known(
+    number: float, prompt: PromptUnderTest, spec: Spec
+) -> None:
+    """Rule, round, score and seconds."""
+    row = {**RESULT_ROW, "testuid": "", "ruleid": number, "generation": number, "run": number,
+           "groundtruthScore": number, "latencySeconds": number}  # fmt: skip
+    [result] = results_from_rows([row], prompt, spec)
+
+    assert (result.test.rule_id, result.run) == (None, 0)
+    assert result.latency_s in (None, 1e308)
+
+
+def test_a_row_that_cannot_be_a_test_is_lost_and_named(prompt: PromptUnderTest, spec: Spec) -> None:
+    """Inputs that JSON cannot hold; the row after it is read."""
+    lost: list[str] = []
+    deep: object = "x"
+    for _ in range(200):
+        deep = [deep]
+    rows = [{**TEST_ROW, "inputs": {"text": value}} for value in (float("nan"), deep, "fine")]
+
+    assert [test.inputs for test in from_test_rows(rows, prompt, spec, lost)] == [{"text": "fine"}]
+    assert [line[:7] for line in lost] == ["test 1:", "test 2:"]
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("tests.json.gz", b"\x1f\x8b\x08\x00 damaged"),
+        ("tests.json.gz", gzip.compress(b"[{}]" * 1_000)[:-9]),
+        ("tests.json", b"[" * 100_000),
+        ("tests.json", b"\xff\xfe"),
+        ("test_results.csv", b'model,output\n"' + b"x" * 11_000_000),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, put: Path, name: str, data: bytes) -> None:
+    """By its path, and not with a traceback."""
+    (tmp_path / name).write_bytes(data)
+
+    with pytest.raises(ConfigurationError, match=name):
+        read_upstream(tmp_path, put)
+
+
+def test_a_number_of_5000_digits_in_a_file_is_not_the_end_of_it(tmp_path: Path, put: Path) -> None:
+    """The number is not known, the rest is read."""
+    rows = json.dumps([TEST_ROW])[:-2] + ', "extra": ' + "9" * 5_000 + "}]"
+    (tmp_path / "tests.json").write_text(rows)
+
+    assert [test.inputs for test in read_upstream(tmp_path, put).tests] == [{"text": "x"}]
+
+
+def test_fuzz_imported_rows(prompt: PromptUnderTest, spec: Spec) -> None:
+    """Any rows are read or lost, and what is read can be written."""
+
+    def check(text: str) -> None:
+        try:
+            rows = cells.rows_of(loads(text), "tests")
+        except (ValueError, RecursionError):
+            return
+        tests = from_test_rows(rows, prompt, spec, [])
+        results = results_from_rows(rows, prompt, spec, tests)
+        checks = checks_from_rows(rows, prompt, spec, tests)
+        rules = rule_checks_from_rows(rows)
+        json.dumps([to_test_rows(tests), results_to_rows(results), checks_to_rows(checks),
+                    rule_checks_to_rows(rules, "p")])  # fmt: skip
+
+    rows = [RESULT_ROW, {**TEST_ROW, "coverage": "ok", "validity": "err", "grounded": "ok"}]
+    fuzz("upstream", lambda rng: disturbed(rng, written(mangled(rng, rows))), check)
+
+
+def test_fuzz_generated_tests(prompt: PromptUnderTest, spec: Spec) -> None:
+    """Any reply of a generator is read or lost."""
+    table = 'ruleid,testid,testinput,expectedoutput,reasoning\n1,1,"x, y","X","why"\n2,²,z,Z,w'
+    rows = {"tests": [TEST_ROW, {"rule": 2, "testinput": {"text": "y"}}]}
+
+    def reply(rng: Random) -> str:
+        return disturbed(
+            rng, rng.choice((table, "text: 'x'\ntext: 'y'", written(mangled(rng, rows))))
+        )
+
+    def check(text: str) -> None:
+        found = read_tests(text, prompt, spec.output_rules)
+        json.dumps(to_test_rows(found.tests))
+
+    fuzz("generated", reply, check)
+
+
+@pytest.mark.parametrize(
+    "keep", ["5", "{}", "[true, 2]", "[1.0, 2]", "[1, 1]", "null", "9" * 5_000]
+)
+async def test_a_review_without_numbers_is_asked_for_once_more(
+    keep: str, prompt: PromptUnderTest
+) -> None:
+    """And then says what is wrong with it."""
+    tests = [PromptTest(uid=str(n), inputs={"text": str(n)}) for n in range(3)]
+    model = ScriptedModel([f'{{"review": "", "keep": {keep}}}'] * 2)
+
+    with pytest.raises(JudgeOutputError, match="tests instead of 2"):
+        await review_tests(prompt, tests, model, 2)

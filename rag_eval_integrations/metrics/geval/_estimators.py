@@ -32,7 +32,13 @@ from rag_eval_integrations.metrics.geval._prompt import SCORE_VERSION, score_sch
 from rag_eval_integrations.metrics.geval._reply import Reading, read_reply
 from rag_eval_integrations.metrics.geval._settings import EstimatorSettings
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, Message
+from rag_eval_integrations.models.completion import (
+    Choice,
+    Completion,
+    CompletionRequest,
+    Message,
+    completed,
+)
 from rag_eval_integrations.records import UnscoredCode, Usage
 
 # --- Estimates: a score with its uncertainty, or the reason why there is none
@@ -329,7 +335,7 @@ class EstimatorRun:
         )  # fmt: skip
 
     async def _ask(self, request: CompletionRequest) -> Completion:
-        completion = await self.judge.complete(request)
+        completion = await completed(self.judge, request)
         self.usage += completion.usage
         self.model = self.model or completion.model
         for warning in completion.warnings:

@@ -223,7 +223,12 @@ def _constant(tokens: Sequence[Token]) -> str | None:
 
 def _alternatives(token: Token) -> dict[str, float]:
     """Map each spelling to its probability; vLLM lists the sampled token twice."""
-    return {text: math.exp(logprob) for text, logprob in token.top}
+    return {text: _probability(logprob) for text, logprob in token.top}
+
+
+def _probability(logprob: float) -> float:
+    """Return at most e: no more is needed to tell that it is not a probability."""
+    return math.exp(min(logprob, 1.0))
 
 
 def _longer(number: int, scale: tuple[int, int]) -> bool:
@@ -264,7 +269,7 @@ def _add_sampled(
                 return undecided + left
             _add(sums, number, left, scale)
             break
-        alternatives = {following.text: math.exp(following.logprob), **_alternatives(following)}
+        alternatives = {following.text: _probability(following.logprob), **_alternatives(following)}
         digits_on = 0.0
         for text, p in alternatives.items():
             digits, is_over = _digits_of(text)

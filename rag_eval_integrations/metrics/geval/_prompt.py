@@ -20,7 +20,12 @@ from rag_eval_integrations.metrics.geval._sections import Section, titles
 from rag_eval_integrations.metrics.geval._settings import Level
 from rag_eval_integrations.models import Model, ModelBase
 from rag_eval_integrations.models._single_flight import SingleFlight
-from rag_eval_integrations.models.completion import Completion, CompletionRequest, Message
+from rag_eval_integrations.models.completion import (
+    Completion,
+    CompletionRequest,
+    Message,
+    completed,
+)
 from rag_eval_integrations.records import JsonObject, UnscoredCode, Usage
 
 STEPS_VERSION = "geval-steps-1"
@@ -256,12 +261,11 @@ class StepsWriter:
         usage = Usage()
         why = ""
         for _ in range(2):
-            completion = await judge.complete(
-                CompletionRequest(
-                    messages=asked, json_schema=STEPS_SCHEMA, schema_name="steps", temperature=0.0,
-                    max_tokens=_MOST_TOKENS, prompt_version=STEPS_VERSION,
-                )
+            request = CompletionRequest(
+                messages=asked, json_schema=STEPS_SCHEMA, schema_name="steps", temperature=0.0,
+                max_tokens=_MOST_TOKENS, prompt_version=STEPS_VERSION,
             )  # fmt: skip
+            completion = await completed(judge, request)
             usage += completion.usage
             refused = _refused(completion)
             if refused is not None:

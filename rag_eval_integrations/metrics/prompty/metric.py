@@ -15,7 +15,7 @@ from rag_eval_integrations.metrics.metric import Measured, ModelMetric
 from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty, prompt_name
 from rag_eval_integrations.metrics.prompty.reply import Reading, read_score
 from rag_eval_integrations.models import Model, ModelBase, with_retries
-from rag_eval_integrations.models.completion import Completion, CompletionRequest
+from rag_eval_integrations.models.completion import Completion, CompletionRequest, completed
 from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode
 
 VARIABLES = (
@@ -200,16 +200,15 @@ class PromptyMetric(ModelMetric):
         )
 
         kept, changed = kept_inside(values, section_names(self.prompt.text))
-        completion = await judge.complete(
-            CompletionRequest(
-                messages=self.prompt.render(kept),
-                json_schema=self._schema,
-                schema_name="score",
-                temperature=self._temperature,
-                seed=seed,
-                prompt_version=f"{self.name}@{self.version}",
-            )
+        request = CompletionRequest(
+            messages=self.prompt.render(kept),
+            json_schema=self._schema,
+            schema_name="score",
+            temperature=self._temperature,
+            seed=seed,
+            prompt_version=f"{self.name}@{self.version}",
         )
+        completion = await completed(judge, request)
         stopped = _STOPPED.get(completion.finish_reason)
         if completion.choices[0].refusal:
             stopped = ("refusal", f"the judge refused: {completion.choices[0].refusal[:200]}")

@@ -159,15 +159,22 @@ def _of_object(content: dict[str, Any]) -> Reading:
     lower = {key.lower(): value for key, value in content.items()}
     value = lower["score"]
     said = lower.get("explanation", lower.get("reason", lower.get("reasoning", "")))
-    explanation = said if isinstance(said, str) else json.dumps(said)
+    explanation = said if isinstance(said, str) else _shown(said)
     if isinstance(value, str):
         match = _WHOLE_REPLY.match(value)
         if match is not None:
             return _checked(match, explanation)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        why = f"the score is {json.dumps(value)[:60]}, which is not a number"
+        why = f"the score is {_shown(value)[:60]}, which is not a number"
         return Reading(problem="judge_output_invalid", reason=why)
     return _in_range(value, explanation)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return json.dumps(value)
+    except (ValueError, RecursionError):
+        return f"<{type(value).__name__} that cannot be shown>"
 
 
 def _spoken(text: str) -> re.Match[str] | None:

@@ -28,6 +28,7 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     UnscoredCode,
 )
+from rag_eval_integrations.records._json import MOST
 
 TRACE_SCORES = (
     "context_relevance",
@@ -78,7 +79,7 @@ class Trace(LabelMetric):
                 "formulas", self.formulas, f"use one of {', '.join(get_args(Formulas))}"
             )
         baseline = self.relevance_baseline
-        if baseline is not None and (isinstance(baseline, bool) or baseline < 1):
+        if baseline is not None and (type(baseline) is not int or not 1 <= baseline <= MOST):
             raise ConfigurationError("relevance_baseline", baseline, "use a whole number from 1")
         if baseline is not None and self.formulas == "ragbench":
             raise ConfigurationError(
@@ -91,7 +92,7 @@ class Trace(LabelMetric):
                 raise ConfigurationError(
                     "thresholds", name, f"no such score; use one of {', '.join(TRACE_SCORES)}"
                 )
-            if not 0 <= threshold <= 1:
+            if not _is_share(threshold):
                 raise ConfigurationError(
                     f"thresholds[{name!r}]", threshold, "use a number from 0 to 1"
                 )
@@ -136,6 +137,10 @@ class Trace(LabelMetric):
     def _stamp(self, by: By) -> By:
         stamped = {"formulas": self.formulas, "relevance_baseline": self.relevance_baseline}
         return by.model_copy(update=stamped)
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1
 
 
 class _CallScorer:

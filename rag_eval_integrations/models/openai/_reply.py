@@ -11,7 +11,7 @@ from typing import Any
 
 from rag_eval_integrations.errors import JudgeUnavailableError
 from rag_eval_integrations.models._failures import may_pass, readable
-from rag_eval_integrations.models._reading import answer_in, clean, tokens_of
+from rag_eval_integrations.models._reading import answer_in, clean, loads, token_count, tokens_of
 from rag_eval_integrations.models.completion import Choice, Completion, finish_reason_of
 from rag_eval_integrations.models.openai._request import Sent
 from rag_eval_integrations.records import Usage
@@ -75,7 +75,7 @@ def is_without_json(sent: Sent, choice: Choice) -> bool:
 
 def _object(content: bytes, who: str) -> dict[str, Any]:
     try:
-        reply = json.loads(content)
+        reply = loads(content)
     except (ValueError, RecursionError):
         page = " (a web page: is base_url right?)" if content.lstrip()[:1] == b"<" else ""
         raise JudgeUnavailableError(
@@ -156,8 +156,7 @@ def _usage(given: object, requests: int) -> Usage:
     given = given if isinstance(given, dict) else {}
 
     def count(name: str) -> int:
-        value = given.get(name)
-        return value if type(value) is int and 0 < value < _MOST_TOKENS else 0
+        return token_count(given.get(name))
 
     return Usage(
         requests=requests,

@@ -21,6 +21,7 @@ from rag_eval_integrations.models.completion import (
     CompletionRequest,
     Model,
     WrappedModel,
+    completed,
 )
 from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits, estimated_tokens
 from rag_eval_integrations.models.throttling._load import AdaptiveConcurrency, CircuitBreaker
@@ -190,7 +191,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         end = attempts.begin(permit.started)
         try:
             async with asyncio.timeout(max(0.0, end - self._clock())) as limit:
-                completion = await self._wrapped.complete(request)
+                completion = await completed(self._wrapped, request)
             outcome = "answered"
             used = completion.usage.prompt_tokens + completion.usage.completion_tokens
             return completion

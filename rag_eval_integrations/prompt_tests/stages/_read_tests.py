@@ -17,6 +17,7 @@ from rag_eval_integrations.models._reading import unfenced
 from rag_eval_integrations.prompt_tests._cleaning import is_refusal, json_in
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, make_uid
+from rag_eval_integrations.prompt_tests.upstream import _cells as cells
 
 # --- CSV as models write it: with or without a header, with torn or unquoted cells
 
@@ -214,16 +215,12 @@ def read_tests(
             rule = rules[0]
         inverse = rule.inverse if rule else bool(rules) and all(one.inverse for one in rules)
         words = rule.text if rule else ""
-        uid = make_uid(
-            rule=words, inverse=inverse, inputs=inputs,
-            scenario=scenario.name if scenario else "", baseline=not rules,
-        )  # fmt: skip
-        if uid in seen:
-            found.lost.append(f"test {number}: is the same as an earlier one")
-            continue
-        seen.add(uid)
-        found.tests.append(
-            PromptTest(
+        try:
+            uid = make_uid(
+                rule=words, inverse=inverse, inputs=inputs,
+                scenario=scenario.name if scenario else "", baseline=not rules,
+            )  # fmt: skip
+            test = PromptTest(
                 uid=uid,
                 rule_id=rule.id if rule else None,
                 rule=words,
@@ -236,7 +233,14 @@ def read_tests(
                 generation=generation,
                 baseline=not rules,
             )
-        )
+        except (ValueError, RecursionError) as error:
+            found.lost.append(f"test {number}: {cells.why_not(error)}")
+            continue
+        if test.uid in seen:
+            found.lost.append(f"test {number}: is the same as an earlier one")
+            continue
+        seen.add(test.uid)
+        found.tests.append(test)
     return found
 
 
@@ -313,8 +317,8 @@ def _inputs(
 
 
 def _id(value: object) -> int:
-    text = str(value if value is not None else "").strip().rstrip(".")
-    return int(text) if text.isdigit() and len(text) < 9 else -1
+    text = str(value).strip().rstrip(".") if isinstance(value, str | int) else ""
+    return int(text) if text.isdecimal() and len(text) < 9 else -1
 
 
 def _text(value: object) -> str:

@@ -76,7 +76,8 @@ async def review_tests(
     def read(text: str) -> Review:
         content = json_in(text)
         keep = content.get("keep") if isinstance(content, dict) else None
-        numbers = {n for n in keep or [] if isinstance(n, int) and 1 <= n <= len(tests)}
+        given = keep if isinstance(keep, list) else []
+        numbers = {n for n in given if type(n) is int and 1 <= n <= len(tests)}
         if not isinstance(content, dict) or len(numbers) != count:
             why = f"the generator's review kept {len(numbers)} tests instead of {count}"
             raise JudgeOutputError(why, text)

@@ -332,6 +332,7 @@ def _entries(text: str) -> list[tuple[int | None, str]]:
 
 
 def _number(value: object) -> int | None:
-    if isinstance(value, str) and value.strip().isdigit():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, str):
+        text = value.strip()
+        return int(text) if text.isdecimal() and len(text) < 9 else None
+    return value if type(value) is int else None

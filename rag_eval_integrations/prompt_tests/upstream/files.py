@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
 import os
 import re
 import shutil
@@ -20,6 +19,7 @@ from rag_eval_integrations import _target
 from rag_eval_integrations.dataset._input import open_lines
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty import parse_prompty
+from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.prompt_tests import _workspace as files
 from rag_eval_integrations.prompt_tests._cleaning import lines_in
 from rag_eval_integrations.prompt_tests._workspace import make_spec
@@ -95,7 +95,8 @@ def read_upstream(
     lost: list[str] = []
     if max_rules is None:
         options = content.get("options")
-        max_rules = cells.whole(options, "maxRules") if isinstance(options, dict) else None
+        given = cells.whole(options, "maxRules") if isinstance(options, dict) else None
+        max_rules = None if given is None or given < 0 else given
     spec = make_spec(
         " ".join(_lines(content, "intent")),
         _lines(content, "inputSpec"),
@@ -159,11 +160,12 @@ def _read(path: Path) -> Any:
     try:
         text = data.decode("utf-8-sig")
         if name.endswith(".json"):
-            return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigurationError("path", str(path), f"cannot be read: {error}") from error
-    if name.endswith(".csv"):
-        return _csv(text)
+            return loads(text)
+        if name.endswith(".csv"):
+            return _csv(text)
+    except (ValueError, RecursionError, csv.Error) as error:
+        why = f"cannot be read: {error}"
+        raise ConfigurationError("path", str(path), why) from error
     return text
 
 
@@ -190,7 +192,7 @@ def _parsed(text: str, key: str) -> Any:
     if key == "tests" and text.lstrip()[:1] not in ("[", "{"):
         return read_tests_csv(text).rows
     try:
-        return json.loads(text)
+        return loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigurationError("context", key, f"cannot be read: {error}") from error
 
@@ -200,7 +202,7 @@ def _lines(content: dict[str, Any], key: str) -> list[str]:
     if isinstance(value, dict):
         value = value.get("content")
     if isinstance(value, list):
-        return [str(item) for item in value]
+        return [cells.text({key: item}, key) for item in value]
     return lines_in(value) if isinstance(value, str) else []
 
 

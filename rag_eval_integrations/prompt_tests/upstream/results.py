@@ -176,15 +176,19 @@ def results_from_rows(
         lost: receives one sentence per row that cannot be used; None to drop them.
     """
     by_uid = {test.uid: test for test in tests}
+    lost = [] if lost is None else lost
     results = []
-    for row in rows:
+    for number, row in enumerate(rows, start=1):
         test = by_uid.get(cells.text(row, "testuid"))
         if test is None:
-            found = from_test_rows([_as_test(row)], prompt, spec, lost if lost is not None else [])
+            found = from_test_rows([_as_test(row)], prompt, spec, lost)
             if not found:
                 continue
             test = found[0]
-        results.append(_result(row, test))
+        try:
+            results.append(_result(row, test))
+        except (ValueError, RecursionError) as error:
+            lost.append(f"result {number}: {cells.why_not(error)}")
     return results
 
 

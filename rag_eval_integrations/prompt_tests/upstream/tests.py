@@ -69,7 +69,10 @@ def from_test_rows(
         if isinstance(inputs, str):
             lost.append(f"test {number}: {inputs}")
             continue
-        tests.append(_test(row, inputs, by_id, number))
+        try:
+            tests.append(_test(row, inputs, by_id, number))
+        except (ValueError, RecursionError) as error:
+            lost.append(f"test {number}: {cells.why_not(error)}")
     return tests
 
 

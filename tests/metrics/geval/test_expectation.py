@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 
 import pytest
+from fuzz import fuzz, mangled, written
 from hypothesis import given
 from hypothesis import strategies as st
 from scored_tokens import Alternatives, tokens
@@ -18,6 +19,7 @@ from rag_eval_integrations.metrics.geval._expectation import (
     place_of,
 )
 from rag_eval_integrations.metrics.geval._reply import read_reply
+from rag_eval_integrations.models._reading import loads, tokens_of
 from rag_eval_integrations.models.completion import Token
 
 
@@ -362,3 +364,52 @@ def test_digit_by_digit_it_is_the_truth_or_ambiguous(highest: int, data: st.Data
         truth = math.fsum(int(s[:-1]) * p for s, p in chances.items())
         assert found.value == pytest.approx(truth)
         assert found.mass == pytest.approx(1.0)
+
+
+def check_tokens(text: str) -> None:
+    """An expectation on the scale, or the reason why there is none."""
+    found = tokens_of(objects_in_list(text), "4.5", 0, "4.5", [])
+    if not found:
+        return
+    for scale in ((1, 5), (0, 10), (0, 100)):
+        place = place_of("4.5", (0, 1), found)
+        if place is None:
+            continue
+        outcome = expectation(found, place, scale)
+        if isinstance(outcome, Expectation):
+            assert scale[0] <= outcome.value <= scale[1]
+            assert 0.5 <= outcome.mass <= 1.0
+            assert math.fsum(outcome.distribution.values()) == pytest.approx(1.0)
+
+
+def objects_in_list(text: str) -> object:
+    """Read the JSON as the model's reader does."""
+    try:
+        return loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def test_fuzz_log_probabilities() -> None:
+    """Any list of tokens gives an expectation or a reason."""
+    top = [{"token": "4", "logprob": -0.1}, {"token": "3", "logprob": -2.5}]
+    content = {
+        "content": [
+            {"token": "4", "logprob": -0.1, "top_logprobs": top},
+            {"token": ".", "logprob": -0.2, "top_logprobs": [{"token": ".", "logprob": -0.2}]},
+            {"token": "5", "logprob": -0.3, "top_logprobs": [{"token": "5", "logprob": -0.3}]},
+        ]
+    }
+    fuzz("log-probabilities", lambda rng: written(mangled(rng, content)), check_tokens)
+
+
+@pytest.mark.parametrize("logprob", [1.0, 700.0, 1e300])
+def test_a_probability_above_1_is_a_reason_and_no_overflow(logprob: float) -> None:
+    """At the score, and at the token after it."""
+    first = Token(text="1", logprob=-0.1, top=(("1", -0.1),))
+    after = Token(text="0", logprob=logprob, top=(("0", logprob), ("x", logprob)))
+    place = TokenPosition(0, "10")
+
+    assert isinstance(expectation([after, first], TokenPosition(0, "0"), (0, 10)), Unusable)
+    found = expectation([first, after], place, (0, 10))
+    assert isinstance(found, Unusable) or 0 <= found.value <= 10

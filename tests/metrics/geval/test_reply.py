@@ -6,8 +6,10 @@ import gzip
 import json
 import re
 from pathlib import Path
+from random import Random
 
 import pytest
+from fuzz import disturbed, fuzz, mangled, written
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -321,3 +323,28 @@ def test_a_score_that_is_no_number_is_quoted() -> None:
     assert read_reply('{"score": , "reason": "x"}', "style", (1, 5)).reason == (
         "the score is missing, which is not a number"
     )
+
+
+def check_reply(text: str) -> None:
+    """A score on the scale with its place, or a problem."""
+    for scale in ((1, 5), (0, 10)):
+        reading = read_reply(text, "Coherence", scale)
+        assert (reading.score is None) == (reading.problem is not None)
+        if reading.score is not None:
+            assert scale[0] <= reading.score <= scale[1]
+        if reading.span is not None:
+            assert int(text[slice(*reading.span)]) == reading.score
+
+
+def test_fuzz_replies() -> None:
+    """Any reply has a score or a problem."""
+    replies = ("Coherence: 4", "I rate it 4/5.", "It is fine.\n3", "**4**", "Score: 4 out of 5")
+    content = {"reason": "It is fine.", "score": 4}
+
+    def reply(rng: Random) -> str:
+        text = rng.choice(
+            (*replies, written(mangled(rng, content)), written(mangled(rng, content)))
+        )
+        return disturbed(rng, text)
+
+    fuzz("geval", reply, check_reply)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
+from fuzz import disturbed, fuzz, mangled, written
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -126,3 +128,26 @@ def test_runaway_replies_are_read_too(part: str) -> None:
     reading = read_score(part * (100_000 // len(part)))
 
     assert reading.score is None or part == "score 1"
+
+
+def check_reply(text: str) -> None:
+    """A score of 0 to 100, a verdict, or a problem; never two of them."""
+    reading = read_score(text)
+    found = (reading.score is not None, reading.outcome is not None, reading.problem is not None)
+    assert sum(found) == 1
+    assert reading.score is None or 0 <= reading.score <= 100
+    assert isinstance(reading.reason, str)
+
+
+def test_fuzz_replies() -> None:
+    """Any reply has a score, a verdict or a problem."""
+    replies = ("score: 85", "The score is 85 out of 100.", "It is fine. OK", "ERR", "85/100")
+    content = {"explanation": "It is fine.", "score": 80}
+
+    def reply(rng: Random) -> str:
+        text = rng.choice(
+            (*replies, written(mangled(rng, content)), written(mangled(rng, content)))
+        )
+        return disturbed(rng, text)
+
+    fuzz("prompty", reply, check_reply)
