@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rag_eval_integrations import _loop
@@ -18,10 +19,12 @@ from rag_eval_integrations.metrics.geval._prompt import (
     StepsWriter,
     score_messages,
     steps_digest,
+    steps_messages,
 )
 from rag_eval_integrations.metrics.geval._sections import (
     Conversation,
     MissingParam,
+    Section,
     call_of_turns,
     checked_params,
     sections_of,
@@ -38,14 +41,19 @@ from rag_eval_integrations.metrics.geval._settings import (
     checked_scale,
     checked_switch,
     checked_threshold,
+    from_deepeval,
 )
 from rag_eval_integrations.metrics.metric import Measured, ModelMetric
 from rag_eval_integrations.models import Model, ModelBase, with_retries
+from rag_eval_integrations.models.completion import Message
 from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode
 
 _MOST_CHARACTERS = 400_000
 """Limit on all parameters of a call together: some 100,000 tokens."""
 _JUDGES_REMEMBERED = 64
+_PARAMS = ("question", "response")
+
+Messages = tuple[Message, ...]
 
 
 class GEval(ModelMetric):
@@ -71,7 +79,8 @@ class GEval(ModelMetric):
         name: name of the criterion; the score is called `geval:NAME`.
         criteria: the criterion in words; the judge derives 3 or 4 evaluation steps from it.
         steps: evaluation steps to follow instead.
-        params: parts of a call that the judge is shown: `question`, `response`, `reference`,
+        params: parts of a call that the judge is shown, by default question and response:
+            `question`, `response`, `reference`,
             `documents`, `history`, `conversation` (all turns), `metadata.FIELD`.
         scale: lowest and highest score, integers from 0.
         rubric: descriptions of scores: `{1: "…", "2-4": "…"}`.
@@ -88,6 +97,8 @@ class GEval(ModelMetric):
         paper_parser: read replies as the authors of published tables did, where a reply without a
             number counts as 0: True or `g-eval` (Liu et al.), `chiang-lee`. Only for reproducing
             these tables.
+        deepeval: `evaluation_steps` and `evaluation_params` are taken for `steps` and `params`; an
+            error says what to write for DeepEval's other arguments.
 
     Raises:
         ConfigurationError: an argument is wrong, or neither or both of `criteria` and `steps` are
@@ -99,7 +110,7 @@ class GEval(ModelMetric):
         name: str,
         criteria: str | None = None,
         steps: Sequence[str] | None = None,
-        params: Sequence[str] = ("question", "response"),
+        params: Sequence[str] | None = None,
         scale: tuple[int, int] = (1, 5),
         rubric: RubricLike | None = None,
         threshold: float | None = 0.5,
@@ -113,11 +124,15 @@ class GEval(ModelMetric):
         top_logprobs: int = 20,
         max_tokens: int | None = 2048,
         paper_parser: bool | str = False,
+        **deepeval: Any,
     ) -> None:
+        renamed = from_deepeval(deepeval, {"steps": steps, "params": params})
+        steps = renamed.get("steps", steps)  # type: ignore[assignment]  # checked below
+        params = renamed.get("params", params)  # type: ignore[assignment]
         self.name = checked_name(name)
         self.names = (f"geval:{self.name}",)
         self.criteria, self.steps = checked_instructions(criteria, steps)
-        self.params = checked_params(params)
+        self.params = checked_params(_PARAMS if params is None else params)
         self.scale = checked_scale(scale)
         self.rubric = checked_rubric(rubric, self.scale)
         self.threshold = checked_threshold(threshold)
@@ -136,14 +151,14 @@ class GEval(ModelMetric):
     # --- Presets ----------------------------------------------------------------------------------
 
     @classmethod
-    def preset(cls, name: str, task: Task = "qa", **changes: Any) -> GEval:
+    def preset(cls, name: str, /, task: Task = "qa", **changes: Any) -> GEval:
         """Make a ready-made metric by name; each also has a method of its own.
 
         Args:
             name: `coherence`, `consistency`, `fluency`, `relevance`, `correctness` or
                 `groundedness`.
             task: `qa` (a response to a question) or `summary` (a summary of the documents).
-            changes: arguments of `GEval` that replace the preset's, such as `threshold`.
+            changes: arguments of `GEval` that replace the preset's, such as `threshold` or `name`.
 
         Raises:
             ConfigurationError: the name or the task is unknown, or an argument is wrong.
@@ -228,10 +243,7 @@ class GEval(ModelMetric):
         steps = Steps(self.steps or ()) if self._writer is None else await self._writer.get(judge)
         if steps.code is not None:
             return Measured(self.unscored(steps.code, steps.why, by), steps.usage)
-        messages = score_messages(
-            name=self.name, steps=steps.steps, params=self.params, rubric=self.rubric,
-            scale=self.scale, form=self._plan.form, sections=sections,
-        )  # fmt: skip
+        messages = self._score_messages(steps.steps, sections)
         asking = EstimatorRun(judge, messages, self._plan, self._is_without_logprobs(judge))
         found = await asking.estimate()
         if asking.without_logprobs:
@@ -245,6 +257,33 @@ class GEval(ModelMetric):
         score = score_of(self, found, by, steps.steps, tuple(asking.warnings))
         return Measured((score,), steps.usage + asking.usage)
 
+    def messages(
+        self, call: RagCall | Conversation, steps: Sequence[str] | None = None
+    ) -> Messages:
+        """Return the messages that a judge would be sent for the score of a call.
+
+        Args:
+            call: a call, or a conversation as a list of turns.
+            steps: the evaluation steps, for a metric with `criteria`; without them, the messages
+                that ask the judge to write the steps are returned, which come first.
+
+        Raises:
+            ConfigurationError: the call lacks a parameter.
+        """
+        called = call if isinstance(call, RagCall) else call_of_turns(call)
+        sections = sections_of(called, self.params)
+        if isinstance(sections, MissingParam):
+            raise ConfigurationError("call", called.id, sections.why)
+        if steps is None and self.criteria is not None:
+            return steps_messages(self.criteria, self.params)
+        return self._score_messages(tuple(steps or self.steps or ()), sections)
+
+    def _score_messages(self, steps: tuple[str, ...], sections: Sequence[Section]) -> Messages:
+        return score_messages(
+            name=self.name, steps=steps, params=self.params, rubric=self.rubric,
+            scale=self.scale, form=self._plan.form, sections=sections,
+        )  # fmt: skip
+
     async def score(self, call: RagCall | Conversation, judge: Model | str | None = None) -> Score:
         """Score one call without an evaluator.
 
@@ -257,9 +296,7 @@ class GEval(ModelMetric):
             JudgeRejectedError: the model does not support the requested estimator.
             JudgeError: the judge does not answer.
         """
-        if judge is None and self.judge is None:
-            raise ConfigurationError("judge", None, "pass a model here or to the metric")
-        asked = with_retries(self.judge if judge is None else _model(judge))  # type: ignore[arg-type]
+        asked = self._asked(judge)
         called = call if isinstance(call, RagCall) else call_of_turns(call)
         with suppress_capture():
             measured = await self.measure(called, asked)
@@ -273,6 +310,74 @@ class GEval(ModelMetric):
     def score_sync(self, call: RagCall | Conversation, judge: Model | str | None = None) -> Score:
         """Score one call from synchronous code, also inside a notebook; see `score`."""
         return _loop.run(self.score(call, judge))
+
+    async def score_many(
+        self,
+        calls: Iterable[RagCall | Conversation],
+        judge: Model | str | None = None,
+        *,
+        max_concurrency: int = 8,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> list[Score]:
+        """Score many calls; a call that cannot be scored does not end the others.
+
+        Args:
+            calls: the calls, read as places become free.
+            judge: model to ask, or its name; by default the metric's own.
+            max_concurrency: calls scored at once at most, from 1.
+            on_progress: called with the number of calls done, after each.
+
+        Returns:
+            One score per call, in order; its `status` is `error` where the judge did not answer.
+
+        Raises:
+            ConfigurationError: as `score`, or for a wrong `max_concurrency`.
+        """
+        if type(max_concurrency) is not int or max_concurrency < 1:
+            raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
+        asked = self._asked(judge)
+        waiting = enumerate(calls)
+        scores: dict[int, Score] = {}
+
+        async def work() -> None:
+            for number, call in waiting:
+                scores[number] = await self._score_or_error(call, asked)
+                if on_progress is not None:
+                    on_progress(len(scores))
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(max_concurrency):
+                tasks.create_task(work())
+        return [scores[number] for number in sorted(scores)]
+
+    def score_many_sync(
+        self,
+        calls: Iterable[RagCall | Conversation],
+        judge: Model | str | None = None,
+        *,
+        max_concurrency: int = 8,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> list[Score]:
+        """Score many calls from synchronous code; see `score_many`."""
+        asking = self.score_many(
+            calls, judge, max_concurrency=max_concurrency, on_progress=on_progress
+        )
+        return _loop.run(asking)
+
+    async def _score_or_error(self, call: RagCall | Conversation, asked: ModelBase) -> Score:
+        try:
+            called = call if isinstance(call, RagCall) else call_of_turns(call)
+            with suppress_capture():
+                return (await self.measure(called, asked)).scores[0]
+        except Exception as error:  # noqa: BLE001 -- the boundary: failure is data from here on
+            by = By(judge=asked.name, model=asked.model, judge_version=asked.version)
+            reason = f"{type(error).__name__}: {str(error) or repr(error)}"
+            return Score(name=self.names[0], status="error", reason=reason, by=by)
+
+    def _asked(self, judge: Model | str | None) -> ModelBase:
+        if judge is None and self.judge is None:
+            raise ConfigurationError("judge", None, "pass a model here or to the metric")
+        return with_retries(self.judge if judge is None else _model(judge))  # type: ignore[arg-type]
 
     def _is_without_logprobs(self, judge: ModelBase) -> bool:
         return judge.identity in self._without_logprobs
@@ -325,6 +430,8 @@ def score_of(
     evidence |= {"argmax": found.argmax, "std": found.std}
     if found.sampled:
         evidence["samples"] = dict(found.sampled)
+    if found.shift:
+        evidence["shift"] = found.shift
     value = (found.raw - low) / (high - low)
     if metric.strict:
         value = float(found.argmax == high)
