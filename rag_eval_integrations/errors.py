@@ -16,6 +16,8 @@ Failures of an evaluation are not exceptions: they are data (`Score.status`, `Ev
 
 from __future__ import annotations
 
+import re
+
 
 class RagEvalError(Exception):
     """Base class of the library's exceptions: catch it to catch them all."""
@@ -31,11 +33,35 @@ class ConfigurationError(RagEvalError, ValueError):
     """
 
     def __init__(self, field: str, value: object, why: str) -> None:
+        value = _presentable(field, value)
         super().__init__(f"`{field}` = {value!r}: {why}")
         self.field = field
         """Name of the argument."""
         self.value = value
-        """The value that was given."""
+        """The value that was given; of a URL without its password and query."""
+
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
+# Greedy up to the last "@": a password may contain any character.
+_USER = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://)?.*@", re.DOTALL)
+
+
+def without_secrets(url: str) -> str:
+    """Return a URL for a message, without user, password, query and fragment.
+
+    It need not be a valid URL: the scheme may be missing.
+    """
+    shown = _USER.sub(r"\1***@", url)
+    return re.split(r"[?#]", shown, maxsplit=1)[0]
+
+
+def _presentable(field: str, value: object) -> object:
+    """Return a wrong argument as a message may show it."""
+    if isinstance(value, str) and value and field == "api_key":
+        return "***"
+    if isinstance(value, str) and (field.endswith("url") or _URL.fullmatch(value)):
+        return without_secrets(value)
+    return value
 
 
 class MissingDependencyError(RagEvalError, ImportError):
@@ -121,16 +147,27 @@ class JudgeUnavailableError(JudgeError):
         why: the reason, as far as it is known.
         status: HTTP status; None when there was no reply.
         retry_after: seconds to wait before a retry, as the server asked; None when it did not.
+        connected: False if no connection could be made (refused, unknown host, TLS, proxy).
     """
 
     def __init__(
-        self, why: str, *, status: int | None = None, retry_after: float | None = None
+        self,
+        why: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        connected: bool = True,
     ) -> None:
         super().__init__(why)
         self.status = status
         """HTTP status; None when there was no reply."""
         self.retry_after = retry_after
         """Seconds to wait before a retry, as the server asked; None when it did not."""
+        self.connected = connected
+        """False if no connection could be made: refused, unknown host, TLS failure, dead proxy.
+
+        The request never reached the endpoint, and usually a setting is wrong. A timeout, also one
+        while connecting, is True: a busy endpoint may answer later."""
 
 
 class ReentryError(RagEvalError, RuntimeError):

@@ -120,6 +120,9 @@ class LLMJudge(JudgeBase):
             found = await asyncio.gather(*(asking.window(part) for part in parts))
         except _UnscoredError as error:
             return asking.labelling(None, unscored=(error.code, str(error)), windows=len(parts))
+        except JudgeOutputError as error:  # the model's server could not read its output, twice
+            unscored: tuple[UnscoredCode, str] = ("judge_output_invalid", str(error))
+            return asking.labelling(None, unscored=unscored, windows=len(parts))
         labels = reconcile(join([label for labels in found for label in labels]), call)
         return asking.labelling(labels, windows=sum(map(len, found)))
 
@@ -200,6 +203,9 @@ class _Asking:
         try:
             return parse_labels(second.text), second.text
         except JudgeOutputError as error:
+            if second.finish_reason == "length":
+                why = f"the judge's second answer was cut off, and its first was no better: {error}"
+                raise _UnscoredError("truncated", why) from error
             raise _UnscoredError("judge_output_invalid", f"{error}, twice") from error
 
     async def _complete_entries(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 import time
+import unicodedata
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 
@@ -35,13 +37,55 @@ def retry_after(headers: Mapping[str, str], now: float | None = None) -> float |
     return max(0.0, at - (time.time() if now is None else now))
 
 
+_MOST_READ = 20_000
+"""Characters of a message that are looked at."""
+# The source line of a frame stands below it, further in.
+_FRAME = re.compile(
+    r"""^([ \t]*)File "[^"\n]*", line \d+[^\n]*(?:\n\1[ \t]+[^\n]*)*\n?""", re.MULTILINE
+)
+_IN_LINE = re.compile(r"""File ["'][^"'\n]*["'], line \d+(?:, in [\w.<>]+)?""")
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):?")
+_MARKUP = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^<>]{1,300}>", re.DOTALL | re.I)
+# Not part of a URL, and not an API's own path, which says what was asked for.
+_PATH = re.compile(
+    r"""(?<![\w.:/<])/(?!v\d|api\b|openai\b|chat\b|completions\b)(?:[\w.@+~ -]{0,80}[\w.@+~-]/)+"""
+    r"""(?=[\w.@+~-]|\b|$)|\b[A-Za-z]:\\(?:[^\\/:*?"<>|\r\n]{1,80}\\)+"""
+)
+
+
+def readable(text: str, most: int = 300) -> str:
+    """Write an endpoint's message as one line for a person.
+
+    Stack frames, markup, directories of the server's machine, and control or invisible characters
+    are left out.
+
+    Args:
+        text: the message, of any length.
+        most: most characters of the line.
+    """
+    text = text[:_MOST_READ]
+    if text.lstrip()[:1] == "<":
+        text = _MARKUP.sub(" ", text)
+    text = _IN_LINE.sub(" ", _FRAME.sub("", _TRACEBACK.sub(" ", text)))
+    text = _PATH.sub("…/", text)
+    kept = (
+        " " if (kind := unicodedata.category(letter)) == "Cc" else "" if kind in _HIDDEN else letter
+        for letter in text
+    )
+    line = " ".join("".join(kept).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+_HIDDEN = ("Cf", "Cs", "Co", "Cn")
+
+
 def judge_error(error: Exception, who: str) -> JudgeError:
     """Convert a framework's exception into one that says whether a retry may help.
 
     Frameworks wrap the clients of many vendors. HTTP errors have a `status_code` (OpenAI,
     Anthropic, Mistral, Groq); connection failures and timeouts are recognised by their types.
     """
-    why = f"{who}: {type(error).__name__}: {str(error)[:300]}"
+    why = f"{who}: {type(error).__name__}: {readable(str(error))}"
     status = getattr(error, "status_code", None)
     if isinstance(status, int):
         if not may_pass(status):

@@ -6,7 +6,6 @@ Whatever a reply holds, reading it takes time in proportion to its length.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -346,6 +345,7 @@ def _opens(text: str, position: int) -> bool:
 
 
 _FLOOR = -9999.0  # vLLM's minus infinity, which JSON does not have
+_CEILING = 1e300  # a longer integer is not even a float
 
 
 def clean(text: str) -> str:
@@ -422,6 +422,8 @@ def _alternative(item: object) -> tuple[str, float] | None:
     text, logprob = item.get("token"), item.get("logprob")
     if not isinstance(text, str) or isinstance(logprob, bool):
         return None
-    if not isinstance(logprob, int | float) or math.isnan(logprob) or logprob == math.inf:
+    if not isinstance(logprob, int | float):
         return None
-    return clean(text), max(float(logprob), _FLOOR)
+    if not logprob < _CEILING:  # NaN and infinity too
+        return None
+    return clean(text), float(max(logprob, _FLOOR))

@@ -254,9 +254,36 @@ async def test_a_bad_request_that_names_nothing_sent_is_final(serve: Serve) -> N
     assert model.capabilities.refused == {}
 
 
-@pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
-async def test_other_statuses_teach_nothing(serve: Serve, status: int) -> None:
-    """A 429 or 500 that happens to name a parameter does not take it away."""
+@pytest.mark.parametrize("status", [404, 405, 500, 501, 503])
+@pytest.mark.parametrize("refuse_in", ["param", "message", "detail"])
+async def test_a_refusal_is_known_by_its_words(serve: Serve, status: int, refuse_in: str) -> None:
+    """Whatever its status: what is said to be unsupported is left out from then on."""
+    server = serve(refuse=("temperature",), refuse_status=status, refuse_in=refuse_in)
+    model = judge_of(server)
+
+    completion = await model.complete(ALL)
+
+    assert len(server.requests) == 2
+    assert list(model.capabilities.refused) == ["temperature"]
+    assert completion.parsed == {"ok": True}
+
+
+@pytest.mark.parametrize("status", [500, 502, 503])
+async def test_an_outage_that_names_a_parameter_teaches_nothing(serve: Serve, status: int) -> None:
+    """It says where it broke, not what it does not take."""
+    error = {"message": "worker of logprobs crashed: out of memory at temperature 0.5"}
+    model = judge_of(serve(lambda _: Reply.json({"error": error}, status)))
+
+    with pytest.raises(JudgeUnavailableError, match="crashed") as caught:
+        await model.complete(ALL)
+
+    assert caught.value.status == status
+    assert model.capabilities.refused == {}
+
+
+@pytest.mark.parametrize("status", [401, 402, 408, 409, 413, 429])
+async def test_key_money_time_and_load_teach_nothing(serve: Serve, status: int) -> None:
+    """A 429 that happens to name a parameter does not take it away."""
     server = serve(refuse=("temperature",), refuse_status=status)
     model = judge_of(server)
 

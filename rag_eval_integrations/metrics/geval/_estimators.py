@@ -164,6 +164,7 @@ def of_samples(choices: Sequence[Choice], plan: EstimatorSettings) -> ScoreEstim
 # --- Asking the model
 
 
+_NONE_RETURNED = "the judge returned no log-probabilities"
 _ROUNDS = 3
 """Number of times that missing samples are requested again."""
 _LEAST_GIVEN = 0.5
@@ -177,9 +178,9 @@ class EstimatorRun:
     judge: Model
     messages: tuple[Message, ...]
     plan: EstimatorSettings
-    without_logprobs: bool = False
-    """True when the judge is known to return no log-probabilities, or only placeholders; set by
-    the first request."""
+    without_logprobs: str | None = None
+    """Why the judge is known to return no log-probabilities, or only placeholders; set by the first
+    request."""
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     """Model that answered, as the endpoint names it."""
@@ -198,8 +199,10 @@ class EstimatorRun:
             return await self._monte_carlo()
         pinned = self.plan.estimator == "logprobs"
         # The parsers of published tables give no position to read probabilities at.
-        skip = self.without_logprobs or self.plan.paper_parser is not None
+        skip = self.without_logprobs is not None or self.plan.paper_parser is not None
         if skip and not pinned:
+            if self.without_logprobs is not None:
+                self._warn_of_fallback(self.without_logprobs)
             return await (self._monte_carlo() if self.plan.samples > 1 else self._single())
         found = await self._logprobs()
         if not isinstance(found, _NoLogprobs):
@@ -212,11 +215,14 @@ class EstimatorRun:
             )
             return NoEstimate("judge_incapable", why, found.reply)
         greedy = of_single(found.reading, found.reply)
+        self._warn_of_fallback(found.why)
+        return greedy if self.plan.samples == 1 else await self._samples_or(greedy)
+
+    def _warn_of_fallback(self, why: str) -> None:
         if self.plan.samples == 1:
-            self._warn(f"one answer instead of an expectation: {found.why}")
-            return greedy
-        self._warn(f"samples instead of log-probabilities: {found.why}")
-        return await self._samples_or(greedy)
+            self._warn(f"one answer instead of an expectation: {why}")
+        else:
+            self._warn(f"samples instead of log-probabilities: {why}")
 
     async def _samples_or(self, greedy: ScoreEstimate) -> ScoreEstimate:
         try:
@@ -243,12 +249,13 @@ class EstimatorRun:
         choice = completion.choices[0]
         reading = read_choice(choice, self.plan)
         # An empty answer has no tokens either, which says nothing about the judge.
-        self.without_logprobs = not choice.tokens and bool(choice.text.strip())
+        if not choice.tokens and choice.text.strip():
+            self.without_logprobs = _NONE_RETURNED
         if isinstance(reading, NoEstimate):
             return reading
         why = None
         if not choice.tokens:
-            why = "the judge returned no log-probabilities"
+            why = _NONE_RETURNED
         elif reading.span is None:
             why = f"the score {reading.score:g} is not an integer"
         else:
@@ -260,7 +267,7 @@ class EstimatorRun:
                 if not isinstance(found, Unusable):
                     return of_logprobs(found, reading, choice.text)
                 why = found.why
-                self.without_logprobs = found.placeholder
+                self.without_logprobs = found.why if found.placeholder else None
         return _NoLogprobs(why, reading, choice.text)
 
     async def _single(self) -> ScoreEstimate | NoEstimate:
@@ -275,6 +282,11 @@ class EstimatorRun:
         first = await self._ask(self._request(n=wanted, temperature=temperature))
         choices = list(first.choices[:wanted])
         at_once, seed = len(choices), 0
+        if at_once < wanted:
+            self._warn(
+                f"{wanted} answers were asked for at once and {at_once} given: the others took "
+                "more requests"
+            )
         failure: JudgeError | None = None
         for _ in range(_ROUNDS):
             missing = wanted - len(choices)

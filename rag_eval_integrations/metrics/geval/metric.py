@@ -8,7 +8,11 @@ from typing import Any
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeOutputError,
+    JudgeRejectedError,
+)
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.metrics.geval._estimators import EstimatorRun, NoEstimate, ScoreEstimate
 from rag_eval_integrations.metrics.geval._presets import Task, preset
@@ -21,6 +25,7 @@ from rag_eval_integrations.metrics.geval._prompt import (
     steps_digest,
     steps_messages,
 )
+from rag_eval_integrations.metrics.geval._score import Grading, score_of
 from rag_eval_integrations.metrics.geval._sections import (
     Conversation,
     MissingParam,
@@ -46,7 +51,7 @@ from rag_eval_integrations.metrics.geval._settings import (
 from rag_eval_integrations.metrics.metric import Measured, ModelMetric
 from rag_eval_integrations.models import Model, ModelBase, with_retries
 from rag_eval_integrations.models.completion import Message
-from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode
+from rag_eval_integrations.records import By, RagCall, Score, UnscoredCode
 
 _MOST_CHARACTERS = 400_000
 """Limit on all parameters of a call together: some 100,000 tokens."""
@@ -146,7 +151,8 @@ class GEval(ModelMetric):
         )  # fmt: skip
         self.judge = None if judge is None else _model(judge)
         self._writer = None if self.criteria is None else StepsWriter(self.criteria, self.params)
-        self._without_logprobs: set[tuple[object, ...]] = set()
+        # By judge, why it is not asked for log-probabilities any more: said on every score.
+        self._without_logprobs: dict[tuple[object, ...], str] = {}
 
     # --- Presets ----------------------------------------------------------------------------------
 
@@ -215,7 +221,7 @@ class GEval(ModelMetric):
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
         """Return the score without a value."""
-        return (score_of(self, NoEstimate(code, reason), by),)
+        return (self._score_of(NoEstimate(code, reason), by),)
 
     async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
         """Score one call; a score that has no value states the reason.
@@ -244,17 +250,21 @@ class GEval(ModelMetric):
         if steps.code is not None:
             return Measured(self.unscored(steps.code, steps.why, by), steps.usage)
         messages = self._score_messages(steps.steps, sections)
-        asking = EstimatorRun(judge, messages, self._plan, self._is_without_logprobs(judge))
-        found = await asking.estimate()
-        if asking.without_logprobs:
-            self._remember_without_logprobs(judge)
+        known = self._without_logprobs.get(judge.identity)
+        asking = EstimatorRun(judge, messages, self._plan, known)
+        try:
+            found = await asking.estimate()
+        except JudgeOutputError as error:  # a bad reply is not a judge that does not answer
+            found = NoEstimate("judge_output_invalid", str(error), error.raw)
+        if asking.without_logprobs is not None and known is None:
+            self._remember_without_logprobs(judge, asking.without_logprobs)
         by = by.model_copy(
             update={
                 "model": asking.model or by.model,
                 "prompt_version": f"{SCORE_VERSION}/{steps_digest(steps.steps)}",
             }
         )
-        score = score_of(self, found, by, steps.steps, tuple(asking.warnings))
+        score = self._score_of(found, by, steps.steps, tuple(asking.warnings))
         return Measured((score,), steps.usage + asking.usage)
 
     def messages(
@@ -277,6 +287,16 @@ class GEval(ModelMetric):
         if steps is None and self.criteria is not None:
             return steps_messages(self.criteria, self.params)
         return self._score_messages(tuple(steps or self.steps or ()), sections)
+
+    def _score_of(
+        self,
+        found: ScoreEstimate | NoEstimate,
+        by: By,
+        steps: Sequence[str] = (),
+        warnings: tuple[str, ...] = (),
+    ) -> Score:
+        grading = Grading(self.names[0], self.scale, self.threshold, self.strict)
+        return score_of(grading, found, by, steps, warnings)
 
     def _score_messages(self, steps: tuple[str, ...], sections: Sequence[Section]) -> Messages:
         return score_messages(
@@ -379,12 +399,9 @@ class GEval(ModelMetric):
             raise ConfigurationError("judge", None, "pass a model here or to the metric")
         return with_retries(self.judge if judge is None else _model(judge))  # type: ignore[arg-type]
 
-    def _is_without_logprobs(self, judge: ModelBase) -> bool:
-        return judge.identity in self._without_logprobs
-
-    def _remember_without_logprobs(self, judge: ModelBase) -> None:
+    def _remember_without_logprobs(self, judge: ModelBase, why: str) -> None:
         if len(self._without_logprobs) < _JUDGES_REMEMBERED:
-            self._without_logprobs.add(judge.identity)
+            self._without_logprobs[judge.identity] = why
 
 
 def _model(judge: Model | str) -> Model:
@@ -396,72 +413,3 @@ def _model(judge: Model | str) -> Model:
             "is not a model that G-Eval can ask; use a model, such as 'openai:gpt-4o-mini'",
         )
     return found
-
-
-# --- From an estimate to a `Score`: normalised, with a threshold and evidence
-
-
-_MOST_REPLY = 8_000
-"""Characters of a reply that the evidence keeps."""
-
-
-def score_of(
-    metric: GEval,
-    found: ScoreEstimate | NoEstimate,
-    by: By,
-    steps: Sequence[str] = (),
-    warnings: tuple[str, ...] = (),
-) -> Score:
-    """Make the `Score` of an estimate.
-
-    `value` is (raw - lowest) / (highest - lowest), in [0, 1]; for a strict metric, 1.0 when the
-    likeliest score is the highest of the scale, else 0.0.
-    """
-    low, high = metric.scale
-    evidence: JsonObject = {"steps": list(steps)} if steps else {}
-    if found.reply:
-        evidence["reply"] = found.reply[:_MOST_REPLY]
-    if isinstance(found, NoEstimate):
-        return Score(
-            name=metric.names[0], status="unscored", unscored=found.code, reason=found.why,
-            scale=(low, high), threshold=metric.threshold, evidence=evidence or None,
-            warnings=warnings, by=by,
-        )  # fmt: skip
-    evidence |= {"argmax": found.argmax, "std": found.std}
-    if found.sampled:
-        evidence["samples"] = dict(found.sampled)
-    if found.shift:
-        evidence["shift"] = found.shift
-    value = (found.raw - low) / (high - low)
-    if metric.strict:
-        value = float(found.argmax == high)
-    return Score(
-        name=metric.names[0],
-        status="scored",
-        # Outside of 0 to 1 only with the parsers of published tables, which accept any number.
-        value=min(1.0, max(0.0, value)),
-        raw=found.raw,
-        scale=(low, high),
-        threshold=metric.threshold,
-        reason=_reason(found, high),
-        evidence=evidence,
-        method=found.method,
-        n=found.n,
-        mass=found.mass,
-        std_error=found.std_error,
-        distribution={f"{k:g}": min(1.0, p) for k, p in found.distribution.items()},
-        probability=min(1.0, found.distribution.get(high, 0.0)) if metric.strict else None,
-        warnings=warnings,
-        by=by,
-    )
-
-
-def _reason(found: ScoreEstimate, high: int) -> str:
-    words = " ".join(found.reason.split())[:_MOST_REPLY]
-    if words:
-        return words
-    dropped = f", {found.sampled['given'] - found.n} dropped" if found.sampled else ""
-    return (
-        f"{found.raw:.4g} of {high} by {found.method} (n {found.n}{dropped}); "
-        "the judge gave no reason"
-    )

@@ -118,11 +118,14 @@ class Trace(LabelMetric):
         """
         labels = labelling.labels
         if labels is None:
-            return self.unscored(
+            unscored = self.unscored(
                 labelling.unscored or "judge_output_invalid",
                 labelling.reason or "the judge gave no labels",
                 by,
             )
+            # Why there are no labels may stand there: a schema that the endpoint ignored.
+            warned = {"warnings": labelling.warnings}
+            return tuple(score.model_copy(update=warned) for score in unscored)
         made = _CallScorer(self, call, labels, labelling.warnings, self._stamp(by))
         if call.call.response is None:
             return made.retrieval_alone()

@@ -4,7 +4,11 @@ _request.py        CompletionRequest and the endpoint's capabilities ─▶ HTTP
 _reply.py          HTTP reply body ─▶ Completion
 _failures.py       error reply ─▶ a `Lesson` about the endpoint, or one of our exceptions
 _capabilities.py   what was learned about each (base_url, model)
-model.py           `OpenAIModel`, and one HTTP client per event loop
+model.py           `OpenAIModel`
+_clients.py        one HTTP client per event loop, or a user's own
+_address.py        checks of the URL; Azure's
+_connection.py     why no connection could be made, in words
+_secrets.py        what no message, record or repr may show
 """
 
 from rag_eval_integrations._lazy import publish

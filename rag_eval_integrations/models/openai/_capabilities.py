@@ -50,6 +50,11 @@ class Capabilities:
 
     "Absent" is not "refused": they are sent again, because gateways route to different servers."""
 
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Parameters that were accepted, but not given, by the latest reply to each."""
+        return tuple(name for name, seen in self.observed.items() if seen == "absent")
+
     def after(self, lesson: Lesson) -> Capabilities:
         """Return the capabilities after a lesson; the same object when it was known already."""
         name = lesson.parameter

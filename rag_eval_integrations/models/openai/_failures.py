@@ -1,7 +1,8 @@
-"""Read an error reply: a lesson about the endpoint, a blocked prompt, or one of our exceptions.
+"""Read an error reply: a lesson about the endpoint, a bad reply, or one of our exceptions.
 
-Pure. Only 400, 403 and 422 give lessons, and only if they name a parameter that was sent: a 429 or
-a 500 says nothing about the endpoint's capabilities.
+Pure. A refusal is known by its words, whatever its status: servers answer an unknown value with a
+500 too. But a reply about quota, keys or load says nothing about the endpoint's capabilities, and
+a 5xx teaches only if it names a parameter that was sent and says that it is not accepted.
 """
 
 from __future__ import annotations
@@ -13,14 +14,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_eval_integrations.errors import JudgeError, JudgeRejectedError, JudgeUnavailableError
-from rag_eval_integrations.models._failures import may_pass, retry_after
+from rag_eval_integrations.models._failures import may_pass, readable, retry_after
 from rag_eval_integrations.models.openai._capabilities import Lesson
 from rag_eval_integrations.models.openai._request import Sent
 
 _TEACHING = (400, 403, 422)
+"""Refusals of the request: a parameter's name is enough."""
+_NEVER_TEACHING = (401, 402, 408, 409, 413, 425, 429)
+"""About the key, money, time, size or load, also where they name `max_tokens`."""
 # A 429 with one of these codes is permanent.
 _OUT_OF_MONEY = ("insufficient_quota", "billing_hard_limit_reached")
 _BLOCKED = ("content_filter", "ResponsibleAIPolicyViolation", "content_policy_violation")
+_BAD_REPLY = ("json_validate_failed", "tool_use_failed")
+"""Codes of Groq's 400s about the model's answer."""
 _LONGEST = 300  # characters kept of an endpoint's message
 
 
@@ -39,28 +45,56 @@ class Failure:
         """Whether a content filter stopped the prompt, which Azure reports as a 400."""
         return self.status == 400 and self.code in _BLOCKED
 
-    def error(self, who: str) -> JudgeError:
-        """Make the exception."""
-        why = f"{who} replied {self.status}: {self.message}"
+    @property
+    def bad_reply(self) -> bool:
+        """Whether the server could not use its own model's output: no outage, and no refusal."""
+        if self.status == 500:
+            return bool(_OWN_OUTPUT.search(self.message)) and not _UPSTREAM.search(self.message)
+        return self.code in _BAD_REPLY
+
+    def error(self, who: str, hint: str = "") -> JudgeError:
+        """Make the exception; `hint` stands at its end."""
+        why = f"{who} replied {self.status}: {self.message}{hint}"
         if may_pass(self.status) and self.code not in _OUT_OF_MONEY:
             return JudgeUnavailableError(why, status=self.status, retry_after=self.retry_after)
         return JudgeRejectedError(why, status=self.status)
+
+
+# llama.cpp: "The model produced output that does not match the expected … format", "Failed to parse
+# input at pos 7: …", "Unexpected empty grammar stack after accepting piece".
+_OWN_OUTPUT = re.compile(
+    r"does(?: not|n't) match the (?:expected|requested|required)\b"
+    r"|\b(?:failed|unable|could not|couldn't|cannot|error)\b.{0,20}\bpars(?:e|ing)\b.{0,30}"
+    r"\b(?:input at pos|(?:model|tool|llm|assistant|generated|its own)\b.{0,20}"
+    r"\b(?:output|response|reply|answer|call|text))"
+    r"|\bgrammar stack\b"
+    r"|\b(?:model|assistant|generated|generation)\b.{0,20}\b(?:output|response|answer|text|json)\b"
+    r".{0,40}\b(?:invalid|malformed|not valid|not be parsed|failed to parse)",
+    re.IGNORECASE | re.DOTALL,
+)
+_UPSTREAM = re.compile(r"\bupstream\b|\bgateway\b|\bprovider\b|\bproxy\b", re.IGNORECASE)
 
 
 def failure_of(status: int, headers: Mapping[str, str], text: str) -> Failure:
     """Read an error reply.
 
     Dialects: OpenAI `{"error": {…}}`, Gemini the same in a list, older vLLM `{"message", "param"}`,
-    FastAPI `{"detail": [{"loc", "msg"}]}`, Ollama `{"error": "…"}`, proxies HTML.
+    FastAPI `{"detail": [{"loc", "msg"}]}`, the same printed into a message (llama-cpp-python),
+    Ollama `{"error": "…"}`, proxies HTML.
     """
     error = _error_in(text)
     message = error.get("message")
     inner = error.get("innererror")
     code = inner.get("code") if isinstance(inner, dict) else None
+    said = message if isinstance(message, str) else text
+    param = _text(error.get("param"))
+    printed = _validation_in(said) if param is None else None
+    if printed is not None:
+        param, said = printed
     return Failure(
         status=status,
-        message=_short(message if isinstance(message, str) else text) or "(no message)",
-        param=_text(error.get("param")),
+        message=readable(said, _LONGEST) or "(no message)",
+        param=param,
         code=_text(code if code in _BLOCKED else error.get("code")),
         retry_after=retry_after(headers),
     )
@@ -85,21 +119,49 @@ def _error_in(text: str) -> dict[str, Any]:
         return {"message": detail, **error}
     if isinstance(detail, list) and detail and isinstance(detail[0], dict):
         place = detail[0].get("loc")
-        names = [part for part in place if isinstance(part, str)] if place else []
-        names = [name for name in names if name != "body"]
+        names = _names(place if isinstance(place, list) else [])
         # The rest of a detail repeats the request, prompts included: it is not searched.
         param = names[0] if names else None
         return {"message": f"{'.'.join(names)}: {detail[0].get('msg')}", "param": param}
     return error
 
 
+def _names(place: list[Any]) -> list[str]:
+    return [part for part in place if isinstance(part, str) and part != "body"]
+
+
+# A validation error as Python prints it: a list of errors, one line per error, pydantic's report.
+_LISTED = re.compile(r"""['"]loc['"]\s*:\s*[(\[]([^)\]]{1,200})[)\]]""")
+_SAID = re.compile(r"""['"]msg['"]\s*:\s*("(?:[^"\\]|\\.){1,500}"|'(?:[^'\\]|\\.){1,500}')""")
+_DOTTED = re.compile(r"\bbody((?:\s*(?:\.|->)\s*\w+){1,8})\W{0,8}([^\n]{0,300})")
+_REPORTED = re.compile(
+    r"\bvalidation errors? for [^\n]{1,80}\n\s*([\w.\[\]-]{1,200})\n\s+([^\n]{1,300}?)\s*\[type="
+)
+_SEARCHED = 20_000  # characters; the rest of such a message repeats the request
+
+
+def _validation_in(message: str) -> tuple[str, str] | None:
+    """Find the first error of a printed validation error: its parameter, and its words alone.
+
+    The rest repeats the request, prompts included, and is dropped.
+    """
+    text = message[:_SEARCHED]
+    listed = _LISTED.search(text)
+    if listed is not None:
+        names = _names(re.findall(r"""['"]([^'"]+)['"]""", listed[1]))
+        said = _SAID.search(text, listed.end()) or _SAID.search(text)
+        words = said[1][1:-1] if said else "is not valid"
+    elif (dotted := _DOTTED.search(text)) is not None:
+        names, words = re.findall(r"\w+", dotted[1]), dotted[2]
+    elif (reported := _REPORTED.search(text)) is not None:
+        names, words = reported[1].split("."), reported[2]
+    else:
+        return None
+    return (names[0], f"{'.'.join(names)}: {words}") if names else None
+
+
 def _text(value: object) -> str | None:
-    return str(value) if value not in (None, "") else None
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return str(value)[:200] if value not in (None, "") else None
 
 
 # --- The parameter that a refusal names
@@ -128,12 +190,25 @@ _LIMIT = re.compile(
 )
 # Such a message names max_tokens and numbers, but the prompt is too long.
 _TOO_LONG = re.compile(r"context[ _](?:length|window|size)|prompt is too long", re.IGNORECASE)
+# An outage may name a parameter in passing: these words say that it is not accepted.
+_REFUSES = re.compile(
+    r"\b(?:not|n't|never) (?:be )?(?:\w+ly )?(?:supported|allowed|permitted|implemented|enabled|"
+    r"available|accepted|recogni[sz]ed|valid)\b|\bunsupported\b|\bunrecogni[sz]ed\b"
+    r"|\bdo(?:es)?(?: not|n't) (?:support|accept|allow)\b"
+    r"|\bunexpected (?:keyword|argument|param|field)"
+    r"|\bunknown (?:param|argument|field|name)|\binvalid (?:value|param|argument|field|schema)"
+    r"|\bextra inputs\b|\b(?:input|value|it|\w+['\"`]?) (?:should|must) be\b|\bonly supports?\b"
+    r"|\bgrammar\b.{0,40}\b(?:pars|compil|init|invalid)|\b(?:pars|compil|init)\w*\b.{0,40}\bgrammar\b",
+    re.IGNORECASE,
+)
 _LIMITED = ("top_logprobs", "n", "max_tokens", "max_completion_tokens")
 
 
 def lesson_of(failure: Failure, sent: Sent) -> Lesson | None:
     """Return the lesson of a failure; None when it names no parameter that was sent."""
-    if failure.status not in _TEACHING or _TOO_LONG.search(f"{failure.code} {failure.message}"):
+    if failure.status in _NEVER_TEACHING or failure.bad_reply:
+        return None
+    if _TOO_LONG.search(f"{failure.code} {failure.message}"):
         return None
     present = set(sent.body)
     if any(message["role"] == "system" for message in sent.body["messages"]):
@@ -141,6 +216,8 @@ def lesson_of(failure: Failure, sent: Sent) -> Lesson | None:
     name = _named(failure.param or "", present)
     if name is None and not (failure.param or "").startswith("messages"):
         name = _first_named(failure.message, present)
+        if failure.status not in _TEACHING and not _REFUSES.search(failure.message):
+            return None
     if name is None:
         return None
     if name in ("response_format", "tools"):

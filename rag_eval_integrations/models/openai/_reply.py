@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from rag_eval_integrations.errors import JudgeUnavailableError
-from rag_eval_integrations.models._failures import may_pass
+from rag_eval_integrations.models._failures import may_pass, readable
 from rag_eval_integrations.models._reading import answer_in, clean, tokens_of
 from rag_eval_integrations.models.completion import Choice, Completion, finish_reason_of
 from rag_eval_integrations.models.openai._request import Sent
@@ -62,18 +62,24 @@ def blocked_completion(sent: Sent, requests: int) -> Completion:
 def is_without_json(sent: Sent, choice: Choice) -> bool:
     """Whether the endpoint accepted a `response_format` and ignored it, as Anthropic's does.
 
-    Only the beginning of the answer is checked; JSON that is cut off is the model's failure.
+    Only the beginning of the answer is checked: JSON that is cut off is the model's failure, and
+    text that never began as JSON was not held to any, however it ended.
     """
-    asked = sent.structured_by in ("json_schema", "json_object")
-    return asked and choice.finish_reason == "stop" and not choice.text.lstrip().startswith("{")
+    if sent.structured_by not in ("json_schema", "json_object"):
+        return False
+    begun = choice.text.lstrip()[:1]
+    if choice.finish_reason == "stop":
+        return begun != "{"
+    return choice.finish_reason in ("length", "unknown") and begun not in ("{", "")
 
 
 def _object(content: bytes, who: str) -> dict[str, Any]:
     try:
         reply = json.loads(content)
     except (ValueError, RecursionError):
+        page = " (a web page: is base_url right?)" if content.lstrip()[:1] == b"<" else ""
         raise JudgeUnavailableError(
-            f"{who} replied 200 with {len(content)} bytes that are not JSON"
+            f"{who} replied 200 with {len(content)} bytes that are not JSON{page}"
         ) from None
     if not isinstance(reply, dict):
         raise JudgeUnavailableError(f"{who} replied 200 with JSON that is not an object")
@@ -85,7 +91,7 @@ def _without_answer(reply: dict[str, Any], who: str) -> JudgeUnavailableError:
     error = reply.get("error")
     words = error.get("message") if isinstance(error, dict) else error
     code = error.get("code") if isinstance(error, dict) else None
-    why = f": {' '.join(words.split())[:300]}" if isinstance(words, str) else ""
+    why = f": {readable(words)}" if isinstance(words, str) else ""
     return JudgeUnavailableError(
         f"{who} replied 200 without an answer{why}",
         status=code if isinstance(code, int) and may_pass(code) else None,
@@ -142,12 +148,16 @@ def _arguments(message: dict[str, Any]) -> str | None:
     return arguments if isinstance(arguments, str) else None
 
 
+_MOST_TOKENS = 10**12
+"""A count above is nonsense, and may have more digits than a file can hold."""
+
+
 def _usage(given: object, requests: int) -> Usage:
     given = given if isinstance(given, dict) else {}
 
     def count(name: str) -> int:
         value = given.get(name)
-        return value if isinstance(value, int) and value > 0 else 0
+        return value if type(value) is int and 0 < value < _MOST_TOKENS else 0
 
     return Usage(
         requests=requests,

@@ -25,7 +25,8 @@ class Defaults:
     temperature: float | None = None
     seed: int | None = None
     max_tokens: int | None = None
-    extra_body: Mapping[str, JsonValue] = field(default_factory=dict)
+    # Its values may be secrets.
+    extra_body: Mapping[str, JsonValue] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -339,4 +339,5 @@ class Attempts:
             f"{self.name} did not answer: {times} in {seconds:.1f} s, {why}{cause}",
             status=None if last is None else last.status,
             retry_after=None if last is None else last.retry_after,
+            connected=last is None or last.connected,
         )
