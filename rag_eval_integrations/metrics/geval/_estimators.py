@@ -70,6 +70,8 @@ class ScoreEstimate:
     """Standard error of the mean over samples; None for the other methods and for one sample."""
     sampled: Mapping[str, int] = field(default_factory=dict)
     """Numbers of samples `asked` for, `given` and `used`, and of those dropped, by reason code."""
+    shift: float = 0.0
+    """How far `raw` may be off because a digit may have begun a longer number; 0 if none may."""
 
     @property
     def argmax(self) -> float:
@@ -117,7 +119,7 @@ def of_logprobs(found: Expectation, reading: Reading, reply: str) -> ScoreEstima
     distribution = {float(k): p for k, p in found.distribution.items()}
     return ScoreEstimate(
         raw=found.value, method="logprobs", distribution=distribution, n=1, mass=found.mass,
-        reply=reply, reason=reading.reason, std=found.std,
+        reply=reply, reason=reading.reason, std=found.std, shift=found.shift,
     )  # fmt: skip
 
 
@@ -183,7 +185,8 @@ class EstimatorRun:
     messages: tuple[Message, ...]
     plan: EstimatorSettings
     without_logprobs: str | None = None
-    """Why the judge is known to return no log-probabilities; set by the first request."""
+    """Why the judge is known to return no log-probabilities, or only placeholders; set by the first
+    request."""
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     """Model that answered, as the endpoint names it."""
@@ -270,6 +273,7 @@ class EstimatorRun:
                 if not isinstance(found, Unusable):
                     return of_logprobs(found, reading, choice.text)
                 why = found.why
+                self.without_logprobs = found.why if found.placeholder else None
         return _NoLogprobs(why, reading, choice.text)
 
     async def _single(self) -> ScoreEstimate | NoEstimate:

@@ -101,8 +101,10 @@ _LEAST_MASS = 0.5
 _MOST_SUM = 1.01
 """Limit on the sum of probabilities at one position: 1, and a margin for rounding."""
 _ROUNDING = 1e-6
-_UNDECIDED = 0.001
-"""Probability below which the meaning of an ambiguous digit does not matter."""
+_MOST_SHIFT = 0.02
+"""Shift of the normalised value, in [0, 1], up to which the meaning of an ambiguous digit does not
+matter. On a scale from 0 to 10, a `1` of probability .01 that may begin a 10 shifts it by .009 at
+most; twenty samples with a standard deviation of .5 points have a standard error of .011."""
 _SAME = 3
 """Number of equal values from which a constant counts as a placeholder."""
 _DIGITS = re.compile(r"\d{1,9}")
@@ -124,6 +126,10 @@ class Expectation:
     """Standard deviation of the distribution."""
     distribution: dict[int, float]
     """Probability by score; adds up to 1."""
+    undecided: float = 0.0
+    """Probability of digits that may begin a longer number; counted as the shorter one."""
+    shift: float = 0.0
+    """How far `value` may be off for that reason, on the metric's scale; at least 0."""
 
     @property
     def argmax(self) -> int:
@@ -136,6 +142,8 @@ class Unusable:
     """The reason why log-probabilities give no expectation."""
 
     why: str
+    placeholder: bool = False
+    """Whether the server makes its log-probabilities up, so that the next ones are as useless."""
 
 
 def expectation(
@@ -150,15 +158,17 @@ def expectation(
 
     Returns:
         The expectation, or the reason why there is none: placeholders instead of probabilities,
-        too little probability on the scale, or a digit that may begin a longer number.
+        too little probability on the scale, or a digit that may begin a longer number and is
+        likely enough to matter.
     """
     token = tokens[place.index]
     here = _alternatives(token)
     placeholder = _placeholder(token, here) or _constant(tokens)
     if placeholder is not None:
-        return Unusable(placeholder)
+        return placeholder
     sums: dict[int, float] = {}
-    undecided, on_sampled = 0.0, here[token.text]
+    undecided: dict[int, float] = {}
+    on_sampled = here[token.text]
     written, ended = _digits_of(place.rest)
     numbers = [
         (found, p)
@@ -172,53 +182,69 @@ def expectation(
     for (digits, is_over), probability in numbers:
         if digits == written and is_over == ended:
             on_sampled += probability
-        elif not is_over and not whole and _longer(int(digits), scale):
-            undecided += probability
         else:
-            _add(sums, int(digits), probability, scale)
-    undecided += _add_sampled(sums, on_sampled, tokens, place, scale, whole=whole)
-    if undecided > _UNDECIDED:
+            may_go_on = not is_over and not whole and _longest(int(digits), scale)
+            _add(undecided if may_go_on else sums, int(digits), probability)
+    _add_sampled(sums, undecided, on_sampled, tokens, place, scale, whole=whole)
+    return _normalised(sums, undecided, scale)
+
+
+def _normalised(
+    sums: dict[int, float], undecided: dict[int, float], scale: tuple[int, int]
+) -> Expectation | Unusable:
+    low, high = scale
+    unclear = math.fsum(undecided.values())
+    shift = math.fsum(
+        p * (_longest(k, scale) - k if low <= k <= high else high - low)
+        for k, p in undecided.items()
+    )
+    for k, p in undecided.items():
+        _add(sums, k, p)
+    sums = {k: p for k, p in sums.items() if low <= k <= high}
+    mass = math.fsum(sums.values())
+    if shift > _MOST_SHIFT * (high - low) * (mass or 1.0):
         return Unusable(
-            f"the score is ambiguous: {undecided:.3g} of the probability is on a digit that may "
+            f"the score is ambiguous: {unclear:.3g} of the probability is on a digit that may "
             "begin a longer number"
         )
-    return _normalised(sums)
-
-
-def _normalised(sums: dict[int, float]) -> Expectation | Unusable:
-    mass = math.fsum(sums.values())
     if mass < _LEAST_MASS:
         return Unusable(f"only {mass:.3g} of the probability is on scores of the scale")
     distribution = {k: sums[k] / mass for k in sorted(sums)}
     value = math.fsum(k * p for k, p in distribution.items())
     variance = math.fsum(p * (k - value) ** 2 for k, p in distribution.items())
-    return Expectation(value, min(mass, 1.0), math.sqrt(variance), distribution)
+    return Expectation(
+        value, min(mass, 1.0), math.sqrt(variance), distribution, unclear, shift / mass
+    )
 
 
-def _placeholder(token: Token, here: Mapping[str, float]) -> str | None:
+def _placeholder(token: Token, here: Mapping[str, float]) -> Unusable | None:
     """Describe why the log-probabilities are a server's placeholders; None when they are not."""
     if not here:
-        return "the score's token has no alternatives"
+        return Unusable("the score's token has no alternatives", placeholder=True)
     if token.logprob <= _IMPOSSIBLE:
-        return f"the sampled score has the log-probability {token.logprob:g}, a placeholder"
-    if token.text not in here:
-        return "the sampled score is not among its own alternatives"
+        why = f"the sampled score has the log-probability {token.logprob:g}, a placeholder"
+        return Unusable(why, placeholder=True)
+    if token.text not in here:  # also of a real model, where the sampled token is an unlikely one
+        return Unusable("the sampled score is not among its own alternatives")
     values = [logprob for _, logprob in token.top]
     lowest, highest = min(values), max(values)
     if len(values) >= _SAME and lowest == highest:
-        return f"all alternatives have the log-probability {lowest:g}, a placeholder"
+        why = f"all alternatives have the log-probability {lowest:g}, a placeholder"
+        return Unusable(why, placeholder=True)
     if token.logprob == highest == 0 and all(v == 0 or v <= _IMPOSSIBLE for v in values):
-        return "the log-probabilities are 0 throughout, a placeholder"
+        return Unusable("the log-probabilities are 0 throughout, a placeholder", placeholder=True)
     if highest > _ROUNDING or math.fsum(here.values()) > _MOST_SUM:
-        return "the probabilities of the alternatives add up to more than 1"
+        why = "the probabilities of the alternatives add up to more than 1"
+        return Unusable(why, placeholder=True)
     return None
 
 
-def _constant(tokens: Sequence[Token]) -> str | None:
+def _constant(tokens: Sequence[Token]) -> Unusable | None:
     first = tokens[0].logprob
     if len(tokens) < _SAME or any(token.logprob != first for token in tokens):
         return None
-    return f"every token has the log-probability {first:g}, a placeholder"
+    why = f"every token has the log-probability {first:g}, a placeholder"
+    return Unusable(why, placeholder=True)
 
 
 def _alternatives(token: Token) -> dict[str, float]:
@@ -231,43 +257,42 @@ def _probability(logprob: float) -> float:
     return math.exp(min(logprob, 1.0))
 
 
-def _longer(number: int, scale: tuple[int, int]) -> bool:
-    """Tell whether a longer number of the scale begins with this one."""
+def _longest(number: int, scale: tuple[int, int]) -> int:
+    """Return the largest longer number of the scale that begins with this one; 0 without any."""
+    found = 0
     begin, room = number * 10, 10
     while 0 < begin <= scale[1]:
         if begin + room - 1 >= scale[0]:
-            return True
+            found = min(begin + room - 1, scale[1])
         begin, room = begin * 10, room * 10
-    return False
+    return found
 
 
 def _add_sampled(
     sums: dict[int, float],
+    undecided: dict[int, float],
     probability: float,
     tokens: Sequence[Token],
     place: TokenPosition,
     scale: tuple[int, int],
     *,
     whole: bool,
-) -> float:
+) -> None:
     """Add the sampled number, and the numbers that other following tokens would have made of it.
 
-    Returns:
-        The probability of digits that may or may not begin a longer number, because the
-        alternatives to the token that followed are not known.
+    Digits that may or may not begin a longer number, because the alternatives to the token that
+    followed are not known, are added to `undecided`.
     """
-    undecided, left, index = 0.0, probability, place.index
+    left, index = probability, place.index
     written, ended = _digits_of(place.rest)
     while written:
         number = int(written)
-        if ended or not _longer(number, scale):
-            _add(sums, number, left, scale)
+        if ended or not _longest(number, scale):
+            _add(sums, number, left)
             break
         following = tokens[index + 1] if index + 1 < len(tokens) else None
         if following is None or _is_unknown(following):
-            if not whole:
-                return undecided + left
-            _add(sums, number, left, scale)
+            _add(sums if whole else undecided, number, left)
             break
         alternatives = {following.text: _probability(following.logprob), **_alternatives(following)}
         digits_on = 0.0
@@ -276,17 +301,14 @@ def _add_sampled(
             digits_on += p if digits else 0.0
             if not digits or text == following.text:
                 continue
-            if not is_over and not whole and _longer(int(written + digits), scale):
-                undecided += left * p
-            else:
-                _add(sums, int(written + digits), left * p, scale)
-        _add(sums, number, left * max(0.0, 1.0 - digits_on), scale)
+            may_go_on = not is_over and not whole and _longest(int(written + digits), scale)
+            _add(undecided if may_go_on else sums, int(written + digits), left * p)
+        _add(sums, number, left * max(0.0, 1.0 - digits_on))
         tail, ended = _digits_of(following.text)
         if not tail:
             break
         left *= alternatives[following.text]
         written, index = written + tail, index + 1
-    return undecided
 
 
 def _is_unknown(token: Token) -> bool:
@@ -314,6 +336,5 @@ def _ascii(digits: str) -> str:
     return digits if digits.isascii() else "".join(str(int(digit)) for digit in digits)
 
 
-def _add(sums: dict[int, float], number: int, probability: float, scale: tuple[int, int]) -> None:
-    if scale[0] <= number <= scale[1]:
-        sums[number] = sums.get(number, 0.0) + probability
+def _add(sums: dict[int, float], number: int, probability: float) -> None:
+    sums[number] = sums.get(number, 0.0) + probability

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall, Turn, UnscoredCode, from_object
@@ -66,7 +67,8 @@ def checked_params(params: object) -> tuple[str, ...]:
     if not params:
         raise ConfigurationError("params", params, "name at least one parameter")
     checked = []
-    for name in params:
+    for given in params:
+        name = given.value if isinstance(given, Enum) else given  # DeepEval's are members
         known = _OTHER_NAMES.get(name, name) if isinstance(name, str) else ""
         if known not in PARAMS and not re.fullmatch(r"metadata\.[^\s.].{0,99}", known):
             names = ", ".join(PARAMS)

@@ -65,6 +65,8 @@ def checked_rubric(rubric: RubricLike | object, scale: tuple[int, int]) -> tuple
 def _level(item: object) -> Level:
     if isinstance(item, Level):
         return Level(item.low, item.high, _text(item.text))
+    if hasattr(item, "score_range") and hasattr(item, "expected_outcome"):  # DeepEval's Rubric
+        return Level(*_range(item.score_range), _text(item.expected_outcome))
     if not isinstance(item, Mapping):
         raise ConfigurationError("rubric", item, "use {'range': [lo, hi], 'description': '…'}")
     points = item.get("range", item.get("score_range", item.get("score")))
@@ -90,6 +92,44 @@ def _text(text: object) -> str:
     if not isinstance(text, str) or not text.strip():
         raise ConfigurationError("rubric", text, "describe each level in words")
     return text.strip()
+
+
+# --- Names of DeepEval's arguments
+
+
+_RENAMED = {
+    "evaluation_steps": "steps",
+    "evaluation_params": "params",
+}
+_WRITE_INSTEAD = {
+    "model": "is called `judge` here; write judge=OpenAIModel('gpt-4o-mini')",
+    "strict_mode": "is called `strict` here",
+    "async_mode": "is not needed: await `score`, or call `score_sync`",
+    "verbose_mode": "is not needed: `messages(call)` shows the request, `score.evidence` the reply",
+    "_include_g_eval_suffix": "is not needed: scores are called `geval:NAME`",
+    "evaluation_template": "has no counterpart: `criteria`, `steps` and `rubric` fill the prompt",
+}
+
+
+def from_deepeval(given: Mapping[str, object], own: Mapping[str, object]) -> dict[str, object]:
+    """Translate the names of DeepEval's arguments.
+
+    Args:
+        given: arguments that `GEval` does not know.
+        own: the arguments of the same meaning that were given, or None.
+
+    Raises:
+        ConfigurationError: an argument is unknown, has another name or no counterpart here, or is
+            given under both names.
+    """
+    found: dict[str, object] = {}
+    for name, value in given.items():
+        if name not in _RENAMED:
+            raise ConfigurationError(name, value, _WRITE_INSTEAD.get(name, "is not an argument"))
+        if own[_RENAMED[name]] is not None:
+            raise ConfigurationError(name, value, f"is the same as `{_RENAMED[name]}`: give one")
+        found[_RENAMED[name]] = value
+    return found
 
 
 # --- The other arguments

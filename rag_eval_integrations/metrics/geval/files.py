@@ -11,6 +11,12 @@ A file holds arguments of `GEval`:
       2-4: neutral
       5: polite throughout
     threshold: 0.6
+
+or a ready-made metric with changes:
+
+    preset: coherence
+    task: summary
+    samples: 5
 """
 
 from __future__ import annotations
@@ -25,10 +31,13 @@ from rag_eval_integrations.metrics.geval.metric import GEval
 
 SUFFIXES = (".geval.yaml", ".geval.yml")
 _FIELDS = (
-    "name", "criteria", "steps", "params", "scale", "rubric", "threshold", "strict", "estimator",
+    "preset", "task", "name", "criteria", "steps", "params", "scale", "rubric", "threshold",
+    "strict", "estimator",
     "samples", "temperature", "form", "top_logprobs", "max_tokens",
 )  # fmt: skip
 _MOST_BYTES = 1_000_000
+PRESET_NAMES = tuple(PRESETS)
+"""Names that may follow `geval:` in the name of a metric, or `preset:` in a file."""
 
 
 def named_geval(name: str) -> GEval:
@@ -58,8 +67,15 @@ def read_geval(path: str | Path) -> GEval:
         why = f"{file}: is not a field of a metric; use {', '.join(_FIELDS)}"
         raise InputError(why, field=str(unknown[0]), line=lines.get(str(unknown[0])))
     content.setdefault("name", _stem(file))
+    if "task" in content and "preset" not in content:
+        raise InputError(f"{file}: needs a `preset`", field="task", line=lines.get("task"))
     try:
-        return GEval(**content)
+        if "preset" not in content:
+            return GEval(**content)
+        if content["preset"] not in PRESET_NAMES:
+            names = ", ".join(PRESET_NAMES)
+            raise ConfigurationError("preset", content["preset"], f"use one of {names}")
+        return GEval.preset(content.pop("preset"), content.pop("task", "qa"), **content)
     except ConfigurationError as error:
         raise InputError(
             f"{file}: {error}", field=error.field, line=lines.get(error.field)
@@ -95,7 +111,3 @@ def _mapping(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
         raise InputError(f"{file}: should hold fields, such as `criteria: …`")
     keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
     return content, {str(key.value): key.start_mark.line + 1 for key in keys}
-
-
-PRESET_NAMES = tuple(PRESETS)
-"""Names that may follow `geval:` in the name of a metric."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rag_eval_integrations import _loop
@@ -22,10 +23,13 @@ from rag_eval_integrations.metrics.geval._prompt import (
     StepsWriter,
     score_messages,
     steps_digest,
+    steps_messages,
 )
+from rag_eval_integrations.metrics.geval._score import Grading, score_of
 from rag_eval_integrations.metrics.geval._sections import (
     Conversation,
     MissingParam,
+    Section,
     call_of_turns,
     checked_params,
     sections_of,
@@ -42,14 +46,19 @@ from rag_eval_integrations.metrics.geval._settings import (
     checked_scale,
     checked_switch,
     checked_threshold,
+    from_deepeval,
 )
 from rag_eval_integrations.metrics.metric import Measured, ModelMetric
 from rag_eval_integrations.models import Model, ModelBase, with_retries
-from rag_eval_integrations.records import By, JsonObject, RagCall, Score, UnscoredCode
+from rag_eval_integrations.models.completion import Message
+from rag_eval_integrations.records import By, RagCall, Score, UnscoredCode
 
 _MOST_CHARACTERS = 400_000
 """Limit on all parameters of a call together: some 100,000 tokens."""
 _JUDGES_REMEMBERED = 64
+_PARAMS = ("question", "response")
+
+Messages = tuple[Message, ...]
 
 
 class GEval(ModelMetric):
@@ -75,7 +84,8 @@ class GEval(ModelMetric):
         name: name of the criterion; the score is called `geval:NAME`.
         criteria: the criterion in words; the judge derives 3 or 4 evaluation steps from it.
         steps: evaluation steps to follow instead.
-        params: parts of a call that the judge is shown: `question`, `response`, `reference`,
+        params: parts of a call that the judge is shown, by default question and response:
+            `question`, `response`, `reference`,
             `documents`, `history`, `conversation` (all turns), `metadata.FIELD`.
         scale: lowest and highest score, integers from 0.
         rubric: descriptions of scores: `{1: "…", "2-4": "…"}`.
@@ -92,6 +102,8 @@ class GEval(ModelMetric):
         paper_parser: read replies as the authors of published tables did, where a reply without a
             number counts as 0: True or `g-eval` (Liu et al.), `chiang-lee`. Only for reproducing
             these tables.
+        deepeval: `evaluation_steps` and `evaluation_params` are taken for `steps` and `params`; an
+            error says what to write for DeepEval's other arguments.
 
     Raises:
         ConfigurationError: an argument is wrong, or neither or both of `criteria` and `steps` are
@@ -103,7 +115,7 @@ class GEval(ModelMetric):
         name: str,
         criteria: str | None = None,
         steps: Sequence[str] | None = None,
-        params: Sequence[str] = ("question", "response"),
+        params: Sequence[str] | None = None,
         scale: tuple[int, int] = (1, 5),
         rubric: RubricLike | None = None,
         threshold: float | None = 0.5,
@@ -117,11 +129,15 @@ class GEval(ModelMetric):
         top_logprobs: int = 20,
         max_tokens: int | None = 2048,
         paper_parser: bool | str = False,
+        **deepeval: Any,
     ) -> None:
+        renamed = from_deepeval(deepeval, {"steps": steps, "params": params})
+        steps = renamed.get("steps", steps)  # type: ignore[assignment]  # checked below
+        params = renamed.get("params", params)  # type: ignore[assignment]
         self.name = checked_name(name)
         self.names = (f"geval:{self.name}",)
         self.criteria, self.steps = checked_instructions(criteria, steps)
-        self.params = checked_params(params)
+        self.params = checked_params(_PARAMS if params is None else params)
         self.scale = checked_scale(scale)
         self.rubric = checked_rubric(rubric, self.scale)
         self.threshold = checked_threshold(threshold)
@@ -141,14 +157,14 @@ class GEval(ModelMetric):
     # --- Presets ----------------------------------------------------------------------------------
 
     @classmethod
-    def preset(cls, name: str, task: Task = "qa", **changes: Any) -> GEval:
+    def preset(cls, name: str, /, task: Task = "qa", **changes: Any) -> GEval:
         """Make a ready-made metric by name; each also has a method of its own.
 
         Args:
             name: `coherence`, `consistency`, `fluency`, `relevance`, `correctness` or
                 `groundedness`.
             task: `qa` (a response to a question) or `summary` (a summary of the documents).
-            changes: arguments of `GEval` that replace the preset's, such as `threshold`.
+            changes: arguments of `GEval` that replace the preset's, such as `threshold` or `name`.
 
         Raises:
             ConfigurationError: the name or the task is unknown, or an argument is wrong.
@@ -205,7 +221,7 @@ class GEval(ModelMetric):
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
         """Return the score without a value."""
-        return (score_of(self, NoEstimate(code, reason), by),)
+        return (self._score_of(NoEstimate(code, reason), by),)
 
     async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
         """Score one call; a score that has no value states the reason.
@@ -233,10 +249,7 @@ class GEval(ModelMetric):
         steps = Steps(self.steps or ()) if self._writer is None else await self._writer.get(judge)
         if steps.code is not None:
             return Measured(self.unscored(steps.code, steps.why, by), steps.usage)
-        messages = score_messages(
-            name=self.name, steps=steps.steps, params=self.params, rubric=self.rubric,
-            scale=self.scale, form=self._plan.form, sections=sections,
-        )  # fmt: skip
+        messages = self._score_messages(steps.steps, sections)
         known = self._without_logprobs.get(judge.identity)
         asking = EstimatorRun(judge, messages, self._plan, known)
         try:
@@ -251,8 +264,45 @@ class GEval(ModelMetric):
                 "prompt_version": f"{SCORE_VERSION}/{steps_digest(steps.steps)}",
             }
         )
-        score = score_of(self, found, by, steps.steps, tuple(asking.warnings))
+        score = self._score_of(found, by, steps.steps, tuple(asking.warnings))
         return Measured((score,), steps.usage + asking.usage)
+
+    def messages(
+        self, call: RagCall | Conversation, steps: Sequence[str] | None = None
+    ) -> Messages:
+        """Return the messages that a judge would be sent for the score of a call.
+
+        Args:
+            call: a call, or a conversation as a list of turns.
+            steps: the evaluation steps, for a metric with `criteria`; without them, the messages
+                that ask the judge to write the steps are returned, which come first.
+
+        Raises:
+            ConfigurationError: the call lacks a parameter.
+        """
+        called = call if isinstance(call, RagCall) else call_of_turns(call)
+        sections = sections_of(called, self.params)
+        if isinstance(sections, MissingParam):
+            raise ConfigurationError("call", called.id, sections.why)
+        if steps is None and self.criteria is not None:
+            return steps_messages(self.criteria, self.params)
+        return self._score_messages(tuple(steps or self.steps or ()), sections)
+
+    def _score_of(
+        self,
+        found: ScoreEstimate | NoEstimate,
+        by: By,
+        steps: Sequence[str] = (),
+        warnings: tuple[str, ...] = (),
+    ) -> Score:
+        grading = Grading(self.names[0], self.scale, self.threshold, self.strict)
+        return score_of(grading, found, by, steps, warnings)
+
+    def _score_messages(self, steps: tuple[str, ...], sections: Sequence[Section]) -> Messages:
+        return score_messages(
+            name=self.name, steps=steps, params=self.params, rubric=self.rubric,
+            scale=self.scale, form=self._plan.form, sections=sections,
+        )  # fmt: skip
 
     async def score(self, call: RagCall | Conversation, judge: Model | str | None = None) -> Score:
         """Score one call without an evaluator.
@@ -266,9 +316,7 @@ class GEval(ModelMetric):
             JudgeRejectedError: the model does not support the requested estimator.
             JudgeError: the judge does not answer.
         """
-        if judge is None and self.judge is None:
-            raise ConfigurationError("judge", None, "pass a model here or to the metric")
-        asked = with_retries(self.judge if judge is None else _model(judge))  # type: ignore[arg-type]
+        asked = self._asked(judge)
         called = call if isinstance(call, RagCall) else call_of_turns(call)
         with suppress_capture():
             measured = await self.measure(called, asked)
@@ -282,6 +330,74 @@ class GEval(ModelMetric):
     def score_sync(self, call: RagCall | Conversation, judge: Model | str | None = None) -> Score:
         """Score one call from synchronous code, also inside a notebook; see `score`."""
         return _loop.run(self.score(call, judge))
+
+    async def score_many(
+        self,
+        calls: Iterable[RagCall | Conversation],
+        judge: Model | str | None = None,
+        *,
+        max_concurrency: int = 8,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> list[Score]:
+        """Score many calls; a call that cannot be scored does not end the others.
+
+        Args:
+            calls: the calls, read as places become free.
+            judge: model to ask, or its name; by default the metric's own.
+            max_concurrency: calls scored at once at most, from 1.
+            on_progress: called with the number of calls done, after each.
+
+        Returns:
+            One score per call, in order; its `status` is `error` where the judge did not answer.
+
+        Raises:
+            ConfigurationError: as `score`, or for a wrong `max_concurrency`.
+        """
+        if type(max_concurrency) is not int or max_concurrency < 1:
+            raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
+        asked = self._asked(judge)
+        waiting = enumerate(calls)
+        scores: dict[int, Score] = {}
+
+        async def work() -> None:
+            for number, call in waiting:
+                scores[number] = await self._score_or_error(call, asked)
+                if on_progress is not None:
+                    on_progress(len(scores))
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(max_concurrency):
+                tasks.create_task(work())
+        return [scores[number] for number in sorted(scores)]
+
+    def score_many_sync(
+        self,
+        calls: Iterable[RagCall | Conversation],
+        judge: Model | str | None = None,
+        *,
+        max_concurrency: int = 8,
+        on_progress: Callable[[int], object] | None = None,
+    ) -> list[Score]:
+        """Score many calls from synchronous code; see `score_many`."""
+        asking = self.score_many(
+            calls, judge, max_concurrency=max_concurrency, on_progress=on_progress
+        )
+        return _loop.run(asking)
+
+    async def _score_or_error(self, call: RagCall | Conversation, asked: ModelBase) -> Score:
+        try:
+            called = call if isinstance(call, RagCall) else call_of_turns(call)
+            with suppress_capture():
+                return (await self.measure(called, asked)).scores[0]
+        except Exception as error:  # noqa: BLE001 -- the boundary: failure is data from here on
+            by = By(judge=asked.name, model=asked.model, judge_version=asked.version)
+            reason = f"{type(error).__name__}: {str(error) or repr(error)}"
+            return Score(name=self.names[0], status="error", reason=reason, by=by)
+
+    def _asked(self, judge: Model | str | None) -> ModelBase:
+        if judge is None and self.judge is None:
+            raise ConfigurationError("judge", None, "pass a model here or to the metric")
+        return with_retries(self.judge if judge is None else _model(judge))  # type: ignore[arg-type]
 
     def _remember_without_logprobs(self, judge: ModelBase, why: str) -> None:
         if len(self._without_logprobs) < _JUDGES_REMEMBERED:
@@ -297,70 +413,3 @@ def _model(judge: Model | str) -> Model:
             "is not a model that G-Eval can ask; use a model, such as 'openai:gpt-4o-mini'",
         )
     return found
-
-
-# --- From an estimate to a `Score`: normalised, with a threshold and evidence
-
-
-_MOST_REPLY = 8_000
-"""Characters of a reply that the evidence keeps."""
-
-
-def score_of(
-    metric: GEval,
-    found: ScoreEstimate | NoEstimate,
-    by: By,
-    steps: Sequence[str] = (),
-    warnings: tuple[str, ...] = (),
-) -> Score:
-    """Make the `Score` of an estimate.
-
-    `value` is (raw - lowest) / (highest - lowest), in [0, 1]; for a strict metric, 1.0 when the
-    likeliest score is the highest of the scale, else 0.0.
-    """
-    low, high = metric.scale
-    evidence: JsonObject = {"steps": list(steps)} if steps else {}
-    if found.reply:
-        evidence["reply"] = found.reply[:_MOST_REPLY]
-    if isinstance(found, NoEstimate):
-        return Score(
-            name=metric.names[0], status="unscored", unscored=found.code, reason=found.why,
-            scale=(low, high), threshold=metric.threshold, evidence=evidence or None,
-            warnings=warnings, by=by,
-        )  # fmt: skip
-    evidence |= {"argmax": found.argmax, "std": found.std}
-    if found.sampled:
-        evidence["samples"] = dict(found.sampled)
-    value = (found.raw - low) / (high - low)
-    if metric.strict:
-        value = float(found.argmax == high)
-    return Score(
-        name=metric.names[0],
-        status="scored",
-        # Outside of 0 to 1 only with the parsers of published tables, which accept any number.
-        value=min(1.0, max(0.0, value)),
-        raw=found.raw,
-        scale=(low, high),
-        threshold=metric.threshold,
-        reason=_reason(found, high),
-        evidence=evidence,
-        method=found.method,
-        n=found.n,
-        mass=found.mass,
-        std_error=found.std_error,
-        distribution={f"{k:g}": min(1.0, p) for k, p in found.distribution.items()},
-        probability=min(1.0, found.distribution.get(high, 0.0)) if metric.strict else None,
-        warnings=warnings,
-        by=by,
-    )
-
-
-def _reason(found: ScoreEstimate, high: int) -> str:
-    words = " ".join(found.reason.split())[:_MOST_REPLY]
-    if words:
-        return words
-    dropped = f", {found.sampled['given'] - found.n} dropped" if found.sampled else ""
-    return (
-        f"{found.raw:.4g} of {high} by {found.method} (n {found.n}{dropped}); "
-        "the judge gave no reason"
-    )

@@ -336,7 +336,7 @@ _ALIKE = (0, 1, 2, 9, 10, 11, 12, 15, 99, 100, 101, 110, 120, 999, 1000)
 
 @given(st.sampled_from([10, 12, 100, 1000]), st.data())
 def test_digit_by_digit_it_is_the_truth_or_ambiguous(highest: int, data: st.DataObject) -> None:
-    """Whatever a model that spells numbers in digits means, no other expectation is read from it."""
+    """What a model that spells numbers in digits means is read within the bound that is stated."""
     numbers = data.draw(
         st.lists(
             st.sampled_from([n for n in _ALIKE if n <= highest]),
@@ -345,7 +345,7 @@ def test_digit_by_digit_it_is_the_truth_or_ambiguous(highest: int, data: st.Data
             unique=True,
         )
     )
-    weights = [data.draw(st.floats(0.05, 1.0)) for _ in numbers]
+    weights = [data.draw(st.sampled_from([0.001, 0.01]) | st.floats(0.05, 1)) for _ in numbers]
     total = math.fsum(weights)
     chances = {f"{n}}}": weight / total for n, weight in zip(numbers, weights, strict=True)}
     sampled = f"{data.draw(st.sampled_from(numbers))}}}"
@@ -362,7 +362,8 @@ def test_digit_by_digit_it_is_the_truth_or_ambiguous(highest: int, data: st.Data
 
     if isinstance(found, Expectation):
         truth = math.fsum(int(s[:-1]) * p for s, p in chances.items())
-        assert found.value == pytest.approx(truth)
+        assert abs(found.value - truth) <= found.shift + 1e-9
+        assert found.shift <= 0.02 * highest + 1e-9
         assert found.mass == pytest.approx(1.0)
 
 

@@ -114,3 +114,33 @@ def test_ready_made_metrics_by_name() -> None:
     for name in ("beauty", "coherence:poem", "correctness:summary", ""):
         with pytest.raises(ConfigurationError):
             named_geval(name)
+
+
+def test_a_file_may_start_from_a_preset(tmp_path: Path) -> None:
+    """Its fields replace the preset's; the metric is named after the file, or by `name`."""
+    path = write(tmp_path, "preset: coherence\ntask: summary\nsamples: 5\nthreshold: 0.7\n")
+
+    assert repr(read_geval(path)) == repr(
+        GEval.coherence("summary", name="politeness", samples=5, threshold=0.7)
+    )
+    named = write(tmp_path, "preset: fluency\nname: style\n", "other.geval.yaml")
+    assert read_geval(named).names == ("geval:style",)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ("samples: 5\npreset: politness\n", 2, "use one of coherence"),
+        ("preset: groundedness\ntask: summary\n", 2, "available for qa only"),
+        ("criteria: x\ntask: summary\n", 2, "needs a `preset`"),
+        ("preset: [coherence]\n", 1, "use one of coherence"),
+    ],
+)
+def test_mistakes_in_a_preset_name_their_line(
+    tmp_path: Path, text: str, line: int, told: str
+) -> None:
+    """As every other field's."""
+    with pytest.raises(InputError, match=told) as caught:
+        read_geval(write(tmp_path, text))
+
+    assert caught.value.line == line

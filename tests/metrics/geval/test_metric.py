@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -770,3 +772,139 @@ async def test_a_long_reply_is_kept_in_part() -> None:
     assert score.evidence is not None
     assert score.evidence["reply"] == reply[:8_000]
     assert score.reason == "x" * 8_000
+
+
+# --- ambiguity, placeholders, batches, names ------------------------------------------------------
+
+
+async def test_an_ambiguous_digit_that_cannot_matter_costs_no_samples() -> None:
+    """On 0 to 10, `1` at .01 may be a 10: the score is off by .09 at most, and says so."""
+    judge = ScriptedModel([json_reply({"9": 0.69, "8": 0.3, "1": 0.01}, "9")])
+
+    score = await measured(metric(scale=(0, 10)), judge)
+
+    assert score.method == "logprobs"
+    assert score.raw == pytest.approx(9 * 0.69 + 8 * 0.3 + 0.01)
+    assert score.evidence is not None
+    assert score.evidence["shift"] == pytest.approx(0.09)
+    assert len(judge.requests) == 1
+
+
+async def test_a_server_that_makes_log_probabilities_up_is_not_asked_for_them_again() -> None:
+    """Placeholders are remembered as missing ones are; a single odd reply is not."""
+    made_up = reply(['{"score": ', "4", "}"], {1: {"4": 1.0, "3": 1.0, "5": 1.0}})
+    odd = json_reply({"9": 0.4, "x": 0.6}, "9")
+
+    def asked(first: Completion) -> ScriptedModel:
+        return ScriptedModel(
+            lambda request: (
+                first
+                if request.top_logprobs
+                else answers(*['{"reason": "", "score": 4}'] * request.n)
+            )
+        )
+
+    for first, expected in ((made_up, [1, 20, 20]), (odd, [1, 20, 1, 20])):
+        judge, geval = asked(first), metric(scale=(0, 10))
+        await measured(geval, judge)
+        await measured(geval, judge, CALL.model_copy(update={"response": "Another."}))
+        assert [request.n for request in judge.requests] == expected
+
+
+async def test_messages_are_those_that_are_sent() -> None:
+    """For the score, and for the steps where the judge writes them."""
+    judge = ScriptedModel(['{"reason": "", "score": 4}'])
+    pinned = metric(estimator="single")
+
+    await measured(pinned, judge)
+
+    assert pinned.messages(CALL) == judge.requests[0].messages
+    steps = '{"steps": ["Read it.", "Judge it."]}'
+    judge = ScriptedModel([steps, '{"reason": "", "score": 4}'])
+    written = GEval("tone", "The tone is calm.", estimator="single")
+    await measured(written, judge)
+    assert written.messages(CALL) == judge.requests[0].messages
+    assert written.messages(CALL, ["Read it.", "Judge it."]) == judge.requests[1].messages
+    with pytest.raises(ConfigurationError, match="no response"):
+        pinned.messages(CALL.model_copy(update={"response": None}))
+
+
+def test_many_calls_are_scored_in_order_within_a_bound() -> None:
+    """A call that fails is an error among the scores of the others; progress counts all."""
+    calls = [CALL.model_copy(update={"response": f"Answer {number}."}) for number in range(12)]
+    running = most = 0
+
+    class Judge:
+        name = "judge"
+
+        async def complete(self, request: CompletionRequest) -> Completion:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0)
+            running -= 1
+            text = request.messages[-1].content
+            if "Answer 5." in text:
+                raise JudgeRejectedError("refused")
+            return answers(json.dumps({"reason": "", "score": 5 if "Answer 7." in text else 3}))
+
+    done: list[int] = []
+    geval = metric(estimator="single")
+
+    scores = geval.score_many_sync(iter(calls), Judge(), max_concurrency=3, on_progress=done.append)
+
+    assert [score.raw for score in scores] == [3, 3, 3, 3, 3, None, 3, 5, 3, 3, 3, 3]
+    assert scores[5].status == "error"
+    assert "refused" in (scores[5].reason or "")
+    assert done == list(range(1, 13))
+    assert most == 3
+    with pytest.raises(ConfigurationError, match="max_concurrency"):
+        geval.score_many_sync(calls, Judge(), max_concurrency=0)
+    assert geval.score_many_sync([], Judge()) == []
+
+
+class Params(Enum):
+    """As DeepEval names what a judge is shown."""
+
+    INPUT = "input"
+    ACTUAL_OUTPUT = "actual_output"
+
+
+class Rubric:
+    """As DeepEval describes a level."""
+
+    def __init__(self, score_range: tuple[int, int], expected_outcome: str) -> None:
+        self.score_range = score_range
+        self.expected_outcome = expected_outcome
+
+
+def test_a_metric_of_deepeval_can_be_taken_over() -> None:
+    """Its names, enum members and rubric objects are understood."""
+    taken = GEval(
+        "clarity",
+        evaluation_steps=STEPS,
+        evaluation_params=[Params.INPUT, Params.ACTUAL_OUTPUT],
+        rubric=[Rubric((0, 4), "unclear"), Rubric((5, 10), "clear")],  # type: ignore[list-item]
+        scale=(0, 10),
+    )
+
+    own = metric(
+        params=("question", "response"), rubric={"0-4": "unclear", "5-10": "clear"}, scale=(0, 10)
+    )
+    assert repr(taken) == repr(own)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"model": "gpt-4o"}, "is called `judge` here"),
+        ({"strict_mode": True}, "is called `strict` here"),
+        ({"async_mode": False}, "call `score_sync`"),
+        ({"evaluation_steps": ["x"]}, "is the same as `steps`"),
+        ({"treshold": 0.5}, "is not an argument"),
+    ],
+)
+def test_what_cannot_be_taken_over_says_what_to_write(given: dict[str, Any], told: str) -> None:
+    """Also a misspelled argument."""
+    with pytest.raises(ConfigurationError, match=told):
+        metric(**given)
