@@ -136,6 +136,17 @@ def run_command(
             help="Value for a variable of the metric files; repeatable.",
         ),
     ] = None,
+    geval_estimator: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|logprobs|monte_carlo|single",
+            help="How G-Eval metrics estimate a score; by default as each metric says (auto).",
+        ),
+    ] = None,
+    geval_samples: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Samples of a G-Eval score without log-probabilities."),
+    ] = None,
     formulas: Formulas = "gpt-labeling",
     relevance_baseline: Baseline = None,
     max_concurrency: Annotated[
@@ -197,6 +208,7 @@ def run_command(
         cache=cache, resume=resume, limit=limit, skip_invalid=skip_invalid, dry_run=dry_run,
         fail_under=fail_under or [], metric_var=metric_var or [], max_error_rate=max_error_rate,
         model_options=model_options(timeout, max_tokens, extra_body),
+        geval={"estimator": geval_estimator, "samples": geval_samples},
     )  # fmt: skip
     raise typer.Exit(command.run(settings))
 

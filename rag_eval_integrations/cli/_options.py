@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -26,13 +26,19 @@ class Threshold:
     """From 0 to 1."""
 
 
-def metrics_from(words: str, formulas: str, relevance_baseline: int | None) -> list[Metric]:
+def metrics_from(
+    words: str,
+    formulas: str,
+    relevance_baseline: int | None,
+    geval: Mapping[str, object] | None = None,
+) -> list[Metric]:
     """Make the metrics named in `--metrics`, which are separated by commas.
 
     Args:
         words: the option's value; METRICS lists the forms.
         formulas: the set of TRACe formulas.
         relevance_baseline: divisor of relevance; None for the number of sentences.
+        geval: arguments that replace those of every G-Eval metric.
 
     Raises:
         ConfigurationError: for an unknown metric, or options that contradict each other.
@@ -40,6 +46,7 @@ def metrics_from(words: str, formulas: str, relevance_baseline: int | None) -> l
         OSError: when a file cannot be read.
     """
     metrics: list[Metric] = []
+    changes = {key: value for key, value in (geval or {}).items() if value is not None}
     for word in words.split(","):
         name = word.strip()
         if name == "trace":
@@ -48,7 +55,10 @@ def metrics_from(words: str, formulas: str, relevance_baseline: int | None) -> l
         make = next((make for is_one, make in _NAMED if is_one(name)), None)
         if make is None:
             raise ConfigurationError("--metrics", name, f"no such metric; use {METRICS}")
-        metrics.append(make(name))
+        metrics.append(make(name, changes))
+    if changes and not any(name.startswith("geval:") for m in metrics for name in m.names):
+        field, value = next(iter(changes.items()))
+        raise ConfigurationError(f"--geval-{field}", value, "--metrics names no G-Eval metric")
     return metrics
 
 
@@ -59,29 +69,32 @@ METRICS = "trace, geval:NAME, FILE.geval.yaml or FILE.metric.prompty"
 # Each metric's module is imported only if the option names such a metric.
 
 
-def _geval_from(name: str) -> Metric:
+def _geval_from(name: str, changes: Mapping[str, object]) -> Metric:
     from rag_eval_integrations.metrics.geval import named_geval  # noqa: PLC0415
 
     try:
-        return named_geval(name.removeprefix("geval:"))
+        return named_geval(name.removeprefix("geval:"), **changes)
     except ConfigurationError as error:
         # Name the option, not the argument of the function that refused it.
+        if error.field in changes:
+            raise ConfigurationError(f"--geval-{error.field}", error.value, error.why) from error
         raise ConfigurationError("--metrics", name, error.why) from error
 
 
-def _geval_from_file(name: str) -> Metric:
+def _geval_from_file(name: str, changes: Mapping[str, object]) -> Metric:
     from rag_eval_integrations.metrics.geval import read_geval  # noqa: PLC0415
 
-    return read_geval(name)
+    return read_geval(name, **changes)
 
 
-def _prompty_from_file(name: str) -> Metric:
+def _prompty_from_file(name: str, _: Mapping[str, object]) -> Metric:
     from rag_eval_integrations.metrics.prompty import PromptyMetric  # noqa: PLC0415
 
     return PromptyMetric(name)
 
 
-_NAMED: tuple[tuple[Callable[[str], bool], Callable[[str], Metric]], ...] = (
+_Make = Callable[[str, Mapping[str, object]], Metric]
+_NAMED: tuple[tuple[Callable[[str], bool], _Make], ...] = (
     (lambda name: name.startswith("geval:"), _geval_from),
     (lambda name: name.endswith((".geval.yaml", ".geval.yml")), _geval_from_file),
     (lambda name: name.endswith(".metric.prompty"), _prompty_from_file),

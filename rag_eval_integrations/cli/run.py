@@ -108,6 +108,7 @@ class Settings:
     max_error_rate: float = 0.05
     model_options: Mapping[str, object] = field(default_factory=dict)
     metric_var: list[str] = field(default_factory=list)
+    geval: Mapping[str, object] = field(default_factory=dict)
 
 
 def run(settings: Settings) -> int:
@@ -121,7 +122,9 @@ def run(settings: Settings) -> int:
         ConfigurationError: for options that cannot work, before the first row.
         OSError: when a file cannot be read or written.
     """
-    metrics = metrics_from(settings.metrics, settings.formulas, settings.relevance_baseline)
+    metrics = metrics_from(
+        settings.metrics, settings.formulas, settings.relevance_baseline, settings.geval
+    )
     set_variables(metrics, settings.metric_var)
     names = [name for metric in metrics for name in metric.names]
     thresholds = thresholds_from(settings.fail_under, names)
@@ -319,8 +322,8 @@ class _Rows:
 def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     calls = characters = 0
     usage = Usage()
-    asking = sum(isinstance(metric, ModelMetric) for metric in evaluator.metrics)
-    labeller = evaluator.judge if asking < len(evaluator.metrics) else None
+    asking = [metric for metric in evaluator.metrics if isinstance(metric, ModelMetric)]
+    labeller = evaluator.judge if len(asking) < len(evaluator.metrics) else None
     for call in rows.valid():
         calls += 1
         characters += len(call.question) + len(call.response or "")
@@ -335,8 +338,14 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
         cost = "no requests, no cost"
     if asking:
         # One request per score if the model returns log-probabilities or several answers per
-        # request, otherwise up to 20.
-        more = f"at least {asking * calls} requests for metrics that send their own requests"
+        # request, otherwise one per sample.
+        least, limits = len(asking) * calls, [metric.most_requests for metric in asking]
+        known = [limit for limit in limits if limit is not None]
+        most = sum(known) * calls
+        many = f"{least:,}" if most == least else f"{least:,} to {most:,}"
+        if len(known) < len(limits):
+            many = f"at least {least:,}"
+        more = f"{many} requests for metrics that send their own requests"
         cost = f"{cost}, and {more}" if labeller is not None else more
     if not calls:
         return _no_rows(rows)

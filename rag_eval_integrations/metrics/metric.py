@@ -89,6 +89,8 @@ class ModelMetric(Metric):
 
     judge: Model | None = None
     """The metric's own model; None to use the evaluator's."""
+    most_requests: int | None = None
+    """Requests per call at most, retries not counted; None if that is not known."""
 
     @abstractmethod
     async def measure(self, call: RagCall, judge: ModelBase) -> Measured:

@@ -180,8 +180,8 @@ def test_a_mean_over_two_estimators_is_refused(
 @pytest.mark.parametrize(
     ("metrics", "words"),
     [
-        ("geval:coherence", "at least 12 requests for metrics that send their own requests"),
-        ("trace,geval:coherence", "prompt tokens, and at least 12 requests"),
+        ("geval:coherence", "12 to 252 requests for metrics that send their own requests"),
+        ("trace,geval:coherence", "prompt tokens, and 12 to 252 requests"),
     ],
 )
 def test_a_dry_run_counts_what_would_be_asked(
@@ -197,6 +197,40 @@ def test_a_dry_run_counts_what_would_be_asked(
 
     assert done.code == 0
     assert words in done.out
+
+
+def test_the_cost_of_a_score_can_be_set(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
+    """For presets and files alike; the dry run's bound follows."""
+    tone = tmp_path / "tone.geval.yaml"
+    tone.write_text("steps: [Judge the tone.]\nsamples: 7\n")
+
+    def run(*words: object) -> Any:
+        metrics = ("--metrics", f"geval:coherence,{tone}")
+        with LoopbackServer(respond=respond) as server:
+            done = rag_eval(
+                "run", calls, "-o", tmp_path / "out.jsonl", "--overwrite", *metrics, *words,
+                *judged(server),
+            )  # fmt: skip
+            return done, len(server.requests)
+
+    single = ("--geval-estimator", "single")
+    assert "24 requests" in run(*single, "--dry-run")[0].out
+    assert "24 to 144 requests" in run("--geval-samples", 5, "--dry-run")[0].out
+    done, asked = run(*single)
+    assert (done.code, asked) == (0, 24)
+    refused, _ = run("--geval-estimator", "guess")
+    assert refused.code == 2
+    assert "`--geval-estimator` = 'guess': use one of auto" in refused.err
+
+
+def test_settings_of_g_eval_need_such_a_metric(
+    rag_eval: Command, calls: Path, tmp_path: Path
+) -> None:
+    """Otherwise they would be ignored without a word."""
+    done = rag_eval("run", calls, "-o", tmp_path / "out.jsonl", "--geval-samples", 5)
+
+    assert done.code == 2
+    assert "`--geval-samples` = 5: --metrics names no G-Eval metric" in done.err
 
 
 @pytest.fixture

@@ -243,6 +243,14 @@ class EstimatorSettings:
     max_tokens: int | None
     paper_parser: PaperParser | None
 
+    @property
+    def most_requests(self) -> int:
+        """Requests for one score at most, where each answers at least one sample."""
+        if self.estimator in ("single", "logprobs"):
+            return 1
+        first = int(self.estimator == "auto" and self.samples > 1)  # for log-probabilities
+        return first + self.samples
+
 
 def checked_plan(plan: EstimatorSettings, paper_parser: bool | str) -> EstimatorSettings:
     """Check the settings; unusual numbers of samples and temperatures only warn.

@@ -40,18 +40,26 @@ PRESET_NAMES = tuple(PRESETS)
 """Names that may follow `geval:` in the name of a metric, or `preset:` in a file."""
 
 
-def named_geval(name: str) -> GEval:
+def named_geval(name: str, /, **changes: Any) -> GEval:
     """Make a ready-made metric by its name, or `NAME:TASK` as in `coherence:summary`.
 
+    Args:
+        name: the name.
+        changes: arguments of `GEval` that replace the preset's.
+
     Raises:
-        ConfigurationError: the name or the task is unknown.
+        ConfigurationError: the name or the task is unknown, or an argument is wrong.
     """
     base, _, task = name.partition(":")
-    return GEval.preset(base, cast(Task, task or "qa"))
+    return GEval.preset(base, cast(Task, task or "qa"), **changes)
 
 
-def read_geval(path: str | Path) -> GEval:
+def read_geval(path: str | Path, /, **changes: Any) -> GEval:
     """Read a metric from a YAML file; without a field `name`, the metric is named after the file.
+
+    Args:
+        path: the file.
+        changes: arguments of `GEval` that replace the file's.
 
     Raises:
         InputError: the file is not YAML, or a field is unknown or has a wrong value; names file,
@@ -67,6 +75,7 @@ def read_geval(path: str | Path) -> GEval:
         why = f"{file}: is not a field of a metric; use {', '.join(_FIELDS)}"
         raise InputError(why, field=str(unknown[0]), line=lines.get(str(unknown[0])))
     content.setdefault("name", _stem(file))
+    content |= changes
     if "task" in content and "preset" not in content:
         raise InputError(f"{file}: needs a `preset`", field="task", line=lines.get("task"))
     try:

@@ -149,6 +149,7 @@ class GEval(ModelMetric):
             ),
             paper_parser,
         )  # fmt: skip
+        self.most_requests = self._plan.most_requests
         self.judge = None if judge is None else _model(judge)
         self._writer = None if self.criteria is None else StepsWriter(self.criteria, self.params)
         # By judge, why it is not asked for log-probabilities any more: said on every score.
