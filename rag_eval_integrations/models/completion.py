@@ -167,6 +167,9 @@ class ModelBase(ABC):
     async def complete(self, request: CompletionRequest) -> Completion:
         """Answer a request; see `Model.complete`."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     @property
     def identity(self) -> tuple[str | None, ...]:
         """Name, model, version and endpoint: models that share these give the same answers."""
@@ -183,6 +186,9 @@ class WrappedModel(ModelBase):
         self.version = self._wrapped.version
         self.base_url = self._wrapped.base_url
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._wrapped!r})"
+
     async def complete(self, request: CompletionRequest) -> Completion:
         """Ask the wrapped model."""
         return await self._wrapped.complete(request)
@@ -197,6 +203,9 @@ class _Foreign(ModelBase):
         for member in ("model", "version", "base_url", "retries"):
             if hasattr(model, member):
                 setattr(self, member, getattr(model, member))
+
+    def __repr__(self) -> str:
+        return f"{type(self._model).__name__}({self.name!r})"
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Ask the user's object."""
