@@ -9,6 +9,7 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.judges import judge_from
+from rag_eval_integrations.judges.judge import AnyModel
 from rag_eval_integrations.metrics.geval._estimators import EstimatorRun, NoEstimate, ScoreEstimate
 from rag_eval_integrations.metrics.geval._presets import Task, preset
 from rag_eval_integrations.metrics.geval._prompt import (
@@ -108,7 +109,7 @@ class GEval(ModelMetric):
         samples: int = 20,
         temperature: float = 1.0,
         form: Form = "json",
-        judge: Model | str | None = None,
+        judge: AnyModel | None = None,
         *,
         top_logprobs: int = 20,
         max_tokens: int | None = 2048,
@@ -245,7 +246,7 @@ class GEval(ModelMetric):
         score = score_of(self, found, by, steps.steps, tuple(asking.warnings))
         return Measured((score,), steps.usage + asking.usage)
 
-    async def score(self, call: RagCall | Conversation, judge: Model | str | None = None) -> Score:
+    async def score(self, call: RagCall | Conversation, judge: AnyModel | None = None) -> Score:
         """Score one call without an evaluator.
 
         Args:
@@ -270,7 +271,7 @@ class GEval(ModelMetric):
             )
         return score
 
-    def score_sync(self, call: RagCall | Conversation, judge: Model | str | None = None) -> Score:
+    def score_sync(self, call: RagCall | Conversation, judge: AnyModel | None = None) -> Score:
         """Score one call from synchronous code, also inside a notebook; see `score`."""
         return _loop.run(self.score(call, judge))
 
@@ -282,7 +283,7 @@ class GEval(ModelMetric):
             self._without_logprobs.add(judge.identity)
 
 
-def _model(judge: Model | str) -> Model:
+def _model(judge: AnyModel) -> Model:
     found = judge_from(judge)
     if not isinstance(found, Model):
         raise ConfigurationError(
