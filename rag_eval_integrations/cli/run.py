@@ -26,6 +26,7 @@ from rag_eval_integrations.judges import LLMJudge, judge_from
 from rag_eval_integrations.metrics import ModelMetric
 from rag_eval_integrations.records import RagCall, Usage
 from rag_eval_integrations.report._summary import Summary, summary_tables
+from rag_eval_integrations.report.console import KEYS
 from rag_eval_integrations.sentences import sentencize
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
                 f"{diagnosis.problem} {diagnosis.fix}",
                 soft_wrap=True,
             )
+    if summary.calls:
+        console.print(KEYS, soft_wrap=True)
     made = summary.calls - reused
     rate = f", {made / seconds:.0f} per second" if made and seconds > 0 else ""
     earlier = f", {reused} reused from an earlier run" if reused else ""
