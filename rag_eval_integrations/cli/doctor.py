@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from rag_eval_integrations.cli._judges import FORMS, Limits, judge_of
 from rag_eval_integrations.cli._terminal import safe, stdout
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import JUDGES, judge_from
 from rag_eval_integrations.judges.judge import judge_base
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.report.console import plain_table
@@ -39,7 +39,7 @@ def doctor(judge: str | None, base_url: str | None = None) -> int:
     Raises:
         ConfigurationError: for a judge that does not exist, or whose key is missing.
     """
-    evaluator = RagEvaluator(judge_from(judge or "embedded", base_url=base_url))
+    evaluator = RagEvaluator(judge_of(judge or "embedded", Limits(base_url)))
     evaluation = evaluator.evaluate_sync(_CALL)
     console = stdout()
     console.print(_packages())
@@ -87,7 +87,7 @@ def _installed(name: str) -> str:
 
 def _judge_lines(evaluator: RagEvaluator) -> Iterator[str]:
     judge = judge_base(evaluator.judge)
-    yield f"judges: {', '.join(JUDGES)}; default: embedded (no key, no network)"
+    yield f"judges: {FORMS}; default: embedded (no key, no network)"
     yield f"judge {judge.name}: version {judge.version or 'not stated'}"
     if judge.card is not None:
         yield judge.card

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._scoring import nothing_to_judge
+from rag_eval_integrations.cli._judges import Limits, judge_of
 from rag_eval_integrations.cli._options import (
     Threshold,
     check_rows,
@@ -22,7 +23,7 @@ from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, st
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import LLMJudge, judge_from
+from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, LLMJudge
 from rag_eval_integrations.metrics import ModelMetric
 from rag_eval_integrations.records import RagCall, Usage
 from rag_eval_integrations.report._summary import Summary, summary_tables
@@ -120,12 +121,11 @@ def run(settings: Settings) -> int:
         raise ConfigurationError("--out", str(settings.out), "is the input file")
     check_rows(settings.calls, settings.limit, metrics)
     progress = Progress(settings.calls, settings.limit)
-    asks = settings.judge.startswith("openai:")  # else `max_concurrency` limits the calls alone
-    judge = judge_from(
-        settings.judge, base_url=settings.base_url, rpm=settings.rpm, tpm=settings.tpm,
-        max_concurrency=settings.max_concurrency if asks else None, cache=settings.cache,
-        on_wait=progress.wait if asks else None,
+    limits = Limits(
+        settings.base_url, settings.rpm, settings.tpm, settings.max_concurrency, settings.cache,
+        progress.wait,
     )  # fmt: skip
+    judge = judge_of(settings.judge, limits)
     evaluator = RagEvaluator(judge, metrics)
     if settings.dry_run:
         return _dry_run(rows, evaluator)
@@ -205,6 +205,9 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     usage = Usage()
     asking = sum(isinstance(metric, ModelMetric) for metric in evaluator.metrics)
     labeller = evaluator.judge if asking < len(evaluator.metrics) else None
+    about = "about"
+    while isinstance(labeller, CascadeJudge):  # its last judge is the one that asks
+        labeller, about = labeller.second, "at most"
     for call in rows.valid():
         calls += 1
         characters += len(call.question) + len(call.response or "")
@@ -214,9 +217,11 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
             if nothing_to_judge(sentencized) is None:
                 usage += labeller.estimate(sentencized)
     if isinstance(labeller, LLMJudge):
-        cost = f"about {usage.requests} requests and {usage.prompt_tokens:,} prompt tokens"
-    else:
+        cost = f"{about} {usage.requests} requests and {usage.prompt_tokens:,} prompt tokens"
+    elif isinstance(labeller, EmbeddedJudge | None):
         cost = "no requests, no cost"
+    else:
+        cost = "what it asks and costs is not known"
     if asking:
         # One request per score if the model returns log-probabilities or several answers per
         # request, otherwise up to 20.

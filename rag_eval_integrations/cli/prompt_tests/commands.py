@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations.cli._judges import imported
 from rag_eval_integrations.cli._options import metric_variables
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli.prompt_tests._options import (
@@ -276,18 +275,7 @@ def _model_under_test(name: str, option: str, requests: RequestSettings) -> Mode
             max_concurrency=requests.max_concurrency,
         )  # fmt: skip
         return cast(Model, found)
-    module, colon, path = name.partition(":")
-    if not colon or not module or not path:
-        raise ConfigurationError(option, name, "use openai:NAME or MODULE:OBJECT")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found_object: object = importlib.import_module(module)
-        for part in path.split("."):
-            found_object = getattr(found_object, part)
-    except (ImportError, AttributeError) as error:
-        raise ConfigurationError(option, name, f"cannot be imported: {error}") from error
-    return model_of(found_object)
+    return model_of(imported(name, option, "use openai:NAME or MODULE:OBJECT"))
 
 
 def _model(name: str, option: str, requests: RequestSettings) -> Model:
