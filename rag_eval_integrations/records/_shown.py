@@ -7,17 +7,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from rag_eval_integrations._visible import one_line
-
-if TYPE_CHECKING:
-    from rag_eval_integrations.records.score import Evaluation, Score
 
 _ON_ONE_LINE = 200
 """Characters of a `repr`: pytest cuts the middle out of longer ones, at 240."""
 _OF_A_SENTENCE = 100
 _OF_A_REASON = 400
+
+
+class Score(Protocol):
+    """What is read of a `records.Score`, whose module imports this one."""
+
+    name: Any
+    status: Any
+    value: Any
+    threshold: Any
+    reason: Any
+    evidence: Any
+    unscored: Any
+
+    @property
+    def passed(self) -> bool | None:
+        """The verdict."""
+
+
+class Evaluation(Protocol):
+    """What is read of a `records.Evaluation`."""
+
+    question: Any
+    response: Any
+    scores: Any
+    judge: Any
+    flags: Any
+    error: Any
 
 
 # --- One score
