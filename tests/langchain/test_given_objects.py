@@ -13,7 +13,11 @@ from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from rag_eval_integrations import CascadeJudge, GEval, RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.judges import judge_from
-from rag_eval_integrations.langchain import LangChainModel
+from rag_eval_integrations.langchain import (
+    LangChainModel,
+    RagEvalCallbackHandler,
+    as_evaluators,
+)
 from rag_eval_integrations.records import to_line
 
 REPLY = """{"relevance_explanation": "0a answers.", "all_relevant_sentence_keys": ["0a"],
@@ -75,3 +79,14 @@ def test_what_is_no_document_is_refused() -> None:
     """By its place, in our words."""
     with pytest.raises(InputError, match=r"field `documents\[1\]`: should be a string, a Document"):
         RagCall("When?", ["At nine.", FakeListChatModel(responses=["x"])], "At nine.")
+
+
+def test_handlers_and_evaluators_say_what_they_hold() -> None:
+    """One line each: judge, scores, and what came of it."""
+    evaluator = RagEvaluator()
+    handler = RagEvalCallbackHandler(evaluator)
+    (first, *_) = as_evaluators(evaluator).values()
+
+    assert repr(handler) == f"RagEvalCallbackHandler({evaluator!r}, 0 failed)"
+    assert repr(RagEvalCallbackHandler(print)) == "RagEvalCallbackHandler(print, 0 failed)"
+    assert repr(first) == f"MetricEvaluator('context_relevance', {evaluator!r})"

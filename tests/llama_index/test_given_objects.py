@@ -13,7 +13,7 @@ from llama_index.core.schema import NodeWithScore, TextNode
 from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import judge_from
-from rag_eval_integrations.llama_index import LlamaIndexModel
+from rag_eval_integrations.llama_index import LlamaIndexModel, RagEvalHandler, as_evaluators
 
 
 def test_an_llm_is_a_judge() -> None:
@@ -53,3 +53,13 @@ def test_nodes_are_taken_as_they_are() -> None:
     assert [one.score for one in call.documents] == [0.5, None, None, None]
     assert call.documents[2].metadata == {"at": "2026-01-02T00:00:00+00:00"}
     assert RagCall.model_validate_json(call.model_dump_json()) == call
+
+
+def test_handlers_and_evaluators_say_what_they_hold() -> None:
+    """One line each: judge, scores, and what came of it."""
+    evaluator = RagEvaluator()
+    (first, *_) = as_evaluators(evaluator).values()
+
+    assert repr(RagEvalHandler(evaluator)) == f"RagEvalHandler({evaluator!r}, 0 failed)"
+    assert repr(RagEvalHandler(print)) == "RagEvalHandler(print, 0 failed)"
+    assert repr(first) == f"ScoreEvaluator('context_relevance', {evaluator!r})"
