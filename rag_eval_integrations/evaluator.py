@@ -32,10 +32,10 @@ from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations._visible import visible
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.judges import Judge, judge_from, reconcile
-from rag_eval_integrations.judges.judge import JudgeBase, judge_base
+from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base
 from rag_eval_integrations.metrics import LabelMetric, Measured, Metric, ModelMetric, Trace
 from rag_eval_integrations.metrics.metric import as_promised, checked_metrics
-from rag_eval_integrations.models import Model, ModelBase, with_retries
+from rag_eval_integrations.models import ModelBase, with_retries
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import (
     Evaluation,
@@ -64,8 +64,9 @@ class RagEvaluator:
     keep their scores.
 
     Args:
-        judge: a judge's name (`embedded`), any `Judge`, or a model (`Model`), which is asked
-            with the labelling prompt, through `ThrottledModel` unless it retries already.
+        judge: a judge's name (`embedded`), any `Judge`, or a model (`Model`, a LangChain chat
+            model or a LlamaIndex LLM), which is asked with the labelling prompt, through
+            `ThrottledModel` unless it retries already.
         metrics: what to score; default `[Trace()]`.
         splitter: how to split texts into sentences; default `Punkt()`, English.
         max_remembered: how many labellings are kept for calls with the same content, from 0; 0
@@ -83,7 +84,7 @@ class RagEvaluator:
 
     def __init__(
         self,
-        judge: str | Judge | Model = "embedded",
+        judge: AnyJudge = "embedded",
         metrics: Sequence[Metric] | None = None,
         *,
         splitter: Splitter | None = None,
@@ -122,6 +123,9 @@ class RagEvaluator:
         }
         self._labellings = SingleFlight[Labelling](max_remembered)
         self._measured = SingleFlight[Measured](max_remembered)
+
+    def __repr__(self) -> str:
+        return f"RagEvaluator({self._judge!r}, scores: {', '.join(self.names)})"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
 from rag_eval_integrations._suppress import suppressed
+from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, LLMJudge
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.metrics import (
     TRACE_SCORES,
@@ -21,7 +24,13 @@ from rag_eval_integrations.metrics import (
     ModelMetric,
     Trace,
 )
-from rag_eval_integrations.models import Model
+from rag_eval_integrations.models import (
+    CachedModel,
+    CallableModel,
+    Model,
+    OpenAIModel,
+    ThrottledModel,
+)
 from rag_eval_integrations.models.completion import (
     Choice,
     Completion,
@@ -707,3 +716,41 @@ async def test_usage_beyond_every_count_is_kept_as_the_largest() -> None:
     assert (usage + usage) == Usage(
         requests=most, prompt_tokens=most, completion_tokens=2, cost_usd=None
     )
+
+
+def test_everything_on_the_way_has_a_short_repr_without_secrets(tmp_path: Path) -> None:
+    """Models, judges and evaluators in a notebook or a log line."""
+    model = OpenAIModel("small", api_key="sk-secret", base_url="http://127.0.0.1:9/v1?key=secret2")
+
+    class Own:
+        name = "own"
+
+        async def label(self, call: SentencizedCall) -> Labelling:
+            raise NotImplementedError
+
+    with BackgroundEvaluator(RagEvaluator()) as background:
+        shown = [
+            repr(one)
+            for one in (
+                model,
+                ThrottledModel(model),
+                CachedModel(model, tmp_path / "answers.db"),
+                CallableModel(lambda messages: "", name="mine"),
+                LLMJudge(model),
+                EmbeddedJudge(),
+                CascadeJudge("embedded", model),
+                RagEvaluator(),
+                RagEvaluator(model),
+                RagEvaluator(Own()),
+                background,
+            )
+        ]
+
+    for one in shown:
+        assert len(one) <= 320
+        assert "secret" not in one
+        assert " at 0x" not in one
+    assert shown[3] == "CallableModel('mine')"
+    assert shown[7].startswith("RagEvaluator(EmbeddedJudge(), scores: context_relevance, ")
+    assert shown[9].startswith("RagEvaluator(Own('own'), ")
+    assert "0 captured, 0 scored" in shown[10]

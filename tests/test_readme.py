@@ -1,13 +1,25 @@
-"""The README: every Python example runs as it stands, every file it links is there."""
+"""The README and the pages about command line and production: what they show is so."""
 
 from __future__ import annotations
 
+import json
 import re
+import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
+from rag_eval_integrations.cli import app, main
+from rag_eval_integrations.cli.demo import run_demo
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in ("README.md", "docs/cli.md", "docs/production.md")
+}
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.S)
 
 
@@ -31,17 +43,61 @@ def test_the_invented_sentence_is_found(capsys: pytest.CaptureFixture[str]) -> N
     assert "famous admiral" in capsys.readouterr().out
 
 
-def test_links_lead_somewhere(root: Path) -> None:
-    """Files, and headings of this page."""
-    headings = {
-        re.sub(r"[^\w -]", "", title).strip().lower().replace(" ", "-")
-        for title in re.findall(r"^#+ (.*)$", README, re.M)
-    }
-    for link in re.findall(r"\]\(([^)]+)\)", README):
-        if link.startswith("#"):
-            assert link[1:] in headings
-        elif not link.startswith("https://"):
-            assert (root / link).exists(), link
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str) -> None:
+    """Files, and headings of this page or of another."""
+    for link in re.findall(r"\]\(([^)]+)\)", PAGES[name]):
+        if link.startswith("https://"):
+            continue
+        file, _, heading = link.partition("#")
+        target = (ROOT / name).parent / file if file else ROOT / name
+        assert target.exists(), link
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.M)
+            anchors = [re.sub(r"[^\w -]", "", title).strip().lower() for title in titles]
+            assert heading in [anchor.replace(" ", "-") for anchor in anchors], link
+
+
+def test_the_picture_is_the_demo(tmp_path: Path) -> None:
+    """The first page shows a call as the demo prints it, in a terminal of 80 columns."""
+    shown = re.findall(r"```text\n(.*?)```", README, re.S)[0]
+    screen = StringIO()
+    assert run_demo(tmp_path, Console(file=screen, width=80)) == 0
+    printed = "\n".join(line.rstrip() for line in screen.getvalue().splitlines())
+
+    assert shown in printed, "put the demo's second call into README.md as it is printed now"
+
+
+def test_the_pages_code_runs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The background evaluator of production.md, and the judge of cli.md, by its command."""
+    monkeypatch.chdir(tmp_path)
+    (background,) = re.findall(r"```python\n(.*?)```", PAGES["docs/production.md"], re.S)
+    exec(compile(background, "docs/production.md", "exec"), {"__name__": "production"})
+    assert "captured=1" in capsys.readouterr().out
+
+    (code,) = re.findall(r"```python\n(.*?)```", PAGES["docs/cli.md"], re.S)
+    (tmp_path / "my_judges.py").write_text(code, encoding="utf-8")
+    call = {"question": "When?", "documents": ["At nine."], "response": "At nine."}
+    (tmp_path / "calls.jsonl").write_text(json.dumps(call), encoding="utf-8")
+    (tmp_path / "evals.jsonl").unlink()  # of the page before
+    command = re.findall(r"`rag-eval (run [^`]*my_judges:model)`", PAGES["docs/cli.md"])[0]
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "argv", ["rag-eval", *command.split()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    sys.modules.pop("my_judges")
+
+    assert ended.value.code == 1  # the model on the page writes no labels
+    assert "mine" in (tmp_path / "evals.jsonl").read_text()
+
+
+def test_cli_page_names_every_command() -> None:
+    """And no other."""
+    named = set(re.findall(r"^\| `rag-eval ([a-z-]+)", PAGES["docs/cli.md"], re.M))
+
+    assert named == {command.name for command in app.registered_commands} | {"prompt-tests"}
 
 
 def test_the_commands_are_the_gates(root: Path) -> None:

@@ -157,6 +157,14 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._deliveries = deliveries_to(self._sinks, self._max_pending, self._failures)
         self._drained = True  # whether the end of the process has not yet waited in vain
 
+    def __repr__(self) -> str:
+        counts = self.counters
+        sinks = ", ".join(type(sink).__name__ for sink in self._sinks)
+        return (
+            f"BackgroundEvaluator({self._evaluator!r}, [{sinks}]; {counts.captured} captured, "
+            f"{counts.scored} scored, {counts.failed} failed, {counts.pending} pending)"
+        )
+
     # --- the app's threads ----------------------------------------------------------------------
 
     def __call__(self, call: RagCall) -> None:

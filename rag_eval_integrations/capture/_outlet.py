@@ -35,6 +35,7 @@ class Outlet:
         logger: logging.Logger,
         on_evaluation: Callable[[Evaluation], object] | None = None,
     ) -> None:
+        self._given = target
         self._attachment = _attachment(target, on_evaluation)
         to = target if self._attachment is None else self._attachment.target
         self.target = cast("Target", to)
@@ -46,6 +47,12 @@ class Outlet:
     def evaluations(self) -> tuple[Evaluation, ...]:
         """The latest evaluations of a `RagEvaluator`; empty for another target."""
         return () if self._attachment is None else self._attachment.evaluations
+
+    def __repr__(self) -> str:
+        """Show the target, what came of it, and the failures."""
+        to = getattr(self._given, "__qualname__", None) or repr(self._given)
+        kept = self.evaluations
+        return f"{to}, {f'{len(kept)} evaluations, ' if kept else ''}{self.delivery.failed} failed"
 
     def flush(self, timeout: float) -> bool:
         """Wait until the delivered calls are evaluated; return whether that was in time."""

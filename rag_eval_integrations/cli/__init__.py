@@ -54,6 +54,7 @@ Overwrite = Annotated[
         "--overwrite", help="Replace an output file that exists, once the new one is whole."
     ),
 ]
+_JUDGES = "embedded|openai:MODEL|cascade:A,B[,C]|MODULE:OBJECT"
 Formulas = Annotated[
     str, typer.Option(metavar="gpt-labeling|ragbench", help="The set of TRACe formulas.")
 ]
@@ -116,8 +117,9 @@ def run_command(
     judge: Annotated[
         str,
         typer.Option(
-            metavar="embedded|openai:MODEL",
-            help="The judge: `embedded` (lexical, no key) or a model.",
+            metavar=_JUDGES,
+            help="The judge: `embedded` (lexical, no key), a model, a cascade that asks B (and C) "
+            "only about calls of which A is unsure, or an object in your own code.",
         ),
     ] = "embedded",
     base_url: BaseUrl = None,
@@ -324,9 +326,7 @@ def agreement_command(
 def doctor_command(
     judge: Annotated[
         str | None,
-        typer.Option(
-            metavar="embedded|openai:MODEL", help="The judge to try on a small built-in call."
-        ),
+        typer.Option(metavar=_JUDGES, help="The judge to try on a small built-in call."),
     ] = None,
     base_url: BaseUrl = None,
     timeout: Timeout = None,

@@ -9,9 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations.cli._judges import FORMS, Limits, judge_of
 from rag_eval_integrations.cli._terminal import print_stderr, safe, stdout
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import JUDGES, judge_from
 from rag_eval_integrations.judges.judge import judge_base
 from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall
 from rag_eval_integrations.report.console import plain_table
@@ -51,9 +51,9 @@ def doctor(
     """
     name, given = judge or "embedded", dict(options or {})
     seconds = given.get("timeout") or _ANSWER
-    if name.startswith("openai:"):
+    if "openai:" in name:
         given |= {"timeout": seconds, "deadline": seconds + _REST / 2}
-    evaluator = RagEvaluator(judge_from(name, base_url=base_url, **given))
+    evaluator = RagEvaluator(judge_of(name, Limits(base_url, **given)))
     console = stdout()
     console.print(_packages())
     for line in _judge_lines(evaluator):
@@ -120,7 +120,7 @@ def _installed(name: str) -> str:
 
 def _judge_lines(evaluator: RagEvaluator) -> Iterator[str]:
     judge = judge_base(evaluator.judge)
-    yield f"judges: {', '.join(JUDGES)}; default: embedded (no key, no network)"
+    yield f"judges: {FORMS}; default: embedded (no key, no network)"
     yield f"judge {judge.name}: version {judge.version or 'not stated'}"
     if judge.card is not None:
         yield judge.card

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rag_eval_integrations import _loop
 from rag_eval_integrations._scoring import nothing_to_judge
 from rag_eval_integrations.cli._interrupt import kept, kept_words
+from rag_eval_integrations.cli._judges import Limits, judge_of
 from rag_eval_integrations.cli._options import (
     Threshold,
     check_rows,
@@ -29,11 +30,12 @@ from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.files import EvaluationPipe, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import Judge, LLMJudge, judge_from
+from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLMJudge
 from rag_eval_integrations.metrics import ModelMetric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.records import RagCall, Usage
 from rag_eval_integrations.report._summary import Summary, summary_tables
+from rag_eval_integrations.report.console import KEYS
 from rag_eval_integrations.sentences import sentencize
 
 if TYPE_CHECKING:
@@ -69,6 +71,8 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
                 f"{diagnosis.problem} {diagnosis.fix}",
                 soft_wrap=True,
             )
+    if summary.calls:
+        console.print(KEYS, soft_wrap=True)
     made = summary.calls - reused
     rate = f", {made / seconds:.0f} per second" if made and seconds > 0 else ""
     earlier = f", {reused} reused from an earlier run" if reused else ""
@@ -106,7 +110,7 @@ class Settings:
     dry_run: bool = False
     fail_under: list[str] = field(default_factory=list)
     max_error_rate: float = 0.05
-    model_options: Mapping[str, object] = field(default_factory=dict)
+    model_options: Mapping[str, Any] = field(default_factory=dict)
     metric_var: list[str] = field(default_factory=list)
     geval: Mapping[str, object] = field(default_factory=dict)
 
@@ -165,29 +169,18 @@ def run(settings: Settings) -> int:
 
 
 def _judge(settings: Settings, progress: Progress) -> tuple[Judge | Model, WatchedModel | None]:
-    """Make the judge; and the model that it asks, which tells when it cannot be used."""
-    asks = settings.judge.startswith("openai:")  # else `max_concurrency` limits the calls alone
-    cache = None if settings.dry_run else settings.cache
+    """Make the judge; and the model that it is, which tells when it cannot be used."""
     # An estimate is wanted before there is a key.
-    no_key = asks and settings.dry_run and not os.environ.get("OPENAI_API_KEY")
-    options: dict[str, Any] = {
-        **settings.model_options,
-        "base_url": settings.base_url,
-        "rpm": settings.rpm,
-        "tpm": settings.tpm,
-        "max_concurrency": settings.max_concurrency if asks else None,
-        "on_wait": progress.wait if asks else None,
-        "api_key": "none" if no_key else None,
-    }
-    judge = judge_from(settings.judge, **options, cache=None if asks else cache)
-    if not asks or not isinstance(judge, Model):
-        return judge, None
-    watched = WatchedModel(judge)
-    if cache is None:
-        return watched, watched
-    from rag_eval_integrations.models import CachedModel  # noqa: PLC0415  # SQLite, where wanted
-
-    return CachedModel(watched, cache), watched
+    no_key = settings.dry_run and not os.environ.get("OPENAI_API_KEY")
+    watched: list[WatchedModel] = []
+    limits = Limits(
+        settings.base_url, settings.rpm, settings.tpm, settings.max_concurrency,
+        None if settings.dry_run else settings.cache, progress.wait,
+        api_key="none" if no_key else None, on_watched=watched.append, **settings.model_options,
+    )  # fmt: skip
+    judge = judge_of(settings.judge, limits)
+    # In a cascade, calls that need no model are scored without it.
+    return judge, watched[0] if isinstance(judge, Model) and watched else None
 
 
 def _kept(file: EvaluationFile | EvaluationPipe) -> str:
@@ -324,6 +317,9 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     usage = Usage()
     asking = [metric for metric in evaluator.metrics if isinstance(metric, ModelMetric)]
     labeller = evaluator.judge if len(asking) < len(evaluator.metrics) else None
+    about = "about"
+    while isinstance(labeller, CascadeJudge):  # its last judge is the one that asks
+        labeller, about = labeller.second, "at most"
     for call in rows.valid():
         calls += 1
         characters += len(call.question) + len(call.response or "")
@@ -333,9 +329,11 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
             if nothing_to_judge(sentencized) is None:
                 usage += labeller.estimate(sentencized)
     if isinstance(labeller, LLMJudge):
-        cost = f"about {usage.requests} requests and {usage.prompt_tokens:,} prompt tokens"
-    else:
+        cost = f"{about} {usage.requests} requests and {usage.prompt_tokens:,} prompt tokens"
+    elif isinstance(labeller, EmbeddedJudge | None):
         cost = "no requests, no cost"
+    else:
+        cost = "what it asks and costs is not known"
     if asking:
         # One request per score if the model returns log-probabilities or several answers per
         # request, otherwise one per sample.

@@ -8,9 +8,9 @@ from types import FunctionType
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import Judge, judge_from
-from rag_eval_integrations.judges.judge import JudgeBase, judge_base
+from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base
 from rag_eval_integrations.judges.llm import LLMJudge
-from rag_eval_integrations.models import Model, with_retries
+from rag_eval_integrations.models import with_retries
 from rag_eval_integrations.records import Labelling, SentencizedCall
 
 AskWhen = tuple[float, float] | Callable[[SentencizedCall, Labelling], bool]
@@ -46,7 +46,7 @@ class CascadeJudge(JudgeBase):
     def __init__(
         self,
         first: str | Judge,
-        second: str | Judge | Model,
+        second: AnyJudge,
         ask_when: AskWhen | None = None,
         *,
         name: str | None = None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.models.completion import (
@@ -21,6 +21,7 @@ from rag_eval_integrations.models.completion import (
     ModelBase,
     WrappedModel,
 )
+from rag_eval_integrations.records._frameworks import adapted
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -73,6 +74,10 @@ class JudgeBase(ABC):
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call; see `Judge.label`."""
 
+    def __repr__(self) -> str:
+        shown = repr(self.name) if self.model is None else repr(self.model)
+        return f"{type(self).__name__}({shown})"
+
 
 class _Foreign(JudgeBase):
     """Wraps a user's object that does not inherit `JudgeBase`; keeps the members that it has."""
@@ -83,6 +88,9 @@ class _Foreign(JudgeBase):
         for member in ("version", "keeps_keys", "unsure", "card"):
             if hasattr(judge, member):
                 setattr(self, member, getattr(judge, member))
+
+    def __repr__(self) -> str:
+        return f"{type(self._judge).__name__}({self.name!r})"
 
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call with the user's object."""
@@ -105,8 +113,26 @@ class _Limited(WrappedModel):
         return await super().complete(request.model_copy(update={"max_tokens": self._max_tokens}))
 
 
-AnyJudge = str | Judge | Model
-"""A judge as `RagEvaluator` takes it: its name, a judge, or a model that is asked to label."""
+class LangChainChat(Protocol):
+    """A LangChain chat model, as far as a type checker has to know one."""
+
+    @property
+    def bind_tools(self) -> Any:
+        """LangChain's method."""
+
+
+class LlamaIndexLLM(Protocol):
+    """A LlamaIndex LLM, as far as a type checker has to know one."""
+
+    @property
+    def astream_chat(self) -> Any:
+        """LlamaIndex's method."""
+
+
+AnyModel = str | Model | LangChainChat | LlamaIndexLLM
+"""What answers messages: a name such as `openai:gpt-4o-mini`, a model, or a framework's model."""
+AnyJudge = AnyModel | Judge
+"""A judge as `RagEvaluator` takes it: its name, a judge, or what is asked to label."""
 
 JUDGES = ("embedded", "openai:MODEL")
 """Names accepted by `judge_from`."""
@@ -131,8 +157,9 @@ def judge_from(
 
     Args:
         judge: `embedded` (no key, no network); `openai:MODEL` (any OpenAI-compatible endpoint,
-            with limits, retries and, if `cache` is given, a cache); or an object with a `name` and
-            `async label(call)` (a `Judge`) or `async complete(request)` (a `Model`).
+            with limits, retries and, if `cache` is given, a cache); a LangChain chat model or a
+            LlamaIndex LLM; or an object with a `name` and `async label(call)` (a `Judge`) or
+            `async complete(request)` (a `Model`).
         base_url: URL up to and including `/v1`; by default OPENAI_BASE_URL, else OpenAI's.
         rpm: requests per minute; None for no limit.
         tpm: tokens per minute; None for no limit.
@@ -177,17 +204,33 @@ def judge_from(
         from rag_eval_integrations.models.caching import CachedModel
 
         return CachedModel(model, cache)
+    shown = repr(judge) if isinstance(judge, str) else type(judge).__name__
     for name, value in options.items():
         if value is not None:
-            raise ConfigurationError(name, value, f"is for openai:MODEL, not for judge {judge!r}")
+            raise ConfigurationError(name, value, f"is for openai:MODEL, not for judge {shown}")
     if isinstance(judge, str):
         if judge == "embedded":
             from rag_eval_integrations.judges.embedded import EmbeddedJudge
 
             return EmbeddedJudge()
         raise ConfigurationError("judge", judge, f"no such judge; use {' or '.join(JUDGES)}")
-    if not isinstance(judge, Judge | Model):
-        raise ConfigurationError(
-            "judge", judge, "needs a `name` and `async label(call)` or `async complete(request)`"
-        )
-    return judge
+    found = adapted(judge, _MODELS)
+    if found is None:
+        found = judge
+    if isinstance(found, type) or not isinstance(found, Judge | Model):
+        # Only the class of anybody's object: its `repr` may hold a key.
+        plain = isinstance(judge, int | float | type | None)
+        raise ConfigurationError("judge", judge if plain else type(judge), _USE)
+    return found
+
+
+_MODELS = {
+    ("langchain", "BaseChatModel"): "langchain:LangChainModel",
+    ("llama_index", "LLM"): "llama_index:LlamaIndexModel",
+}
+"""Classes of the frameworks' models, each with our model around it."""
+
+_USE = (
+    f"use {', '.join(JUDGES)}, a LangChain chat model, a LlamaIndex LLM, or an object with a "
+    "`name` and `async label(call)` (a judge) or `async complete(request)` (a model)"
+)

@@ -11,6 +11,7 @@ from typing import Any
 
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
 from rag_eval_integrations.langchain._values import LISTS, plain
+from rag_eval_integrations.records import Document
 
 _SCORE_KEYS = ("relevance_score", "score")  # metadata in which rerankers and stores put scores
 _MAX_DEPTH = 3
@@ -79,6 +80,11 @@ def single_documents(value: object) -> Sequence[object]:
 def snapshot(document: object, score: object) -> Snapshot:
     """Copy a LangChain document as it is now, with the score beside it, if there is one."""
     return copied(document, *text_and_metadata(document), score)
+
+
+def document_from(document: object) -> Document:
+    """Make the record of a LangChain document."""
+    return Document(**snapshot(document, None)._asdict())
 
 
 def text_and_metadata(document: Any) -> tuple[str, Any]:

@@ -133,6 +133,9 @@ class RagEvalCallbackHandler(Captures, CallEvents):
         hooks = Hooks(delivery, question=question, documents=documents, response=response)
         super().__init__(delivery, hooks if hooks else None, max_open, ttl)
 
+    def __repr__(self) -> str:
+        return f"RagEvalCallbackHandler({self._outlet!r})"
+
     def __deepcopy__(self, memo: object) -> RagEvalCallbackHandler:
         """Return the handler itself, so that a copied config reports to the same handler."""
         return self

@@ -155,6 +155,11 @@ def document_of(item: object, mode: MetadataMode) -> Document | str:
     return cast("str", item)  # the record refuses anything but a string
 
 
+def document_from(node: BaseNode | NodeWithScore) -> Document:
+    """Make a document from a node, with the text that models are shown."""
+    return cast("Document", document_of(node, MetadataMode.LLM))
+
+
 def _document(node: Any, score: object, mode: MetadataMode) -> Document:
     return Document(
         text=node.get_content(metadata_mode=mode),

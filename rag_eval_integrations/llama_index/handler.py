@@ -185,6 +185,9 @@ class RagEvalHandler(Captures):
     def _make_recorder(self, calls: OpenCalls[Call], hooks: LlamaIndexHooks | None) -> Recorder:
         return Recorder(self._outlet.target, self._outlet.delivery, calls, hooks)
 
+    def __repr__(self) -> str:
+        return f"RagEvalHandler({self._outlet!r})"
+
     @property
     def open_calls(self) -> int:
         """Number of calls in flight, including streams that have not been read to their end."""

@@ -132,6 +132,9 @@ class ScoreEvaluator(BaseEvaluator):
         self.threshold = checked_threshold(threshold)
         self._mode = metadata_mode
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.rag_evaluator!r})"
+
     # --- LlamaIndex's interface -------------------------------------------------------------------
 
     def evaluate(

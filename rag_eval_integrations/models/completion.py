@@ -176,6 +176,9 @@ class ModelBase(ABC):
         """Return what requests are waiting for; None when none waits, or it is not known."""
         return None
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     @property
     def identity(self) -> tuple[str | None, ...]:
         """Name, model, version and endpoint: models that share these give the same answers."""
@@ -191,6 +194,9 @@ class WrappedModel(ModelBase):
         self.model = self._wrapped.model
         self.version = self._wrapped.version
         self.base_url = self._wrapped.base_url
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._wrapped!r})"
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Ask the wrapped model."""
@@ -210,6 +216,9 @@ class _Foreign(ModelBase):
         for member in ("model", "version", "base_url", "retries"):
             if hasattr(model, member):
                 setattr(self, member, getattr(model, member))
+
+    def __repr__(self) -> str:
+        return f"{type(self._model).__name__}({self.name!r})"
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Ask the user's object."""

@@ -14,18 +14,7 @@ from rag_eval_integrations.judges import Judge, judge_from
 from rag_eval_integrations.models import CallableModel, Model
 from rag_eval_integrations.models.completion import WrappedModel
 from rag_eval_integrations.records import RagCall
-
-# --- Recognising objects of LangChain and LlamaIndex without importing either
-
-
-def framework_of(value: object) -> str | None:
-    """Return the framework of an object's class: `langchain`, `llama_index` or None."""
-    for kind in type(value).__mro__:
-        root = kind.__module__.partition(".")[0]
-        if root in ("langchain_core", "llama_index"):
-            return root.removesuffix("_core")
-    return None
-
+from rag_eval_integrations.records._frameworks import framework_of
 
 # --- Models and apps under test
 

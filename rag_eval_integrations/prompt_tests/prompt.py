@@ -26,8 +26,8 @@ from rag_eval_integrations.metrics.prompty.file import (
     prompt_name,
 )
 from rag_eval_integrations.models.completion import Message
-from rag_eval_integrations.prompt_tests.models import framework_of
 from rag_eval_integrations.prompt_tests.records import digest
+from rag_eval_integrations.records._frameworks import framework_of
 
 # --- `.prompt.yml` files (GitHub Models): messages, inputs and test data
 

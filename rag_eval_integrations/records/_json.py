@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -18,6 +19,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
 )
+from pydantic.fields import FieldInfo
 
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.errors import InputError
@@ -53,22 +55,72 @@ if TYPE_CHECKING:
 else:
     # Hidden from type checkers, which know no metaclass that is computed.
 
-    class _Positional(type(BaseModel)):
-        """Lets a record be made as it is written in the docs: `Document("text", id="7")`."""
+    class _Signed(type(BaseModel)):
+        """Gives every record a signature that can be read, also before pydantic builds it."""
 
-        def __call__(cls, *values: object, **fields: object) -> Any:
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            fields = {name: field.annotation for name, field in cls.model_fields.items()}
+            # Without the annotations that are pydantic's.
+            hints = get_type_hints(type("_Fields", (), {"__annotations__": fields}))
+            parameters = [
+                inspect.Parameter(
+                    name,
+                    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                    default=_default_of(field),
+                    annotation=hints[name],
+                )
+                for name, field in cls.model_fields.items()
+            ]
+            # Python allows no required parameter after an optional one; the name is enough then.
+            optional = False
+            for at, one in enumerate(parameters):
+                optional = optional or one.default is not inspect.Parameter.empty
+                if optional and one.default is inspect.Parameter.empty:
+                    parameters[at:] = [p.replace(kind=p.KEYWORD_ONLY) for p in parameters[at:]]
+                    break
+            return inspect.Signature(parameters)
+
+        @__signature__.setter
+        def __signature__(cls, signature: object) -> None:
+            """Leave out pydantic's own, which spells out every validator."""
+
+    class _Base(BaseModel, metaclass=_Signed):
+        """A model whose fields may be given by position."""
+
+        def __init__(self, /, *values: object, **fields: object) -> None:
+            """Make a record from its fields, by position or by name.
+
+            Raises:
+                InputError: names the field and the value that cannot be used.
+            """
             if values:
-                names = list(cls.model_fields)[: len(values)]
+                kind = type(self)
+                names = list(kind.model_fields)[: len(values)]
                 if len(names) < len(values):
-                    raise TypeError(f"{cls.__name__} takes at most {len(names)} values by position")
+                    raise TypeError(
+                        f"{kind.__name__} takes at most {len(names)} values by position"
+                    )
                 twice = fields.keys() & set(names)
                 if twice:
-                    raise TypeError(f"{cls.__name__} got {min(twice)!r} by position and by name")
+                    raise TypeError(f"{kind.__name__} got {min(twice)!r} by position and by name")
                 fields.update(zip(names, values, strict=True))
-            return super().__call__(**fields)
+            try:
+                super().__init__(**fields)
+            except ValidationError as error:
+                refused = input_error(error)
+            else:
+                return
+            raise refused  # outside of `except`: pydantic's own text says the same, at length
 
-    class _Base(BaseModel, metaclass=_Positional):
-        """A model whose fields may be given by position."""
+        # Tells pydantic that it need not call this for every record that it reads.
+        __init__.__pydantic_base_init__ = True
+
+
+def _default_of(field: FieldInfo) -> object:
+    if field.is_required():
+        return inspect.Parameter.empty
+    return field.get_default(call_default_factory=True)
 
 
 class Record(_Base):
@@ -81,6 +133,13 @@ class Record(_Base):
     """Whether the record's own JSON says its schema; `to_line` adds it to all others."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """List the fields that a `repr` shows: those that differ from their default."""
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if value != _default_of(field):
+                yield name, value
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy the record, with some fields changed; only their lone surrogates are looked at."""

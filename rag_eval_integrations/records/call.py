@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from rag_eval_integrations.records._frameworks import document_from
 from rag_eval_integrations.records._json import JsonObject, Record, Text
 
 CaptureStatus = Literal["ok", "error", "aborted", "interrupted"]
@@ -100,7 +101,16 @@ class Capture(Record):
 
 
 def _as_document(value: object) -> object:
-    return Document(text=value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return Document(text=value)
+    if isinstance(value, Document | dict):
+        return value
+    found = document_from(value)
+    if found is None:
+        raise ValueError(
+            "should be a string, a Document, a LangChain document or a LlamaIndex node"
+        )
+    return found
 
 
 def _as_list(value: object) -> object:
@@ -125,7 +135,8 @@ class RagCall(Record):
     documents: Annotated[
         tuple[Annotated[Document, BeforeValidator(_as_document)], ...], BeforeValidator(_as_list)
     ]
-    """Documents in the order the model saw them; a plain string is taken as a Document."""
+    """Documents in the order the model saw them; plain strings, LangChain documents and LlamaIndex
+    nodes are taken as Documents."""
     response: Text | None
     """The app's answer; None for a retrieval alone."""
     id: Annotated[Text, BeforeValidator(_as_id)] = ""
@@ -148,7 +159,7 @@ class RagCall(Record):
         def __init__(
             self,
             question: str,
-            documents: Iterable[Document | str],
+            documents: Iterable[Document | str | object],
             response: str | None,
             *,
             id: str | int | None = None,

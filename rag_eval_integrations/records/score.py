@@ -18,6 +18,13 @@ from pydantic import (
 
 from rag_eval_integrations.errors import InputError, SchemaError
 from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, shown
+from rag_eval_integrations.records._shown import (
+    evaluation_html,
+    evaluation_line,
+    evaluation_text,
+    score_line,
+    score_text,
+)
 from rag_eval_integrations.records.call import Capture, Sentences
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
 
@@ -95,6 +102,12 @@ class Score(Record):
             return None
         return self.value >= self.threshold
 
+    def __repr__(self) -> str:
+        return f"<Score {score_line(self)}>"
+
+    def __str__(self) -> str:
+        return score_text(self)
+
 
 # --- The end of the flow: one call's scores with all that they rest on. Evaluation
 
@@ -164,6 +177,15 @@ class Evaluation(Record):
         return super().model_dump_json(
             **{"exclude_defaults": True, "ensure_ascii": True, **options}
         )
+
+    def __repr__(self) -> str:
+        return f"<Evaluation of {evaluation_line(self)}>"
+
+    def __str__(self) -> str:
+        return evaluation_text(self)
+
+    def _repr_html_(self) -> str:
+        return evaluation_html(self)
 
     @model_serializer(mode="wrap")
     def _row(

@@ -7,12 +7,14 @@ objects, so that it is neither read as markup nor able to control the terminal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations._visible import one_line
-from rag_eval_integrations.records import Evaluation, Score
+from rag_eval_integrations.records import Evaluation, Labels, Score, Sentence
 
 if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
     from rich.table import Table
     from rich.text import Text
 
@@ -88,9 +90,7 @@ def calls_table(evaluations: Iterable[Evaluation], width: int | None = None) -> 
     from rich.text import Text  # noqa: PLC0415 -- likewise
 
     rows = list(evaluations)
-    names = list(
-        dict.fromkeys(name for row in rows for name in row.scores if name not in _LEFT_OUT)
-    )
+    names = _names(rows)
     headings = ["framework", *(plain(_HEADINGS.get(name, name)) for name in names), "unsupp."]
     cells = [
         [
@@ -138,6 +138,147 @@ def unsupported_sentences(evaluation: Evaluation) -> Text:
     return lines
 
 
+# --- One call in full
+
+
+KEYS = (
+    "Each sentence has a key: 0a is the first sentence of the first document, 1c the third of the "
+    "second document, and b alone the second sentence of the answer."
+)
+"""What a person has to know where the first key is printed."""
+
+MARKS = {
+    "*": "relevant to the question, and used by the answer",
+    "+": "relevant, but not used",
+    "~": "used, but not relevant",
+    "!": "not supported by any document",
+    "?": "supported in part",
+}
+"""Marks in front of a key."""
+
+MISSED = "the retrieval missed: no sentence of these documents is relevant"
+
+
+def marks_legend() -> Table:
+    """List the marks of `call_details`."""
+    from rich.text import Text  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
+
+    table = _grid()
+    for mark, meaning in MARKS.items():
+        table.add_row("", Text(mark, style=_STYLES[mark]), Text(meaning))
+    return table
+
+
+def call_details(evaluation: Evaluation) -> Group:
+    """Show one call: its question, the answer and the documents by sentence, and its scores.
+
+    The sentences are marked as in `MARKS`; an unsupported one has the judge's explanation below it.
+    Long sentences are folded, whatever the terminal's width. A call without labels is shown without
+    marks.
+    """
+    from rich.console import Group  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
+    from rich.text import Text  # noqa: PLC0415 -- likewise
+
+    labels = evaluation.labels
+    answer = _grid()
+    for sentence in evaluation.sentences.response:
+        support = "full" if labels is None else labels.support(sentence.key)
+        mark = {"none": "!", "partial": "?"}.get(support or "", "")
+        _add_sentence(answer, mark, sentence)
+        entry = None if labels is None or not mark else labels.entry(sentence.key)
+        if entry is not None and entry.explanation:
+            answer.add_row("", "", "", Text(plain(entry.explanation, 300), style="dim"))
+    documents = _grid()
+    before = ""
+    for sentence in evaluation.sentences.documents:
+        number = sentence.key.rstrip(ascii_lowercase)
+        if number != before:
+            before = number
+            name = _document_name(evaluation, number)
+            documents.add_row("", Text(plain(number), style="bold"), "", Text(name, style="bold"))
+        _add_sentence(documents, _mark(labels, sentence.key), sentence)
+    if is_missed(evaluation):
+        style = _STYLES["!"]
+        documents.add_row("", Text("!", style=style), "", Text(MISSED, style=style))
+    parts: list[RenderableType] = [
+        Text(f"Question  {plain(evaluation.question, 400)}", style="bold"),
+        Text("Answer"),
+        answer if evaluation.sentences.response else Text(plain(evaluation.response or "  (none)")),
+        Text("Documents, as the model saw them"),
+        documents if evaluation.sentences.documents else Text("  (none)"),
+    ]
+    scores = [
+        f"{plain(name.removeprefix('context_'))} {plain(_cell(score))}"
+        for name, score in evaluation.scores.items()
+        if name not in _LEFT_OUT
+    ]
+    parts.append(Text(f"Scores  {', '.join(scores)}"))
+    return Group(*parts)
+
+
+def is_missed(evaluation: Evaluation) -> bool:
+    """Return whether documents were retrieved, and none of their sentences is relevant."""
+    labels = evaluation.labels
+    retrieved = bool(evaluation.sentences.documents)
+    return retrieved and labels is not None and not labels.all_relevant_sentence_keys
+
+
+def call_findings(evaluation: Evaluation) -> str:
+    """Say in a few words what is marked in a call; empty when nothing is."""
+    found = [f"{key} {words}" for key, words, *_ in _unsupported(evaluation)]
+    return plain("; ".join([*found, *(["retrieval missed"] if is_missed(evaluation) else [])]), 200)
+
+
+def calls_overview(evaluations: Iterable[Evaluation]) -> Table:
+    """Build a narrow table: a call's number from 1, its scores, and what is marked in it."""
+    rows = list(evaluations)
+    names = _names(rows)
+    headings = [plain(_HEADINGS.get(name, name)) for name in names]
+    table = plain_table("", "call>", *(f"{heading}>" for heading in headings), "marked")
+    for number, row in enumerate(rows, 1):
+        cells = [_cell(row.scores.get(name)) for name in names]
+        add_row(table, str(number), *cells, call_findings(row))
+    table.title = None
+    return table
+
+
+_STYLES = {"*": "green", "+": "yellow", "~": "yellow", "!": "bold red", "?": "bold yellow"}
+
+
+def _grid() -> Table:
+    from rich.table import Table  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
+
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_column(width=1)
+    table.add_column(width=1)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _add_sentence(table: Table, mark: str, sentence: Sentence) -> None:
+    from rich.text import Text  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
+
+    style = _STYLES.get(mark, "")
+    table.add_row(
+        "", Text(mark, style=style), Text(plain(sentence.key), style=style),
+        Text(plain(sentence.text, 400), style=style if mark in ("!", "?") else ""),
+    )  # fmt: skip
+
+
+def _mark(labels: Labels | None, key: str) -> str:
+    if labels is None:
+        return ""
+    relevant = key in labels.all_relevant_sentence_keys
+    used = key in labels.all_utilized_sentence_keys
+    return {(True, True): "*", (True, False): "+", (False, True): "~"}.get((relevant, used), "")
+
+
+def _document_name(evaluation: Evaluation, number: str) -> str:
+    names = {str(at): name for at, name in enumerate(evaluation.document_ids)}
+    return plain(names.get(number) or "", 60)
+
+
 _IN_WORDS = {"none": "not supported", "partial": "partly supported"}
 
 
@@ -152,6 +293,11 @@ def _unsupported(evaluation: Evaluation) -> list[tuple[str, str, str, str]]:
             entry = labels.entry(sentence.key)
             found.append((sentence.key, words, sentence.text, entry.explanation if entry else ""))
     return found
+
+
+def _names(rows: Sequence[Evaluation]) -> list[str]:
+    """List the scores that tables show, in order."""
+    return list(dict.fromkeys(name for row in rows for name in row.scores if name not in _LEFT_OUT))
 
 
 def _cell(score: Score | None) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -15,6 +18,9 @@ from rich.console import Console
 from rag_eval_integrations.cli import demo
 from rag_eval_integrations.cli.demo.corpus import LANGCHAIN_EXCHANGES, LLAMA_INDEX_EXCHANGES
 from rag_eval_integrations.records import Evaluation, RagCall, from_line
+from rag_eval_integrations.report.console import MARKS, MISSED
+
+ROOT = Path(__file__).resolve().parents[2]
 
 INVENTED = "Professor Ilse Marwick of Geneva patented this button in 1987."
 
@@ -136,15 +142,60 @@ def test_names_a_missing_extra(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("width", [60, 80])
-def test_every_score_is_whole_in_a_narrow_terminal(
-    done: tuple[int, str, Path], tmp_path: Path, width: int
-) -> None:
-    """No value and no column is cut off."""
-    _, screen = run(tmp_path, width)
-    wide = re.findall(r"\b[01]\.\d\d\b", done[1].split("\n\n")[0])
-    narrow = re.findall(r"\b[01]\.\d\d\b", screen.split("\n\n")[0])
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_every_line_fits(done: tuple[int, str, Path], tmp_path: Path, width: int) -> None:
+    """Nothing is cut off: each score of each call, and each word of each answer, is there."""
+    _, screen = run(tmp_path / "out", width)
 
-    assert (len(narrow), sorted(narrow)) == (24, sorted(wide))
-    assert max(map(len, screen.split("\n\n")[0].splitlines())) <= width
-    assert "unsupp." in screen
+    assert max(map(len, screen.split("Wrote")[0].splitlines())) <= min(width, 80)
+    assert "…" not in screen
+    figures = sorted(re.findall(r"\b[01]\.\d\d\b", done[1]))
+    assert sorted(re.findall(r"\b[01]\.\d\d\b", screen)) == figures
+    assert set(words(done[1])) - set(words(str(done[2]))) <= set(words(screen))
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
+
+
+def test_shows_each_call_with_what_is_wrong_in_it(done: tuple[int, str, Path]) -> None:
+    """Question, answer and documents of all six, and the two planted faults marked beside them."""
+    _, screen, _ = done
+    cards = re.split(r"\nCall \d, ", screen.split("\nAll calls")[0])[1:]
+
+    for card, exchange in zip(cards, (*LANGCHAIN_EXCHANGES, *LLAMA_INDEX_EXCHANGES), strict=True):
+        shown = " ".join(card.split())
+        assert exchange.question in shown
+        assert all(f" {word}" in shown for word in exchange.answer.split())
+        assert "Documents, as the model saw them" in card
+        assert "Scores  relevance " in card
+        assert "  * 0" in card or MISSED in shown
+    assert [at for at, card in enumerate(cards, 1) if f"! b {INVENTED}" in card] == [2]
+    assert [at for at, card in enumerate(cards, 1) if MISSED in " ".join(card.split())] == [5]
+
+
+def test_explains_keys_and_marks_before_the_first(done: tuple[int, str, Path]) -> None:
+    """Nobody has to look up what `0a` or `*` is."""
+    before = done[1].split("Call 1,")[0]
+
+    assert "0a is the first sentence of the first document" in " ".join(before.split())
+    for mark, meaning in MARKS.items():
+        assert f"{mark} {meaning}" in before
+
+
+def test_prints_as_it_goes(tmp_path: Path) -> None:
+    """The first call is on the screen while the second framework has not even been loaded."""
+    code = "from rag_eval_integrations.cli import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "demo", "--out", str(tmp_path)],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        assert any("Call 1, LangChain" in line for line in lines)
+        running = process.poll() is None
+        rest = "".join(lines)
+
+    assert running
+    assert "Call 6, LlamaIndex" in rest
+    assert process.returncode == 0

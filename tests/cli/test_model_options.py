@@ -104,7 +104,7 @@ def test_they_are_for_models(rag_eval: Command, calls: Path, tmp_path: Path) -> 
     done = rag_eval("run", calls, "-o", tmp_path / "e.jsonl", "--max-tokens", "9")
 
     assert done.code == 2
-    assert "`max_tokens` = 9: is for openai:MODEL, not for judge 'embedded'" in done.err
+    assert "`--max-tokens` = 9: is for openai:MODEL, not for judge 'embedded'" in done.err
 
 
 @pytest.mark.parametrize(

@@ -253,9 +253,9 @@ def test_a_failing_model_is_told_and_stops_nobody(
     assert done.code == 1
     assert "FAILED fails: no output has a verdict" in done.err
     for name, why in (
-        ("my_models:nothing", "`--mut` = 'my_models:nothing': cannot be imported: module"),
+        ("my_models:nothing", "`--mut` = 'my_models:nothing': my_models has no 'nothing'"),
         ("plain", "`--mut` = 'plain': use openai:NAME or MODULE:OBJECT"),
-        ("no_such:x", "`--mut` = 'no_such:x': cannot be imported: No module"),
+        ("no_such:x", "`--mut` = 'no_such:x': no module 'no_such' in "),
     ):
         wrong = rag_eval("prompt-tests", "run", out, "--mut", name)
         assert (wrong.code, why in wrong.err) == (2, True)

@@ -164,7 +164,7 @@ def test_skip_invalid_still_reports_but_exits_zero(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--judge", "gpt"], "`judge` = 'gpt': no such judge; use embedded"),
+        (["--judge", "gpt"], "`--judge` = 'gpt': no such judge: 'gpt'; use embedded"),
         (["--metrics", "magic"], "`--metrics` = 'magic': no such metric; use trace"),
         (["--metrics", "geval:bogus"], "`--metrics` = 'geval:bogus': no such metric; use one of"),
         (["--formulas", "paper"], "`formulas` = 'paper': use one of gpt-labeling, ragbench"),

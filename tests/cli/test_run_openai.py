@@ -175,9 +175,9 @@ def test_doctor_tries_the_endpoint(rag_eval: Command) -> None:
         (["--judge", "openai:", "--base-url", "http://127.0.0.1:9/v1"], "`model`"),
         (["--judge", "openai:m", "--base-url", "ftp://x"], "`base_url`"),
         (["--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--rpm", "0"], "`rpm`"),
-        (["--rpm", "30"], "`rpm` = 30.0: is for openai:MODEL, not for judge 'embedded'"),
-        (["--cache", "c.db"], "`cache`"),
-        (["--base-url", "http://127.0.0.1:9/v1"], "`base_url`"),
+        (["--rpm", "30"], "`--rpm` = 30.0: is for openai:MODEL, not for judge 'embedded'"),
+        (["--cache", "c.db"], "`--cache`"),
+        (["--base-url", "http://127.0.0.1:9/v1"], "`--base-url`"),
     ],
 )
 def test_mistakes_exit_2_before_the_first_row(

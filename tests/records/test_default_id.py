@@ -39,7 +39,7 @@ def unset(call: RagCall) -> dict[str, Any]:
         lambda call: copy.deepcopy(call).__dict__["id"],
         lambda call: pickle.loads(pickle.dumps(call)).__dict__["id"],
         lambda call: call.model_copy(update={"response": "Five."}).id,
-        lambda call: repr(call).split("id=")[2].split("'")[1],
+        lambda call: repr(call).split(", id=")[1].split("'")[1],
     ],
 )
 def test_is_the_same_however_asked(look: Callable[[RagCall], Any]) -> None:

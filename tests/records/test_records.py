@@ -138,7 +138,7 @@ def test_records_are_frozen() -> None:
 
 def test_a_document_may_be_a_plain_string() -> None:
     """Strings and objects are taken for documents; order is kept."""
-    call = RagCall(question="q", documents=["a", {"text": "b", "id": "7"}], response=None)  # type: ignore[list-item]
+    call = RagCall(question="q", documents=["a", {"text": "b", "id": "7"}], response=None)
 
     assert call.documents == (Document(text="a"), Document(text="b", id="7"))
 
@@ -235,7 +235,8 @@ def test_a_copy_forgets_what_was_computed() -> None:
         ),
         (
             '{"question": "q", "documents": [3], "response": null}',
-            "field `documents[0]`: Input should be a valid dictionary or instance of Document, not 3",
+            "field `documents[0]`: should be a string, a Document, a LangChain document or a LlamaIndex node, "
+            "not 3",
         ),
         ('{"question": "q", "documents": []}', "field `response`: is missing"),
         (
@@ -263,7 +264,7 @@ def test_a_bad_line_says_which_field_and_why(line: str | bytes, message: str) ->
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), {1: 2}, {"a": {1, 2}}])
 def test_metadata_that_json_cannot_hold_is_refused_by_name(value: object) -> None:
     """NaN, infinities, objects and keys that are no strings."""
-    with pytest.raises(ValidationError, match=r"metadata\.x"):
+    with pytest.raises(InputError, match=r"metadata\.x"):
         RagCall(question="q", documents=(), response=None, metadata={"x": value})  # type: ignore[dict-item]
 
 
@@ -273,7 +274,7 @@ def test_metadata_nested_without_end_is_refused() -> None:
     for _ in range(100):
         deep = {"a": deep}
 
-    with pytest.raises(ValidationError, match="nested more than 64 deep"):
+    with pytest.raises(InputError, match="nested more than 64 deep"):
         RagCall(question="q", documents=(), response=None, metadata=deep)  # type: ignore[arg-type]
 
 
@@ -290,7 +291,7 @@ def test_metadata_nested_without_end_is_refused() -> None:
 )
 def test_a_score_is_in_exactly_one_of_three_states(fields: dict[str, object]) -> None:
     """A value, or unscored with a code, or an error: anything between is refused."""
-    with pytest.raises(ValidationError):
+    with pytest.raises(InputError):
         Score(name="x", **fields)  # type: ignore[arg-type]
 
 

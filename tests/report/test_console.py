@@ -19,7 +19,13 @@ from rag_eval_integrations.records import (
     SentenceSupport,
 )
 from rag_eval_integrations.report import calls_table, plain, unsupported_sentences
-from rag_eval_integrations.report.console import add_row, plain_table
+from rag_eval_integrations.report.console import (
+    MISSED,
+    add_row,
+    call_details,
+    calls_overview,
+    plain_table,
+)
 
 
 def shown(renderable: RenderableType) -> str:
@@ -181,3 +187,65 @@ def test_a_narrow_table_folds_words_and_keeps_numbers() -> None:
     assert "0.123" in text
     folded = "".join(text.split())
     assert all(part in folded for part in ("judge_ou", "refusal"))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_call_in_full_neither_acts_nor_is_markup(text: str) -> None:
+    """Question, sentences, keys, names and explanations are other people's text."""
+    one = evaluation(text, question=text)
+    labels = one.labels
+    assert labels is not None
+    entry = labels.sentence_support_information[0].model_copy(update={"explanation": text})
+    row = one.model_copy(
+        update={
+            "labels": labels.model_copy(update={"sentence_support_information": (entry,)}),
+            "document_ids": (text,),
+            "sentences": Sentences(
+                documents=(Sentence("0a", text), Sentence(text, "Odd key.")),
+                response=(Sentence("a", text),),
+            ),
+        }
+    )
+
+    for part in (call_details(row), calls_overview([row])):
+        assert acting(shown(part)) == []
+
+
+def test_a_call_without_labels_has_no_marks() -> None:
+    """Nobody judged, so nothing is marked, and the reason stands in place of a score."""
+    row = evaluation("Made up.").model_copy(update={"labels": None, "sentences": Sentences()})
+    text = shown(call_details(row))
+
+    assert "!" not in text
+    assert "Made up." in text
+    assert "completeness no_context" in text
+
+
+def test_marks_follow_the_labels() -> None:
+    """Relevant and used, relevant only, used only, and neither."""
+    labels = Labels(
+        all_relevant_sentence_keys=("0a", "0b"),
+        all_utilized_sentence_keys=("0a", "1a"),
+        sentence_support_information=(
+            SentenceSupport(
+                response_sentence_key="a", explanation="Half.", supporting_sentence_keys=("0a",),
+                fully_supported=False,
+            ),
+        ),
+    )  # fmt: skip
+    keys = ("0a", "0b", "1a", "1b")
+    row = evaluation("Half true.").model_copy(
+        update={
+            "labels": labels,
+            "sentences": Sentences(
+                documents=tuple(Sentence(key, f"Text {key}.") for key in keys),
+                response=(Sentence("a", "Half true."),),
+            ),
+        }
+    )
+    text = shown(call_details(row))
+
+    for line in ("* 0a Text", "+ 0b Text", "~ 1a Text", "  1b Text", "? a Half true."):
+        assert f"  {line}" in text
+    assert MISSED not in text
+    assert "retrieval missed" not in shown(calls_overview([row]))

@@ -53,9 +53,16 @@ INVERSE_TESTS = json.dumps(
     }
 )
 
+BASELINE_TESTS = json.dumps(
+    [
+        {"message": "Is the 9 o'clock full?", "sailing": "tomorrow at 9"},
+        {"message": "Thanks, all was fine.", "sailing": "yesterday"},
+    ]
+)
+
 WORDS = {
     "gangway": "NOW", "kayak": "TODAY", "lovely": "NEVER", "Explain": "WEEK",
-    "diesel": "TODAY", "anchors": "Misdirected",
+    "diesel": "TODAY", "anchors": "Misdirected", "o'clock": "TODAY", "Thanks": "NEVER",
 }  # fmt: skip
 
 
@@ -63,12 +70,16 @@ def _generate(request: CompletionRequest) -> str:
     stage = (request.prompt_version or "").partition("-1")[0]
     if stage == "tests":
         return INVERSE_TESTS if "\n5. " in request.messages[1].content else TESTS
-    return {
+    replies = {
         "intent": "Says how soon a message to the help desk has to be answered.",
         "input-spec": INPUT_SPECIFICATION,
         "rules": OUTPUT_RULES,
         "inverse-rules": INVERSE_OUTPUT_RULES,
-    }[stage]
+        "baseline": BASELINE_TESTS,
+    }
+    if stage not in replies:
+        raise LookupError(f"this script has no reply for the stage {stage!r}; ask a real model")
+    return replies[stage]
 
 
 def _sort(request: CompletionRequest) -> str:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Generator, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _target
-from rag_eval_integrations.report import calls_table, plain, unsupported_sentences
+from rag_eval_integrations.report.console import (
+    KEYS,
+    call_details,
+    calls_overview,
+    marks_legend,
+    plain,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rag_eval_integrations.metrics import Diagnosis
     from rag_eval_integrations.records import Evaluation, RagCall
 
 _EXTRAS = {"langchain": "langchain_core", "llama-index": "llama_index.core"}
@@ -35,8 +43,22 @@ def _is_installed(module: str) -> bool:
         return False
 
 
+INTRODUCTION = (
+    "Two small RAG apps, one made with LangChain and one with LlamaIndex, answer six questions "
+    "from the manual of a weather station (nine documents, two retrieved per question). Their "
+    "models are scripted, so that no key is needed; retrieval, capture and scores are real. Two "
+    "faults are planted: one answer invents a sentence, and for one question the retrieval finds "
+    "nothing relevant."
+)
+
+NEXT = (
+    "Next: `rag-eval run CALLS.jsonl -o EVALS.jsonl` scores calls of your own, and README.md shows "
+    "how to attach a handler to your app."
+)
+
+
 def run_demo(out: Path, console: Console) -> int:
-    """Run both apps, write `calls.jsonl` and `evals.jsonl`, and print the evaluations.
+    """Run both apps, print each call as it is scored, and write `calls.jsonl` and `evals.jsonl`.
 
     Args:
         out: folder for the two files; created if it does not exist.
@@ -60,33 +82,51 @@ def run_demo(out: Path, console: Console) -> int:
         )
         return 2
     _target.make_folder(out, "--out")
-    calls, failed = _run_apps()
-    evaluations = _evaluate(calls)
+    console.width = min(console.width, _WIDTH)
+    _introduce(console)
+    calls: list[RagCall] = []
+    evaluations: list[Evaluation] = []
+    evaluate = _evaluator()
+    failed = 0
+    for name, ask in _apps():
+        asked = ask()
+        try:
+            while True:
+                calls.append(call := next(asked))
+                evaluations.append(evaluate(call))
+                _print_call(name, len(calls), evaluations[-1], console)
+        except StopIteration as ended:
+            failed += ended.value
     _write(out / "calls.jsonl", calls)
     _write(out / "evals.jsonl", evaluations)
-    _print(evaluations, console)
+    _print_together(evaluations, console)
     for path in ("calls.jsonl", "evals.jsonl"):
-        console.print(f"Wrote {plain(str(out / path))}", markup=False, emoji=False, soft_wrap=True)
+        console.print(f"Wrote {plain(str(out / path))}", soft_wrap=True)
+    console.print(NEXT)
     if failed:
         console.print(f"{failed} calls could not be captured; see the log for the reasons.")
         return 2
     return 0
 
 
-def _run_apps() -> tuple[list[RagCall], int]:
-    # The frameworks take seconds to import and may not be installed.
-    from rag_eval_integrations.cli.demo import langchain_app, llama_index_app  # noqa: PLC0415
-
-    calls: list[RagCall] = []
-    failed = langchain_app.run(calls.append) + llama_index_app.run(calls.append)
-    return calls, failed
+_WIDTH = 80
+"""Columns at most: longer lines are hard to read."""
 
 
-def _evaluate(calls: list[RagCall]) -> list[Evaluation]:
+def _apps() -> Iterator[tuple[str, Callable[[], Generator[RagCall, None, int]]]]:
+    # Each framework takes seconds to import and may not be installed.
+    from rag_eval_integrations.cli.demo import langchain_app  # noqa: PLC0415
+
+    yield "LangChain", langchain_app.ask
+    from rag_eval_integrations.cli.demo import llama_index_app  # noqa: PLC0415
+
+    yield "LlamaIndex", llama_index_app.ask
+
+
+def _evaluator() -> Callable[[RagCall], Evaluation]:
     from rag_eval_integrations.evaluator import RagEvaluator  # noqa: PLC0415 -- the judge
 
-    evaluator = RagEvaluator()
-    return [evaluator.evaluate_sync(call) for call in calls]
+    return RagEvaluator().evaluate_sync
 
 
 def _write(path: Path, records: list[RagCall] | list[Evaluation]) -> None:
@@ -104,28 +144,43 @@ def _is_ours(head: bytes) -> bool:
     return any(json.dumps(one.question).encode("ascii") in head for one in exchanges)
 
 
-def _print(evaluations: list[Evaluation], console: Console) -> None:
+# --- What is printed
+
+
+def _introduce(console: Console) -> None:
+    console.print(INTRODUCTION)
+    console.print()
+    console.print(f"{KEYS} Marks in front of a key:")
+    console.print(marks_legend())
+
+
+def _print_call(name: str, number: int, evaluation: Evaluation, console: Console) -> None:
+    console.print()
+    console.rule(f"Call {number}, {name}", align="left", characters="-", style="dim")
+    console.print(call_details(evaluation))
+    patterns = [diagnosis.pattern for diagnosis in _diagnoses(evaluation)]
+    if patterns:
+        console.print(f"Diagnosis  {', '.join(patterns)}")
+
+
+def _diagnoses(evaluation: Evaluation) -> Sequence[Diagnosis]:
     from rag_eval_integrations.metrics import diagnose  # noqa: PLC0415 -- pydantic
 
-    console.print(calls_table(evaluations, console.width))
-    found = {}
-    for evaluation in evaluations:
-        sentences = unsupported_sentences(evaluation)
-        diagnoses = diagnose(evaluation.scores)
-        found.update({diagnosis.pattern: diagnosis for diagnosis in diagnoses})
-        if not (sentences or diagnoses):
-            continue
+    return diagnose(evaluation.scores)
+
+
+def _print_together(evaluations: list[Evaluation], console: Console) -> None:
+    from rich.padding import Padding  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
+
+    console.print()
+    console.rule("All calls", align="left", characters="-", style="dim")
+    console.print(calls_overview(evaluations))
+    found = {one.pattern: one for row in evaluations for one in _diagnoses(row)}
+    if found:
+        console.print("What the diagnoses mean:")
+        for one in found.values():
+            console.print(f"  {one.pattern}", style="bold")
+            console.print(Padding(f"{one.problem} {one.fix}", (0, 0, 0, 4)))
         console.print()
-        console.print(plain(evaluation.question, 200), markup=False, emoji=False, style="bold")
-        if sentences:
-            console.print(sentences)
-        if diagnoses:
-            patterns = ", ".join(diagnosis.pattern for diagnosis in diagnoses)
-            console.print(f"  diagnosis: {patterns}", markup=False, highlight=False)
+    console.print(ESTIMATES, style="bold yellow")
     console.print()
-    console.print("Diagnoses:", style="bold")
-    for diagnosis in found.values():
-        text = f"  {diagnosis.pattern}: {diagnosis.problem} {diagnosis.fix}"
-        console.print(text, markup=False, highlight=False)
-    console.print()
-    console.print(ESTIMATES, markup=False, highlight=False, style="bold yellow")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun, CallbackManagerForRetrieverRun
@@ -14,7 +15,6 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnablePassthrough
 
-from rag_eval_integrations.capture._delivery import Target
 from rag_eval_integrations.cli.demo.corpus import (
     LANGCHAIN_EXCHANGES,
     SECTIONS,
@@ -23,6 +23,7 @@ from rag_eval_integrations.cli.demo.corpus import (
     similarity,
 )
 from rag_eval_integrations.langchain import RagEvalCallbackHandler
+from rag_eval_integrations.records import RagCall
 
 
 class ManualRetriever(BaseRetriever):
@@ -84,14 +85,13 @@ def build_chain() -> Runnable[str, str]:
     return chain
 
 
-def run(target: Target) -> int:
-    """Ask all questions and return the number of calls that could not be captured.
-
-    Args:
-        target: receives every captured call.
-    """
-    handler = RagEvalCallbackHandler(target)
+def ask() -> Generator[RagCall, None, int]:
+    """Ask all questions: yield each captured call, and return the number of failed captures."""
+    captured: list[RagCall] = []
+    handler = RagEvalCallbackHandler(captured.append)
     chain = build_chain()
     for exchange in LANGCHAIN_EXCHANGES:
         chain.invoke(exchange.question, config={"callbacks": [handler], "run_name": "manual"})
+        while captured:
+            yield captured.pop(0)
     return handler.failed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from llama_index.core import PromptHelper, VectorStoreIndex
@@ -18,7 +19,6 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import TextNode
 
-from rag_eval_integrations.capture._delivery import Target
 from rag_eval_integrations.cli.demo.corpus import (
     LLAMA_INDEX_EXCHANGES,
     SECTIONS,
@@ -26,6 +26,7 @@ from rag_eval_integrations.cli.demo.corpus import (
     scripted_answer,
 )
 from rag_eval_integrations.llama_index import RagEvalHandler
+from rag_eval_integrations.records import RagCall
 
 
 class HashedWords(BaseEmbedding):
@@ -90,14 +91,13 @@ def build_engine() -> RetrieverQueryEngine:
     )
 
 
-def run(target: Target) -> int:
-    """Ask all questions and return the number of calls that could not be captured.
-
-    Args:
-        target: receives every captured call.
-    """
+def ask() -> Generator[RagCall, None, int]:
+    """Ask all questions: yield each captured call, and return the number of failed captures."""
+    captured: list[RagCall] = []
     engine = build_engine()
-    with RagEvalHandler(target) as handler:
+    with RagEvalHandler(captured.append) as handler:
         for exchange in LLAMA_INDEX_EXCHANGES:
             engine.query(exchange.question)
+            while captured:
+                yield captured.pop(0)
     return handler.failed

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -12,6 +10,7 @@ from typing import cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.cli._interrupt import kept, kept_words
+from rag_eval_integrations.cli._judges import imported
 from rag_eval_integrations.cli._model_options import model_options
 from rag_eval_integrations.cli._options import metric_variables
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
@@ -305,18 +304,7 @@ def _model_under_test(
             **model_options(requests.timeout, requests.max_tokens, requests.extra_body),
         )  # fmt: skip
         return WatchedModel(cast(Model, found), tell)
-    module, colon, path = name.partition(":")
-    if not colon or not module or not path:
-        raise ConfigurationError(option, name, "use openai:NAME or MODULE:OBJECT")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        found_object: object = importlib.import_module(module)
-        for part in path.split("."):
-            found_object = getattr(found_object, part)
-    except (ImportError, AttributeError) as error:
-        raise ConfigurationError(option, name, f"cannot be imported: {error}") from error
-    return model_of(found_object)
+    return model_of(imported(name, option, "use openai:NAME or MODULE:OBJECT"))
 
 
 def _model(

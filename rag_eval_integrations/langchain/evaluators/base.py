@@ -75,6 +75,9 @@ class MetricEvaluator:
         # LangSmith uses it as the name of the evaluator's own run.
         self.__name__ = self.names[0] if len(self.names) == 1 else "rag_eval"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.names))}, {self.rag_evaluator!r})"
+
     def __call__(
         self, run: object = None, example: object = None, **values: Unpack[Values]
     ) -> dict[str, Any]:

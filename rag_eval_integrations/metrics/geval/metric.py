@@ -14,6 +14,7 @@ from rag_eval_integrations.errors import (
     JudgeRejectedError,
 )
 from rag_eval_integrations.judges import judge_from
+from rag_eval_integrations.judges.judge import AnyModel
 from rag_eval_integrations.metrics.geval._estimators import EstimatorRun, NoEstimate, ScoreEstimate
 from rag_eval_integrations.metrics.geval._presets import Task, preset
 from rag_eval_integrations.metrics.geval._prompt import (
@@ -124,7 +125,7 @@ class GEval(ModelMetric):
         samples: int = 20,
         temperature: float = 1.0,
         form: Form = "json",
-        judge: Model | str | None = None,
+        judge: AnyModel | None = None,
         *,
         top_logprobs: int = 20,
         max_tokens: int | None = 2048,
@@ -305,7 +306,7 @@ class GEval(ModelMetric):
             scale=self.scale, form=self._plan.form, sections=sections,
         )  # fmt: skip
 
-    async def score(self, call: RagCall | Conversation, judge: Model | str | None = None) -> Score:
+    async def score(self, call: RagCall | Conversation, judge: AnyModel | None = None) -> Score:
         """Score one call without an evaluator.
 
         Args:
@@ -328,14 +329,14 @@ class GEval(ModelMetric):
             )
         return score
 
-    def score_sync(self, call: RagCall | Conversation, judge: Model | str | None = None) -> Score:
+    def score_sync(self, call: RagCall | Conversation, judge: AnyModel | None = None) -> Score:
         """Score one call from synchronous code, also inside a notebook; see `score`."""
         return _loop.run(self.score(call, judge))
 
     async def score_many(
         self,
         calls: Iterable[RagCall | Conversation],
-        judge: Model | str | None = None,
+        judge: AnyModel | None = None,
         *,
         max_concurrency: int = 8,
         on_progress: Callable[[int], object] | None = None,
@@ -374,7 +375,7 @@ class GEval(ModelMetric):
     def score_many_sync(
         self,
         calls: Iterable[RagCall | Conversation],
-        judge: Model | str | None = None,
+        judge: AnyModel | None = None,
         *,
         max_concurrency: int = 8,
         on_progress: Callable[[int], object] | None = None,
@@ -395,7 +396,7 @@ class GEval(ModelMetric):
             reason = f"{type(error).__name__}: {str(error) or repr(error)}"
             return Score(name=self.names[0], status="error", reason=reason, by=by)
 
-    def _asked(self, judge: Model | str | None) -> ModelBase:
+    def _asked(self, judge: AnyModel | None) -> ModelBase:
         if judge is None and self.judge is None:
             raise ConfigurationError("judge", None, "pass a model here or to the metric")
         return with_retries(self.judge if judge is None else _model(judge))  # type: ignore[arg-type]
@@ -405,7 +406,7 @@ class GEval(ModelMetric):
             self._without_logprobs[judge.identity] = why
 
 
-def _model(judge: Model | str) -> Model:
+def _model(judge: AnyModel) -> Model:
     found = judge_from(judge)
     if not isinstance(found, Model):
         raise ConfigurationError(

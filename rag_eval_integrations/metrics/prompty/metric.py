@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import judge_from
+from rag_eval_integrations.judges.judge import AnyModel
 from rag_eval_integrations.metrics.metric import Measured, ModelMetric
 from rag_eval_integrations.metrics.prompty.file import Prompty, load_prompty, prompt_name
 from rag_eval_integrations.metrics.prompty.reply import Reading, read_score
@@ -84,7 +85,7 @@ class PromptyMetric(ModelMetric):
         prompt: str | Path | Prompty,
         *,
         variables: Mapping[str, object] | None = None,
-        judge: Model | str | None = None,
+        judge: AnyModel | None = None,
         threshold: float | None = None,
         name: str | None = None,
         temperature: float | None = 0.0,
@@ -267,7 +268,7 @@ def _text(value: object) -> object:
     return value
 
 
-def _model(judge: Model | str) -> ModelBase:
+def _model(judge: AnyModel) -> ModelBase:
     found = judge_from(judge)
     if not isinstance(found, Model):
         raise ConfigurationError(

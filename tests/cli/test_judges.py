@@ -1,0 +1,148 @@
+"""`--judge`: by name, as a cascade, or an object in the user's own code; mistakes are named."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CODE = """
+from rag_eval_integrations import CallableModel
+from rag_eval_integrations.records import JudgeInfo, Labelling, Labels, SentenceSupport, Usage
+
+class Mine:
+    name = "mine"
+
+    async def label(self, call):
+        keys = tuple(s.key for s in call.documents)
+        labels = Labels(
+            all_relevant_sentence_keys=keys, all_utilized_sentence_keys=keys,
+            sentence_support_information=tuple(
+                SentenceSupport(response_sentence_key=s.key, explanation="Yes.",
+                    supporting_sentence_keys=keys, fully_supported=True)
+                for s in call.response
+            ),
+        )
+        return Labelling(labels=labels, judge=JudgeInfo(name="mine"), usage=Usage())
+
+class judges:
+    mine = Mine()
+
+model = CallableModel(lambda messages: "no labels", name="wordy")
+number = 7
+"""
+CALL = {
+    "question": "When does the ferry leave?",
+    "documents": ["The ferry leaves at nine."],
+    "response": "The ferry leaves at nine.",
+}
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A working directory with code of the user's, and calls."""
+    (tmp_path / "own_judges.py").write_text(CODE)
+    (tmp_path / "broken_judges.py").write_text("from json import no_such_name\n")
+    (tmp_path / "calls.jsonl").write_text(json.dumps(CALL) + "\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    yield tmp_path
+    for name in ("own_judges", "broken_judges"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("judge", "named"),
+    [
+        ("own_judges:judges.mine", {"mine"}),
+        ("own_judges:model", {"wordy"}),
+        ("cascade:embedded,own_judges:judges.mine", {"embedded", "mine"}),
+        ("cascade:embedded,own_judges:judges.mine,own_judges:model", {"embedded", "mine", "wordy"}),
+    ],
+)
+def test_runs_with_a_judge_of_ones_own(
+    rag_eval: Callable[..., Any], work: Path, judge: str, named: set[str]
+) -> None:
+    """Alone, as a model that is asked to label, and as a part of a cascade."""
+    ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge)
+    row = json.loads((work / "e.jsonl").read_text())
+
+    # The model writes no labels, and a run without any score fails.
+    assert ran.code == (1 if judge == "own_judges:model" else 0), ran.err
+    assert row["judge"]["name"] in named
+    flags = row.get("flags", [])
+    assert ("cascade_first" in flags or "cascade_second" in flags) == ("cascade" in judge)
+
+
+def test_doctor_tries_it(rag_eval: Callable[..., Any], work: Path) -> None:
+    """The same forms as `run`."""
+    ran = rag_eval("doctor", "--judge", "own_judges:judges.mine")
+
+    assert ran.code == 0
+    assert "judge mine: works" in ran.out
+
+
+@pytest.mark.parametrize("command", [("run", "calls.jsonl", "-o", "e.jsonl"), ("doctor",)])
+@pytest.mark.parametrize(
+    ("judge", "said"),
+    [
+        ("gpt-4o", "no such judge: 'gpt-4o'; use embedded, openai:MODEL, cascade:A,B[,C]"),
+        ("no_such_module:judge", "no module 'no_such_module' in "),
+        ("own_judges.sub:judge", "no module 'own_judges.sub'"),
+        ("own_judges:jugde", "own_judges has no 'jugde'"),
+        ("own_judges:judges.yours", "own_judges.judges has no 'yours'"),
+        ("own_judges:Mine", "own_judges:Mine is a class, not a judge"),
+        ("own_judges:number", "own_judges:number is an object of int, not a judge"),
+        ("broken_judges:judge", "module 'broken_judges' cannot be imported: cannot import name"),
+        ("own_judges:", "use embedded, openai:MODEL, cascade:A,B[,C] or MODULE:OBJECT"),
+        ("cascade:embedded", "use cascade:A,B or cascade:A,B,C"),
+        ("cascade:embedded,,x:y", "use cascade:A,B or cascade:A,B,C"),
+        ("cascade:embedded,nothing", "no such judge: 'nothing'"),
+        ("cascade:openai:a,openai:b", "openai:a is a model"),
+    ],
+)
+def test_a_mistake_names_what_was_looked_for(
+    rag_eval: Callable[..., Any], work: Path, command: tuple[str, ...], judge: str, said: str
+) -> None:
+    """Option, value, and what is not there; nothing is written."""
+    ran = rag_eval(*command, "--judge", judge)
+
+    assert ran.code == 2
+    assert f"`--judge` = {judge!r}: " in ran.err
+    assert said in ran.err
+    assert "Traceback" not in ran.err
+    assert not (work / "e.jsonl").exists()
+
+
+@pytest.mark.parametrize("judge", ["embedded", "own_judges:model"])
+def test_a_limit_that_nobody_keeps_is_refused(
+    rag_eval: Callable[..., Any], work: Path, judge: str
+) -> None:
+    """Limits are for endpoints, alone or in a cascade."""
+    ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge, "--rpm", 5)
+
+    assert ran.code == 2
+    assert "`--rpm` = 5.0: is for openai:MODEL" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("judge", "cost"),
+    [
+        ("cascade:embedded,openai:small", "at most 1 requests"),
+        ("own_judges:judges.mine", "is not known"),
+        ("embedded", "no requests, no cost"),
+    ],
+)
+def test_a_dry_run_says_what_it_may_cost(
+    rag_eval: Callable[..., Any], work: Path, judge: str, cost: str
+) -> None:
+    """A cascade may ask about every call; of an unknown judge nothing is known."""
+    ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge, "--dry-run")
+
+    assert ran.code == 0
+    assert cost in ran.out

@@ -1,0 +1,65 @@
+"""LlamaIndex's own objects where a judge or a document goes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from llama_index.core import Document as LlamaIndexDocument
+from llama_index.core import MockEmbedding
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import NodeWithScore, TextNode
+
+from rag_eval_integrations import RagCall, RagEvaluator
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.judges import judge_from
+from rag_eval_integrations.llama_index import LlamaIndexModel, RagEvalHandler, as_evaluators
+
+
+def test_an_llm_is_a_judge() -> None:
+    """It is asked with the labelling prompt; MockLLM repeats it, and so gives no labels."""
+    evaluation = RagEvaluator(judge=MockLLM(max_tokens=3)).evaluate_sync(
+        RagCall("When?", ["At nine."], "At nine.")
+    )
+
+    assert isinstance(judge_from(MockLLM()), LlamaIndexModel)
+    assert evaluation.judge.name == "llama_index:MockLLM:unknown"
+    assert evaluation.scores["adherence"].unscored == "judge_output_invalid"
+
+
+def test_another_object_of_llama_index_is_refused() -> None:
+    """With what to pass, and without its `repr`, which may hold a key."""
+    with pytest.raises(ConfigurationError, match=r"`judge` = <class .*LlamaIndex LLM") as caught:
+        RagEvaluator(MockEmbedding(embed_dim=3, api_key="sk-secret"))  # type: ignore[arg-type]
+
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_nodes_are_taken_as_they_are() -> None:
+    """Nodes, nodes with scores and whole documents: text, id, score, metadata as JSON values."""
+    node = TextNode(id_="t1", text="At nine.")
+    dated = LlamaIndexDocument(
+        id_="t2",
+        text="At ten.",
+        metadata={"at": datetime(2026, 1, 2, tzinfo=UTC)},
+        excluded_llm_metadata_keys=["at"],
+    )
+    call = RagCall(
+        "When?", [NodeWithScore(node=node, score=0.5), node, dated, "At eleven."], "Nine."
+    )
+
+    assert [one.text for one in call.documents] == ["At nine.", "At nine.", "At ten.", "At eleven."]
+    assert [one.id for one in call.documents] == ["t1", "t1", "t2", None]
+    assert [one.score for one in call.documents] == [0.5, None, None, None]
+    assert call.documents[2].metadata == {"at": "2026-01-02T00:00:00+00:00"}
+    assert RagCall.model_validate_json(call.model_dump_json()) == call
+
+
+def test_handlers_and_evaluators_say_what_they_hold() -> None:
+    """One line each: judge, scores, and what came of it."""
+    evaluator = RagEvaluator()
+    (first, *_) = as_evaluators(evaluator).values()
+
+    assert repr(RagEvalHandler(evaluator)) == f"RagEvalHandler({evaluator!r}, 0 failed)"
+    assert repr(RagEvalHandler(print)) == "RagEvalHandler(print, 0 failed)"
+    assert repr(first) == f"ScoreEvaluator('context_relevance', {evaluator!r})"

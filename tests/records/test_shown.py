@@ -1,0 +1,183 @@
+"""Scores, evaluations and signatures as a person sees them: short, whole where it counts, safe."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pydoc
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hostile import HOSTILE
+
+from rag_eval_integrations import Document, Evaluation, RagCall, RagEvaluator, Score
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.records import By, EvaluationError, JudgeInfo, Sentences, Turn, Usage
+
+CALL = RagCall(
+    "When does the ferry leave?",
+    ["The ferry leaves at nine. It carries forty passengers."],
+    "The ferry leaves at nine. It was built by a famous admiral.",
+)
+INVENTED = "It was built by a famous admiral."
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> Evaluation:
+    return RagEvaluator().evaluate_sync(CALL)
+
+
+def test_an_evaluation_prints_as_a_line_per_score(evaluation: Evaluation) -> None:
+    """With every value and the sentence that was invented, and without records' inner fields."""
+    lines = str(evaluation).splitlines()
+
+    assert lines[0] == "Evaluation of “When does the ferry leave?”"
+    assert [line.split()[0] for line in lines[1:-1]] == list(evaluation.scores)
+    assert INVENTED in str(evaluation)
+    assert len(lines) <= 9
+    assert max(map(len, lines)) <= 240
+    assert "row_key" not in str(evaluation)
+
+
+def test_reprs_are_one_short_line(evaluation: Evaluation) -> None:
+    """A list of evaluations, or of their scores, can be looked at."""
+    for shown in (repr(evaluation), *map(repr, evaluation.scores.values())):
+        assert len(shown) <= 320
+        assert "\n" not in shown
+    assert repr(evaluation.scores["adherence"]) == (
+        f"<Score adherence 0.00: not supported: b “{INVENTED}”>"
+    )
+
+
+def test_a_score_says_why_it_has_no_value() -> None:
+    """Code and reason, and no number; a verdict stands beside the value."""
+    unscored = Score(
+        name="adherence", status="unscored", unscored="no_context", reason="There is nothing."
+    )
+    passed = Score(name="tone", status="scored", value=0.5, threshold=0.4)
+
+    assert str(unscored) == "adherence unscored (no_context): There is nothing."
+    assert str(passed) == "tone 0.50 (passed, threshold 0.4)"
+
+
+def test_a_failed_call_says_what_failed() -> None:
+    """In print, repr and HTML."""
+    failed = Evaluation(
+        id="1", row_key="2", question="Why?", response=None, scores={}, labels=None,
+        sentences=Sentences(), judge=JudgeInfo(name="mine"),
+        error=EvaluationError(type="OSError", message="no <network>", stage="judge"),
+    )  # fmt: skip
+    said = "failed (judge): OSError: no <network>"
+
+    assert said in str(failed)
+    assert said in repr(failed)
+    assert "no &lt;network&gt;" in failed._repr_html_()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_neither_acts_nor_is_markup(text: str) -> None:
+    """Nothing that a terminal or a browser would interpret is left in what is shown."""
+    score = Score(name="adherence", status="scored", value=0.0, reason=text, evidence={
+        "unsupported": [{"key": "a", "text": text}]
+    })  # fmt: skip
+    shown = Evaluation(
+        id="1", row_key="2", question=text, response=text, scores={text: score}, labels=None,
+        sentences=Sentences(), judge=JudgeInfo(name=text), flags=(text,),
+    )  # fmt: skip
+
+    for one in (str(shown), repr(shown), str(score), repr(score), shown._repr_html_()):
+        assert all(character.isprintable() or character == "\n" for character in one)
+    assert "<script" not in shown._repr_html_().lower()
+    assert "<img" not in shown._repr_html_().lower()
+    assert shown._repr_html_().count("<table>") == 1
+
+
+@pytest.mark.parametrize("wrong", ["score.value >= 0.9", "score.passed"])
+def test_a_failing_assertion_shows_the_sentence(wrong: str, tmp_path: Path) -> None:
+    """Pytest cuts long reprs in the middle, so the sentence must be within the short one."""
+    code = (
+        "from rag_eval_integrations.records import Evaluation\n"
+        "def test_it():\n"
+        f"    score = Evaluation.model_validate_json(open({str(tmp_path / 'e.json')!r}).read())"
+        ".scores['adherence'].model_copy(update={'threshold': 0.9})\n"
+        f"    assert {wrong}\n"
+    )
+    (tmp_path / "test_mine.py").write_text(code)
+    line = RagEvaluator().evaluate_sync(CALL).model_dump_json()
+    (tmp_path / "e.json").write_text(line)
+
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )  # fmt: skip
+
+    assert ran.returncode == 1
+    assert INVENTED in ran.stdout
+    assert "adherence 0.00" in ran.stdout
+
+
+def test_json_is_as_before(evaluation: Evaluation) -> None:
+    """What is shown changes nothing of what is written."""
+    again = Evaluation.model_validate_json(evaluation.model_dump_json())
+
+    assert again == evaluation
+    assert again.model_dump_json() == evaluation.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [
+        (RagCall, "(question: str, documents: tuple["),
+        (Document, "(text: str, id: "),
+        (Turn, "(role: "),
+        (Score, "(name: str, status: "),
+        (Evaluation, "(id: str, row_key: str, question: str"),
+        (Usage, "(requests: int = 0"),
+    ],
+)
+def test_a_signature_names_every_field(kind: type, first: str) -> None:
+    """In `inspect.signature` and at the top of `help`, before anybody has made such a record."""
+    signature = inspect.signature(kind)
+
+    assert str(signature).startswith(first)
+    assert list(signature.parameters) == list(kind.model_fields)  # type: ignore[attr-defined]
+    assert "Annotated" not in str(signature)
+    page = pydoc.plain(pydoc.render_doc(kind))
+    assert f"{kind.__name__}(" in page
+    assert "**data:" not in page
+
+
+def test_a_repr_leaves_out_defaults() -> None:
+    """A record's own words are not lost among its empty fields."""
+    assert repr(By(judge="mine")) == "By(judge='mine')"
+    assert repr(Document("x", id="7")) == "Document(text='x', id='7')"
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "shown"),
+    [
+        ({"question": None}, "question", "None"),
+        ({"documents": "x"}, "documents", "'x'"),
+        ({"documents": [7]}, "documents[0]", "7"),
+        ({"documents": ["x", {"txt": 1}]}, "documents[1].text", "missing"),
+        ({"response": 3}, "response", "3"),
+        ({"metadata": {"x": float("nan")}}, "metadata", "nan"),
+        ({"answer": "x"}, "answer", "not a field"),
+    ],
+)
+def test_a_wrong_value_is_named_in_our_words(
+    fields: dict[str, object], field: str, shown: str
+) -> None:
+    """Field and value, without the validating library's text and addresses."""
+    good: dict[str, object] = {"question": "q", "documents": [], "response": "r"}
+    with pytest.raises(InputError) as caught:
+        RagCall(**{**good, **fields})  # type: ignore[arg-type]
+
+    assert caught.value.field == field
+    assert shown in str(caught.value)
+    assert "pydantic" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
