@@ -87,6 +87,9 @@ class Call:
         self.root = CallSpan(span_id, self, None, stage)
         self.open: set[str] = {span_id}
         """Ids of the spans that have not ended; the root's id until the call is closed."""
+        self.producing: list[str] = []
+        """Ids of spans that ended with a stream. Another instrumentor may produce its tokens in the
+        context in which such a span was the current one, so they are kept until the call ends."""
         self._started_at = datetime.now(UTC)
         self._app = owner or None
         self._hooks = hooks
@@ -124,6 +127,9 @@ class Call:
         stage = span.stage
         if stage in ("retrieve", "postprocess"):
             self._found.append(FoundNodes(span, self._take(result)))
+        elif stage == "own":
+            if isinstance(result, list) and (nodes := self._take(result)):
+                self._found.append(FoundNodes(span, nodes))
         elif stage == "model":
             if span.arguments is not None:  # a model that sends no events
                 self.asked(span, prompt_in(*model_arguments(span.arguments)))

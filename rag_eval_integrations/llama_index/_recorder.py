@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from inspect import BoundArguments
+from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 from rag_eval_integrations._suppress import suppress_capture, suppressed
@@ -63,6 +64,7 @@ _MAX_LATE = 4_096
 _MODEL_STARTS = frozenset({"LLMCompletionStartEvent", "LLMChatStartEvent"})
 _DELTA = "StreamChatDeltaReceivedEvent"
 _CANCELLED = "SpanCancelledEvent"
+_GENERATORS = frozenset({GeneratorType, AsyncGeneratorType})
 WANTED = _MODEL_STARTS | {_DELTA, _CANCELLED}
 """Names of the events that are used; there are hundreds of others, some sent per token."""
 
@@ -126,7 +128,7 @@ class Recorder:
                 parent = self._reader(streams, parent)
             if parent is None:
                 self._enter_root(id_, bound_args, instance, parent_id, tags)
-            elif parent.closed or (stage := stage_of(id_, instance)) is None:
+            elif parent.closed or (stage := stage_of(id_, instance, nested=True)) is None:
                 self.spans[id_] = parent
                 parent.call.open.add(id_)
             elif not suppressed():
@@ -150,7 +152,11 @@ class Recorder:
         """Handle a span's end; the end of the root ends the call, unless a stream follows."""
         span = self.spans.get(id_)
         if span is None or span.id != id_:
-            self._leave_unnoted(id_, span)
+            if span is not None and type(result) in _GENERATORS:
+                span.call.open.discard(id_)
+                span.call.producing.append(id_)
+            else:
+                self._leave_unnoted(id_, span)
             return
         call = span.call
         call.open.discard(id_)
@@ -158,7 +164,10 @@ class Recorder:
             if span.parent is None:  # the root stays, so that later spans can join its call
                 self._returned(call, result)
                 return
-            self.spans.pop(id_, None)
+            if span.stage == "synthesize" and holds_stream(result):
+                call.producing.append(id_)
+            else:
+                self.spans.pop(id_, None)
             if span.writing is not None:
                 self._written(call, span.writing, "ok")
             else:
@@ -309,6 +318,9 @@ class Recorder:
                 self.spans.pop(span_id, None)
                 self._note_late(span_id)
             call.open.clear()
+            for span_id in call.producing:
+                self.spans.pop(span_id, None)
+            call.producing.clear()
 
     def abandon(self) -> None:
         """Remove all calls but those whose streams the app is reading."""
