@@ -91,10 +91,24 @@ class Retrieval(NamedTuple):
 class ModelRequest:
     """A request to a model, and the text that the model wrote."""
 
-    __slots__ = ("arguments", "is_open", "prompt", "run", "sightings", "text", "tokens")
+    __slots__ = (
+        "arguments",
+        "begun",
+        "ended",
+        "is_open",
+        "prompt",
+        "run",
+        "sightings",
+        "text",
+        "tokens",
+    )
 
-    def __init__(self, run: Run, prompt: tuple[str, ...], sightings: int) -> None:
+    def __init__(self, run: Run, prompt: tuple[str, ...], sightings: int, begun: int) -> None:
         self.run = run
+        self.begun = begun
+        """Place of the request among the starts and ends of the call's requests."""
+        self.ended = 0
+        """Place of its end among them."""
         self.prompt = prompt
         self.sightings = sightings
         """Number of sightings before the request."""
@@ -145,6 +159,7 @@ class Call:
         self.sightings: list[Sighting] = []
         self.retrievals: list[Retrieval] = []
         self.asked: list[ModelRequest] = []
+        self._turn = 0
         self.candidates: dict[str, Snapshot] = {}
         """All documents seen, by text, in the order of their first appearance."""
         self._snapshots: dict[int, tuple[object, str, int, Snapshot]] = {}
@@ -173,7 +188,7 @@ class Call:
         if not self.given and may_hold_documents(inputs):
             found = documents_of(inputs)
             # A single document without a question is being indexed.
-            self.given = self._take(found or single_documents(inputs) if self.question else found)
+            self.given = self.take(found or single_documents(inputs) if self.question else found)
 
     def started(self, run: Run, inputs: object, name: object) -> None:
         """Record the start of a run below the root, or of a root that is not a chain.
@@ -189,7 +204,8 @@ class Call:
             return
         kind = run.kind
         if kind == "llm":
-            run.asked = ModelRequest(run, prompt_texts(inputs), len(self.sightings))
+            self._turn += 1
+            run.asked = ModelRequest(run, prompt_texts(inputs), len(self.sightings), self._turn)
             self.asked.append(run.asked)
         elif kind == "retriever":
             self.retrievals.append(Retrieval(run, str(name or "retriever"), str(inputs)))
@@ -210,10 +226,10 @@ class Call:
             self.history = named_history(value)  # from a wrapper that stores the history
         before = self.candidates.keys() if state else ()
         carried = state and not self.resumed and not self.given and not len(before)
-        documents = self._take(documents_of(value))
+        documents = self.take(documents_of(value))
         if documents or run.kind == "retriever":
             self.sightings.append(Sighting(run, documents, run.kind == "retriever", carried))
-        elif (single := self._take(single_documents(value))) and not is_document(value):
+        elif (single := self.take(single_documents(value))) and not is_document(value):
             self.sightings.append(
                 Sighting(run, single, retrieved=False, carried=carried, alone=True)
             )
@@ -228,6 +244,7 @@ class Call:
             return
         asked = run.asked
         if asked is not None:
+            self._turn = asked.ended = self._turn + 1
             asked.is_open = False
             asked.text = generated_text(outputs)
             if not asked.text:
@@ -241,7 +258,8 @@ class Call:
             if run.kind == "tool":
                 self.passed(run, getattr(outputs, "artifact", None))
 
-    def _take(self, documents: Sequence[object]) -> tuple[Snapshot, ...]:
+    def take(self, documents: Sequence[object]) -> tuple[Snapshot, ...]:
+        """Copy documents, or pairs of a document and a score, as they are now."""
         # The same objects pass through many runs. The first snapshot stands until the app changes
         # the object; holding the object keeps its id() from being given away.
         snapshots, taken = self._snapshots, []
