@@ -23,7 +23,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
 from rag_eval_integrations.capture._calls import finite, json_object
 from rag_eval_integrations.llama_index._stream import is_async_stream
-from rag_eval_integrations.llama_index._values import answer_of, nodes_of
+from rag_eval_integrations.llama_index._values import answer_of, body_of, nodes_of
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import Document
 
@@ -157,8 +157,12 @@ def document_of(item: object, mode: MetadataMode) -> Document | str:
 
 
 def _document(node: Any, score: object, mode: MetadataMode) -> Document:
+    shown = node.get_content(metadata_mode=mode)
+    body = body_of(node, shown)
+    header = "" if body is None else shown[: -len(body)].strip()
     return Document(
-        text=node.get_content(metadata_mode=mode),
+        text=body if body is not None and header else shown,
+        header=header or None,
         id=str(node.node_id),
         metadata=json_object(node.metadata or {}),
         score=finite(score),

@@ -16,6 +16,8 @@ from rag_eval_integrations.llama_index._hooks import LlamaIndexHooks
 from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage
 from rag_eval_integrations.llama_index._values import (
     answer_of,
+    body_of,
+    headed,
     model_arguments,
     nodes_of,
     prompt_in,
@@ -195,8 +197,8 @@ class Call:
             else:
                 seen = snapshot(node, score)
                 snapshots[id(node)] = (node, raw, seen)
-                if seen.text is not raw and isinstance(raw, str) and raw:
-                    self._bodies[seen.text] = raw
+                if seen.text is not raw and (body := body_of(node, seen.text)) is not None:
+                    self._bodies[seen.text] = body
             taken.append(seen)
         return tuple(taken)
 
@@ -224,9 +226,13 @@ class Call:
             return None
         question = self._question()
         prompts, last = self._asked_for_the_answer()
-        chosen = context(
-            self._sources, found, prompts, question, self._bodies, self._given, last=last
-        )
+        bodies = self._bodies
+        chosen = context(self._sources, found, prompts, question, bodies, self._given, last=last)
+        if bodies:
+            chosen = chosen._replace(
+                documents=[headed(seen, bodies.get(seen.text)) for seen in chosen.documents],
+                unused=[headed(seen, bodies.get(seen.text)) for seen in chosen.unused],
+            )
         return to_call(
             chosen,
             {

@@ -155,8 +155,8 @@ def test_records_can_be_made_by_position() -> None:
     )
     with pytest.raises(TypeError, match="'text' by position and by name"):
         Document("a", text="b")  # type: ignore[misc]
-    with pytest.raises(TypeError, match="at most 4 values"):
-        Document("a", "b", {}, 1.0, 2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="at most 5 values"):
+        Document("a", "b", {}, 1.0, "h", 2)  # type: ignore[call-arg]
 
 
 def test_metadata_is_a_copy() -> None:
