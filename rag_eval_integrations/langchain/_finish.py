@@ -61,7 +61,9 @@ def finish(
     question = call.question
     if not question and (hooks is None or not hooks.has_question):
         # A resumed graph gets no question, but its state may hold it.
-        question = question_in_state(outputs) or (retrievals[0].query if retrievals else "")
+        question = question_in_state(outputs) or next(
+            (one.query for one in retrievals if one.query), ""
+        )
     if not call.history and type(outputs) is dict and "messages" in outputs:
         call.history = _history_in_state(outputs["messages"], question)
 

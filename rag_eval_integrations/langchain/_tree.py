@@ -7,7 +7,7 @@ are only added to the tree. `finish` interprets them once, at the end of the cal
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from rag_eval_integrations.langchain._documents import (
 )
 from rag_eval_integrations.langchain._hooks import HooksOfCall
 from rag_eval_integrations.langchain._values import (
+    content_text,
     generated_text,
     history_of,
     is_command,
@@ -40,18 +41,27 @@ Kind = Literal["chain", "retriever", "llm", "tool"]
 class Run:
     """One run of a call: a node of the call's tree."""
 
-    __slots__ = ("asked", "call", "failed", "hides", "in_retriever", "kind", "parent")
+    __slots__ = ("asked", "call", "failed", "hides", "in_retriever", "kind", "name", "parent")
 
     def __init__(self, call: Call, parent: Run | None, kind: Kind) -> None:
         self.call = call
         self.parent = parent
         self.kind = kind
+        self.name = ""
+        """Name of a tool."""
         self.failed = False
         self.asked: ModelRequest | None = None
         """The request of a model's run."""
         self.in_retriever = inside = parent is not None and parent.hides
         self.hides: bool = inside or kind == "retriever"
         """Whether the runs below are internal to a retriever."""
+
+    def is_below(self, other: Run) -> bool:
+        """Return whether this run is another one, or runs inside it."""
+        run: Run | None = self
+        while run is not None and run is not other:
+            run = run.parent
+        return run is not None
 
     def counts(self) -> bool:
         """Return whether this run contributed to the answer.
@@ -136,6 +146,13 @@ class Call:
         hooks: the user's extractors, if any.
     """
 
+    left_to_wrapper = False
+    """Whether an `EvaluatedRetriever` captures this call."""
+    takes_text: Callable[[str], bool] | None = None
+    """Decides by a tool's name whether its text is a document."""
+    tools: Sequence[str] = ()
+    """Names of the tools that were called."""
+
     def __init__(
         self,
         run_id: UUID,
@@ -174,6 +191,16 @@ class Call:
         if not self.streaming:
             self.read_inputs(inputs)
 
+    @property
+    def found_any(self) -> bool:
+        """Whether a retriever ran or documents were seen."""
+        return bool(self.retrievals or self.sightings)
+
+    def prompts(self) -> Iterator[str]:
+        """Yield the texts of all prompts."""
+        for one in self.asked:
+            yield from one.prompt
+
     def read_inputs(self, inputs: object) -> None:
         """Read the root's inputs now, since the app may change its own objects before the end."""
         hooked = None
@@ -209,6 +236,9 @@ class Call:
             self.asked.append(run.asked)
         elif kind == "retriever":
             self.retrievals.append(Retrieval(run, str(name or "retriever"), str(inputs)))
+        elif kind == "tool":
+            run.name = str(name or "tool")
+            self.tools = (*self.tools, run.name)
         elif may_hold_documents(inputs):
             self.passed(run, inputs)
 
@@ -257,6 +287,8 @@ class Call:
                 self.passed(run, outputs)
             if run.kind == "tool":
                 self.passed(run, getattr(outputs, "artifact", None))
+                if self.takes_text is not None and self.takes_text(run.name):
+                    self._take_text(run, content_text(getattr(outputs, "content", outputs)))
 
     def take(self, documents: Sequence[object]) -> tuple[Snapshot, ...]:
         """Copy documents, or pairs of a document and a score, as they are now."""
@@ -280,6 +312,14 @@ class Call:
                     self._seen_again(seen)
             taken.append(known[3])
         return tuple(taken)
+
+    def _take_text(self, tool: Run, text: str | None) -> None:
+        """Record a tool's text as a document, unless its documents were seen."""
+        if not text or any(one.run.is_below(tool) for one in self.sightings):
+            return
+        seen = self.candidates.setdefault(text, Snapshot(text, None, {"tool": tool.name}, None))
+        self.retrievals.append(Retrieval(tool, tool.name, ""))
+        self.sightings.append(Sighting(tool, (seen,), retrieved=True))
 
     def _seen_again(self, seen: Snapshot) -> None:
         first = self.candidates[seen.text]

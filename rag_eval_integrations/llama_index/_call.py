@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -66,6 +66,10 @@ class Call:
     """Whether a span below the root has failed."""
     writings: tuple[Writing, ...] = ()
     """The streams that chat engines write in this call."""
+    takes_text: Callable[[str], bool] | None = None
+    """Decides by a tool's name whether its text is a document."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools that were called."""
     _messages: Sequence[Any] = ()
     """The messages of the last chat model."""
     _asked_retriever: object = None
@@ -139,7 +143,8 @@ class Call:
             result = unwrapped(result)
             self._found.append(FoundNodes(span, self._take(result), answer_of(result)))
         elif stage == "tool":
-            self._found.append(FoundNodes(span, self._take(getattr(result, "raw_output", None))))
+            nodes = self._take(getattr(result, "raw_output", None))
+            self._found.append(FoundNodes(span, nodes or self._tool_text(span, result)))
         elif stage == "begin":
             messages = getattr(result, "input", None)
             if span.scope is self.root and isinstance(messages, list):
@@ -181,6 +186,27 @@ class Call:
     def writing_of(self, response: object) -> Writing | None:
         """Return the writing of a chat engine's response; None when there is none yet."""
         return next((one for one in self.writings if one.response is response), None)
+
+    def _tool_text(self, tool: Span, result: object) -> tuple[Snapshot, ...]:
+        """Note a tool's name; return its text as a document, if the user wants that."""
+        name = getattr(result, "tool_name", None)
+        if not isinstance(name, str):
+            return ()
+        self.tools = (*self.tools, name)
+        if self.takes_text is None or not self.takes_text(name):
+            return ()
+        if any(one.nodes and one.span.is_below(tool) for one in self._found):
+            return ()  # its documents were seen
+        text = getattr(result, "content", None)
+        if not isinstance(text, str) or not text:
+            return ()
+        self._retrievers.append(name)
+        return (Snapshot(text, None, {"tool": name}, None),)
+
+    def prompts_of_question(self) -> Iterator[str]:
+        """Yield the prompts of a call that asks something, which an ingestion does not."""
+        if question_of(self._arguments):
+            yield from (prompt for _, prompt in self._prompts)
 
     def _take(self, value: object) -> tuple[Snapshot, ...]:
         taken = []

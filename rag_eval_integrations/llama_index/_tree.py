@@ -143,6 +143,13 @@ class Span:
             span = span.parent
         return False
 
+    def is_below(self, other: Span) -> bool:
+        """Return whether this span is another one, or runs inside it."""
+        span: Span | None = self
+        while span is not None and span is not other:
+            span = span.parent
+        return span is not None
+
     def alive(self) -> bool:
         """Return whether neither this span nor one above it has failed, except for the root.
 
