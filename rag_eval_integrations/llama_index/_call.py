@@ -74,6 +74,8 @@ class Call:
     """The messages of the last chat model."""
     _asked_retriever: object = None
     _sources: tuple[Snapshot, ...] = ()
+    _none_left = False
+    """Whether the result is an empty list."""
     _given: list[Snapshot] | None = None
     _prompt_chars = 0
 
@@ -173,6 +175,7 @@ class Call:
             response: the same, or the value inside a workflow's stop event.
         """
         self._sources = self._take(response)
+        self._none_left = isinstance(response, list) and not response
         if not self._sources:
             self._found = self._settled()
         if self._hooks is not None:
@@ -252,6 +255,10 @@ class Call:
             return None
         question = self._question()
         prompts, last = self._asked_for_the_answer()
+        if response is None and status == "ok" and self._hooks is None:
+            prompts, last = "", None  # nobody answered: models wrote queries or grades
+            if self._none_left:
+                self._given = []
         bodies = self._bodies
         chosen = context(self._sources, found, prompts, question, bodies, self._given, last=last)
         if bodies:

@@ -67,7 +67,8 @@ def context(
         [seen for one in found if one.span.stage in ("retrieve", "own") for seen in one.nodes]
     )
     if given is not None:
-        return Context(given, "dataflow", unused(retrieved, given, bodies))
+        source: DocumentsFrom = "dataflow" if given or not retrieved else "retriever"
+        return Context(given, source, unused(retrieved, given, bodies))
     candidates: Sequence[Snapshot]
     if sources:
         candidates = distinct(_without_answers(sources, found, retrieved))
@@ -86,7 +87,7 @@ def context(
         return Context(candidates, "dataflow", unused(retrieved, candidates, bodies))
     rank, flowed = _flow(found)
     documents = distinct(_without_answers(flowed, found, retrieved))
-    source: DocumentsFrom = "dataflow" if rank > _RANKS["retrieve"] else "retriever"
+    source = "dataflow" if rank > _RANKS["retrieve"] else "retriever"
     return Context(documents, source, unused(retrieved, documents, bodies))
 
 
