@@ -18,7 +18,7 @@ from rag_eval_integrations.langchain._documents import (
     texts_beside,
 )
 from rag_eval_integrations.langchain._tree import Call, ModelRequest, Sighting
-from rag_eval_integrations.langchain._values import names_no_answer
+from rag_eval_integrations.langchain._values import is_no_answer
 from rag_eval_integrations.records import DocumentsFrom
 
 _MIN_TELLING = 16  # characters from which a generated text does not occur elsewhere by chance
@@ -133,7 +133,7 @@ def only_retrieved(
     """
     copies = 0
     for name, text in texts_beside(outputs):
-        if text in said or names_no_answer(name):
+        if text in said or is_no_answer(name, text):
             continue
         copied = _documents_copied(text, call, asked)
         if not copied:

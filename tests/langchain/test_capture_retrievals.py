@@ -111,6 +111,14 @@ SHAPES: dict[str, tuple[Callable[[], Any], list[str]]] = {
         ),
         ["a", "b", "c"],
     ),
+    "a verdict in a dict": (
+        lambda: (
+            writes("speed")
+            | Sections()
+            | (lambda found: {"found": found, "ok": grader("Yes.").invoke("Good?").text})
+        ),
+        ["a", "b", "c"],
+    ),
     "a graph": (lambda: graph(rewrite=rewrite, retrieve=retrieve), ["a", "b", "c"]),
     "a graph on a store": (lambda: graph(rewrite=rewrite, search=search), ["a", "b", "c"]),
     "a graph with grades": (
@@ -153,13 +161,14 @@ class TestOnlyRetrieves:
         assert captured.only.capture is not None
         assert captured.only.capture.documents_from == "prompt"
 
-    def test_answer_under_an_unusual_key(self, captured: Captured) -> None:
+    @pytest.mark.parametrize("key", ["reply", "text_for_user", "question_answer"])
+    def test_answer_under_an_unusual_key(self, captured: Captured, key: str) -> None:
         """A text that is no query, beside documents, is still the answer that a model wrote."""
         chain = RunnablePassthrough.assign(docs=lambda given: Sections().invoke(given["question"]))
         reply: Runnable[Any, str] = RunnableLambda(
             lambda given: model().invoke(joined(given["docs"])).text
         )
-        chain.assign(reply=reply).invoke(ASKED, captured.config)
+        chain.assign(**{key: reply}).invoke(ASKED, captured.config)
 
         assert captured.only.response == ANSWER
 
