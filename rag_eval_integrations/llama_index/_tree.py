@@ -24,6 +24,7 @@ Stage = Literal[
     "write",
 ]
 
+# `own` is a method of the app that has the name of a retriever's or a postprocessor's.
 STAGES: Mapping[str, Stage] = {
     "query": "answer",
     "aquery": "answer",
@@ -53,7 +54,6 @@ STAGES: Mapping[str, Stage] = {
 ROOTS = frozenset({"answer", "retrieve"})
 """Stages that open a call. A call that starts with `retrieve`, or with `judge` (the query of an
 evaluator), ignores the spans under it and is never delivered."""
-# `own` is a method of the app with the name of a retriever's or a postprocessor's.
 HELPERS = frozenset({"judge", "postprocess", "retrieve"})
 """Stages whose models do not write the answer."""
 
