@@ -108,7 +108,7 @@ def _flags(call: SentencizedCall, labelling: Labelling) -> tuple[str, ...]:
     capture, labels = call.call.capture, labelling.labels
     if capture is not None and capture.status != "ok":
         flags.append(f"capture_{capture.status}")
-    texts = (call.call.question, call.call.response or "", *(d.text for d in call.call.documents))
+    texts = (call.call.question, call.call.response or "", *(d.shown for d in call.call.documents))
     if speaks_to_a_judge(texts):
         flags.append("suspected_injection")
     if labels is not None:

@@ -108,6 +108,7 @@ class Snapshot(NamedTuple):
     id: str | None
     metadata: dict[str, JsonValue]
     score: float | None
+    header: str | None = None
 
 
 class Context(NamedTuple):
@@ -171,12 +172,13 @@ _set = object.__setattr__
 
 def _documents(snapshots: Sequence[Snapshot]) -> tuple[Document, ...]:
     made = []
-    for text, name, metadata, score in snapshots:
+    for text, name, metadata, score, header in snapshots:
         fields = {
             "text": whole_text(text),
             "id": name if name is None else whole_text(name),
             "metadata": metadata,
             "score": score,
+            "header": header if header is None else whole_text(header),
         }
         made.append(_trusted(Document, fields, _DOCUMENT_FIELDS))
     return tuple(made)
@@ -203,10 +205,10 @@ def _trusted(kind: type[R], content: dict[str, Any], fields: set[str]) -> R:
 
 
 def distinct(documents: Iterable[Snapshot]) -> list[Snapshot]:
-    """Return the documents without those that repeat an earlier document's text."""
-    first: dict[str, Snapshot] = {}
+    """Return the documents without those that repeat an earlier document's header and text."""
+    first: dict[tuple[str | None, str], Snapshot] = {}
     for document in documents:
-        first.setdefault(document.text, document)
+        first.setdefault((document.header, document.text), document)
     return list(first.values())
 
 

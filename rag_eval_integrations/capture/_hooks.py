@@ -119,5 +119,5 @@ def _document(item: Any, own: Callable[[Any], Snapshot]) -> Snapshot:
     if isinstance(item, str):
         return Snapshot(text(item), None, {}, None)
     if isinstance(item, Document):
-        return Snapshot(item.text, item.id, item.metadata, item.score)
+        return Snapshot(item.text, item.id, item.metadata, item.score, item.header)
     return own(item)

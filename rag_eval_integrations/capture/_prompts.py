@@ -1,127 +1,19 @@
-"""Find documents in the text of a prompt: verbatim, cut, escaped or changed."""
+"""Find documents in the text of a prompt: as they are, cut, escaped, or changed (`_pieces`)."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
-from unicodedata import normalize
 
-# --- Texts of which a prompt holds pieces: without tags or markup, in other case, cut, reworded
-
-
-_PIECE = 24  # letters and digits per piece
-_ENOUGH = 2  # pieces that have to be found; one for a text with fewer than 4 pieces
-_FEW = 4  # letters; a shorter text is not looked for
-_GONE = "\0"
-_TAG = re.compile(r"<[^<>]{1,100}>")
-_NO_LETTERS = re.compile(r"[\W_]+")
-_MOST_PIECES = 2_000  # looked for at once; of more, only every n-th: 5 ms at most
-_DROPPED = {code: None for code in range(128) if not chr(code).isalnum()}  # as `_NO_LETTERS`
-_BY_SEARCHING = 4_000_000  # characters searched at most before pieces are looked up in a set
-
-
-class Unclaimed:
-    """The parts of a prompt that no text has claimed yet.
-
-    Args:
-        prompt: the prompt.
-        taken: spans `(start, end)` that are already claimed.
-    """
-
-    def __init__(self, prompt: str, taken: Iterable[tuple[int, int]]) -> None:
-        self._offsets: list[int] = []
-        """Offset of every part in the prompt."""
-        self._starts: list[int] = []
-        """Offset of every part in `_letters`."""
-        parts: list[str] = []
-        at = length = 0
-        for start, end in (*sorted(taken), (len(prompt), len(prompt))):
-            if start > at:
-                self._offsets.append(at)
-                self._starts.append(length)
-                parts.append(_letters(prompt[at:start]))
-                length += len(parts[-1]) + 1
-            at = max(at, end)
-        self._letters = _GONE.join(parts)
-
-    def traces(self, texts: Mapping[int, str], *, changed: bool) -> dict[int, int]:
-        """Find the texts of which pieces are in the rest.
-
-        A piece counts for one text only: the one with the largest share of its pieces found.
-
-        Args:
-            texts: the texts, by number.
-            changed: whether the prompt is known to hold changed texts. Only then are texts of a
-                single piece looked for, since a few letters may occur anywhere.
-
-        Returns:
-            Number of the text → offset in the prompt where it begins.
-        """
-        letters = {number: _letters(text) for number, text in texts.items()}
-        every = 1 + sum(map(len, letters.values())) // (_PIECE * _MOST_PIECES)
-        pieces = {number: _pieces(text, every) for number, text in letters.items()}
-        there = self._lookup(pieces.values())
-        share = {
-            number: sum(piece in there for piece in some) / len(some)
-            for number, some in pieces.items()
-            if some
-        }
-        found: dict[int, int] = {}
-        for number in sorted(share, key=lambda one: (len(pieces[one][0]) < _PIECE, -share[one])):
-            some = pieces[number]
-            short = len(some[0]) < _PIECE
-            here = [piece for piece in some if piece in there and piece in self._letters]
-            enough = _ENOUGH if len(some) >= _ENOUGH * 2 else 1
-            if len(here) >= enough and (changed or not short):
-                found[number] = self._take(here)
-                changed = True
-        return found
-
-    def _lookup(self, all_pieces: Iterable[list[str]]) -> set[str]:
-        """Return the pieces that are in the rest."""
-        pieces = {piece for some in all_pieces for piece in some}
-        letters = self._letters
-        if len(pieces) * len(letters) > _BY_SEARCHING:
-            known = {letters[i : i + _PIECE] for i in range(len(letters) - _PIECE + 1)}
-            return {
-                one for one in pieces if (one in known if len(one) == _PIECE else one in letters)
-            }
-        return {piece for piece in pieces if piece in letters}
-
-    def _take(self, pieces: list[str]) -> int:
-        at = min(self._letters.index(piece) for piece in pieces)
-        for piece in pieces:
-            self._letters = self._letters.replace(piece, _GONE * len(piece), 1)
-        part = bisect_right(self._starts, at) - 1
-        return self._offsets[part] + at - self._starts[part]
-
-
-def _letters(text: str) -> str:
-    if "<" in text:
-        text = _TAG.sub("", text)
-    if "&" in text:
-        text = html.unescape(text)
-    if text.isascii():
-        return text.lower().translate(_DROPPED)
-    return _NO_LETTERS.sub("", normalize("NFKC", text).casefold())
-
-
-def _pieces(letters: str, every: int) -> list[str]:
-    """Cut letters into pieces and keep every n-th, for n = `every`."""
-    if _FEW <= len(letters) < _PIECE:
-        return [letters]
-    starts = range(0, len(letters) - _PIECE + 1, _PIECE * every)
-    return list(dict.fromkeys([letters[i : i + _PIECE] for i in starts]))
-
-
-# --- Texts that a prompt holds as they are, cut, or escaped
-
+from rag_eval_integrations.capture._pieces import Unclaimed
 
 _HEAD = 48  # characters at the start that tell a cut document from one that was left out
+_TELLING = 8  # characters beyond a head that several documents share
 _WORDY = 16  # characters from which a text is not part of a longer word by chance
 _ESCAPABLE = re.compile(r"[^ -~]|[\"'\\&<>]")
 _SPACED = "\u2e80"  # from here on, scripts that put no space between words
@@ -164,13 +56,14 @@ def reached(
     asked = tuple(map(_normal, others))
     places = _find(normal, shown, asked, accept_heads=True)
     for i, text in enumerate(texts):
-        if places[i] is None and (start := _escaped(text, prompt)) is not None:
+        if places[i] is None and (start := _escaped(text, prompt, others)) is not None:
             places[i] = PromptPlace(start, whole=False)
     lost = {i: text for i, text in enumerate(normal) if text and places[i] is None}
     if lost:
         rest = Unclaimed(shown, _accounted_for(normal, places, shown, asked))
         changed = any(place and not place.whole for place in places)
-        for i, start in rest.traces(lost, changed=changed).items():
+        known = [text for text, place in zip(normal, places, strict=True) if place]
+        for i, start in rest.traces(lost, known, changed=changed).items():
             places[i] = PromptPlace(start, whole=False)
     return places
 
@@ -184,7 +77,7 @@ def _accounted_for(
         if place:
             length = len(text) if place.whole else _same(text, prompt, place.start)
             spans.append((place.start, place.start + length))
-    said = _occurrences(others, prompt)
+    said = _occurrences({shape for text in others for shape in _shapes(text)}, prompt)
     return [*spans, *zip(said.starts, said.ends, strict=True)]
 
 
@@ -320,27 +213,94 @@ def _find(
         if start is not None:
             taken.take(start, start + len(text))
             places[i] = PromptPlace(start, whole)
-    if accept_heads:
-        for i in longest_first:
-            if places[i] is None and len(texts[i]) > _HEAD:
-                start = _free(texts[i][:_HEAD], prompt, (taken,))
-                if start is not None:
-                    taken.take(start, start + _HEAD)
-                    places[i] = PromptPlace(start, whole=False)
+    if accept_heads and any(len(texts[i]) > _HEAD and places[i] is None for i in longest_first):
+        _find_cut(texts, prompt, others, places, taken)
     return places
 
 
-def _escaped(text: str, prompt: str) -> int | None:
+def _find_cut(
+    texts: Sequence[str],
+    prompt: str,
+    others: Sequence[str],
+    places: list[PromptPlace | None],
+    taken: _Taken,
+) -> None:
+    """Find the texts of which the prompt holds only the beginning, and add their places.
+
+    Of texts that begin alike, the one that agrees with the prompt the longest has the place. A
+    beginning that several texts share (a title, a header) tells nothing by itself: the prompt has
+    to agree with a text further than any other text does.
+    """
+    alike: dict[str, list[int]] = {}
+    for i, text in enumerate(texts):
+        if len(text) > _HEAD:
+            alike.setdefault(text[:_HEAD], []).append(i)
+    for head, numbers in alike.items():
+        if all(places[i] for i in numbers):
+            continue
+        numbers.sort(key=lambda i: texts[i])
+        shared = _shared([texts[i] for i in numbers])
+        enough = {i: max(_HEAD, length) for i, length in zip(numbers, shared, strict=True)}
+        lost = [i for i in numbers if places[i] is None]
+        containing = [other for other in others if head in other]
+        blocked = (taken, _occurrences(containing, prompt)) if containing else (taken,)
+        at = 0
+        while lost and (start := prompt.find(head, at)) >= 0:
+            at = start + 1
+            if any(spans.end_of_clash(start, start + _HEAD) is not None for spans in blocked):
+                continue
+            longest = max(len(texts[i]) for i in lost)
+            # Texts that agree with the prompt the longest are next to it in alphabetical order.
+            near = bisect_left(lost, prompt[start : start + longest], key=lambda i: texts[i])
+            agree, best = max(
+                (_same(texts[i], prompt, start), i) for i in lost[max(0, near - 1) : near + 1]
+            )
+            if agree >= enough[best]:
+                taken.take(start, start + _HEAD)
+                places[best] = PromptPlace(start, whole=False)
+                lost.remove(best)
+
+
+def _shared(texts: Sequence[str]) -> list[int]:
+    """Return for every text the characters with which it goes beyond all others that begin alike.
+
+    Args:
+        texts: the texts, sorted; equal ones count as one.
+    """
+    distinct = list(dict.fromkeys(texts))
+    same = [_same(one, other, 0) for one, other in pairwise(distinct)]
+    beyond = {
+        text: max(before, after) + _TELLING
+        for text, before, after in zip(
+            distinct, [-_TELLING, *same], [*same, -_TELLING], strict=True
+        )
+    }
+    return [min(beyond[text], len(text)) for text in texts]
+
+
+_ESCAPES: tuple[Callable[[str], str], ...] = (
+    lambda text: json.dumps(text)[1:-1],
+    lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    html.escape,
+    lambda text: html.escape(text, quote=False),
+    lambda text: repr(text)[1:-1],
+)
+
+
+def _shapes(text: str) -> Iterable[str]:
+    """Return a text as it is, and as JSON, HTML and Python literals write it."""
+    return [text] if _ESCAPABLE.search(text) is None else [text, *(e(text) for e in _ESCAPES)]
+
+
+def _escaped(text: str, prompt: str, others: Sequence[str]) -> int | None:
     """Find a text as JSON, HTML or Python literals write it; None when it is not there."""
     if _ESCAPABLE.search(text) is None:
         return None  # all of them write it as it is
-    for shape in (
-        json.dumps(text)[1:-1],
-        json.dumps(text, ensure_ascii=False)[1:-1],
-        html.escape(text),
-        html.escape(text, quote=False),
-        repr(text)[1:-1],
-    ):
-        if shape != text and (start := prompt.find(shape)) >= 0:
-            return start
+    containing = [other for other in others if text in other]
+    for escape in _ESCAPES:
+        shape = escape(text)
+        if shape != text and shape in prompt:
+            quoted = _occurrences(map(escape, containing), prompt)
+            if (start := _free(shape, prompt, (quoted,))) is not None:
+                return start
     return None

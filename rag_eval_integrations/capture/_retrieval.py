@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +18,12 @@ from rag_eval_integrations.capture.current import open_call
 from rag_eval_integrations.records import CaptureStatus, RagCall
 
 _ADDING = threading.Lock()  # retrievals of one call may run in many threads
+
+
+_RETRIEVING: ContextVar[bool] = ContextVar("rag_eval_integrations_retrieving", default=False)
+
+in_retrieval = _RETRIEVING.get
+"""Returns whether an `EvaluatedRetriever` retrieves in this context."""
 
 
 @dataclass
@@ -70,12 +77,15 @@ def retrieving(
         The retrieval; the block sets its `documents`.
     """
     retrieval = Retrieval(question)
+    token = _RETRIEVING.set(True)
     try:
         yield retrieval
     except BaseException as error:
         retrieval.status = "error" if isinstance(error, Exception) else "aborted"
         raise
     finally:
+        with suppress(ValueError):  # a coroutine that is finalized is in another context
+            _RETRIEVING.reset(token)
         try:
             if not suppressed() and (call := made(retrieval)) is not None:
                 delivery.deliver(call)

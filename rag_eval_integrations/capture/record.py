@@ -238,6 +238,7 @@ def _seen(item: object, score: object = None) -> Snapshot:
     if text is None:
         raise TypeError(f"{type(item).__name__} is not a document: it has no text")
     name = next((name for name in map(get, _NAMES) if name is not None), None)
+    header = get("header")
     metadata = get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
         metadata = {"metadata": json_value(metadata)}
@@ -246,4 +247,5 @@ def _seen(item: object, score: object = None) -> Snapshot:
         None if name is None else str(name),
         json_object(metadata) if metadata else {},
         finite(get("score") if score is None else score),
+        as_text(header) if isinstance(header, str) else None,
     )

@@ -12,13 +12,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from rag_eval_integrations.models.completion import Message
-from rag_eval_integrations.records import JsonObject, Sentence
+from rag_eval_integrations.records import Document, JsonObject, Sentence
+from rag_eval_integrations.sentences import document_number
 
 PROMPT_VERSION = "labels-1"
 """Stamped on every score; changes whenever a word of the first request to the model does."""
+HEADERS_VERSION = "labels-1+headers-1"
+"""Stamped instead on the scores of calls whose documents have headers."""
 
 INSTRUCTIONS = """\
 You label how an answer relates to the documents it was written from. You are given a question, \
@@ -45,6 +49,17 @@ tell and they do not, is fully supported.
 6. all_utilized_sentence_keys: document sentences whose content the response uses, relevant or not.
 
 Use only keys that are given, exactly as given. Keep each explanation to one or two sentences."""
+
+HEADERS = """\
+
+
+Some documents have a header: lines that begin with the number of the document in brackets, such \
+as [0], in front of its sentences. The answer's author saw it there: a title, a date, where the \
+document is from. Read the sentences with it. It is not one of them: it has no key, and is in none \
+of your lists."""
+"""Follows the instructions if a document has a header."""
+
+_HEADER_CHARACTERS = 2_000  # of one document that are shown
 
 _KEY = {"type": "string"}
 _KEYS = {"type": "array", "items": _KEY}
@@ -107,34 +122,86 @@ def one_line(text: str) -> str:
     return _HIDDEN.sub(lambda match: _SHORT.get(match[0], f"\\u{ord(match[0]):04x}"), text)
 
 
-def tag(question: str, documents: Sequence[Sentence], response: Sequence[Sentence]) -> str:
+def tag(
+    question: str,
+    documents: Sequence[Sentence],
+    response: Sequence[Sentence],
+    headers: Mapping[int, str] = MappingProxyType({}),
+) -> str:
     """Return the tag of a call's sections: a keyed hash of all its text, 12 hex digits.
 
     A text that contains its own tag would have to be a fixed point of the hash.
     """
-    content = json.dumps([question, documents, response], ensure_ascii=True)
+    parts: list[object] = [question, documents, response]
+    content = json.dumps([*parts, sorted(headers.items())] if headers else parts, ensure_ascii=True)
     key = b"rag-eval labelling"
     return hashlib.blake2s(content.encode("ascii"), key=key, digest_size=6).hexdigest()
 
 
-def data(question: str, documents: Sequence[Sentence], response: Sequence[Sentence]) -> str:
+def data(
+    question: str,
+    documents: Sequence[Sentence],
+    response: Sequence[Sentence],
+    headers: Mapping[int, str] = MappingProxyType({}),
+) -> str:
     """Write the data message of the prompt."""
-    mark = tag(question, documents, response)
+    mark = tag(question, documents, response, headers)
+    left = dict(headers)
     lines = [f"<<<question {mark}", one_line(question), f"question {mark}>>>"]
     for name, sentences in (("documents", documents), ("response", response)):
         lines.append(f"<<<{name} {mark}")
-        lines += [f"{sentence.key}: {one_line(sentence.text)}" for sentence in sentences]
+        for sentence in sentences:
+            if left and name == "documents":
+                lines += _header_lines(left, document_number(sentence.key))
+            lines.append(f"{sentence.key}: {one_line(sentence.text)}")
         lines.append(f"{name} {mark}>>>")
     return "\n".join(lines)
 
 
+def _header_lines(left: dict[int, str], number: int | None) -> list[str]:
+    """Write the header of a document whose first sentence comes next, and drop it from `left`."""
+    header = "" if number is None else left.pop(number, "")[:_HEADER_CHARACTERS]
+    return [f"[{number}] {one_line(line)}" for line in header.splitlines() if line.strip()]
+
+
+def headers_of(
+    documents: Sequence[Document], shown: Sequence[Sentence] | None = None
+) -> dict[int, str]:
+    """Return the headers of a call's documents by number.
+
+    Args:
+        documents: the call's documents.
+        shown: the sentences that are shown; headers of other documents are left out.
+    """
+    headers = {number: one.header for number, one in enumerate(documents) if one.header}
+    if not headers or shown is None:
+        return headers
+    numbers = {document_number(sentence.key) for sentence in shown}
+    return {number: header for number, header in headers.items() if number in numbers}
+
+
+def version_of(documents: Sequence[Document]) -> str:
+    """Return the version of the prompt for a call with these documents."""
+    return HEADERS_VERSION if headers_of(documents) else PROMPT_VERSION
+
+
 def messages(
-    question: str, documents: Sequence[Sentence], response: Sequence[Sentence]
+    question: str,
+    documents: Sequence[Sentence],
+    response: Sequence[Sentence],
+    headers: Mapping[int, str] = MappingProxyType({}),
 ) -> tuple[Message, ...]:
-    """Return the messages that ask for all labels of a call or of a window of it."""
+    """Return the messages that ask for all labels of a call or of a window of it.
+
+    Args:
+        question: the user's question.
+        documents: the sentences of the documents.
+        response: the sentences of the response.
+        headers: headers of the documents, by number.
+    """
     return (
-        Message(role="system", content=INSTRUCTIONS),
-        Message(role="user", content=data(question, documents, response)),
+        Message(role="system", content=INSTRUCTIONS + HEADERS if headers else INSTRUCTIONS),
+        Message(role="user", content=data(question, documents, response, headers)),
     )
 
 

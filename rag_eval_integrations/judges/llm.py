@@ -104,11 +104,16 @@ class LLMJudge(JudgeBase):
         parts = windows(call.documents, call.response, self._characters)
         if len(parts) > self._max_windows:
             return Usage()
-        question = call.call.question
+        question, sources = call.call.question, call.call.documents
         characters = sum(
             len(message.content)
             for part in parts
-            for message in prompt.messages(question, part.documents, part.response)
+            for message in prompt.messages(
+                question,
+                part.documents,
+                part.response,
+                prompt.headers_of(sources, part.documents),
+            )
         )
         return Usage(requests=len(parts), prompt_tokens=characters // 4)
 
@@ -119,7 +124,7 @@ class LLMJudge(JudgeBase):
             JudgeError: the model does not answer.
         """
         parts = windows(call.documents, call.response, self._characters)
-        asking = _Asking(self.model, call.call.question, self._temperature)
+        asking = _Asking(self.model, call.call, self._temperature)
         if len(parts) > self._max_windows:
             reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
             return asking.labelling(None, unscored=("over_budget", reason), windows=1)
@@ -145,9 +150,11 @@ class _UnscoredError(Exception):
 class _Asking:
     """The requests of one call, with their usage and warnings."""
 
-    def __init__(self, model: ModelBase, question: str, temperature: float | None) -> None:
+    def __init__(self, model: ModelBase, call: RagCall, temperature: float | None) -> None:
         self._model = model
-        self._question = question
+        self._question = call.question
+        self._sources = call.documents
+        self._version = prompt.version_of(call.documents)
         self._temperature = temperature
         self._usage = Usage(requests=0)
         self._warnings: dict[str, None] = {}
@@ -177,12 +184,13 @@ class _Asking:
             warnings=tuple(self._warnings),
             unscored=code,
             reason=reason,
-            prompt_version=prompt.PROMPT_VERSION,
+            prompt_version=self._version,
         )
 
     async def window(self, window: Window, depth: int = 0) -> list[Labels]:
         """Label one window; several results when it had to be halved."""
-        asked = prompt.messages(self._question, window.documents, window.response)
+        headers = prompt.headers_of(self._sources, window.documents)
+        asked = prompt.messages(self._question, window.documents, window.response, headers)
         room = _room(window)
         completion = await self._complete(asked, prompt.LABELS_SCHEMA, room)
         if completion.finish_reason == "length":
@@ -254,7 +262,7 @@ class _Asking:
             schema_name="labels",
             temperature=self._temperature,
             max_tokens=min(room, _MOST_TOKENS),
-            prompt_version=prompt.PROMPT_VERSION,
+            prompt_version=self._version,
         )
         completion = await completed(self._model, request)
         self._usage += completion.usage

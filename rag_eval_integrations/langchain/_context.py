@@ -12,7 +12,13 @@ from operator import itemgetter
 
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct
 from rag_eval_integrations.capture._prompts import PromptPlace, in_order, reached
+from rag_eval_integrations.langchain._documents import (
+    documents_of,
+    single_documents,
+    texts_beside,
+)
 from rag_eval_integrations.langchain._tree import Call, ModelRequest, Sighting
+from rag_eval_integrations.langchain._values import is_no_answer
 from rag_eval_integrations.records import DocumentsFrom
 
 _MIN_TELLING = 16  # characters from which a generated text does not occur elsewhere by chance
@@ -61,6 +67,7 @@ def context_of(
     call: Call,
     asked: Sequence[ModelRequest],
     writers: Sequence[ModelRequest],
+    *,
     known: bool,
     question: str,
 ) -> Context:
@@ -108,6 +115,72 @@ def context_given(
         ("prompt" if whole and _whole(verified) else "dataflow") if documents else "none",
         _not_in(used, call.sightings, list(call.candidates.values())),
     )
+
+
+def only_retrieved(
+    call: Call, outputs: object, asked: Sequence[ModelRequest], said: set[str]
+) -> bool:
+    """Return whether a root's outputs are documents, so that nobody answered.
+
+    They hold documents, or their texts, and nothing else but the question and queries. Models may
+    have written on the way: a query, a hypothetical document, a grade.
+
+    Args:
+        call: the call.
+        outputs: the root's outputs.
+        asked: the models that were asked.
+        said: the question, and the queries of retrievers.
+    """
+    copies = 0
+    for name, text in texts_beside(outputs):
+        if text in said or is_no_answer(name, text):
+            continue
+        copied = _documents_copied(text, call, asked)
+        if not copied:
+            return False
+        copies += copied
+    if isinstance(outputs, str):
+        # The text of one document may be the answer of an app without a model, such as a FAQ.
+        return copies > (0 if asked else 1)
+    return bool(copies or documents_of(outputs) or single_documents(outputs)) or _is_empty(outputs)
+
+
+def _documents_copied(text: str, call: Call, asked: Sequence[ModelRequest]) -> int:
+    """Return how many documents make up a text that no model wrote; 0 for any other text."""
+    inside = [one for one in call.candidates if one and one in text]
+    if 2 * sum(map(len, inside)) < len(text):
+        return 0
+    plain = text.strip()
+    texts = [(one.written() or "").strip() for one in asked]
+    written = any((len(one) >= _MIN_TELLING and one in plain) or plain in one for one in texts)
+    return 0 if written else len(inside)
+
+
+def _is_empty(outputs: object) -> bool:
+    """Return whether outputs are an empty list, or hold one."""
+    # Never compared by `==`, which is the app's own code.
+    parts = outputs.values() if type(outputs) is dict else (outputs,)
+    return any(type(part) is list and not part for part in parts)
+
+
+def context_out(call: Call, outputs: object) -> Context:
+    """Return the documents that came out of a root which only retrieved."""
+    sightings = [one for one in call.sightings if not call.any_failed or one.run.counts()]
+    every = list(call.candidates.values())
+    documents = distinct(call.take(documents_of(outputs) or single_documents(outputs)))
+    if not documents:
+        copies = [text for _, text in texts_beside(outputs)]
+        documents = [seen for seen in every if any(seen.text in text for text in copies)]
+    source: DocumentsFrom = "dataflow" if documents else "none"
+    retrieved = [one.documents for one in sightings if one.retrieved]
+    if any(documents == distinct(found) for found in retrieved) or (retrieved and not documents):
+        source = "retriever"
+    if len(documents) > 1:  # a state may hold the documents as found beside those that were chosen
+        chosen, _ = _flow([one for one in sightings if one.run.parent is not None], call.given)
+        texts = {seen.text for seen in documents}
+        if chosen and {seen.text for seen in chosen} < texts:
+            documents, source = chosen, "dataflow"
+    return Context(documents, source, _not_in({one.text for one in documents}, sightings, every))
 
 
 def _not_in(
@@ -210,15 +283,20 @@ def _through_others(
 
 def _feeding(asked: Sequence[ModelRequest], writers: Sequence[ModelRequest]) -> list[ModelRequest]:
     """Return the models whose texts are in the writers' prompts, or in prompts of such models."""
-    prompts = [text for one in writers for text in one.prompt]
+    prompts = [(text, one.begun) for one in writers for text in one.prompt]
     feeding: list[ModelRequest] = []
     for one in reversed(asked):
-        text = one.written()
-        if one in writers or not text or len(text) < _MIN_TELLING:
+        text = (one.written() or "").strip()
+        if one in writers or one.is_open or len(text) < _MIN_TELLING:
             continue
-        if any(text.strip() in prompt for prompt in prompts):
+        if any(one.ended < begun and text in prompt for prompt, begun in prompts):
+            # What a prompt said before a model wrote it, an example's words for instance, stands in
+            # the writers' prompts for its own sake.
+            first = min(other.ended for other in asked if (other.written() or "").strip() == text)
+            if any(text in said for other in asked if other.begun < first for said in other.prompt):
+                continue
             feeding.insert(0, one)
-            prompts += one.prompt
+            prompts += [(said, one.begun) for said in one.prompt]
     return feeding
 
 

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rag_eval_integrations.capture._calls import Snapshot, finite, json_object
-from rag_eval_integrations.langchain._values import LISTS, plain
+from rag_eval_integrations.langchain._values import HUMAN, LISTS, message_of, plain
 from rag_eval_integrations.records import Document
 
 _SCORE_KEYS = ("relevance_score", "score")  # metadata in which rerankers and stores put scores
+_SEVERAL = 2
 _MAX_DEPTH = 3
 _MAX_KINDS = 1_000
 _PARTS: dict[type, Callable[[Any], Sequence[object]] | None] = {}
@@ -36,15 +37,16 @@ def may_hold_documents(value: Any) -> bool:
 def documents_of(value: object, depth: int = 0) -> Sequence[object]:
     """Find LangChain documents, or `(document, score)` pairs, in an event's value.
 
-    The value may be a list of documents, of pairs, or of dicts with `page_content`; or a dict, a
-    list of lists or dicts, a graph's command, a dataclass or a pydantic model that holds such
-    lists. A single document is not a retrieval: a chain that is mapped over documents gets them
-    one by one.
+    The value may be a list of documents, of pairs, of dicts with `page_content`, or of objects
+    that hold a document each, with its score; a dict of nothing but documents; or a dict, a list
+    of lists or dicts, a graph's command, a dataclass or a pydantic model that holds such values. A
+    single document is not a retrieval: a chain that is mapped over documents gets them one by one.
 
     Args:
         value: the value.
         depth: levels above this value; values below the third level are not read.
     """
+    entries = False
     if isinstance(value, LISTS):
         if not value:
             return ()
@@ -56,15 +58,45 @@ def documents_of(value: object, depth: int = 0) -> Sequence[object]:
                 if (type(item) is kind and kind is not tuple and kind is not dict)
                 or is_document(item)
             ]
-        if not isinstance(value[0], (*LISTS, dict)):
+        entries = not isinstance(value[0], LISTS)
+        if entries and not may_hold_documents(value[0]):
             return ()
+    elif depth and type(value) is dict:
+        entries = all(type(part) is dict for part in value.values())
     if depth > _MAX_DEPTH or (parts := _PARTS.get(type(value)) or _parts_of(type(value))) is None:
         return ()
     found: Sequence[object] = ()
     for part in parts(value):
-        if type(part) is not str and (more := documents_of(part, depth + 1)):
+        if type(part) is str:
+            continue
+        more = documents_of(part, depth + 1) or (_entry(part) if entries else ())
+        if more:
             found = [*found, *more] if found else more
-    return found
+    return found or _by_name(value, depth)
+
+
+def _by_name(value: object, depth: int) -> Sequence[object]:
+    """Return the documents of a dict of nothing but documents, by their ids for example.
+
+    A single one that is not part of something larger is an argument: `{"doc": document}`.
+    """
+    if type(value) is not dict or len(value) + depth < _SEVERAL:
+        return ()
+    parts = list(value.values())
+    return parts if all(map(is_document, parts)) else ()
+
+
+def _entry(item: object) -> Sequence[object]:
+    """Return the document that an item of a list holds beside other things, with its score."""
+    found = single_documents(item)
+    if len(found) != 1:
+        return found
+    if type(item) is dict:
+        scores = [item.get(key) for key in _SCORE_KEYS]
+    else:
+        scores = [getattr(item, key, None) for key in _SCORE_KEYS]
+    score = next((one for one in map(finite, scores) if one is not None), None)
+    return found if score is None or type(found[0]) is tuple else [(found[0], score)]
 
 
 def single_documents(value: object) -> Sequence[object]:
@@ -75,6 +107,40 @@ def single_documents(value: object) -> Sequence[object]:
     if parts is None:
         return ()
     return [part for part in parts(value) if type(part) is not str and is_document(part)]
+
+
+def texts_beside(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield the texts in a root's outputs that are neither documents nor a user's messages.
+
+    Args:
+        value: the outputs, or a part of them.
+        name: keys or attributes under which the value stands.
+        depth: levels above this value; values below the third level are not read.
+
+    Yields:
+        The name under which a text stands, and the text.
+    """
+    if isinstance(value, str):
+        if value.strip():
+            yield name, plain(value)
+    elif (message := message_of(value)) is not None:
+        if message.text and message.role not in HUMAN:
+            yield name, message.text
+    elif depth <= _MAX_DEPTH and not is_document(value):
+        if isinstance(value, (*LISTS, set, frozenset)):
+            named = [(name, part) for part in value]
+        elif isinstance(value, dict):
+            named = [(f"{name}.{key}", part) for key, part in value.items()]
+        elif _parts_of(type(value)) is not None:
+            named = [(f"{name}.{key}", getattr(value, key, None)) for key in _names(value)]
+        else:
+            return
+        for below, part in named:
+            yield from texts_beside(part, below, depth + 1)
+
+
+def _names(value: object) -> list[str]:
+    return list(getattr(value, "__dict__", {}) or getattr(value, "__dataclass_fields__", {}))
 
 
 def snapshot(document: object, score: object) -> Snapshot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Self
 from uuid import UUID
@@ -14,9 +15,12 @@ from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture._hooks import Hooks
+from rag_eval_integrations.capture._uncaptured import Uncaptured, asks
+from rag_eval_integrations.capture.current import open_call
 from rag_eval_integrations.langchain._documents import may_hold_documents
 from rag_eval_integrations.langchain._finish import finish
 from rag_eval_integrations.langchain._tree import Call, Kind, Run
+from rag_eval_integrations.langchain._values import prompt_texts
 
 # --- Runs: each is added to the tree of its call at its start, and removed at its end
 
@@ -32,15 +36,26 @@ class CallRuns(BaseCallbackHandler):
         hooks: the user's extractors, if any.
         max_open: calls in flight at most.
         ttl: seconds after which a call that has not ended is dropped.
+        uncaptured: counts the calls that look like RAG and could not be captured.
+        takes_text: decides by a tool's name whether its text is a document.
 
     Raises:
         ConfigurationError: `max_open` or `ttl` is out of its range.
     """
 
     def __init__(
-        self, delivery: TargetDelivery, hooks: Hooks | None, max_open: int, ttl: float
+        self,
+        delivery: TargetDelivery,
+        hooks: Hooks | None,
+        max_open: int,
+        ttl: float,
+        *,
+        uncaptured: Uncaptured,
+        takes_text: Callable[[str], bool] | None = None,
     ) -> None:
         self._delivery = delivery
+        self._uncaptured = uncaptured
+        self._takes_text = takes_text
         self._hooks = hooks
         self._calls: OpenCalls[Call] = OpenCalls(max_open, ttl)
         # By `UUID.int`: hashing a UUID runs Python code, 47 times per call for a chain of 9 runs.
@@ -63,6 +78,17 @@ class CallRuns(BaseCallbackHandler):
     def dropped(self) -> int:
         """Number of calls dropped because they exceeded `ttl` or `max_open`."""
         return self._calls.dropped
+
+    @property
+    def uncaptured(self) -> int:
+        """Number of runs that look like RAG calls and could not be captured; one is logged each."""
+        return self._uncaptured.count
+
+    def leave_to_wrapper(self, run_id: UUID) -> None:
+        """Note that an `EvaluatedRetriever` captures this run."""
+        run = self._runs.get(run_id.int)
+        if run is not None:
+            run.call.left_to_wrapper = True
 
     def has_inside(self, run_id: UUID) -> bool:
         """Return whether a run is in flight and below the root of a call."""
@@ -124,10 +150,13 @@ class CallRuns(BaseCallbackHandler):
         return None if around is None else self._runs.get(around.int)
 
     def _open_call(self, kind: Kind, inputs: object, run_id: UUID, about: dict[str, Any]) -> None:
-        if kind == "llm":
-            return  # nothing runs under a model, and alone it is not a RAG call
+        if kind == "llm":  # nothing runs under a model, and alone it is not a RAG call
+            if open_call() is None and asks(prompts := prompt_texts(inputs)):
+                self._uncaptured.note_answered((), prompts)
+            return
         name = about.get("name")
         call = Call(run_id, name, inputs, about.get("tags"), about.get("metadata"), self._hooks)
+        call.takes_text = self._takes_text
         key = run_id.int
         run = self._runs[key] = Run(call, None, kind)
         call.keys.append(key)
@@ -164,10 +193,21 @@ class CallRuns(BaseCallbackHandler):
                 self._forget([call])
         try:
             record = finish(call, root, outputs, inputs, error)
+            if record is None and error is None:
+                self._note_uncaptured(call, root)
         finally:
             call.clear()
         if record is not None:
             self._delivery.deliver(record)
+
+    def _note_uncaptured(self, call: Call, root: Run) -> None:
+        """Count a call that was not captured, if there are signs of a retrieval."""
+        if call.left_to_wrapper or open_call() is not None:
+            return
+        if root.kind == "chain":
+            self._uncaptured.note_answered(call.tools, call.prompts() if call.question else ())
+        elif call.found_any:
+            self._uncaptured.note("retriever", call.name or root.kind)
 
     def _forget(self, calls: list[Call]) -> None:
         for call in calls:
@@ -285,6 +325,8 @@ class CallEvents(CallRuns):
         self, serialized: dict[str, Any], input_str: str, *, run_id: UUID, **about: Any
     ) -> None:
         """Open a tool's run."""
+        if about.get("name") is None and serialized:
+            about["name"] = serialized.get("name")
         self._open("tool", input_str, run_id, about)
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:

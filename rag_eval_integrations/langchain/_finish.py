@@ -6,13 +6,20 @@ import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from rag_eval_integrations.capture._calls import json_object, to_call
-from rag_eval_integrations.langchain._context import context_given, context_of, writers_of
+from rag_eval_integrations.capture._calls import Context, json_object, to_call
+from rag_eval_integrations.langchain._context import (
+    context_given,
+    context_of,
+    context_out,
+    only_retrieved,
+    writers_of,
+)
 from rag_eval_integrations.langchain._hooks import FAILED
 from rag_eval_integrations.langchain._tree import Call, ModelRequest, Run
 from rag_eval_integrations.langchain._values import (
     LISTS,
     answer_of,
+    answers_in,
     history_of,
     question_in_state,
     question_of,
@@ -54,26 +61,22 @@ def finish(
     question = call.question
     if not question and (hooks is None or not hooks.has_question):
         # A resumed graph gets no question, but its state may hold it.
-        question = question_in_state(outputs) or (retrievals[0].query if retrievals else "")
+        question = question_in_state(outputs) or next(
+            (one.query for one in retrievals if one.query), ""
+        )
     if not call.history and type(outputs) is dict and "messages" in outputs:
         call.history = _history_in_state(outputs["messages"], question)
 
     status: CaptureStatus = "ok"
     if error is not None or call.streaming or call.interrupted:
         status = _status(call, outputs, error, asked)
-    response: str | None
-    writers: Sequence[ModelRequest]
-    if status == "ok" and asked and isinstance(outputs, str) and outputs == asked[-1].text:
-        response, writers, known = asked[-1].text, asked[-1:], True  # the usual case
-    else:
-        queries = {one.query for one in retrievals}
-        response, writers, known = _response(status, outputs, asked, queries)
-    if hooks is not None and outputs is not None and (said := hooks.response(outputs)) is not None:
-        response = said[0]
-    if hooks is None or hooked is None:
-        context = context_of(call, asked, writers, known, question)
-    else:
+    said = None if hooks is None or outputs is None else hooks.response(outputs)
+    queries = None if said is not None and said[0] else {one.query for one in retrievals}
+    response, context = _answer_and_context(call, outputs, status, asked, queries, question)
+    if hooked is not None:
         context = context_given(call, asked, hooked, question)
+    if said is not None:
+        response = said[0]
     metadata = json_object(call.metadata) if call.metadata else {}
     if hooks is not None and hooks.failed:
         metadata[FAILED] = [*hooks.failed]
@@ -96,6 +99,38 @@ def finish(
         started_at=datetime.fromtimestamp(call.started_at, UTC),
         app=call.name,
     )
+
+
+def _answer_and_context(
+    call: Call,
+    outputs: object,
+    status: CaptureStatus,
+    asked: Sequence[ModelRequest],
+    queries: set[str] | None,
+    question: str,
+) -> tuple[str | None, Context]:
+    """Return the answer, if there is one, and the documents that its writers saw.
+
+    Args:
+        call: the call.
+        outputs: the root's outputs.
+        status: how the call ended.
+        asked: the models that were asked.
+        queries: the queries of retrievers; None if the user's hook gives the answer.
+        question: the user's question.
+    """
+    if status == "ok" and asked and isinstance(outputs, str) and outputs == asked[-1].text:
+        text = asked[-1].text  # the usual case
+        return text, context_of(call, asked, asked[-1:], known=True, question=question)
+    if (
+        status == "ok"
+        and queries is not None
+        and (isinstance(outputs, str) or answer_of(outputs) is None)
+        and only_retrieved(call, outputs, asked, {question, *queries})
+    ):
+        return None, context_out(call, outputs)
+    response, writers, known = _response(status, outputs, asked, queries or set())
+    return response, context_of(call, asked, writers, known=known, question=question)
 
 
 def _documents_passed(call: Call) -> bool:
@@ -147,7 +182,7 @@ def _response(
         if asked and asked[-1].is_open:
             generated = "".join(asked[-1].tokens) or None
         else:
-            generated = _last_written(asked)
+            generated = _last_written(asked, queries)
         # The outputs of a closed stream's root lack the last chunk that the app got.
         if answer is None or (generated or "").startswith(answer):
             answer = generated
@@ -157,12 +192,13 @@ def _response(
         if several:
             return (texts.pop() if len(texts) == 1 else None), several, True
         answer = structured_answer(outputs, asked[-1].arguments if asked else None)
-        answer = answer or _last_written(asked)
+        answer = answer or _last_written(asked, queries)
     return answer, *writers_of(answer, asked)
 
 
-def _last_written(asked: Sequence[ModelRequest]) -> str | None:
-    return next((text for one in reversed(asked) if (text := one.written())), None)
+def _last_written(asked: Sequence[ModelRequest], queries: set[str]) -> str | None:
+    texts = (one.written() for one in reversed(asked))
+    return next((text for text in texts if text and text not in queries), None)
 
 
 def _written_side_by_side(
@@ -172,6 +208,7 @@ def _written_side_by_side(
 
     A query that a model wrote for a retriever is not among them. The second item lists the models.
     """
+    outputs = answers_in(outputs)
     values = {text.strip(): text for text in values_of(outputs) if text not in queries}
     several = [one for one in asked if (one.written() or "").strip() in values] if values else []
     return {values[(one.written() or "").strip()] for one in several}, several

@@ -7,7 +7,7 @@ are only added to the tree. `finish` interprets them once, at the end of the cal
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -23,6 +23,7 @@ from rag_eval_integrations.langchain._documents import (
 )
 from rag_eval_integrations.langchain._hooks import HooksOfCall
 from rag_eval_integrations.langchain._values import (
+    content_text,
     generated_text,
     history_of,
     is_command,
@@ -40,18 +41,27 @@ Kind = Literal["chain", "retriever", "llm", "tool"]
 class Run:
     """One run of a call: a node of the call's tree."""
 
-    __slots__ = ("asked", "call", "failed", "hides", "in_retriever", "kind", "parent")
+    __slots__ = ("asked", "call", "failed", "hides", "in_retriever", "kind", "name", "parent")
 
     def __init__(self, call: Call, parent: Run | None, kind: Kind) -> None:
         self.call = call
         self.parent = parent
         self.kind = kind
+        self.name = ""
+        """Name of a tool."""
         self.failed = False
         self.asked: ModelRequest | None = None
         """The request of a model's run."""
         self.in_retriever = inside = parent is not None and parent.hides
         self.hides: bool = inside or kind == "retriever"
         """Whether the runs below are internal to a retriever."""
+
+    def is_below(self, other: Run) -> bool:
+        """Return whether this run is another one, or runs inside it."""
+        run: Run | None = self
+        while run is not None and run is not other:
+            run = run.parent
+        return run is not None
 
     def counts(self) -> bool:
         """Return whether this run contributed to the answer.
@@ -91,10 +101,24 @@ class Retrieval(NamedTuple):
 class ModelRequest:
     """A request to a model, and the text that the model wrote."""
 
-    __slots__ = ("arguments", "is_open", "prompt", "run", "sightings", "text", "tokens")
+    __slots__ = (
+        "arguments",
+        "begun",
+        "ended",
+        "is_open",
+        "prompt",
+        "run",
+        "sightings",
+        "text",
+        "tokens",
+    )
 
-    def __init__(self, run: Run, prompt: tuple[str, ...], sightings: int) -> None:
+    def __init__(self, run: Run, prompt: tuple[str, ...], sightings: int, begun: int) -> None:
         self.run = run
+        self.begun = begun
+        """Place of the request among the starts and ends of the call's requests."""
+        self.ended = 0
+        """Place of its end among them."""
         self.prompt = prompt
         self.sightings = sightings
         """Number of sightings before the request."""
@@ -122,6 +146,13 @@ class Call:
         hooks: the user's extractors, if any.
     """
 
+    left_to_wrapper = False
+    """Whether an `EvaluatedRetriever` captures this call."""
+    takes_text: Callable[[str], bool] | None = None
+    """Decides by a tool's name whether its text is a document."""
+    tools: Sequence[str] = ()
+    """Names of the tools that were called."""
+
     def __init__(
         self,
         run_id: UUID,
@@ -145,6 +176,7 @@ class Call:
         self.sightings: list[Sighting] = []
         self.retrievals: list[Retrieval] = []
         self.asked: list[ModelRequest] = []
+        self._turn = 0
         self.candidates: dict[str, Snapshot] = {}
         """All documents seen, by text, in the order of their first appearance."""
         self._snapshots: dict[int, tuple[object, str, int, Snapshot]] = {}
@@ -158,6 +190,16 @@ class Call:
         self.streaming = type(inputs) is dict and starts_stream(inputs)
         if not self.streaming:
             self.read_inputs(inputs)
+
+    @property
+    def found_any(self) -> bool:
+        """Whether a retriever ran or documents were seen."""
+        return bool(self.retrievals or self.sightings)
+
+    def prompts(self) -> Iterator[str]:
+        """Yield the texts of all prompts."""
+        for one in self.asked:
+            yield from one.prompt
 
     def read_inputs(self, inputs: object) -> None:
         """Read the root's inputs now, since the app may change its own objects before the end."""
@@ -173,7 +215,7 @@ class Call:
         if not self.given and may_hold_documents(inputs):
             found = documents_of(inputs)
             # A single document without a question is being indexed.
-            self.given = self._take(found or single_documents(inputs) if self.question else found)
+            self.given = self.take(found or single_documents(inputs) if self.question else found)
 
     def started(self, run: Run, inputs: object, name: object) -> None:
         """Record the start of a run below the root, or of a root that is not a chain.
@@ -189,10 +231,14 @@ class Call:
             return
         kind = run.kind
         if kind == "llm":
-            run.asked = ModelRequest(run, prompt_texts(inputs), len(self.sightings))
+            self._turn += 1
+            run.asked = ModelRequest(run, prompt_texts(inputs), len(self.sightings), self._turn)
             self.asked.append(run.asked)
         elif kind == "retriever":
             self.retrievals.append(Retrieval(run, str(name or "retriever"), str(inputs)))
+        elif kind == "tool":
+            run.name = str(name or "tool")
+            self.tools = (*self.tools, run.name)
         elif may_hold_documents(inputs):
             self.passed(run, inputs)
 
@@ -210,10 +256,10 @@ class Call:
             self.history = named_history(value)  # from a wrapper that stores the history
         before = self.candidates.keys() if state else ()
         carried = state and not self.resumed and not self.given and not len(before)
-        documents = self._take(documents_of(value))
+        documents = self.take(documents_of(value))
         if documents or run.kind == "retriever":
             self.sightings.append(Sighting(run, documents, run.kind == "retriever", carried))
-        elif (single := self._take(single_documents(value))) and not is_document(value):
+        elif (single := self.take(single_documents(value))) and not is_document(value):
             self.sightings.append(
                 Sighting(run, single, retrieved=False, carried=carried, alone=True)
             )
@@ -228,6 +274,7 @@ class Call:
             return
         asked = run.asked
         if asked is not None:
+            self._turn = asked.ended = self._turn + 1
             asked.is_open = False
             asked.text = generated_text(outputs)
             if not asked.text:
@@ -240,8 +287,11 @@ class Call:
                 self.passed(run, outputs)
             if run.kind == "tool":
                 self.passed(run, getattr(outputs, "artifact", None))
+                if self.takes_text is not None and self.takes_text(run.name):
+                    self._take_text(run, content_text(getattr(outputs, "content", outputs)))
 
-    def _take(self, documents: Sequence[object]) -> tuple[Snapshot, ...]:
+    def take(self, documents: Sequence[object]) -> tuple[Snapshot, ...]:
+        """Copy documents, or pairs of a document and a score, as they are now."""
         # The same objects pass through many runs. The first snapshot stands until the app changes
         # the object; holding the object keeps its id() from being given away.
         snapshots, taken = self._snapshots, []
@@ -262,6 +312,14 @@ class Call:
                     self._seen_again(seen)
             taken.append(known[3])
         return tuple(taken)
+
+    def _take_text(self, tool: Run, text: str | None) -> None:
+        """Record a tool's text as a document, unless its documents were seen."""
+        if not text or any(one.run.is_below(tool) for one in self.sightings):
+            return
+        seen = self.candidates.setdefault(text, Snapshot(text, None, {"tool": tool.name}, None))
+        self.retrievals.append(Retrieval(tool, tool.name, ""))
+        self.sightings.append(Sighting(tool, (seen,), retrieved=True))
 
     def _seen_again(self, seen: Snapshot) -> None:
         first = self.candidates[seen.text]

@@ -7,6 +7,7 @@ question or no answer.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -192,6 +193,14 @@ def generated_text(result: object) -> str | None:
 
 _QUESTION_KEYS = ("question", "query", "input", "user_input", "user_query", "user_question")
 _ANSWER_KEYS = ("answer", "result", "response", "output", "output_text", "text", "generation")
+_NO_ANSWER = re.compile(
+    "quer|question|rewrit|rephras|hyde|hypothe|keyword|grade|grading|relevan|route|intent",
+    re.IGNORECASE,
+)
+_ANSWER = re.compile("answer|response|reply|result|summary|output", re.IGNORECASE)
+_GRADES = frozenset(
+    {"yes", "no", "true", "false", "relevant", "irrelevant", "not relevant", "useful", "not useful"}
+)
 _HISTORY_KEYS = ("chat_history", "history", "chat_messages", "previous_messages")
 _MAX_DEPTH = 3
 
@@ -283,6 +292,20 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
         return answer_of(structured, depth + 1) or _as_json(structured)
     messages = _field(outputs, "messages")
     return last_answer(messages) if isinstance(messages, LISTS) else None
+
+
+def is_no_answer(name: str, text: str = "") -> bool:
+    """Return whether a text is a query, a grade or the like, by itself or by its key."""
+    if text.strip(" .!\n").lower() in _GRADES:
+        return True
+    return _NO_ANSWER.search(name) is not None and _ANSWER.search(name) is None
+
+
+def answers_in(outputs: object) -> object:
+    """Return a dict without the values whose keys name something else than an answer."""
+    if type(outputs) is not dict:
+        return outputs
+    return {key: value for key, value in outputs.items() if not is_no_answer(str(key))}
 
 
 def values_of(outputs: object) -> list[str]:

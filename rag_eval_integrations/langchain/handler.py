@@ -12,6 +12,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._hooks import Hooks
 from rag_eval_integrations.capture._outlet import Captures, Outlet
+from rag_eval_integrations.capture._uncaptured import ToolDocuments, Uncaptured, takes_text_of
 from rag_eval_integrations.langchain._events import CallEvents
 from rag_eval_integrations.langchain._hooks import DocumentsHook, QuestionHook, ResponseHook
 
@@ -109,6 +110,7 @@ class RagEvalCallbackHandler(Captures, CallEvents):
         question: QuestionHook | None = None,
         documents: DocumentsHook | None = None,
         response: ResponseHook | None = None,
+        tool_documents: ToolDocuments | None = None,
         on_evaluation: Callable[[Evaluation], object] | None = None,
         max_open: int = 10_000,
         ttl: float = 3600.0,
@@ -121,6 +123,8 @@ class RagEvalCallbackHandler(Captures, CallEvents):
             question: hook that returns the question, from a root's inputs.
             documents: hook that returns the documents, from a root's inputs and outputs.
             response: hook that returns the response, from a root's outputs.
+            tool_documents: names of tools, or a function that takes a tool's name: the plain text
+                that such a tool returns is taken as a document, unless documents were seen in it.
             on_evaluation: called with every evaluation; only with a `RagEvaluator` as target.
             max_open: calls held in flight at most, at least 1; beyond it the oldest is dropped.
             ttl: seconds after which a call that has not ended is dropped, above 0.
@@ -131,7 +135,14 @@ class RagEvalCallbackHandler(Captures, CallEvents):
         self._outlet = Outlet(target, _LOGGER, on_evaluation)
         delivery = self._outlet.delivery
         hooks = Hooks(delivery, question=question, documents=documents, response=response)
-        super().__init__(delivery, hooks if hooks else None, max_open, ttl)
+        super().__init__(
+            delivery,
+            hooks if hooks else None,
+            max_open,
+            ttl,
+            uncaptured=Uncaptured(_LOGGER, "docs/langchain.md"),
+            takes_text=takes_text_of(tool_documents),
+        )
 
     def __repr__(self) -> str:
         return f"RagEvalCallbackHandler({self._outlet!r})"

@@ -132,6 +132,9 @@ class EvaluatedRetriever(Captures, BaseRetriever):
                 return None
             if _seen_by_a_handler(manager):
                 return None
+            for handler in manager.handlers:
+                if isinstance(handler, RagEvalCallbackHandler):
+                    handler.leave_to_wrapper(manager.run_id)
             return retrieval.record(
                 self.get_name(),
                 [snapshot(document, None) for document in found],

@@ -22,7 +22,8 @@ from llama_index.core.chat_engine.types import StreamingAgentChatResponse
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
 from rag_eval_integrations.capture._calls import finite, json_object
-from rag_eval_integrations.llama_index._values import answer_of, nodes_of
+from rag_eval_integrations.llama_index._stream import is_async_stream
+from rag_eval_integrations.llama_index._values import answer_of, body_of, nodes_of
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import Document
 
@@ -67,7 +68,7 @@ def answer_from(response: object, mode: MetadataMode) -> Answer:
         if _is_being_written(response):
             _wait(cast("StreamingAgentChatResponse", response))
         text = _text_at_hand(response)
-    elif hasattr(getattr(response, name), "__anext__"):
+    elif is_async_stream(response, name):
         text = asyncio_run(asyncio.wait_for(_aread(response, name), _LONGEST_READ))
     else:
         text = _read(response, name)
@@ -89,7 +90,7 @@ async def aanswer_from(response: object, mode: MetadataMode) -> Answer:
 
     async def read() -> str:
         assert name is not None
-        if hasattr(getattr(response, name), "__anext__"):
+        if is_async_stream(response, name):
             return await _aread(response, name)
         return await asyncio.to_thread(_read, response, name)
 
@@ -161,8 +162,12 @@ def document_from(node: BaseNode | NodeWithScore) -> Document:
 
 
 def _document(node: Any, score: object, mode: MetadataMode) -> Document:
+    shown = node.get_content(metadata_mode=mode)
+    body = body_of(node, shown)
+    header = "" if body is None else shown[: -len(body)].strip()
     return Document(
-        text=node.get_content(metadata_mode=mode),
+        text=body if body is not None and header else shown,
+        header=header or None,
         id=str(node.node_id),
         metadata=json_object(node.metadata or {}),
         score=finite(score),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +16,8 @@ from rag_eval_integrations.llama_index._hooks import LlamaIndexHooks
 from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage
 from rag_eval_integrations.llama_index._values import (
     answer_of,
+    body_of,
+    headed,
     model_arguments,
     nodes_of,
     prompt_in,
@@ -64,10 +66,16 @@ class Call:
     """Whether a span below the root has failed."""
     writings: tuple[Writing, ...] = ()
     """The streams that chat engines write in this call."""
+    takes_text: Callable[[str], bool] | None = None
+    """Decides by a tool's name whether its text is a document."""
+    tools: tuple[str, ...] = ()
+    """Names of the tools that were called."""
     _messages: Sequence[Any] = ()
     """The messages of the last chat model."""
     _asked_retriever: object = None
     _sources: tuple[Snapshot, ...] = ()
+    _none_left = False
+    """Whether the result is an empty list."""
     _given: list[Snapshot] | None = None
     _prompt_chars = 0
 
@@ -87,6 +95,9 @@ class Call:
         self.root = CallSpan(span_id, self, None, stage)
         self.open: set[str] = {span_id}
         """Ids of the spans that have not ended; the root's id until the call is closed."""
+        self.producing: list[str] = []
+        """Ids of spans that ended with a stream. Another instrumentor may produce its tokens in the
+        context in which such a span was the current one, so they are kept until the call ends."""
         self._started_at = datetime.now(UTC)
         self._app = owner or None
         self._hooks = hooks
@@ -124,6 +135,9 @@ class Call:
         stage = span.stage
         if stage in ("retrieve", "postprocess"):
             self._found.append(FoundNodes(span, self._take(result)))
+        elif stage == "own":
+            if isinstance(result, list) and (nodes := self._take(result)):
+                self._found.append(FoundNodes(span, nodes))
         elif stage == "model":
             if span.arguments is not None:  # a model that sends no events
                 self.asked(span, prompt_in(*model_arguments(span.arguments)))
@@ -131,7 +145,8 @@ class Call:
             result = unwrapped(result)
             self._found.append(FoundNodes(span, self._take(result), answer_of(result)))
         elif stage == "tool":
-            self._found.append(FoundNodes(span, self._take(getattr(result, "raw_output", None))))
+            nodes = self._take(getattr(result, "raw_output", None))
+            self._found.append(FoundNodes(span, nodes or self._tool_text(span, result)))
         elif stage == "begin":
             messages = getattr(result, "input", None)
             if span.scope is self.root and isinstance(messages, list):
@@ -160,6 +175,7 @@ class Call:
             response: the same, or the value inside a workflow's stop event.
         """
         self._sources = self._take(response)
+        self._none_left = isinstance(response, list) and not response
         if not self._sources:
             self._found = self._settled()
         if self._hooks is not None:
@@ -173,6 +189,27 @@ class Call:
     def writing_of(self, response: object) -> Writing | None:
         """Return the writing of a chat engine's response; None when there is none yet."""
         return next((one for one in self.writings if one.response is response), None)
+
+    def _tool_text(self, tool: Span, result: object) -> tuple[Snapshot, ...]:
+        """Note a tool's name; return its text as a document, if the user wants that."""
+        name = getattr(result, "tool_name", None)
+        if not isinstance(name, str):
+            return ()
+        self.tools = (*self.tools, name)
+        if self.takes_text is None or not self.takes_text(name):
+            return ()
+        if any(one.nodes and one.span.is_below(tool) for one in self._found):
+            return ()  # its documents were seen
+        text = getattr(result, "content", None)
+        if not isinstance(text, str) or not text:
+            return ()
+        self._retrievers.append(name)
+        return (Snapshot(text, None, {"tool": name}, None),)
+
+    def prompts_of_question(self) -> Iterator[str]:
+        """Yield the prompts of a call that asks something, which an ingestion does not."""
+        if question_of(self._arguments):
+            yield from (prompt for _, prompt in self._prompts)
 
     def _take(self, value: object) -> tuple[Snapshot, ...]:
         taken = []
@@ -189,8 +226,8 @@ class Call:
             else:
                 seen = snapshot(node, score)
                 snapshots[id(node)] = (node, raw, seen)
-                if seen.text is not raw and isinstance(raw, str) and raw:
-                    self._bodies[seen.text] = raw
+                if seen.text is not raw and (body := body_of(node, seen.text)) is not None:
+                    self._bodies[seen.text] = body
             taken.append(seen)
         return tuple(taken)
 
@@ -218,9 +255,17 @@ class Call:
             return None
         question = self._question()
         prompts, last = self._asked_for_the_answer()
-        chosen = context(
-            self._sources, found, prompts, question, self._bodies, self._given, last=last
-        )
+        if response is None and status == "ok" and self._hooks is None:
+            prompts, last = "", None  # nobody answered: models wrote queries or grades
+            if self._none_left:
+                self._given = []
+        bodies = self._bodies
+        chosen = context(self._sources, found, prompts, question, bodies, self._given, last=last)
+        if bodies:
+            chosen = chosen._replace(
+                documents=[headed(seen, bodies.get(seen.text)) for seen in chosen.documents],
+                unused=[headed(seen, bodies.get(seen.text)) for seen in chosen.unused],
+            )
         return to_call(
             chosen,
             {

@@ -20,6 +20,7 @@ from rag_eval_integrations.records import DocumentsFrom
 # Within one query, chat or tool, a later stage holds what is left of an earlier one.
 _RANKS: dict[Stage, int] = {
     "retrieve": 1,
+    "own": 2,
     "postprocess": 2,
     "synthesize": 3,
     "tool": 4,
@@ -27,7 +28,7 @@ _RANKS: dict[Stage, int] = {
 }
 _MAY_EMPTY = frozenset({"postprocess", "synthesize"})
 """Stages in which an empty list means that no node is left; an answer or a tool may omit it."""
-_NODE_MAKERS = frozenset({"retrieve", "postprocess"})
+_NODE_MAKERS = frozenset({"retrieve", "own", "postprocess"})
 
 
 class FoundNodes(NamedTuple):
@@ -63,10 +64,11 @@ def context(
         last: the last prompt, if it alone may show on which documents the answer rests.
     """
     retrieved = distinct(
-        [seen for one in found if one.span.stage == "retrieve" for seen in one.nodes]
+        [seen for one in found if one.span.stage in ("retrieve", "own") for seen in one.nodes]
     )
     if given is not None:
-        return Context(given, "dataflow", unused(retrieved, given, bodies))
+        source: DocumentsFrom = "dataflow" if given or not retrieved else "retriever"
+        return Context(given, source, unused(retrieved, given, bodies))
     candidates: Sequence[Snapshot]
     if sources:
         candidates = distinct(_without_answers(sources, found, retrieved))
@@ -85,7 +87,7 @@ def context(
         return Context(candidates, "dataflow", unused(retrieved, candidates, bodies))
     rank, flowed = _flow(found)
     documents = distinct(_without_answers(flowed, found, retrieved))
-    source: DocumentsFrom = "dataflow" if rank > _RANKS["retrieve"] else "retriever"
+    source = "dataflow" if rank > _RANKS["retrieve"] else "retriever"
     return Context(documents, source, unused(retrieved, documents, bodies))
 
 
@@ -171,7 +173,7 @@ def _flow(found: Sequence[FoundNodes]) -> tuple[int, list[Snapshot]]:
     for one in found:
         rank = _RANKS[one.span.stage]
         before, nodes = best.get(one.span.scope, (0, []))
-        if rank == before and one.span.stage != "postprocess":
+        if rank == before and not _chooses(one, nodes):
             nodes.extend(one.nodes)
         elif rank >= before and (one.nodes or one.span.stage in _MAY_EMPTY):
             best[one.span.scope] = rank, list(one.nodes)
@@ -180,6 +182,14 @@ def _flow(found: Sequence[FoundNodes]) -> tuple[int, list[Snapshot]]:
         max((rank for rank, _ in own.values()), default=0),
         [seen for _, nodes in own.values() for seen in nodes],
     )
+
+
+def _chooses(one: FoundNodes, nodes: Sequence[Snapshot]) -> bool:
+    """Return whether nodes replace those of the same rank that were passed on before."""
+    if one.span.stage == "own":
+        before = {seen.text for seen in nodes}
+        return all(seen.text in before for seen in one.nodes)
+    return one.span.stage == "postprocess"
 
 
 def _covered(scope: Span, best: dict[Span, tuple[int, list[Snapshot]]]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rag_eval_integrations.capture._calls import Snapshot
 from rag_eval_integrations.capture._hooks import Hooks, documents, text_or_none
-from rag_eval_integrations.llama_index._values import fields_of, nodes_of, snapshot
+from rag_eval_integrations.llama_index._values import document_snapshot, fields_of, nodes_of
 
 QuestionHook = Callable[[Mapping[str, Any]], str]
 """Returns the question, from the arguments of the outermost method."""
@@ -42,7 +42,7 @@ def _documents(value: object) -> list[Snapshot] | None:
 def _document(item: Any) -> Snapshot:
     """Copy a node, scored or not."""
     if scored := nodes_of([item]):
-        return snapshot(*scored[0])
+        return document_snapshot(*scored[0])
     if callable(getattr(item, "get_content", None)):
-        return snapshot(item, None)
+        return document_snapshot(item, None)
     raise TypeError(f"{type(item).__name__} is not a document")

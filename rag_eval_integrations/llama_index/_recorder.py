@@ -10,11 +10,15 @@ import sys
 import threading
 from collections.abc import Callable
 from inspect import BoundArguments
+from types import AsyncGeneratorType, GeneratorType
 from typing import Any
 
 from rag_eval_integrations._suppress import suppress_capture, suppressed
 from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._delivery import TargetDelivery
+from rag_eval_integrations.capture._retrieval import in_retrieval
+from rag_eval_integrations.capture._uncaptured import Uncaptured
+from rag_eval_integrations.capture.current import open_call
 from rag_eval_integrations.llama_index._call import Call, CallSpan
 from rag_eval_integrations.llama_index._chat import Writing, fills_itself
 from rag_eval_integrations.llama_index._hooks import LlamaIndexHooks
@@ -63,6 +67,7 @@ _MAX_LATE = 4_096
 _MODEL_STARTS = frozenset({"LLMCompletionStartEvent", "LLMChatStartEvent"})
 _DELTA = "StreamChatDeltaReceivedEvent"
 _CANCELLED = "SpanCancelledEvent"
+_GENERATORS = frozenset({GeneratorType, AsyncGeneratorType})
 WANTED = _MODEL_STARTS | {_DELTA, _CANCELLED}
 """Names of the events that are used; there are hundreds of others, some sent per token."""
 
@@ -82,6 +87,8 @@ class Recorder:
         *,
         may_open: Callable[[], bool] | None = None,
         on_end: Callable[[], None] | None = None,
+        uncaptured: Uncaptured | None = None,
+        takes_text: Callable[[str], bool] | None = None,
     ) -> None:
         """Make a recorder.
 
@@ -93,6 +100,8 @@ class Recorder:
             may_open: returns whether a call may be opened in this context; by default it always
                 may.
             on_end: called when a call has ended.
+            uncaptured: counts the calls that look like RAG and could not be captured.
+            takes_text: decides by a tool's name whether its text is a document.
         """
         self.target = target
         self.delivery = delivery
@@ -102,6 +111,8 @@ class Recorder:
         self._hooks = hooks
         self._may_open = may_open
         self._on_end = on_end
+        self._uncaptured = uncaptured
+        self._takes_text = takes_text
         # Spans that go on after their call has ended or was dropped: a span that starts under them
         # is not a new call. Only ids, and a limited number, since some spans never end.
         self._late: dict[str, None] = {}
@@ -126,7 +137,7 @@ class Recorder:
                 parent = self._reader(streams, parent)
             if parent is None:
                 self._enter_root(id_, bound_args, instance, parent_id, tags)
-            elif parent.closed or (stage := stage_of(id_, instance)) is None:
+            elif parent.closed or (stage := stage_of(id_, instance, nested=True)) is None:
                 self.spans[id_] = parent
                 parent.call.open.add(id_)
             elif not suppressed():
@@ -150,7 +161,11 @@ class Recorder:
         """Handle a span's end; the end of the root ends the call, unless a stream follows."""
         span = self.spans.get(id_)
         if span is None or span.id != id_:
-            self._leave_unnoted(id_, span)
+            if span is not None and type(result) in _GENERATORS:
+                span.call.open.discard(id_)
+                span.call.producing.append(id_)
+            else:
+                self._leave_unnoted(id_, span)
             return
         call = span.call
         call.open.discard(id_)
@@ -158,7 +173,10 @@ class Recorder:
             if span.parent is None:  # the root stays, so that later spans can join its call
                 self._returned(call, result)
                 return
-            self.spans.pop(id_, None)
+            if span.stage == "synthesize" and holds_stream(result):
+                call.producing.append(id_)
+            else:
+                self.spans.pop(id_, None)
             if span.writing is not None:
                 self._written(call, span.writing, "ok")
             else:
@@ -246,7 +264,10 @@ class Recorder:
             return
         if stage == "answer" and asked_by_evaluator(instance):
             stage = "judge"
+        if stage == "retrieve" and in_retrieval():  # an `EvaluatedRetriever` captures it
+            stage = "judge"
         call = Call(span_id, stage, bound_args.arguments, instance, tags, self._hooks)
+        call.takes_text = self._takes_text
         with self.lock:
             self.forget(self.calls.add(span_id, call))
         self.spans[span_id] = call.root
@@ -286,10 +307,20 @@ class Recorder:
             record = call.finish(status, response)
             if record is not None:
                 self.delivery.deliver(record)
+            elif status == "ok" and self._uncaptured is not None and open_call() is None:
+                self._note_uncaptured(call, self._uncaptured)
         except Exception as error:  # noqa: BLE001 -- the boundary
             self.delivery.failure("capture (call end)", error)
         if self._on_end is not None:
             self._on_end()
+
+    def _note_uncaptured(self, call: Call, uncaptured: Uncaptured) -> None:
+        """Count a call that was not captured, if there are signs of a retrieval."""
+        stage = call.root.stage
+        if stage == "retrieve":
+            uncaptured.note("retriever", call.key[:-37])
+        elif stage == "answer":
+            uncaptured.note_answered(call.tools, call.prompts_of_question())
 
     # --- releasing calls --------------------------------------------------------------------
 
@@ -309,6 +340,9 @@ class Recorder:
                 self.spans.pop(span_id, None)
                 self._note_late(span_id)
             call.open.clear()
+            for span_id in call.producing:
+                self.spans.pop(span_id, None)
+            call.producing.clear()
 
     def abandon(self) -> None:
         """Remove all calls but those whose streams the app is reading."""

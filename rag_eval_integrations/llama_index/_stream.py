@@ -2,14 +2,18 @@
 
 A streaming query's span ends before its first token; the models' spans come later, without a
 parent. So the response's generator is replaced by one that passes every token on unchanged and
-keeps a copy, and a context variable names the call while its next token is produced.
+keeps a copy. While the next token is produced, its call is known by a context variable, and by the
+thread: another instrumentor may run every step of a stream in a context of its own, which was
+copied before.
 """
 
 from __future__ import annotations
 
+import asyncio
 import sys
+import threading
 import weakref
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -24,8 +28,31 @@ _STREAMS = ("response_gen", "chat_stream", "achat_stream")
 
 OnStreamEnd = Callable[["Call", CaptureStatus, "str | None"], None]
 
-reading = _READING.get
-"""Returns the calls whose streams are being read in this context; one call per handler."""
+
+class _Here(threading.local):
+    """The calls for which this thread produces a token, and the task in which it does so."""
+
+    calls: tuple[Call, ...] = ()
+    task: object = None
+
+
+_here = _Here()
+
+
+def reading() -> tuple[Call, ...]:
+    """Return the calls whose streams are being read here; one call per handler."""
+    known = _READING.get()
+    here = _here.calls
+    if not here or here is known or _here.task is not _task():
+        return known
+    return (*known, *[call for call in here if call not in known])
+
+
+def _task() -> object:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no running loop
+        return None
 
 
 def holds_stream(response: object) -> bool:
@@ -33,6 +60,16 @@ def holds_stream(response: object) -> bool:
     # Only its own fields: a structured response answers every attribute, by dumping its model.
     own = getattr(response, "__dict__", ())
     return "response_gen" in own or "chat_stream" in own
+
+
+def is_async_stream(response: object, name: str) -> bool:
+    """Return whether a field of a response holds an async stream.
+
+    The stream does not tell: a proxy of another instrumentor has the methods of both kinds.
+    """
+    if name == "response_gen":
+        return hasattr(type(response), "async_response_gen")
+    return name.startswith("a")
 
 
 def read_along(response: object, call: Call, done: OnStreamEnd) -> bool:
@@ -45,29 +82,65 @@ def read_along(response: object, call: Call, done: OnStreamEnd) -> bool:
             called twice, for a stream that is dropped after it was read.
 
     Returns:
-        Whether the response holds a stream.
+        Whether the response holds a stream that is now read along; others are left as they are.
     """
     own = getattr(response, "__dict__", {})
     for name in _STREAMS:
         tokens = own.get(name)
-        if not hasattr(tokens, "__anext__") and not hasattr(tokens, "__next__"):
+        is_async = is_async_stream(response, name)
+        if not hasattr(tokens, "__anext__" if is_async else "__next__"):
             continue
         copy = _Copy(call, done)
-        stream = (atee if hasattr(tokens, "__anext__") else tee)(tokens, call, copy)
+        stream = (atee if is_async else tee)(tokens, call, copy)
+        try:
+            setattr(response, name, stream)
+        except Exception:  # noqa: BLE001 -- a response that cannot be changed
+            return False
         # A generator that was never started does not run its `finally` when the app drops it.
         call.stream = weakref.ref(stream, copy.dropped)
-        setattr(response, name, stream)
         return True
     return False
 
 
 @contextmanager
 def _making_a_token(call: Call) -> Iterator[None]:
-    token = _READING.set((*_READING.get(), call))
+    before = _here.calls, _here.task
+    calls = (*_READING.get(), call)
+    token = _READING.set(calls)
+    _here.calls, _here.task = calls, _task()
     try:
         yield
     finally:
+        _here.calls, _here.task = before
         _READING.reset(token)
+
+
+class _Step:
+    """An awaitable whose call is known whenever it runs, and not while it waits."""
+
+    def __init__(self, awaitable: Awaitable[object], call: Call) -> None:
+        self._awaitable = awaitable
+        self._call = call
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        steps: Any = self._awaitable.__await__()
+        sent: object = None
+        error: BaseException | None = None
+        while True:
+            try:
+                with _making_a_token(self._call):
+                    if error is not None:
+                        if not hasattr(steps, "throw"):
+                            raise error
+                        wanted = steps.throw(error)
+                    else:
+                        wanted = next(steps) if sent is None else steps.send(sent)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                sent, error = (yield wanted), None
+            except BaseException as thrown:  # noqa: BLE001 -- handed on to the stream
+                error = thrown
 
 
 class _Copy:
@@ -126,8 +199,7 @@ async def atee(tokens: Any, call: Call, copy: _Copy) -> AsyncGenerator[object]:
     try:
         while True:
             try:
-                with _making_a_token(call):
-                    token = await anext(tokens)
+                token = await _Step(anext(tokens), call)
             except StopAsyncIteration:
                 copy.end(None)
                 return

@@ -12,9 +12,19 @@ from typing import Literal
 from rag_eval_integrations.llama_index._chat import Writing
 
 Stage = Literal[
-    "answer", "begin", "judge", "model", "postprocess", "retrieve", "synthesize", "tool", "write"
+    "answer",
+    "begin",
+    "judge",
+    "model",
+    "own",
+    "postprocess",
+    "retrieve",
+    "synthesize",
+    "tool",
+    "write",
 ]
 
+# `own` is a method of the app that has the name of a retriever's or a postprocessor's.
 STAGES: Mapping[str, Stage] = {
     "query": "answer",
     "aquery": "answer",
@@ -52,22 +62,59 @@ CHATS = frozenset({"chat", "achat", "stream_chat", "astream_chat"})
 _CLOSED = HELPERS | {"model"}
 
 
-_KNOWN: dict[str, Stage | None] = {}
+_BASES: Mapping[Stage, frozenset[str]] = {
+    "retrieve": frozenset({"BaseRetriever", "BaseImageRetriever", "BaseQueryEngine"}),
+    "postprocess": frozenset({"BaseNodePostprocessor"}),
+    "synthesize": frozenset({"BaseSynthesizer", "BaseQueryEngine"}),
+    "model": frozenset({"BaseLLM", "BaseLLMPredictor", "MultiModalLLM"}),
+    "tool": frozenset({"BaseTool"}),
+}
+"""LlamaIndex's base classes, of which an object has one if its methods are of this stage.
+
+An app's own methods, the steps of its workflows above all, may have the same names.
+"""
+_FINDS = frozenset({"postprocess", "retrieve"})
+_MODEL_METHODS = ("complete", "acomplete", "stream_complete", "chat", "achat", "stream_chat")
+
+_KNOWN: dict[tuple[str, type], Stage | None] = {}
 _MAX_KNOWN = 10_000
 
 
-def stage_of(span_id: str, instance: object) -> Stage | None:
-    """Return the stage of a span by its name; None for a span that is not relevant."""
+def stage_of(span_id: str, instance: object, *, nested: bool = False) -> Stage | None:
+    """Return the stage of a span; None for a span that is not relevant.
+
+    Args:
+        span_id: id of the span, which begins with the names of class and method.
+        instance: the object whose method it is; None for a function and for a workflow's step.
+        nested: whether the span runs inside a call.
+    """
     name = span_id[:-37]  # Class.method-<uuid of 36 characters>
+    kind = type(instance)
     try:
-        stage = _KNOWN[name]
+        stage = _KNOWN[name, kind]
     except KeyError:
         if len(_KNOWN) >= _MAX_KNOWN:
             _KNOWN.clear()
-        stage = _KNOWN[name] = STAGES.get(name.rpartition(".")[2])
-    if stage == "answer" and name.endswith("chat") and hasattr(instance, "complete"):
-        return "model"  # chat engines and models have methods of the same names
-    return stage
+        stage = _KNOWN[name, kind] = _stage_of(name.rpartition(".")[2], instance)
+    # A step may be called `query` as well; outside of a call, an app's own function begins one.
+    return None if stage == "answer" and nested and instance is None else stage
+
+
+def _stage_of(method: str, instance: object) -> Stage | None:
+    stage = STAGES.get(method)
+    if stage == "answer" and method.endswith("chat") and hasattr(instance, "complete"):
+        stage = "model"  # chat engines and models have methods of the same names
+    if stage is None or stage not in _BASES:
+        return stage
+    if any(
+        base.__name__ in _BASES[stage] and base.__module__.startswith("llama_index.")
+        for base in type(instance).__mro__
+    ):
+        return stage
+    if stage in _FINDS:
+        return "own"  # the nodes that it returns count, and so does everything inside
+    methods = [one for one in _MODEL_METHODS if hasattr(instance, one)]
+    return stage if stage == "model" and len(methods) > 1 else None
 
 
 class Span:
@@ -95,6 +142,13 @@ class Span:
                 return True
             span = span.parent
         return False
+
+    def is_below(self, other: Span) -> bool:
+        """Return whether this span is another one, or runs inside it."""
+        span: Span | None = self
+        while span is not None and span is not other:
+            span = span.parent
+        return span is not None
 
     def alive(self) -> bool:
         """Return whether neither this span nor one above it has failed, except for the root.

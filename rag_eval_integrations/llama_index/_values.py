@@ -218,6 +218,26 @@ def snapshot(node: Any, score: float | None) -> Snapshot:
     )
 
 
+def body_of(node: Any, shown: str) -> str | None:
+    """Return a node's own text where metadata stands before it in the text as shown, else None."""
+    raw = getattr(node, "text", None)
+    body = raw.strip() if isinstance(raw, str) else ""
+    return body if body and body != shown and shown.endswith(body) else None
+
+
+def headed(seen: Snapshot, body: str | None) -> Snapshot:
+    """Part a node's text as shown into its header, the metadata, and its own text."""
+    if body is None:
+        return seen
+    return seen._replace(text=body, header=seen.text[: -len(body)].strip() or None)
+
+
+def document_snapshot(node: Any, score: float | None) -> Snapshot:
+    """Copy a node as it is now, with its metadata as the header."""
+    seen = snapshot(node, score)
+    return headed(seen, body_of(node, seen.text))
+
+
 def same_text(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:
     """Return whether a node is a part of a retrieved node, or composed of retrieved nodes."""
     longest = max(node.text.split("\n"), key=len).strip()

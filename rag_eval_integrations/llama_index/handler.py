@@ -25,6 +25,7 @@ from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import OpenCalls
 from rag_eval_integrations.capture._outlet import Captures, Outlet
+from rag_eval_integrations.capture._uncaptured import ToolDocuments, Uncaptured, takes_text_of
 from rag_eval_integrations.llama_index._hooks import (
     DocumentsHook,
     LlamaIndexHooks,
@@ -149,6 +150,7 @@ class RagEvalHandler(Captures):
         question: QuestionHook | None = None,
         documents: DocumentsHook | None = None,
         response: ResponseHook | None = None,
+        tool_documents: ToolDocuments | None = None,
         on_evaluation: Callable[[Evaluation], object] | None = None,
         max_open: int = 10_000,
         ttl: float = 3600.0,
@@ -167,6 +169,8 @@ class RagEvalHandler(Captures):
                 of the outermost method; None leaves them to the handler.
             response: hook that returns the answer, from the result of the outermost method, or
                 from the whole text of a stream; None leaves it to the handler.
+            tool_documents: names of tools, or a function that takes a tool's name: the plain text
+                that such a tool returns is taken as a document, unless nodes were seen in it.
             on_evaluation: called with every evaluation; only with a `RagEvaluator` as target.
             max_open: calls held in flight at most, at least 1; beyond it the oldest is dropped.
             ttl: seconds after which a call that has not ended is dropped, above 0.
@@ -178,12 +182,21 @@ class RagEvalHandler(Captures):
         hooks = LlamaIndexHooks(
             self._outlet.delivery, question=question, documents=documents, response=response
         )
+        self._uncaptured = Uncaptured(_LOGGER, "docs/llama-index.md")
+        self._takes_text = takes_text_of(tool_documents)
         self._recorder = self._make_recorder(OpenCalls(max_open, ttl), hooks if hooks else None)
         self._span_handler = SpanObserver(self._recorder)
         self._event_handler = EventObserver(self._recorder)
 
     def _make_recorder(self, calls: OpenCalls[Call], hooks: LlamaIndexHooks | None) -> Recorder:
-        return Recorder(self._outlet.target, self._outlet.delivery, calls, hooks)
+        return Recorder(
+            self._outlet.target,
+            self._outlet.delivery,
+            calls,
+            hooks,
+            uncaptured=self._uncaptured,
+            takes_text=self._takes_text,
+        )
 
     def __repr__(self) -> str:
         return f"RagEvalHandler({self._outlet!r})"
@@ -199,6 +212,11 @@ class RagEvalHandler(Captures):
     def dropped(self) -> int:
         """Number of calls dropped because they exceeded `ttl` or `max_open`."""
         return self._recorder.calls.dropped
+
+    @property
+    def uncaptured(self) -> int:
+        """Number of runs that look like RAG calls and could not be captured; one is logged each."""
+        return self._uncaptured.count
 
     # --- on and off -------------------------------------------------------------------------
 

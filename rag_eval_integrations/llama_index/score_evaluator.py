@@ -233,7 +233,7 @@ class ScoreEvaluator(BaseEvaluator):
         words = score.reason or (f"{self.name} is {score.value:g}" if known else score.status)
         return RagEvaluationResult(
             query=query,
-            contexts=[document.text for document in call.documents],
+            contexts=[document.shown for document in call.documents],
             # An empty text for no response: a retry engine raises for None instead of retrying.
             response=call.response or "",
             passing=None if score.value is None or threshold is None else score.value >= threshold,

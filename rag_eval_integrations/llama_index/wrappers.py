@@ -27,7 +27,7 @@ from rag_eval_integrations.capture._calls import Snapshot, distinct, json_object
 from rag_eval_integrations.capture._outlet import Captures, Outlet
 from rag_eval_integrations.capture._retrieval import Retrieval, added_to_block, retrieving
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.llama_index._values import nodes_of, snapshot
+from rag_eval_integrations.llama_index._values import document_snapshot, nodes_of
 from rag_eval_integrations.llama_index.handler import ScopedHandler, in_captured_call
 from rag_eval_integrations.records import Document, Evaluation, RagCall
 
@@ -248,7 +248,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
 
     def _call_of(self, retrieval: Retrieval) -> RagCall | None:
         def seen() -> list[Snapshot]:
-            return [snapshot(node, score) for node, score in nodes_of(retrieval.documents)]
+            return [document_snapshot(node, score) for node, score in nodes_of(retrieval.documents)]
 
         if added_to_block(lambda: [_document(one) for one in distinct(seen())], _text_of):
             return None
@@ -266,7 +266,8 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
 
 
 def _document(one: Snapshot) -> tuple[str, Document]:
-    return one.text, Document(text=one.text, id=one.id, metadata=one.metadata, score=one.score)
+    text, name, metadata, score, header = one
+    return text, Document(text=text, id=name, metadata=metadata, score=score, header=header)
 
 
 def _text_of(document: object) -> str | None:

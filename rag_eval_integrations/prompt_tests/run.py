@@ -171,4 +171,4 @@ def _ask_app(app: AppBase, journal: Journal) -> _Asker:
 
 
 def _context(document: Document) -> str:
-    return document.text
+    return document.shown

@@ -58,6 +58,14 @@ class Document(Record):
     """Whatever the retriever knew about it; JSON values only."""
     score: float | None = None
     """The retriever's score, on the retriever's own scale."""
+    header: Text | None = None
+    """What the model was shown in front of the text, such as LlamaIndex's metadata. It is shown to
+    the judge, and is none of the document's sentences."""
+
+    @property
+    def shown(self) -> str:
+        """The text as the model was shown it, with the header in front."""
+        return f"{self.header}\n\n{self.text}" if self.header else self.text
 
     if TYPE_CHECKING:
         # By position too, and with any mapping; type checkers are told so here.
@@ -67,6 +75,7 @@ class Document(Record):
             id: str | None = None,
             metadata: Mapping[str, JsonValue] = ...,
             score: float | None = None,
+            header: str | None = None,
         ) -> None: ...
 
 
@@ -192,13 +201,14 @@ class RagCall(Record):
     def row_key(self) -> str:
         """The row's identity: sha256 of its canonical content, 64 hex digits.
 
-        Content is what is judged: question, document texts, response, reference and history.
-        Labels and circumstances (id, metadata, document ids and scores, capture, time) are left
-        out, so that the same call captured twice, or read from two files, has the same key.
+        Content is what is judged: question, documents' headers and texts, response, reference and
+        history. Labels and circumstances (id, metadata, document ids and scores, capture, time) are
+        left out, so that the same call captured twice, or read from two files, has the same key.
         """
         content = [
             self.question,
-            [document.text for document in self.documents],
+            # Without headers the key is that of the time before there were any.
+            [[one.header, one.text] if one.header else one.text for one in self.documents],
             self.response,
             self.reference,
             [[turn.role, turn.content] for turn in self.history],

@@ -15,7 +15,8 @@ from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, StateGraph
 
-from rag_eval_integrations.capture._prompts import Unclaimed, reached
+from rag_eval_integrations.capture._pieces import Unclaimed
+from rag_eval_integrations.capture._prompts import reached
 from rag_eval_integrations.records import RagCall
 
 from .apps import QUESTION, ids
@@ -238,5 +239,5 @@ class TestReached:
         searched = Unclaimed(prompt, ()).traces(numbered, changed=True)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("rag_eval_integrations.capture._prompts._BY_SEARCHING", -1)
+            patch.setattr("rag_eval_integrations.capture._pieces._BY_SEARCHING", -1)
             assert Unclaimed(prompt, ()).traces(numbered, changed=True) == searched

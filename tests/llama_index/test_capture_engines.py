@@ -534,8 +534,8 @@ class TestModes:
         engine(Sections([node])).query(QUESTION)
         Bare().query(QUESTION)
 
-        texts = [call.documents[0].text for call in captured.calls]
-        assert texts == ["page: 3\n\nIt boils.", "It boils."]
+        assert [call.documents[0].text for call in captured.calls] == ["It boils."] * 2
+        assert [call.documents[0].header for call in captured.calls] == ["page: 3", None]
         for call in captured.calls:
             assert call.documents[0].metadata == {"page": 3, "secret": "x"}
             assert seen(call).documents_from == "prompt"

@@ -74,7 +74,7 @@ class TestState:
         """Names that no class has twice do not fill the memory of names."""
         uuid = "-" + "0" * 36
         for i in range(10_050):
-            assert stage_of(f"Made{i}.retrieve{uuid}", None) == "retrieve"
+            assert stage_of(f"Made{i}.retrieve{uuid}", None) == "own"
 
         assert len(_KNOWN) <= 10_000
 

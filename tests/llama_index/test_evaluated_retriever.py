@@ -49,7 +49,8 @@ class TestAlone:
         assert substance(calls[0]) == substance(calls[1])
         call = calls[0]
         assert (call.question, call.response, call.app) == (QUESTION, None, "Sections")
-        assert call.documents[0].text == "page: 3\n\nThe kettle boils in four minutes."
+        assert call.documents[0].text == "The kettle boils in four minutes."
+        assert call.documents[0].header == "page: 3"
         assert [(one.id, one.score) for one in call.documents] == [(n, 0.5) for n in "abc"]
         assert call.capture is not None
         assert call.capture.framework == "llama_index"

@@ -632,8 +632,9 @@ class TestBatch:
         asked = judge()
         evaluator = RagEvaluator(asked)
         # Enough workers: LlamaIndex's semaphore cannot wait on a second loop.
-        runner = BatchEvalRunner(as_evaluators(evaluator), workers=8)
-        texts = [node.get_content(metadata_mode=MetadataMode.LLM) for node in nodes()]
+        bare = as_evaluators(evaluator, metadata_mode=MetadataMode.NONE)
+        runner = BatchEvalRunner(bare, workers=8)
+        texts = [node.get_content(metadata_mode=MetadataMode.NONE) for node in nodes()]
 
         strings = runner.evaluate_response_strs([QUESTION], [ANSWER], [texts])
         responses = runner.evaluate_responses([QUESTION], [Response(ANSWER, scored_nodes())])

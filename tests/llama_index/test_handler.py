@@ -40,7 +40,9 @@ class TestRecord:
         assert call.question == QUESTION
         assert {document.id for document in call.documents} == {"a", "b", "c"}
         first = next(document for document in call.documents if document.id == "a")
-        assert first.text == "page: 3\n\nThe kettle boils in four minutes."
+        assert first.text == "The kettle boils in four minutes."
+        assert first.header == "page: 3"
+        assert first.shown == "page: 3\n\nThe kettle boils in four minutes."
         assert first.metadata == {"page": 3}
         assert first.score is not None
         assert first.score > 0
@@ -142,7 +144,7 @@ class TestContext:
         kept[0].metadata["page"] = 99
         kept[0].set_content("changed")
 
-        assert captured.only.documents[0].text == "page: 3\n\nThe kettle boils in four minutes."
+        assert captured.only.documents[0].shown == "page: 3\n\nThe kettle boils in four minutes."
         assert captured.only.documents[0].metadata == {"page": 3}
 
     def test_of_a_custom_engine_is_the_retriever(self, captured: Captured) -> None:

@@ -155,8 +155,8 @@ def test_records_can_be_made_by_position() -> None:
     )
     with pytest.raises(TypeError, match="'text' by position and by name"):
         Document("a", text="b")  # type: ignore[misc]
-    with pytest.raises(TypeError, match="at most 4 values"):
-        Document("a", "b", {}, 1.0, 2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="at most 5 values"):
+        Document("a", "b", {}, 1.0, "h", 2)  # type: ignore[call-arg]
 
 
 def test_metadata_is_a_copy() -> None:
@@ -330,3 +330,16 @@ def test_support_has_four_answers() -> None:
     ]
     assert labels.all_relevant_sentence_keys == ()
     assert labels.all_utilized_sentence_keys == ("0a",)
+
+
+def test_a_header_is_part_of_the_row_key() -> None:
+    """A header changes what is judged; without one, the key is what it was before headers."""
+    plain = RagCall("How fast?", ["Four minutes."], "Four.")
+    headed = RagCall("How fast?", [Document("Four minutes.", header="page: 3")], "Four.")
+    other = RagCall("How fast?", [Document("Four minutes.", header="page: 4")], "Four.")
+
+    assert plain.row_key == "95edbba37a7479d3df9488e5fec2dbdd5e49dfee4964a2a9d1baab04d1663966"
+    assert len({plain.row_key, headed.row_key, other.row_key}) == 3
+    assert from_line(RagCall, to_line(headed)) == headed
+    assert headed.documents[0].shown == "page: 3\n\nFour minutes."
+    assert plain.documents[0].shown == "Four minutes."

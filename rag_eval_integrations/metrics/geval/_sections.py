@@ -109,7 +109,7 @@ def _sections(call: RagCall, param: str) -> list[Section]:
     if param == "documents":
         # Numbered like sentence keys: an empty document keeps its number.
         return [
-            Section(f"Document {i}", document.text) for i, document in enumerate(call.documents)
+            Section(f"Document {i}", document.shown) for i, document in enumerate(call.documents)
         ]
     if param in ("history", "conversation"):
         turns = turns_of(call) if param == "conversation" else call.history

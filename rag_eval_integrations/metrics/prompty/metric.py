@@ -132,7 +132,7 @@ class PromptyMetric(ModelMetric):
         if call.reference is not None:
             values.update(groundtruth=call.reference, expected=call.reference)
         values.update(self.variables)
-        contexts = Texts(document.text for document in call.documents)
+        contexts = Texts(document.shown for document in call.documents)
         return {
             **values,
             "input": call.question,

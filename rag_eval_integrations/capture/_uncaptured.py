@@ -1,0 +1,150 @@
+"""Say once that calls look like RAG and cannot be captured; take a tool's text as a document."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable
+from itertools import islice
+from typing import Literal
+
+from rag_eval_integrations._once import LogOnce
+from rag_eval_integrations.capture._delivery import is_async
+from rag_eval_integrations.errors import ConfigurationError
+
+ToolDocuments = Collection[str] | Callable[[str], bool]
+"""Names of tools, or a function that takes a tool's name, whose plain text is a document."""
+
+
+def takes_text_of(tool_documents: ToolDocuments | None) -> Callable[[str], bool] | None:
+    """Return the function that decides by a tool's name; None if no tool's text is a document.
+
+    Raises:
+        ConfigurationError: `tool_documents` is neither names nor a plain function.
+    """
+    if tool_documents is None:
+        return None
+    if callable(tool_documents):
+        if is_async(tool_documents):
+            raise ConfigurationError("tool_documents", tool_documents, "is async; use a function")
+        return tool_documents
+    if isinstance(tool_documents, str | bytes) or not isinstance(tool_documents, Collection):
+        hint = 'should be names of tools, such as ("search",), or a function of a name'
+        raise ConfigurationError("tool_documents", tool_documents, hint)
+    if not all(isinstance(name, str) for name in tool_documents):
+        raise ConfigurationError("tool_documents", tool_documents, "should hold names of tools")
+    return frozenset(tool_documents).__contains__
+
+
+# --- Calls that look like RAG
+
+
+Kind = Literal["prompt", "retriever", "tool"]
+
+_SEARCHES = re.compile(
+    r"search|retriev|look_?up|knowledge|vector|(?:^|_)(?:rag|kb|faq|docs?|documents?)(?:_|$)"
+    r"|query_(?:engine|index|docs)|_index$",
+    re.IGNORECASE,
+)
+_WORDS = (
+    "context",
+    "document",
+    "passage",
+    "excerpt",
+    "snippet",
+    "sources",
+    "knowledge base",
+    "retrieved",
+    "reference text",
+    "reference material",
+)
+_HEADING = re.compile(r"s?\b[^.?!\n]{0,60}(?:[:>]|\n)\s*\S")
+_MOST = 8_000  # characters of a prompt that are looked at
+_MOST_PROMPTS = 8
+_MOST_PLACES = 8  # of one word
+_LEAST = 40  # characters behind such a heading
+
+_MESSAGES: dict[Kind, str] = {
+    "tool": "a run ended in which the tool %r was called, but no retriever ran and no documents "
+    "passed: it is not evaluated. If the tool finds documents, have it return them, or give the "
+    "handler tool_documents=(%r,)",
+    "prompt": "a run ended in which a model was given what looks like documents (%r), but no "
+    "retriever ran and no documents passed: it is not evaluated. Use a retriever, a hook "
+    "`documents=`, or `capture_call`",
+    "retriever": "%r ran by itself, and not as part of a chain, a query or a run: it is not "
+    "evaluated. Where plain code retrieves and then asks a model, capture both with `capture_call`",
+}
+
+
+class Uncaptured:
+    """Counts the runs that look like RAG calls and could not be captured.
+
+    The first of each kind is logged, in one line.
+
+    Args:
+        logger: the framework's logger.
+        page: the page of the documentation to read.
+    """
+
+    def __init__(self, logger: logging.Logger, page: str) -> None:
+        self._runs = LogOnce(logger, logging.WARNING)
+        self._page = page
+
+    @property
+    def count(self) -> int:
+        """Number of such runs."""
+        return self._runs.count
+
+    def note(self, kind: Kind, name: str) -> None:
+        """Count a run; log it if it is the first of its kind.
+
+        Args:
+            kind: what was seen.
+            name: name of the tool or of the retriever, or the words of the prompt.
+        """
+        message = _MESSAGES[kind]
+        names = [name] * message.count("%r")
+        self._runs.log(
+            kind,
+            message + ". See %s, What is not captured. Further runs of this kind are counted in "
+            "`handler.uncaptured`, and not logged.",
+            *names,
+            self._page,
+        )
+
+    def note_answered(self, tools: Iterable[str], prompts: Iterable[str]) -> None:
+        """Count a run in which a model answered, if there are signs of a retrieval.
+
+        Args:
+            tools: names of the tools that were called.
+            prompts: prompts of the models.
+        """
+        name = next((one for one in tools if _SEARCHES.search(one)), None)
+        if name is not None:
+            self.note("tool", name)
+            return
+        for prompt in islice(prompts, _MOST_PROMPTS):
+            if heading := _heading(prompt):
+                self.note("prompt", heading)
+                return
+
+
+def asks(prompts: Iterable[str]) -> bool:
+    """Return whether prompts that nobody has read ask a question."""
+    return any("?" in one or "question" in one[:_MOST].lower() for one in prompts)
+
+
+def _heading(prompt: str) -> str | None:
+    """Return the words of a prompt behind which documents seem to stand."""
+    text = prompt[:_MOST].lower()
+    for word in _WORDS:
+        end = 0
+        for _ in range(_MOST_PLACES):
+            at = text.find(word, end)
+            if at < 0:
+                break
+            end = at + len(word)
+            found = _HEADING.match(text, end)
+            if found is not None and len(prompt) - found.end() >= _LEAST:
+                return " ".join(prompt[at : found.end() - 1].split())
+    return None

@@ -1,0 +1,95 @@
+"""Which documents a prompt holds: chunks with a common header, cut or quoted documents."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from rag_eval_integrations.capture._prompts import reached
+
+HEADER = "ACME Handbook 2026, chapter on kitchen appliances, confidential. "
+CHUNKS = {
+    "a": HEADER + "The kettle boils a litre of water in four minutes and switches itself off.",
+    "b": HEADER + "The toaster has six levels of browning, and a tray for crumbs slides out.",
+    "c": HEADER + "The mixer should not run for longer than two minutes; let it cool down then.",
+    "d": HEADER + "The blender crushes ice.",
+}
+
+
+def found(prompt: str, question: str = "How?", texts: dict[str, str] | None = None) -> str:
+    """Name the texts that are found; in capitals those that are cut or changed."""
+    named = CHUNKS if texts is None else texts
+    places = reached(list(named.values()), prompt, question)
+    return "".join(
+        name if place.whole else name.upper()
+        for name, place in zip(named, places, strict=True)
+        if place
+    )
+
+
+def cut(names: str, length: int) -> str:
+    return "\n".join(CHUNKS[name][:length] for name in names)
+
+
+class TestCommonHeader:
+    @pytest.mark.parametrize(
+        ("prompt", "expected"),
+        [
+            (CHUNKS["a"] + "\n" + CHUNKS["b"][:90], "aB"),
+            (cut("ad", 100), "Ad"),
+            (cut("ac", 80), "AC"),
+            (cut("cb", 90), "BC"),
+            (cut("abcd", 85), "ABCD"),
+            (HEADER + "\n\n" + CHUNKS["a"], "a"),
+            (HEADER + "\n" + HEADER + "\n" + CHUNKS["b"], "b"),
+            ("\n".join(CHUNKS[name].lower() for name in "ac"), "AC"),
+            ("\n".join(CHUNKS[name][len(HEADER) :] for name in "bc"), "BC"),
+        ],
+    )
+    def test_longest_agreement_counts(self, prompt: str, expected: str) -> None:
+        """Of chunks that begin alike, the one that the prompt goes on with was shown."""
+        assert found(prompt) == expected
+
+    @pytest.mark.parametrize("prompt", [HEADER, cut("ac", 66), f"About {HEADER}answer briefly."])
+    def test_tells_nothing_by_itself(self, prompt: str) -> None:
+        """Where only the header is there, no chunk is."""
+        assert found(prompt) == ""
+
+    def test_alone_is_enough(self) -> None:
+        """Without others that begin alike, 48 characters tell a cut document."""
+        assert found(CHUNKS["a"][:50], texts={"a": CHUNKS["a"], "x": "Something else."}) == "A"
+
+    def test_of_many_takes_little_time(self) -> None:
+        """500 chunks with one header, all of them cut, take far less than a second."""
+        many = {str(i): f"{HEADER}Appliance {i} {'is described here ' * 30}" for i in range(500)}
+        began = time.process_time()
+        places = reached(list(many.values()), "\n".join(t[:200] for t in many.values()), "How?")
+
+        assert sum(place is not None for place in places) == 500
+        assert time.process_time() - began < 1
+
+
+class TestQuoted:
+    RESET = 'Hold the "blue" button for eight seconds until the lamp goes out to reset it.'
+    POWER = "It runs on two AA batteries for about eighteen months of normal use."
+
+    @pytest.mark.parametrize("length", [100, 60])
+    @pytest.mark.parametrize("form", ["{docs}\n\n{question}", "json"])
+    def test_by_the_question(self, length: int, form: str) -> None:
+        """A document that the question quotes, whole or in part, was not shown for that."""
+        question = f"Is this right: {self.RESET[:length]}"
+        texts = {"r": self.RESET, "p": self.POWER}
+        given = {"docs": self.POWER, "question": question}
+        prompt = json.dumps(given) if form == "json" else form.format(**given)
+
+        assert found(prompt, question, texts) == "p"
+
+    def test_and_shown(self) -> None:
+        """A quoted document that is shown as well counts, whole or cut."""
+        question = f"Is this right: {self.RESET}"
+        texts = {"r": self.RESET, "p": self.POWER}
+
+        assert found(f"{self.POWER}\n{self.RESET}\n{question}", question, texts) == "rp"
+        assert found(f"{self.POWER}\n{self.RESET[:60]}\n{question}", question, texts) == "Rp"

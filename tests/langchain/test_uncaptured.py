@@ -1,0 +1,164 @@
+"""Runs that look like RAG and cannot be captured are told once; a tool's text as a document."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import dynamic_prompt
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import BaseTool, create_retriever_tool, tool
+
+from rag_eval_integrations import capture_call
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.langchain import EvaluatedRetriever, RagEvalCallbackHandler
+from rag_eval_integrations.records import RagCall
+
+from .apps import QUESTION, Scripted, Store, calls_tool, ids, says
+from .conftest import ANSWER, Captured, Sections, joined, model, rag_chain, sections
+
+MESSAGES = {"messages": [("human", QUESTION)]}
+
+
+@tool
+def search(query: str) -> str:
+    """Search the manual."""
+    return joined(Store().similarity_search(query))
+
+
+@tool
+def weather(query: str) -> str:
+    """Tell the weather."""
+    return "It is sunny."
+
+
+@dynamic_prompt
+def with_context(request: Any) -> str:
+    """Put documents into the system prompt, which no event shows."""
+    found = joined(Store().similarity_search(QUESTION))
+    return f"You are helpful. Use the following context in your response:\n\n{found}"
+
+
+def agent(one: BaseTool | None = None, **options: Any) -> Any:
+    called = [] if one is None else [calls_tool("kettle", name=one.name)]
+    tools = [] if one is None else [one]
+    return create_agent(Scripted(replies=[*called, says()]), tools, **options)
+
+
+def in_one_function(question: str) -> str:
+    return model().invoke(f"Context:\n{joined(sections())}\n\nQuestion: {question}").text
+
+
+LOOKS_LIKE_RAG: dict[str, tuple[Callable[[], Any], Any, str]] = {
+    "a tool": (lambda: agent(search), MESSAGES, "the tool 'search' was called"),
+    "a middleware": (
+        lambda: agent(middleware=[with_context]),
+        MESSAGES,
+        "'context in your response:'",
+    ),
+    "one function": (lambda: RunnableLambda(in_one_function), QUESTION, "'Context:'"),
+    "a bare retriever": (Sections, QUESTION, "'Sections' ran by itself"),
+    "a bare model": (
+        model,
+        f"Answer from these documents:\n{joined(sections())}\n\n{QUESTION}",
+        "'documents:'",
+    ),
+}
+
+
+class TestLooksLikeRag:
+    @pytest.mark.parametrize("name", LOOKS_LIKE_RAG)
+    def test_is_told_once(
+        self, captured: Captured, caplog: pytest.LogCaptureFixture, name: str
+    ) -> None:
+        """One log line for each kind, with the page to read; every run is counted."""
+        make, given, expected = LOOKS_LIKE_RAG[name]
+        for _ in range(3):
+            make().invoke(given, captured.config)
+
+        assert captured.calls == []
+        assert captured.handler.uncaptured == 3
+        assert [record.levelno for record in caplog.records] == [logging.WARNING]
+        assert expected in caplog.text
+        assert "docs/langchain.md" in caplog.text
+
+    @pytest.mark.parametrize(
+        ("make", "given"),
+        [
+            (lambda: agent(weather), MESSAGES),
+            (lambda: agent(), MESSAGES),
+            (lambda: ChatPromptTemplate.from_template("Tell me {question}") | model(), QUESTION),
+            (model, f"Summarize this document:\n{joined(sections())}"),
+            (rag_chain, QUESTION),
+            (lambda: rag_chain(Sections(error="gone")).with_fallbacks([rag_chain()]), QUESTION),
+        ],
+    )
+    def test_other_runs_are_not(
+        self, captured: Captured, caplog: pytest.LogCaptureFixture, make: Any, given: Any
+    ) -> None:
+        """A chat, another tool, a summary and a captured call are no such runs."""
+        make().invoke({"question": given} if "Prompt" in repr(make) else given, captured.config)
+
+        assert captured.handler.uncaptured == 0
+        assert caplog.text == ""
+
+    def test_what_is_captured_otherwise_is_not(self, captured: Captured) -> None:
+        """Neither is the retriever of an `EvaluatedRetriever` or of a `capture_call` block."""
+        calls: list[RagCall] = []
+        EvaluatedRetriever(Sections(), calls.append).invoke(QUESTION, captured.config)
+        with capture_call(calls.append, QUESTION):
+            Sections().invoke(QUESTION, captured.config)
+
+        assert len(calls) == 2
+        assert captured.handler.uncaptured == 0
+
+
+def captured_with(tool_documents: Any, one: BaseTool) -> list[RagCall]:
+    calls: list[RagCall] = []
+    handler = RagEvalCallbackHandler(calls.append, tool_documents=tool_documents)
+    agent(one).invoke(MESSAGES, {"callbacks": [handler]})
+    assert handler.failed == 0
+    return calls
+
+
+class TestToolDocuments:
+    @pytest.mark.parametrize("chosen", [("search",), {"search"}, lambda name: name == "search"])
+    def test_text_is_a_document(self, chosen: Any) -> None:
+        """The text of a tool that is named, or that a function chooses, is a document."""
+        (call,) = captured_with(chosen, search)
+
+        assert [one.text for one in call.documents] == [joined(sections())]
+        assert call.documents[0].metadata == {"tool": "search"}
+        assert (call.question, call.response) == (QUESTION, ANSWER)
+        assert call.capture is not None
+        assert call.capture.documents_from == "prompt"
+        assert call.capture.retrievers == ("search",)
+
+    def test_other_tools_are_not_taken(self) -> None:
+        """The text of a tool with another name is none."""
+        assert captured_with(("search",), weather) == []
+
+    def test_documents_go_before_text(self) -> None:
+        """A tool whose retriever was seen gives its documents, not its text."""
+        (call,) = captured_with(("search",), create_retriever_tool(Sections(), "search", "Finds."))
+
+        assert ids(call.documents) == ["a", "b", "c"]
+
+    @pytest.mark.parametrize("wrong", ["search", b"search", 5, [1]])
+    def test_wrong(self, wrong: Any) -> None:
+        """A bare string, whose letters would be names, is refused; so is what holds no names."""
+        with pytest.raises(ConfigurationError, match="tool_documents"):
+            RagEvalCallbackHandler(print, tool_documents=wrong)
+
+    def test_async_function(self) -> None:
+        """A function that would have to be awaited is refused."""
+
+        async def chosen(name: str) -> bool:
+            return True
+
+        with pytest.raises(ConfigurationError, match="async"):
+            RagEvalCallbackHandler(print, tool_documents=chosen)  # type: ignore[arg-type]  # wrong

@@ -1,0 +1,195 @@
+"""Methods and workflow steps of the app that have the names of LlamaIndex's own methods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from llama_index.core import VectorStoreIndex
+from llama_index.core.schema import NodeWithScore
+from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
+from llama_index_instrumentation import get_dispatcher
+
+from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
+
+from .conftest import ANSWER, Captured, Model, Sections, engine, ids, nodes, seen
+
+QUESTION = "How fast is the kettle?"
+dispatcher = get_dispatcher("an.app")
+
+
+class Found(Event):
+    nodes: list[Any]
+    question: str = ""
+
+
+class Chosen(Found):
+    pass
+
+
+def workflow(first: str, second: str, third: str, *, result: Any = None) -> Workflow:
+    """Make a workflow whose three steps have these names."""
+
+    async def find(self: Any, ctx: Context, ev: StartEvent) -> Found | None:
+        question = ev.get("query")
+        if question is None:
+            return None
+        return Found(nodes=await Sections(nodes()).aretrieve(question), question=question)
+
+    async def choose(self: Any, ctx: Context, ev: Found) -> Chosen:
+        return Chosen(nodes=ev.nodes[:1], question=ev.question)
+
+    async def answer(self: Any, ctx: Context, ev: Chosen) -> StopEvent:
+        if result is not None:
+            return StopEvent(result=result(ev.nodes))
+        told = await Model().acomplete(f"Use: {ev.nodes[0].text} for {ev.question}")
+        return StopEvent(result=told.text)
+
+    async def ingest(self: Any, ctx: Context, ev: StartEvent) -> StopEvent | None:
+        if ev.get("dirname") is None:
+            return None
+        made = VectorStoreIndex(nodes(), embed_model=HashedWords(), transformations=[])
+        return StopEvent(result=made)
+
+    steps = {first: find, second: choose, third: answer, "ingest": ingest}
+    for name, function in steps.items():
+        function.__name__, function.__qualname__ = name, f"Rag.{name}"
+    methods = {name: step(function) for name, function in steps.items()}
+    made: Workflow = type("Rag", (Workflow,), methods)(timeout=20)
+    return made
+
+
+class TestSteps:
+    @pytest.mark.parametrize(
+        "names",
+        [
+            ("find", "choose", "answer"),
+            ("retrieve", "choose", "answer"),
+            ("aretrieve", "rerank", "synthesize"),
+            ("retrieve", "postprocess_nodes", "asynthesize"),
+            ("query", "call", "complete"),
+            ("chat", "acall", "achat"),
+        ],
+    )
+    async def test_names_do_not_matter(self, captured: Captured, names: Any) -> None:
+        """Whatever the steps are called, the retriever inside and the prompt tell the documents."""
+        assert await workflow(*names).run(query=QUESTION) == ANSWER
+
+        call = captured.only
+        assert (call.question, call.response, ids(call)) == (QUESTION, ANSWER, ["a"])
+        assert seen(call).documents_from == "prompt"
+        assert seen(call).retrievers == ("Sections",)
+        assert [one.id for one in seen(call).not_in_prompt] == ["b", "c"]
+
+    async def test_ingestion(self, captured: Captured) -> None:
+        """An ingestion run, which starts the step `retrieve` as well, is no call."""
+        await workflow("retrieve", "rerank", "synthesize").run(dirname="data")
+
+        assert captured.calls == []
+        assert captured.handler.uncaptured == 0
+
+    @pytest.mark.parametrize("name", ["retrieve", "postprocess_nodes", "synthesize"])
+    async def test_query_inside(self, captured: Captured, name: str) -> None:
+        """A query engine that is asked inside of such a step keeps its evidence."""
+
+        async def ask(self: Any, ctx: Context, ev: StartEvent) -> StopEvent:
+            return StopEvent(result=await engine(Sections(nodes())).aquery(ev.query))
+
+        ask.__name__, ask.__qualname__ = name, f"Asks.{name}"
+        asks: Any = type("Asks", (Workflow,), {name: step(ask)})(timeout=20)
+        await asks.run(query=QUESTION)
+
+        assert ids(captured.only) == ["a", "b", "c"]
+        assert seen(captured.only).documents_from == "prompt"
+
+    async def test_that_only_retrieves(self, captured: Captured) -> None:
+        """A workflow that returns nodes has no answer, whatever models wrote on the way."""
+
+        def grade(found: list[NodeWithScore]) -> list[NodeWithScore]:
+            Model().complete(f"Relevant? {nodes()[1].text}")
+            return found
+
+        await workflow("retrieve", "rerank", "grade", result=grade).run(query=QUESTION)
+
+        assert (captured.only.response, ids(captured.only)) == (None, ["a"])
+        assert seen(captured.only).documents_from == "dataflow"
+
+    async def test_that_finds_nothing(self, captured: Captured) -> None:
+        """Without any node left there are no documents, though a grader was shown some."""
+
+        def grade(found: list[NodeWithScore]) -> list[NodeWithScore]:
+            Model().complete(f"Relevant? {found[0].text}")
+            return []
+
+        await workflow("retrieve", "rerank", "grade", result=grade).run(query=QUESTION)
+
+        assert (captured.only.response, captured.only.documents) == (None, ())
+        assert len(seen(captured.only).not_in_prompt) == 3
+
+
+class App:
+    """An app's own class, which uses LlamaIndex's instrumentation."""
+
+    @dispatcher.span
+    def query(self, question: str) -> str:
+        return self.complete(question, self.postprocess_nodes(self.retrieve(question)))
+
+    @dispatcher.span
+    def retrieve(self, question: str) -> list[NodeWithScore]:
+        return Sections(nodes()).retrieve(question)
+
+    @dispatcher.span
+    def postprocess_nodes(self, found: list[NodeWithScore]) -> list[NodeWithScore]:
+        return found[:2]
+
+    @dispatcher.span
+    def complete(self, question: str, found: list[NodeWithScore]) -> str:
+        return str(Model().complete(f"{found[1].text} {question}"))
+
+
+class TestOwnMethods:
+    def test_are_not_internal(self, captured: Captured) -> None:
+        """Retrievers and models inside of them are seen."""
+        App().query(QUESTION)
+
+        assert ids(captured.only) == ["b"]
+        assert seen(captured.only).documents_from == "prompt"
+        assert seen(captured.only).retrievers == ("Sections",)
+
+    def test_pass_nodes_on(self, captured: Captured) -> None:
+        """The nodes that they return are those that go on, as of a postprocessor."""
+
+        class Silent(App):
+            @dispatcher.span
+            def complete(self, question: str, found: list[NodeWithScore]) -> str:
+                return f"There are {len(found)}."
+
+        Silent().query(QUESTION)
+
+        assert ids(captured.only) == ["a", "b"]
+        assert seen(captured.only).documents_from == "dataflow"
+
+    def test_may_find_nodes_themselves(self, captured: Captured) -> None:
+        """A class without LlamaIndex's base class finds nodes as well."""
+
+        class Finds(App):
+            @dispatcher.span
+            def retrieve(self, question: str) -> list[NodeWithScore]:
+                return [NodeWithScore(node=node, score=0.5) for node in nodes()]
+
+        Finds().query(QUESTION)
+
+        assert ids(captured.only) == ["b"]
+        assert [one.id for one in seen(captured.only).not_in_prompt] == ["a", "c"]
+
+    def test_outside_of_a_call(self, captured: Captured) -> None:
+        """A query engine inside of an own `retrieve` is a call."""
+
+        class Asks:
+            @dispatcher.span
+            def retrieve(self, question: str) -> object:
+                return engine(Sections(nodes())).query(question)
+
+        Asks().retrieve(QUESTION)
+
+        assert ids(captured.only) == ["a", "b", "c"]

@@ -1,0 +1,136 @@
+"""A node's metadata is its document's header: shown to the judge, and none of its sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llama_index.core import SimpleDirectoryReader, VectorStoreIndex
+from llama_index.core.base.response.schema import Response
+from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
+
+from rag_eval_integrations import RagEvaluator
+from rag_eval_integrations.cli.demo.llama_index_app import HashedWords
+from rag_eval_integrations.llama_index import EvaluatedRetriever, RagEvalHandler, TraceEvaluator
+from rag_eval_integrations.records import Document, RagCall
+from rag_eval_integrations.testing import ScriptedModel, labels_reply
+
+from .conftest import ANSWER, Captured, Model, Sections, engine, seen
+
+QUESTION = "What does the station run on?"
+POWER = "The station runs on two AA lithium batteries."
+
+
+def node(**options: Any) -> TextNode:
+    return TextNode(id_="p", text=POWER, metadata={"file": "power.txt", "page": 3}, **options)
+
+
+def captured_document(captured: Captured, one: TextNode) -> Document:
+    engine(Sections([one])).query(QUESTION)
+    assert seen(captured.only).documents_from == "prompt"
+    return captured.only.documents[0]
+
+
+class TestHeader:
+    def test_of_files(self, captured: Captured, tmp_path: Path) -> None:
+        """The default reader's `file_path` is a header, so that the text alone has sentences."""
+        (tmp_path / "power.txt").write_text(POWER, encoding="utf-8")
+        loaded = SimpleDirectoryReader(str(tmp_path)).load_data()
+        index = VectorStoreIndex.from_documents(loaded, embed_model=HashedWords())
+        index.as_query_engine(llm=Model()).query(QUESTION)
+
+        document = captured.only.documents[0]
+        assert document.text == POWER
+        assert document.header == f"file_path: {tmp_path / 'power.txt'}"
+        assert seen(captured.only).documents_from == "prompt"
+
+    @pytest.mark.parametrize(
+        ("template", "header", "text"),
+        [
+            ("{metadata_str}\n\n{content}", "file: power.txt\npage: 3", POWER),
+            (
+                "About {metadata_str}\n---\nSays: {content}",
+                "About file: power.txt\npage: 3\n---\nSays:",
+                POWER,
+            ),
+            ("{content}", None, POWER),
+            (
+                "{metadata_str} {content} (end)",
+                None,
+                f"file: power.txt\npage: 3 {POWER} (end)",
+            ),
+        ],
+    )
+    def test_is_what_stands_in_front(
+        self, captured: Captured, template: str, header: str | None, text: str
+    ) -> None:
+        """Whatever the template; where it puts something behind the text, nothing is parted."""
+        document = captured_document(captured, node(text_template=template))
+
+        assert (document.header, document.text) == (header, text)
+
+    def test_is_left_out_where_the_prompt_has_none(self, captured: Captured) -> None:
+        """An app that shows a node's text alone shows no header."""
+
+        class Bare(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                found = Sections([node()]).retrieve(query_str)
+                return str(Model().complete(f"Use {found[0].text} for {query_str}"))
+
+        Bare().query(QUESTION)
+
+        assert (captured.only.documents[0].header, captured.only.documents[0].text) == (None, POWER)
+
+    def test_of_nodes_left_out(self, captured: Captured) -> None:
+        """Nodes that were not shown have theirs as well."""
+
+        class First(CustomQueryEngine):
+            def custom_query(self, query_str: str) -> str:
+                other = TextNode(id_="o", text="The lid opens with one hand.", metadata={"page": 9})
+                found = Sections([node(), other]).retrieve(query_str)
+                shown = found[0].get_content(MetadataMode.LLM)
+                return str(Model().complete(f"{shown} {query_str}"))
+
+        First().query(QUESTION)
+
+        (left_out,) = seen(captured.only).not_in_prompt
+        assert (left_out.header, left_out.text) == ("page: 9", "The lid opens with one hand.")
+
+    def test_of_a_hook(self) -> None:
+        """The nodes and documents of a hook have theirs."""
+        calls: list[RagCall] = []
+        given = [NodeWithScore(node=node(), score=0.5), Document("x", header="page: 1")]
+        with RagEvalHandler(calls.append, documents=lambda result: given):
+            engine(Sections([node()])).query(QUESTION)
+
+        assert [one.header for one in calls[0].documents] == ["file: power.txt\npage: 3", "page: 1"]
+
+    def test_of_an_evaluated_retriever(self) -> None:
+        """So have those of a retriever by itself."""
+        calls: list[RagCall] = []
+        EvaluatedRetriever(Sections([node()]), calls.append).retrieve(QUESTION)
+
+        assert calls[0].documents[0].header == "file: power.txt\npage: 3"
+
+
+class TestJudging:
+    def test_header_has_no_key(self, captured: Captured) -> None:
+        """A document of one sentence has one key, whatever its metadata."""
+        engine(Sections([node()])).query(QUESTION)
+        evaluation = RagEvaluator().evaluate_sync(captured.only)
+
+        assert evaluation.sentences is not None
+        assert [one.key for one in evaluation.sentences.documents] == ["0a"]
+
+    @pytest.mark.parametrize("mode", [MetadataMode.LLM, MetadataMode.NONE])
+    def test_evaluators_show_it(self, mode: MetadataMode) -> None:
+        """The judge is shown it without a key; not with `MetadataMode.NONE`."""
+        asked = ScriptedModel([labels_reply(documents=["0a"], response=["a"])])
+        response = Response(ANSWER, [NodeWithScore(node=node(), score=0.5)])
+        TraceEvaluator(asked, metadata_mode=mode).evaluate_response(QUESTION, response)
+
+        shown = asked.requests[0].messages[1].content
+        assert f"0a: {POWER}" in shown
+        assert ("[0] file: power.txt\n[0] page: 3\n0a: " in shown) is (mode is MetadataMode.LLM)

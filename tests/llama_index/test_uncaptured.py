@@ -1,0 +1,121 @@
+"""Runs that look like RAG and cannot be captured are told once; a tool's text as a document."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.tools import FunctionTool, QueryEngineTool
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.llama_index import EvaluatedRetriever, RagEvalHandler
+from rag_eval_integrations.records import RagCall
+
+from .conftest import ANSWER, Captured, Model, Sections, ToolCaller, engine, ids, nodes, seen
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of agents' own
+
+QUESTION = "How fast is the kettle?"
+TEXT = "The kettle boils in four minutes. The lid opens with one hand."
+
+
+def search_manual(query: str) -> str:
+    """Search the manual."""
+    return TEXT
+
+
+def weather(query: str) -> str:
+    """Tell the weather."""
+    return "It is sunny."
+
+
+def agent(tool: Any, name: str) -> FunctionAgent:
+    return FunctionAgent(tools=[tool], llm=ToolCaller(script=[[(name, {"query": "k"})], ANSWER]))
+
+
+class Says(CustomQueryEngine):
+    """Asks a model with a prompt of its own."""
+
+    template: str
+
+    def custom_query(self, query_str: str) -> str:
+        return str(Model().complete(self.template.format(query=query_str)))
+
+
+class TestLooksLikeRag:
+    async def test_tool(self, captured: Captured, caplog: pytest.LogCaptureFixture) -> None:
+        """An agent whose search returns text: one log line, and every run is counted."""
+        for _ in range(2):
+            await agent(FunctionTool.from_defaults(search_manual), "search_manual").run(QUESTION)
+
+        assert captured.calls == []
+        assert captured.handler.uncaptured == 2
+        lines = [one for one in caplog.records if one.name == "rag_eval_integrations.llama_index"]
+        assert [one.levelno for one in lines] == [logging.WARNING]
+        assert "the tool 'search_manual'" in lines[0].getMessage()
+        assert "docs/llama-index.md" in lines[0].getMessage()
+
+    def test_prompt(self, captured: Captured, caplog: pytest.LogCaptureFixture) -> None:
+        """A custom engine that searches a store by itself."""
+        Says(template=f"Context information:\n{TEXT}\n{{query}}").query(QUESTION)
+
+        assert captured.handler.uncaptured == 1
+        assert "'Context information:'" in caplog.text
+
+    async def test_plain_code(self, captured: Captured, caplog: pytest.LogCaptureFixture) -> None:
+        """`retrieve` and then `synthesize` in plain code is no call, which is said."""
+        found = Sections(nodes()).retrieve(QUESTION)
+        engine()._response_synthesizer.synthesize(QUESTION, nodes=found)
+        await Sections(nodes()).aretrieve(QUESTION)
+
+        assert captured.calls == []
+        assert captured.handler.uncaptured == 2
+        assert "'Sections.retrieve' ran by itself" in caplog.text
+        assert "capture_call" in caplog.text
+
+    async def test_other_runs_are_not(self, captured: Captured) -> None:
+        """A chat, another tool, a captured query and an `EvaluatedRetriever` are no such runs."""
+        Says(template="{query}").query(QUESTION)
+        await agent(FunctionTool.from_defaults(weather), "weather").run(QUESTION)
+        engine().query(QUESTION)
+        calls: list[RagCall] = []
+        EvaluatedRetriever(Sections(nodes()), calls.append).retrieve(QUESTION)
+        await EvaluatedRetriever(Sections(nodes()), calls.append).aretrieve(QUESTION)
+
+        assert (len(calls), len(captured.calls)) == (2, 1)
+        assert captured.handler.uncaptured == 0
+
+
+class TestToolDocuments:
+    async def test_text_is_a_document(self) -> None:
+        """The text of a tool that is named is a document."""
+        calls: list[RagCall] = []
+        with RagEvalHandler(calls.append, tool_documents=("search_manual",)):
+            await agent(FunctionTool.from_defaults(search_manual), "search_manual").run(QUESTION)
+
+        (call,) = calls
+        assert [(one.text, one.metadata) for one in call.documents] == [
+            (TEXT, {"tool": "search_manual"})
+        ]
+        assert call.response == ANSWER
+        assert seen(call).retrievers == ("search_manual",)
+
+    async def test_nodes_go_before_text(self) -> None:
+        """A tool whose nodes were seen gives those, not its text."""
+        calls: list[RagCall] = []
+        tool = QueryEngineTool.from_defaults(engine(), name="search", description="Finds.")
+        asking = FunctionAgent(
+            tools=[tool], llm=ToolCaller(script=[[("search", {"input": "k"})], ANSWER])
+        )
+        with RagEvalHandler(calls.append, tool_documents=lambda name: True):
+            await asking.run(QUESTION)
+
+        assert sorted(map(str, ids(calls[0]))) == ["a", "b", "c"]
+
+    def test_wrong(self) -> None:
+        """A bare string is refused."""
+        with pytest.raises(ConfigurationError, match="tool_documents"):
+            RagEvalHandler(print, tool_documents="search")
