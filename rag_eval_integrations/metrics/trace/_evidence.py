@@ -69,9 +69,16 @@ def adherence_evidence(
                 "support": labels.support(sentence.key),
                 "supporting_sentence_keys": list(entry.supporting_sentence_keys) if entry else [],
                 "explanation": entry.explanation if entry else "",
+                **_conflicts(labels, sentence.key),
             }
         )
     return {"unsupported": against, "explanation": labels.overall_supported_explanation}
+
+
+def _conflicts(labels: Labels, key: str) -> dict[str, JsonValue]:
+    """Build the field `contradictions`, of a sentence that has any."""
+    found = labels.contradictions.get(key)
+    return {"contradictions": list(found)} if found else {}
 
 
 def relevance_reason(labels: Labels, call: SentencizedCall) -> str:
@@ -140,7 +147,11 @@ def _by_sentences(labels: Labels, call: SentencizedCall, against: Sequence[Sente
             "The one response sentence is" if total == 1 else f"All {total} response sentences are"
         )
         return f"{every} fully supported by the documents."
-    parts = [f"{s.key} ({labels.support(s.key)}): “{_short(s.text)}”" for s in against]
+    parts = [
+        f"{s.key} ({labels.support(s.key)}): “{_short(s.text)}”"
+        + "".join(f", {conflict}" for conflict in labels.contradictions.get(s.key, ()))
+        for s in against
+    ]
     text = (
         f"{len(parts)} of {_sentences(total, 'response')} {_are(len(parts))} not fully supported: "
     )
