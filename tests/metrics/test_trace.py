@@ -480,3 +480,28 @@ def test_without_both_probabilities_of_every_sentence_the_labels_count(
     assert {scores[name].method for name in TRACE_SCORES[:3]} == {"labels"}
     assert scores["context_relevance"].value == pytest.approx(1 / 3)
     assert {scores[name].estimate for name in TRACE_SCORES[:3]} == {None}
+
+
+@pytest.mark.parametrize("by", ["gpt-labeling", "ragbench"])
+def test_a_contradiction_is_named_in_the_reason(by: Formulas) -> None:
+    """Under both sets of formulas, in the evidence too, and without a probability of words."""
+    labels = labels_of(
+        ["0a"], ["0a"], {"a": (["0a"], False), "b": (["0b"], True)},
+        unsupported_response_sentence_keys=["a"],
+        contradictions={"a": ("number 60 (documents: 30)",)},
+        supported_probabilities={"a": 0.8, "b": 0.9},
+    )  # fmt: skip
+
+    adherence = scored(Trace(by), CALL, labels)["adherence"]
+
+    assert (adherence.reason or "").endswith(" Contradicted in a: number 60 (documents: 30).")
+    assert (adherence.evidence or {})["unsupported"] == [
+        {
+            "key": "a",
+            "text": "A.",
+            "support": "partial",
+            "supporting_sentence_keys": ["0a"],
+            "explanation": "",
+            "contradictions": ["number 60 (documents: 30)"],
+        }
+    ]

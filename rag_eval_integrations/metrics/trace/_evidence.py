@@ -135,6 +135,10 @@ def adherence_reason(
         )
     else:
         text = _by_sentences(labels, call, unsupported(labels, call, formulas))
+    if labels.contradictions:
+        found = [f"{key}: {', '.join(said)}" for key, said in labels.contradictions.items()]
+        # A probability made of words would speak against what was found in spite of it.
+        return f"{text} Contradicted in {'; '.join(found[:_MOST_KEYS])}."
     if probability is not None:
         text += f" Probability that all are supported: {probability:.2f}."
     return text
@@ -147,11 +151,7 @@ def _by_sentences(labels: Labels, call: SentencizedCall, against: Sequence[Sente
             "The one response sentence is" if total == 1 else f"All {total} response sentences are"
         )
         return f"{every} fully supported by the documents."
-    parts = [
-        f"{s.key} ({labels.support(s.key)}): “{_short(s.text)}”"
-        + "".join(f", {conflict}" for conflict in labels.contradictions.get(s.key, ()))
-        for s in against
-    ]
+    parts = [f"{s.key} ({labels.support(s.key)}): “{_short(s.text)}”" for s in against]
     text = (
         f"{len(parts)} of {_sentences(total, 'response')} {_are(len(parts))} not fully supported: "
     )
