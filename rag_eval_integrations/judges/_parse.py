@@ -15,7 +15,8 @@ def parse_labels(text: str) -> Labels:
     Raises:
         JudgeOutputError: no JSON object, one that is cut off, or one without the key lists.
     """
-    return _validated(parse_object(text), text)
+    # A field of this name in a reply is the model's own, in whatever form.
+    return _validated({**parse_object(text), "contradictions": {}}, text)
 
 
 def parse_support(text: str) -> tuple[SentenceSupport, ...]:

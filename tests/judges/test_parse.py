@@ -121,3 +121,16 @@ def test_small_mistakes_are_repaired_whatever_stands_around(text: str, said: str
 def test_a_backslash_before_the_quote_ends_no_object() -> None:
     """The result of json_repair differs with its version; up to 0.64 it is wrong."""
     assert parse_object(r"""{"a": "a path C:\\", "b": [1,],}""")["a"].startswith("a path C:")
+
+
+@pytest.mark.parametrize("own", [[], "none", {"a": "Paris"}, {"a": ["Paris"]}])
+def test_contradictions_of_a_models_own_are_ignored(own: object) -> None:
+    """They are the embedded judge's; a model that adds such a field has still given labels."""
+    reply = {
+        "all_relevant_sentence_keys": ["0a"],
+        "all_utilized_sentence_keys": ["0a"],
+        "sentence_support_information": [],
+        "contradictions": own,
+    }
+
+    assert parse_labels(json.dumps(reply)).contradictions == {}
