@@ -26,6 +26,7 @@ from rag_eval_integrations.agreement.scores import (
     check_one_predictor,
     check_one_provenance,
     compared,
+    estimate_blocks,
     gold_models,
     hallucination_scores,
     human_blocks,
@@ -221,7 +222,7 @@ def agree(
 
     def group(rows: Sequence[Pair], name: str) -> Group:
         keys, skipped = key_blocks(rows)
-        blocks = {**score_blocks(rows), **keys}
+        blocks = {**score_blocks(rows), **estimate_blocks(rows), **keys}
         if baselines:
             blocks |= baseline_blocks(rows, made)
         if humans:

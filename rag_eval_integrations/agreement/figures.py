@@ -48,8 +48,9 @@ class Group:
     counts: Mapping[str, int]
     """`n` pairs and `keys_skipped`, the rows without comparable keys; `datasets` for a mean."""
     blocks: Mapping[Path, Figures]
-    """Figures by path: `("scores", NAME)`, `("keys", KIND)`, `("baselines", NAME, SCORE)`,
-    `("human", NAME)`, `("human_by_document", NAME)`, `("human_by_system", NAME)`."""
+    """Figures by path: `("scores", NAME)`, `("estimates", NAME)`, `("keys", KIND)`,
+    `("baselines", NAME, SCORE)`, `("human", NAME)`, `("human_by_document", NAME)`,
+    `("human_by_system", NAME)`."""
 
     def to_json(self) -> Json:
         """Return the blocks nested by their paths."""

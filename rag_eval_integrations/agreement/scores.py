@@ -171,6 +171,34 @@ def score_blocks(pairs: Sequence[Pair]) -> Blocks:
     }
 
 
+def estimate_blocks(pairs: Sequence[Pair]) -> Blocks:
+    """Compute the same statistics of the estimates that stand beside the predicted values.
+
+    An estimate is compared with gold's estimate, which another run has, or with its value. Where
+    one row of a score has estimates, the value stands for those that are missing: it has none in
+    the empty cases of the formulas. Adherence is left out: its AUROC is of its estimate already.
+    """
+    blocks: Blocks = {}
+    for name in names_on_both_sides(pairs):
+        rows = compared(pairs, name)
+        if name != ADHERENCE and any(item.predicted.estimate is not None for item in rows):
+            blocks["estimates", name] = _continuous(
+                [
+                    item._replace(
+                        predicted_value=_estimated(item.predicted, item.predicted_value),
+                        gold_value=_estimated(item.gold, item.gold_value),
+                    )
+                    for item in rows
+                ],
+                len(pairs),
+            )
+    return blocks
+
+
+def _estimated(score: Score, value: float) -> float:
+    return value if score.estimate is None else score.estimate.value
+
+
 def _continuous(rows: Sequence[ScorePair], size: int) -> Block:
     xs = [item.predicted_value for item in rows]
     ys = [item.gold_value for item in rows]

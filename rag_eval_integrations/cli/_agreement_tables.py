@@ -207,6 +207,8 @@ def _scores_with_intervals(found: Agreement) -> Table:
         add_row(
             table, f"{score} {_STATISTICS[statistic]}", *_cells(found, "scores", score, statistic)
         )
+        if statistic == "rmse" and ("estimates", score) in found.pooled.blocks:
+            table.add_row("  its estimate RMSE", *_cells(found, "estimates", score, "rmse"))
     return table
 
 

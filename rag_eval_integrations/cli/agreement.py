@@ -162,8 +162,8 @@ def _same_formulas(predicted: list[Evaluation]) -> Trace:
             score = evaluation.scores.get(name)
             if score is not None and score.by.formulas is not None:
                 formulas = cast(Formulas, score.by.formulas)
-                return Trace(formulas, score.by.relevance_baseline, hard=True)
-    return Trace(hard=True)
+                return Trace(formulas, score.by.relevance_baseline)
+    return Trace()
 
 
 def _gold(content: dict[str, Any], trace: Trace, names: Fields) -> Gold:

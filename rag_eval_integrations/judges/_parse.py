@@ -33,7 +33,8 @@ def parse_labels(text: str) -> Labels:
         raise JudgeOutputError("the judge's JSON does not hold labels", text)
     if absent:
         raise NullListError(f"the judge's `{absent[0]}` is null or missing", text)
-    return _validated(content, text)
+    # A field of this name in a reply is the model's own, in whatever form.
+    return _validated({**content, "contradictions": {}}, text)
 
 
 def parse_support(text: str) -> tuple[SentenceSupport, ...]:

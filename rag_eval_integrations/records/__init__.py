@@ -46,6 +46,7 @@ from rag_eval_integrations.records.score import (
     Evaluation,
     EvaluationError,
     Score,
+    ScoreEstimate,
     ScoreStatus,
 )
 
@@ -70,6 +71,7 @@ __all__ = [
     "Record",
     "RunningMean",
     "Score",
+    "ScoreEstimate",
     "ScoreStatus",
     "Sentence",
     "SentenceSupport",

@@ -107,6 +107,10 @@ class Labels(Record):
     define. `context_relevance` is the share of all sentences, whatever the baseline.
     """
 
+    contradictions: dict[Text, tuple[Text, ...]] = Field(default_factory=dict)
+    """Response sentence → the details that a document contradicts, in words: `number 60 (documents:
+    30)`. Empty where the judge does not look for them."""
+
     @cached_property
     def _entries(self) -> dict[str, SentenceSupport]:
         return {entry.response_sentence_key: entry for entry in self.sentence_support_information}

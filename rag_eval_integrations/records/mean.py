@@ -24,7 +24,7 @@ class Made(NamedTuple):
     """Provenance of the scores, without `splitter` and `windows`, which do not change the meaning
     of a score."""
     method: str | None
-    """The estimator: `labels`, `expected`, `calibrated` …"""
+    """How the values came about: `labels`, `logprobs` …"""
 
 
 @dataclass

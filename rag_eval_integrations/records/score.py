@@ -48,6 +48,17 @@ class By(Record):
     windows: Count | None = None
 
 
+class ScoreEstimate(Record):
+    """An estimate of a score from a judge's probabilities; stands beside the labels' value."""
+
+    value: Probability
+    """The estimated score, in [0, 1]."""
+    std_error: Annotated[float, Field(ge=0)] | None = None
+    """Its standard error; None where it is not known."""
+    method: Text
+    """`calibrated`: the judge's own estimate; `expected`: the formulas over expected counts."""
+
+
 class Score(Record):
     """One score: a value, or unscored with a reason, or an error. Never NaN."""
 
@@ -66,7 +77,9 @@ class Score(Record):
     evidence: JsonObject | None = None
     """The facts that the score rests on; the fields depend on the metric."""
     method: Text | None = None
-    """How the value came about: `labels`, `expected`, `calibrated` …"""
+    """How the value came about: `labels`, `logprobs`, `monte_carlo` …"""
+    estimate: ScoreEstimate | None = None
+    """An estimate of the same score that is no count of the labels; never the value itself."""
     unscored: UnscoredCode | None = None
     """The code of why there is no value; None unless `status` is `unscored`."""
     n: Count | None = None
@@ -248,7 +261,7 @@ def _other_schema(schema: object) -> str:
 @cache
 def _build() -> None:
     # Before 2.13, pydantic fails at a record of a deferred class that nobody validated yet.
-    for kind in (Capture, EvaluationError, JudgeInfo, Labels, Sentences, Usage):
+    for kind in (Capture, EvaluationError, JudgeInfo, Labels, ScoreEstimate, Sentences, Usage):
         kind.model_rebuild()
 
 

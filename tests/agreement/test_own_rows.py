@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from naive import GPT_LABELING, RAGBENCH
+from naive import GPT_LABELING, RAGBENCH, estimates
 from naive_agreement import Both, agreement, of_baselines, of_scores, of_sentences
 from own_rows import made_rows, second_opinion
 
@@ -35,7 +35,8 @@ def judged(formulas: str, *, probabilities: bool) -> tuple[list[Both], Matched]:
     for row in ROWS:
         said = second_opinion(source, row, probabilities=probabilities)
         ours, theirs = scored(said, formulas), scored(row, formulas)
-        both.append(Both(said, row, values(ours), values(theirs)))
+        expected = {name: float(worth) for name, worth in estimates(said, formulas).items()}
+        both.append(Both(said, row, values(ours), values(theirs), expected))
         predicted.append(ours)
         gold.append(Gold.from_row(theirs, row, human="rating"))
     return both, match(predicted, gold[::-1])

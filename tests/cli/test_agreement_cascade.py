@@ -25,7 +25,7 @@ def row(number: int, *, supported: bool) -> dict[str, Any]:
         "documents": [f"The {what} leaves at {when}. Tickets cost two coins."],
         "response": f"The {what} leaves at {when}. {second}",
         "labels": {
-            "all_relevant_sentence_keys": ["0a"],
+            "all_relevant_sentence_keys": ["0a"] if supported else ["0a", "0b"],
             "all_utilized_sentence_keys": ["0a"],
             "sentence_support_information": [
                 {

@@ -179,11 +179,11 @@ def test_a_humans_table_is_whole(
 
     out = rag_eval("agreement", *files, "--human", "expert").out
 
-    figures = content["human"]["context_utilization"]
+    figures = content["human"]["supported_fraction"]
     assert "rmse" in figures["ci95"]
     part = out[out.index("over rows") : out.index("within documents")]
     for name in ("pearson", "spearman", "kendall", "rmse"):
-        assert shown(figures, name) in line(part, "context_utilization", f" {name} ")
+        assert shown(figures, name) in line(part, "supported_fraction", f" {name} ")
     assert max(map(len, tables(out).splitlines())) <= 80
 
 
@@ -248,3 +248,37 @@ def test_a_cascade_says_what_it_costs(
 
     assert priced(0.01) == ["100%", "24", "24000", "240", "$0.2400"]
     assert priced(None) == ["100%", "24", "24000", "240", "unknown"]
+
+
+def test_two_identical_runs_agree_perfectly(
+    rag_eval: Command, write: Callable[..., tuple[Path, Path]], tmp_path: Path
+) -> None:
+    """RMSE 0 of every value and of every estimate; against gold, estimates stand beside values."""
+    evals, gold = write("harbour")
+    again = tmp_path / "again.jsonl"
+    assert rag_eval("run", gold, "-o", again).code == 0
+
+    same = json.loads(rag_eval("agreement", evals, again, "--json").out)
+    against_gold = rag_eval("agreement", evals, gold)
+
+    names = {"context_relevance", "context_utilization", "completeness"}
+    assert same["estimates"].keys() == names
+    assert {same["scores"][name]["rmse"] for name in same["scores"]} == {0}
+    assert {same["estimates"][name]["rmse"] for name in names} == {0}
+    assert against_gold.out.count("its estimate RMSE") == 3
+    assert max(map(len, tables(against_gold.out).splitlines())) <= 80
+
+
+def test_files_of_values_and_of_estimates_have_no_common_mean(
+    rag_eval: Command, write: Callable[..., tuple[Path, Path]]
+) -> None:
+    """A file in which an estimate was the value is refused beside one in which labels are."""
+    evals, gold = write("harbour")
+    rows = [json.loads(text) for text in evals.read_text().splitlines()]
+    rows[0]["scores"]["completeness"] |= {"method": "calibrated", "value": 0.88}
+    evals.write_text("".join(json.dumps(item) + "\n" for item in rows))
+
+    done = rag_eval("agreement", evals, gold)
+
+    assert done.code == 2
+    assert "differ within `completeness` of the predicted rows" in done.err

@@ -11,7 +11,7 @@ from typing import Any
 
 import naive
 import pytest
-from naive import GPT_LABELING, RAGBENCH, SIX, Worth
+from naive import GPT_LABELING, RAGBENCH, SIX, Worth, estimates
 from naive_agreement import Both, agreement
 from own_rows import HAND_MADE, made_rows, second_opinion
 
@@ -99,6 +99,7 @@ def test_agreement_of_two_files_is_as_worked_out(rag_eval: Command, tmp_path: Pa
             row,
             {name: score.value for name, score in mine.scores.items()},
             {name: score.value for name, score in other.scores.items()},
+            {name: float(worth) for name, worth in estimates(predicted, RAGBENCH).items()},
         )
         for predicted, row, mine, other in zip(said, MADE, ours, theirs, strict=True)
     ]

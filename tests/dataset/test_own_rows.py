@@ -190,7 +190,7 @@ async def test_a_judge_that_says_the_same_gets_the_same_scores(formulas: str) ->
 
 
 @BOTH
-def test_probabilities_are_counted_as_expected(formulas: str) -> None:
+def test_probabilities_are_estimates_beside_the_labels_values(formulas: str) -> None:
     """|R|, |U| and |R∩U| are sums of probabilities; adherence says how likely it is."""
     source = random.Random(11)
     for row in MADE:
@@ -198,7 +198,14 @@ def test_probabilities_are_counted_as_expected(formulas: str) -> None:
         evaluation = scored(said, formulas)
 
         assert_same(evaluation, naive.trace(said, formulas))
+        expected = naive.estimates(said, formulas)
+        for name in ("context_relevance", "context_utilization", "completeness"):
+            estimate = evaluation.scores[name].estimate
+            assert (name in expected) == (estimate is not None)
+            if estimate is not None:
+                assert estimate.method == "expected"
+                assert estimate.value == pytest.approx(float(expected[name]), abs=1e-12)
         adherence = evaluation.scores["adherence"]
         if adherence.value is not None:
             assert adherence.probability == float(naive.adherence_probability(said) or 0)
-        assert evaluation.scores["completeness"].method == "expected"
+        assert evaluation.scores["completeness"].method == "labels"

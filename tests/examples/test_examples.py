@@ -18,6 +18,6 @@ def test_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
 
     out, err = capsys.readouterr()
-    assert "context_relevance: 0." in out
+    assert "context_relevance: " in out
     assert "adherence: " in out
     assert err == ""

@@ -169,3 +169,16 @@ def test_fuzz_replies() -> None:
     """Any reply becomes labels or a reason."""
     content = json.loads(REPLY)
     fuzz("labels", lambda rng: disturbed(rng, written(mangled(rng, content))), check_reply)
+
+
+@pytest.mark.parametrize("own", [[], "none", {"a": "Paris"}, {"a": ["Paris"]}])
+def test_contradictions_of_a_models_own_are_ignored(own: object) -> None:
+    """They are the embedded judge's; a model that adds such a field has still given labels."""
+    reply = {
+        "all_relevant_sentence_keys": ["0a"],
+        "all_utilized_sentence_keys": ["0a"],
+        "sentence_support_information": [],
+        "contradictions": own,
+    }
+
+    assert parse_labels(json.dumps(reply)).contradictions == {}

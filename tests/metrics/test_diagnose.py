@@ -2,93 +2,112 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import diagnose
-from rag_eval_integrations.records import Score
+from rag_eval_integrations.records import By, Score
+
+GOOD = {
+    "context_relevance": 0.75,
+    "context_utilization": 0.80,
+    "completeness": 0.85,
+    "adherence": 1.0,
+}
 
 
 def scores(**values: float | None) -> dict[str, Score]:
+    return made(By(), values)
+
+
+def made(by: By, values: Mapping[str, float | None]) -> dict[str, Score]:
     return {
-        name: Score(name=name, status="scored", value=value)
+        name: Score(name=name, status="scored", value=value, by=by)
         if value is not None
         else Score(name=name, status="unscored", unscored="no_context")
         for name, value in values.items()
     }
 
 
+def patterns(given: dict[str, Score], **cuts: float) -> list[str]:
+    return [diagnosis.pattern for diagnosis in diagnose(given, **cuts)]
+
+
 @pytest.mark.parametrize(
-    ("values", "patterns"),
+    ("values", "found"),
     [
-        (
-            {"context_relevance": 0.85, "context_utilization": 0.40},
-            ["retrieval_good_generation_ignores"],
-        ),
-        (
-            {"context_relevance": 0.9, "context_utilization": 0.3},
-            ["retrieval_good_generation_ignores"],
-        ),
-        ({"completeness": 0.50, "adherence": 1.0}, ["grounded_but_incomplete"]),
-        ({"completeness": 0.4, "adherence": 1.0}, ["grounded_but_incomplete"]),
-        (
-            {
-                "context_relevance": 0.75,
-                "context_utilization": 0.80,
-                "completeness": 0.85,
-                "adherence": 1.0,
-            },
-            ["excellent"],
-        ),
+        ({"context_relevance": 0.85, "context_utilization": 0.40}, ["context_ignored"]),
+        ({"context_relevance": 0.05, "context_utilization": 0.40}, ["context_ignored"]),
+        ({"context_relevance": 0.85, "context_utilization": 0.41}, []),
+        ({"completeness": 0.50, "adherence": 1.0}, ["incomplete"]),
+        ({"completeness": 0.51, "adherence": 1.0}, []),
+        ({"completeness": 0.50, "adherence": 0.0}, ["hallucination"]),
+        (GOOD, ["healthy"]),
+        ({**GOOD, "context_relevance": 0.02}, ["healthy"]),
         ({"adherence": 0.0}, ["hallucination"]),
-        ({"context_relevance": 0.69}, ["poor_retrieval"]),
-        ({"context_relevance": 0.7, "context_utilization": 0.7, "adherence": 1.0}, []),
+        ({"context_relevance": 0.0}, ["nothing_relevant_retrieved"]),
+        ({"context_relevance": 0.01}, []),
     ],
 )
-def test_patterns(values: dict[str, float], patterns: list[str]) -> None:
+def test_patterns(values: dict[str, float], found: list[str]) -> None:
     """Each row of scores gives its pattern, and only that."""
-    assert [diagnosis.pattern for diagnosis in diagnose(scores(**values))] == patterns
+    assert patterns(scores(**values)) == found
 
 
 def test_the_gravest_comes_first() -> None:
-    """Several patterns may hold; hallucination is named before poor retrieval."""
-    found = diagnose(scores(context_relevance=0.1, adherence=0.0, completeness=0.2))
+    """An invented answer to documents without a relevant sentence is named before the retrieval."""
+    given = scores(context_relevance=0.0, context_utilization=0.0, completeness=0.0, adherence=0.0)
 
-    assert [diagnosis.pattern for diagnosis in found] == ["hallucination", "poor_retrieval"]
+    assert patterns(given) == ["hallucination", "nothing_relevant_retrieved"]
+
+
+def test_of_nothing_relevant_nothing_is_left_out_or_ignored() -> None:
+    """With R empty, utilization is 0 and completeness may be: only the retrieval is to blame."""
+    given = scores(context_relevance=0.0, context_utilization=0.0, completeness=0.0, adherence=1.0)
+
+    assert patterns(given) == ["nothing_relevant_retrieved"]
+
+
+def test_what_is_ignored_is_not_called_incomplete_as_well() -> None:
+    """Completeness is at most utilization where something is relevant: one finding, one fix."""
+    given = scores(context_relevance=0.5, context_utilization=0.2, completeness=0.2, adherence=1.0)
+
+    assert patterns(given) == ["context_ignored"]
+
+
+def test_under_ragbench_use_is_divided_by_relevance() -> None:
+    """A fifth of all sentences is most of the quarter that is relevant, and little of a half."""
+    by = By(formulas="ragbench")
+    good = {"context_utilization": 0.2, "completeness": 0.8, "adherence": 1.0}
+
+    assert patterns(made(by, {**good, "context_relevance": 0.25})) == ["healthy"]
+    assert patterns(made(by, {**good, "context_relevance": 0.5})) == ["context_ignored"]
+    assert patterns(made(by, good)) == []
 
 
 def test_nothing_is_diagnosed_from_an_unscored_score() -> None:
-    """A pattern that needs an unscored score is left out, not guessed."""
+    """A pattern that needs an unscored score is left out, not guessed; so is health."""
     assert diagnose(scores(context_relevance=0.9, context_utilization=None)) == []
     assert diagnose({}) == []
+    for name in GOOD:
+        assert patterns(scores(**{**GOOD, name: None})) == []
 
 
 def test_cut_offs_can_be_set() -> None:
-    """`high` moves the line between high and low."""
-    values = scores(context_relevance=0.5, context_utilization=0.45)
-
-    assert [d.pattern for d in diagnose(values, high=0.5)] == ["retrieval_good_generation_ignores"]
+    """Each moves the line of its pattern; one that is not a share is refused."""
+    assert patterns(scores(**{**GOOD, "adherence": 0.5}), adherent=0.5) == ["healthy"]
+    assert patterns(scores(**GOOD), irrelevant=0.75) == ["nothing_relevant_retrieved"]
+    assert patterns(scores(**GOOD), ignored=0.8) == ["context_ignored"]
+    assert patterns(scores(**GOOD), incomplete=0.85) == ["incomplete"]
+    with pytest.raises(ConfigurationError, match=r"`ignored` = 1\.5: use a number from 0 to 1"):
+        diagnose({}, ignored=1.5)
 
 
 def test_each_diagnosis_says_problem_and_fix() -> None:
     """A diagnosis is a problem and what to change first."""
     (diagnosis,) = diagnose(scores(context_relevance=0.85, context_utilization=0.40))
 
-    assert "context" in diagnosis.problem
+    assert "unused" in diagnosis.problem
     assert "in the prompt" in diagnosis.fix
-
-
-def test_what_is_not_grounded_is_not_excellent() -> None:
-    """However relevant, used and complete; and each of the three may spoil it as well."""
-    high = {"context_relevance": 0.7, "context_utilization": 0.7, "completeness": 0.7}
-
-    def found(**values: float) -> list[str]:
-        given = {**high, "adherence": 1.0, **values}
-        return [diagnosis.pattern for diagnosis in diagnose(scores(**given))]
-
-    assert found() == ["excellent"]
-    assert found(adherence=0.0) == ["hallucination"]
-    assert found(context_relevance=0.69) == ["poor_retrieval"]
-    assert found(context_utilization=0.69) == ["retrieval_good_generation_ignores"]
-    assert found(completeness=0.69) == ["grounded_but_incomplete"]
-    assert found(completeness=0.69, adherence=0.0) == ["hallucination"]
-    assert diagnose(scores(adherence=0.5, completeness=0.6), adherent=0.5, high=0.6) == []

@@ -13,7 +13,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import TRACE_SCORES, Trace
 from rag_eval_integrations.metrics.trace import formulas
 from rag_eval_integrations.metrics.trace.formulas import Formulas
-from rag_eval_integrations.records import By, JudgeInfo, Labelling
+from rag_eval_integrations.records import By, JudgeInfo, Labelling, Labels, Score
 
 CALL = keyed([["One.", "Two."], ["Three."]], ["A.", "B."])
 ALL = {"a": (["0a"], True), "b": (["0b"], True)}
@@ -96,8 +96,13 @@ def test_recorded_unsupported_keys_decide_under_ragbench() -> None:
     assert scored(Trace("gpt-labeling"), CALL, unsupported)["adherence"].value == 0.0
 
 
-def test_probabilities_make_expected_scores_and_labels_stay_hard() -> None:
-    """R, U, C are expectations over probabilities; A is 0/1 with its probability beside."""
+def estimate(score: Score) -> tuple[float, float | None, str] | None:
+    found = score.estimate
+    return None if found is None else (found.value, found.std_error, found.method)
+
+
+def test_probabilities_are_an_estimate_beside_the_value_of_the_labels() -> None:
+    """Values count labels; estimates of R, U, C are expectations, that of A is its probability."""
     labels = labels_of(
         ["0a"],
         ["0a"],
@@ -110,34 +115,74 @@ def test_probabilities_make_expected_scores_and_labels_stay_hard() -> None:
     soft = scored(Trace("ragbench"), CALL, labels)
     hard = scored(Trace("ragbench", hard=True), CALL, labels)
 
-    assert soft["context_relevance"].value == pytest.approx(1.5 / 3)
-    assert soft["context_relevance"].method == "expected"
-    assert soft["context_relevance"].std_error == pytest.approx((0.09 + 0.24 + 0.16) ** 0.5 / 3)
-    assert soft["context_utilization"].value == pytest.approx(1.2 / 3)
-    assert soft["completeness"].value == pytest.approx((0.8 + 0.1 + 0.2) / 1.5)
-    assert soft["adherence"].value == 1.0
+    error = (0.09 + 0.24 + 0.16) ** 0.5 / 3
+    assert estimate(soft["context_relevance"]) == (
+        pytest.approx(1.5 / 3), pytest.approx(error), "expected",
+    )  # fmt: skip
+    error = (0.16 + 0.09 + 0.21) ** 0.5 / 3
+    assert estimate(soft["context_utilization"]) == (
+        pytest.approx(1.2 / 3), pytest.approx(error), "expected",
+    )  # fmt: skip
+    assert estimate(soft["completeness"]) == (pytest.approx(1.1 / 1.5), None, "expected")
+    assert estimate(soft["adherence"]) == (pytest.approx(0.45), None, "expected")
     assert soft["adherence"].probability == pytest.approx(0.45)
-    assert hard["context_relevance"].value == pytest.approx(1 / 3)
-    assert hard["context_relevance"].method == "labels"
+    assert {name: score.value for name, score in soft.items()} == {
+        name: score.value for name, score in hard.items()
+    }
+    assert soft["context_relevance"].value == pytest.approx(1 / 3)
+    assert {score.method for score in soft.values()} == {"labels", "mean"}
+    assert {estimate(score) for score in hard.values()} == {None}
     assert hard["adherence"].probability is None
 
 
+@pytest.mark.parametrize(
+    ("relevant", "utilized", "of_relevant", "complete", "said"),
+    [
+        ([], [], 0.0, 1.0, "No document sentence is relevant, so there was nothing to cover."),
+        ([], ["0b"], 0.0, 0.0, "No document sentence is relevant, but the response used 1 (0b)."),
+        (["0a"], [], 0.0, 0.0, "0 of 1 relevant sentence was used; relevant but unused: 0a."),
+        (["0a"], ["0b"], 1.0, 0.0, "0 of 1 relevant sentence was used; relevant but unused: 0a."),
+    ],
+)
+def test_empty_cases_follow_the_formulas_alone(
+    relevant: list[str], utilized: list[str], of_relevant: float, complete: float, said: str
+) -> None:
+    """Nothing relevant or nothing used: no regression stands beside what the formulas give."""
+    labels = labels_of(
+        relevant, utilized, ALL,
+        estimates={"completeness": (0.49, 0.1), "context_utilization": (0.88, 0.2)},
+    )  # fmt: skip
+
+    scores = scored(Trace(), CALL, labels)
+
+    found = scores["completeness"]
+    assert (scores["context_utilization"].value, found.value) == (of_relevant, complete)
+    assert (found.estimate is None) == (not relevant or not utilized)
+    assert (found.reason or "").startswith(said)
+    assert ("Estimated" in (found.reason or "")) == (found.estimate is not None)
+
+
 def test_a_calibrated_estimate_comes_first() -> None:
-    """`estimates` of a judge beat expectations; for adherence it is the probability only."""
+    """`estimates` of a judge beat expectations, and never are the value."""
     labels = labels_of(
         ["0a"],
         ["0a"],
         ALL,
         estimates={"completeness": (0.25, 0.1), "adherence": (0.3, 0.05)},
+        relevant_probabilities={"0a": 0.9, "0b": 0.4, "1a": 0.2},
+        utilized_probabilities={"0a": 0.8, "0b": 0.1, "1a": 0.3},
     )
 
     scores = scored(Trace(), CALL, labels)
 
-    assert scores["completeness"].value == 0.25
-    assert scores["completeness"].method == "calibrated"
-    assert scores["completeness"].std_error == 0.1
+    assert scores["completeness"].value == 1.0
+    assert estimate(scores["completeness"]) == (0.25, 0.1, "calibrated")
+    assert (scores["completeness"].reason or "").endswith(
+        "was used. Estimated from the judge's probabilities: 0.25 ± 0.10."
+    )
     assert scores["adherence"].value == 1.0
     assert scores["adherence"].probability == 0.3
+    assert estimate(scores["adherence"]) == (0.3, 0.05, "calibrated")
 
 
 def test_an_estimate_may_be_of_one_set_of_formulas() -> None:
@@ -151,8 +196,10 @@ def test_an_estimate_may_be_of_one_set_of_formulas() -> None:
     def utilization(by: Formulas, estimates: dict[str, Any]) -> tuple[float | None, ...]:
         labels = labels_of(["0a"], ["0a"], ALL, estimates=estimates)
         score = scored(Trace(by), CALL, labels)["context_utilization"]
-        assert score.method == "calibrated"
-        return score.value, score.std_error
+        found = estimate(score)
+        assert found is not None
+        assert found[2] == "calibrated"
+        return found[:2]
 
     assert utilization("gpt-labeling", both) == (0.8, 0.3)
     assert utilization("ragbench", both) == (0.2, 0.1)
@@ -169,13 +216,12 @@ def test_an_estimated_share_goes_by_the_baseline() -> None:
         for baseline in (None, 2, 30, 1)
     }
 
-    assert {at: (s.value, s.std_error) for at, s in found.items()} == {
-        None: (0.4, 0.1),
-        2: pytest.approx((0.6, 0.15)),
-        30: pytest.approx((0.04, 0.01)),
-        1: (1.0, pytest.approx(0.3)),
+    assert {at: estimate(score) for at, score in found.items()} == {
+        None: (0.4, 0.1, "calibrated"),
+        2: (pytest.approx(0.6), pytest.approx(0.15), "calibrated"),
+        30: (pytest.approx(0.04), pytest.approx(0.01), "calibrated"),
+        1: (1.0, pytest.approx(0.3), "calibrated"),
     }
-    assert all(score.method == "calibrated" for score in found.values())
 
 
 def test_a_judge_without_labels_leaves_every_score_unscored_with_its_reason() -> None:
@@ -278,15 +324,16 @@ def test_reasons_say_in_words_what_was_counted() -> None:
         "0.50, adherence 0.00.",
     }
     assert soft_said["context_relevance"] == (
-        "2 of 3 document sentences are relevant to the question (0a, 1a); expected over their "
-        "probabilities: 2.0 of 3."
+        "2 of 3 document sentences are relevant to the question (0a, 1a). Estimated from the "
+        "judge's probabilities: 0.67 ± 0.24."
     )
     assert soft_said["context_utilization"] == (
-        "The response used 2 sentences (0a, 0b); 2 are relevant; expected: 1.6 used, 2.0 "
-        "relevant; relevant but unused: 1a."
+        "The response used 2 sentences (0a, 0b); 2 are relevant; relevant but unused: 1a. "
+        "Estimated from the judge's probabilities: 0.80."
     )
     assert soft_said["completeness"] == (
-        "1 of 2 relevant sentences was used; expected: 1.4 of 2.0; relevant but unused: 1a."
+        "1 of 2 relevant sentences was used; relevant but unused: 1a. Estimated from the judge's "
+        "probabilities: 0.70."
     )
     assert (soft_said["adherence"] or "").endswith(" Probability that all are supported: 0.25.")
 
@@ -393,16 +440,22 @@ def test_errors_and_thresholds_stand_on_every_score_that_has_them() -> None:
     )  # fmt: skip
     calibrated = labels_of(["0a"], ["0a"], ALL, estimates={"adherence": (0.3, 0.05)})
 
+    def error(trace: Trace, name: str, of: Labels = labels) -> float | None:
+        found = scored(trace, CALL, of)[name].estimate
+        assert found is not None
+        return found.std_error
+
     soft = scored(Trace("ragbench", thresholds={"adherence": 0.5}), CALL, labels)
 
-    assert soft["context_utilization"].std_error == pytest.approx((0.16 + 0.09 + 0.21) ** 0.5 / 3)
-    assert scored(Trace(), CALL, labels)["context_utilization"].std_error is None
-    assert scored(Trace(relevance_baseline=2), CALL, labels)[
-        "context_relevance"
-    ].std_error == pytest.approx((0.09 + 0.24 + 0.16) ** 0.5 / 2)
+    both = (0.16 + 0.09 + 0.21) ** 0.5 / 3
+    assert error(Trace("ragbench"), "context_utilization") == pytest.approx(both)
+    assert error(Trace(), "context_utilization") is None
+    assert error(Trace(relevance_baseline=2), "context_relevance") == pytest.approx(
+        (0.09 + 0.24 + 0.16) ** 0.5 / 2
+    )
     assert soft["adherence"].unscored == "unlabelled_sentences"
     assert (soft["adherence"].threshold, soft["adherence"].passed) == (0.5, None)
-    assert scored(Trace(), CALL, calibrated)["adherence"].std_error == 0.05
+    assert error(Trace(), "adherence", calibrated) == 0.05
 
 
 @pytest.mark.parametrize(
@@ -426,4 +479,29 @@ def test_without_both_probabilities_of_every_sentence_the_labels_count(
 
     assert {scores[name].method for name in TRACE_SCORES[:3]} == {"labels"}
     assert scores["context_relevance"].value == pytest.approx(1 / 3)
-    assert scores["context_relevance"].std_error is None
+    assert {scores[name].estimate for name in TRACE_SCORES[:3]} == {None}
+
+
+@pytest.mark.parametrize("by", ["gpt-labeling", "ragbench"])
+def test_a_contradiction_is_named_in_the_reason(by: Formulas) -> None:
+    """Under both sets of formulas, in the evidence too, and without a probability of words."""
+    labels = labels_of(
+        ["0a"], ["0a"], {"a": (["0a"], False), "b": (["0b"], True)},
+        unsupported_response_sentence_keys=["a"],
+        contradictions={"a": ("number 60 (documents: 30)",)},
+        supported_probabilities={"a": 0.8, "b": 0.9},
+    )  # fmt: skip
+
+    adherence = scored(Trace(by), CALL, labels)["adherence"]
+
+    assert (adherence.reason or "").endswith(" Contradicted in a: number 60 (documents: 30).")
+    assert (adherence.evidence or {})["unsupported"] == [
+        {
+            "key": "a",
+            "text": "A.",
+            "support": "partial",
+            "supporting_sentence_keys": ["0a"],
+            "explanation": "",
+            "contradictions": ["number 60 (documents: 30)"],
+        }
+    ]

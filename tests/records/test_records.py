@@ -122,7 +122,7 @@ def test_a_score_has_every_field_of_the_file_format() -> None:
 
     assert set(row) == {
         "status", "value", "raw", "scale", "threshold", "passed", "reason", "evidence", "method",
-        "unscored", "n", "mass", "std_error", "distribution", "probability", "warnings", "by",
+        "estimate", "unscored", "n", "mass", "std_error", "distribution", "probability", "warnings", "by",
     }  # fmt: skip
     assert set(row["by"]) == {
         "judge", "model", "judge_version", "prompt_version", "formulas", "relevance_baseline",

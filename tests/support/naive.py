@@ -157,16 +157,18 @@ def why_not(row: Row) -> str | None:
     return None
 
 
-def counts(row: Row, *, raw_keys: bool = False) -> tuple[Fraction, Fraction, Fraction, int]:
+def counts(
+    row: Row, *, raw_keys: bool = False, expected: bool = False
+) -> tuple[Fraction, Fraction, Fraction, int]:
     """Count |R|, |U|, |R∩U| and T, or expect them where all sentences have both probabilities.
 
-    |R∩U| is then expected as if the less likely of the two never came without the other.
+    |R∩U| is expected as if the less likely of the two never came without the other.
     """
     labels, existing = labels_of(row), document_keys(row)
     relevant: Any = labels.get("relevant_probabilities")
     utilized: Any = labels.get("utilized_probabilities")
     total = len(existing)
-    known = relevant is not None and utilized is not None
+    known = expected and relevant is not None and utilized is not None
     if known and all(key in relevant and key in utilized for key in existing):
         r = u = both = Fraction(0)
         for key in existing:
@@ -186,13 +188,18 @@ def counts(row: Row, *, raw_keys: bool = False) -> tuple[Fraction, Fraction, Fra
 
 
 def trace(
-    row: Row, formulas: str, *, raw_keys: bool = False, baseline: int | None = None
+    row: Row,
+    formulas: str,
+    *,
+    raw_keys: bool = False,
+    baseline: int | None = None,
+    expected: bool = False,
 ) -> dict[str, Worth]:
     """The six scores of a row, or the code of why one has no value."""
     nothing = why_not(row)
     if nothing is not None:
         return dict.fromkeys(SIX, nothing)
-    r, u, both, total = counts(row, raw_keys=raw_keys)
+    r, u, both, total = counts(row, raw_keys=raw_keys, expected=expected)
     scores: dict[str, Worth] = {"context_relevance": min(Fraction(1), r / (baseline or total))}
     if formulas == RAGBENCH:
         scores["context_utilization"] = min(Fraction(1), u / total)
@@ -217,6 +224,21 @@ def trace(
             return scores | {"trace_average": worth}
         total_of_four += worth
     return scores | {"trace_average": total_of_four / 4}
+
+
+def estimates(row: Row, formulas: str) -> dict[str, Fraction]:
+    """The first three scores over expected counts; shares of nothing have no estimate."""
+    if why_not(row) is not None or labels_of(row).get("relevant_probabilities") is None:
+        return {}
+    relevant, utilized, _, _ = counts(row)
+    found = {}
+    for name, worth in list(trace(row, formulas, expected=True).items())[:3]:
+        share_of_all = name == "context_relevance" or (
+            name == "context_utilization" and formulas == RAGBENCH
+        )
+        if not isinstance(worth, str) and (share_of_all or (relevant and utilized)):
+            found[name] = worth
+    return found
 
 
 def _adherence(row: Row, formulas: str, *, raw_keys: bool) -> Worth:

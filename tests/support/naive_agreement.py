@@ -35,6 +35,7 @@ class Both:
     gold: Row
     predicted_scores: Mapping[str, Number]
     gold_scores: Mapping[str, Number]
+    predicted_estimates: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def dataset(self) -> str | None:
@@ -176,6 +177,18 @@ def of_scores(rows: Sequence[Both]) -> dict[str, Any]:
         else:
             found[name] = {"n": len(both), "rmse": rmse(xs, ys), **correlations(xs, ys)}
     return found
+
+
+def of_estimates(rows: Sequence[Both]) -> dict[str, Any]:
+    """The estimates' figures under `estimates`, where a row has any; values stand for the rest."""
+    found: dict[str, Any] = {}
+    for name in rows[0].predicted_scores if rows else ():
+        if any(name in row.predicted_estimates for row in rows):
+            both = compared(rows, name)
+            xs = [row.predicted_estimates.get(name, x) for row, x, _ in both]
+            ys = [y for *_, y in both]
+            found[name] = {"n": len(both), "rmse": rmse(xs, ys), **correlations(xs, ys)}
+    return {"estimates": found} if found else {}
 
 
 # --- sentences ---------------------------------------------------------------------------------
@@ -398,6 +411,7 @@ def agreement(
             "n": len(some),
             "keys_skipped": skipped,
             "scores": of_scores(some),
+            **of_estimates(some),
             "keys": keys,
             "baselines": of_baselines(some, of_all_sentences=of_all_sentences),
         }

@@ -9,7 +9,11 @@ from scipy import sparse
 
 from embedded_training.fits import SAME, Fit, Words, error_of, errors, line, on_line, platt
 from embedded_training.rows import FOLDS, SCORES, TRUTH, Data, View
-from rag_eval_integrations.judges.embedded._model import OPEN, adherence_features
+from rag_eval_integrations.judges.embedded._model import (
+    ANSWERED_OPENS,
+    TOPIC_OPENS,
+    adherence_features,
+)
 from rag_eval_integrations.judges.embedded.judge import expected_scores
 
 
@@ -38,6 +42,7 @@ class Choice:
 
 SHIPPED = Choice()
 GATE_C = 1.0
+TOPIC_C = 0.1
 INNER = 3
 """Parts of the training rows that give the response level its held-out probabilities."""
 
@@ -70,23 +75,38 @@ class Judge:
         self.support(data, train)
 
     def gates(self, data: Data, train: np.ndarray) -> None:
-        """Fit the gates, which tell real rows from rows with a part of another domain's row."""
+        """Fit the gates, which tell real rows from rows with a part of another row."""
         rows = train & train[data.partner]
         weight = 1 / sizes(data)[: data.bench][rows]
-        own, question = data.own.topic[rows], data.foreign_question.topic[rows]
-        y = np.repeat([True, False], len(own))
-        self.topic = Fit(np.vstack([own, question]), y, np.tile(weight, 2), GATE_C)
+        near = train & train[data.exchanged]
+        parts = [
+            (data.own, near, True, 2.0),
+            (data.foreign_documents, near, False, 2.0),
+            (data.foreign_question, rows, False, 1.0),
+            (data.foreign_response, rows, True, 0.5),
+            (data.refusal, near, True, 0.5),
+            (data.foreign_documents_refusal, near, False, 0.5),
+        ]
+        self.topic = Fit(
+            np.vstack([view.topic[of] for view, of, _, _ in parts]),
+            np.concatenate([np.full(of.sum(), fits) for _, of, fits, _ in parts]),
+            np.concatenate([times / sizes(data)[: data.bench][of] for _, of, _, times in parts]),
+            TOPIC_C,
+        )
         views = (data.own, data.foreign_response, data.refusal)
         x = np.vstack([view.answered[rows] for view in views])
-        y = np.repeat([True, False, False], len(own))
+        y = np.repeat([True, False, False], rows.sum())
         self.answered = Fit(x, y, np.tile(weight, 3), GATE_C)
 
     def relevance(self, data: Data, view: View, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Compute P(relevant) of the sentences of some rows, with their responses and without."""
         part = rows[data.documents.row]
         topic, answered = (
-            np.minimum(1, gate(of[rows]) / OPEN)
-            for gate, of in ((self.topic, view.topic), (self.answered, view.answered))
+            np.clip((gate(of[rows]) - closed) / (opened - closed), 0, 1)
+            for gate, of, (closed, opened) in (
+                (self.topic, view.topic, TOPIC_OPENS),
+                (self.answered, view.answered, ANSWERED_OPENS),
+            )
         )
         of_row = (np.cumsum(rows) - 1)[data.documents.row[part]]
         topic, answered = topic[of_row], answered[of_row]
@@ -196,6 +216,10 @@ class HeldOut:
             name: np.zeros((len(data.relevant), 2))
             for name in ("foreign_question", "foreign_response", "refusal")
         }
+        self.off_topic = {
+            name: np.zeros(data.bench, bool) for name in ("own", "foreign_documents", "refusal")
+        }
+        """Whether the first gate is closed."""
         self.supported = np.ones(len(data.supported))
         self.adherent = np.zeros(len(data.rows))
         for test in masks:
@@ -206,6 +230,8 @@ class HeldOut:
                 rows = test[: data.bench]
                 self.relevant[part], self.alone[part] = judge.relevance(data, data.own, rows)
                 self.utilized[part] = judge.utilized(data.documents.x[part])
+                for name, closed in self.off_topic.items():
+                    closed[rows] = judge.topic(getattr(data, name).topic[rows]) <= TOPIC_OPENS[0]
                 for name in self.swapped:
                     view = getattr(data, name)
                     self.swapped[name][part] = np.array(judge.relevance(data, view, rows)).T

@@ -78,6 +78,8 @@ def table(data: Data, title: str, held: HeldOut) -> None:
         other = data.documents.mean(p[:, 0])
         line(f"mean relevance, {name}", lambda m, v=other: np.mean(v[m]), of_bench)
         line("  own before it", lambda m, v=other: before(own[0][m], v[m]), of_bench)
+    for name, closed in held.off_topic.items():
+        line(f"off topic, {name}", lambda m, v=closed: np.mean(v[m]), of_bench)
     other = data.documents.mean(held.swapped["foreign_question"][:, 1])
     line("own before foreign_question, alone", lambda m: before(own[1][m], other[m]), of_bench)
     for name, gold, p, part in (

@@ -175,7 +175,7 @@ class View:
 
     def __init__(self, calls: list[CallFeatures]) -> None:
         self.x = np.array([row for features in calls for row in features.document_rows()])
-        gates = [gate_rows(features.documents) for features in calls]
+        gates = [gate_rows(features) for features in calls]
         self.topic = np.array([topic for topic, _ in gates])
         self.answered = np.array([answered for _, answered in gates])
 
@@ -192,12 +192,25 @@ def partners(of_set: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
+def exchanged(texts: list[tuple[str, list[list[str]]]], of_set: np.ndarray) -> np.ndarray:
+    """Choose for each row the index of a row of its set with another question and documents."""
+    of = {name: np.flatnonzero(of_set == name) for name in np.unique(of_set)}
+    found = []
+    for at, (question, documents) in enumerate(texts):
+        own = of[of_set[at]]
+        step = (at * 7919 + 1009) % len(own)
+        while texts[own[step]][0] == question or texts[own[step]][1] == documents:
+            step = (step + 1) % len(own)
+        found.append(own[step])
+    return np.array(found)
+
+
 class Data:
     """RAGBench rows, then RAGTruth rows, ready to be fitted on any part.
 
-    `documents` belong to the RAGBench rows only, `response` to all rows. The four views are the
-    RAGBench rows unchanged, with the question or the response of another domain, and with a
-    refusal.
+    `documents` belong to the RAGBench rows only, `response` to all rows. The six views are the
+    RAGBench rows unchanged, with the question or the response of another domain, with the documents
+    of another question of the same set, with a refusal, and with both of the last two.
     """
 
     def __init__(self, data: Path) -> None:
@@ -217,6 +230,19 @@ class Data:
         )
         self.foreign_response = View(
             [call_features(q, d, r) for (q, d, _), (_, _, r) in zip(texts, other, strict=True)]
+        )
+        self.exchanged = exchanged([text[:2] for text in texts], self.set[: self.bench])
+        self.foreign_documents = View(
+            [
+                call_features(q, texts[at][1], r)
+                for (q, _, r), at in zip(texts, self.exchanged, strict=True)
+            ]
+        )
+        self.foreign_documents_refusal = View(
+            [
+                call_features(q, texts[at][1], ["I don't know."])
+                for (q, _, _), at in zip(texts, self.exchanged, strict=True)
+            ]
         )
         self.refusal = View([call_features(q, d, ["I don't know."]) for q, d, _ in texts])
         self.response = Sentences(self.rows, "response")

@@ -27,7 +27,8 @@ _EXTRAS = {"langchain": "langchain_core", "llama-index": "llama_index.core"}
 
 ESTIMATES = (
     "These scores are LEXICAL ESTIMATES: the embedded judge compares words and uses no model. "
-    "It misses paraphrases and contradictions; use a model as judge before you rely on a score."
+    "It misses paraphrases and most contradictions; use a model as judge before you rely on a "
+    "score."
 )
 
 

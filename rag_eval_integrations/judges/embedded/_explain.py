@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import fsum
 
+from rag_eval_integrations.judges.embedded._contradictions import Contradiction
 from rag_eval_integrations.judges.embedded._features import CallFeatures
 from rag_eval_integrations.judges.embedded._overlap import Cover
 from rag_eval_integrations.judges.embedded._response_features import SPELLED, Conflicts
@@ -63,6 +64,7 @@ def explain_support(
     cited: Sequence[str],
     probability: float,
     matched: Sequence[str] = (),
+    contradicted: Sequence[Contradiction] = (),
 ) -> str:
     """Explain the label of one response sentence.
 
@@ -73,6 +75,7 @@ def explain_support(
         cited: keys of the document sentences that support it.
         probability: its P(fully supported).
         matched: texts of the cited sentences; words are quoted as they are written there.
+        contradicted: details that a document sentence contradicts.
     """
     row = features.response[number]
     if cited:
@@ -88,7 +91,8 @@ def explain_support(
     else:
         absent = "; it has no word to look for"
     against = explain_conflicts(row.conflicts, text, matched) if cited else ""
-    return f"Lexical estimate {probability:.2f}: {found}{absent}{against}."
+    conflict = f"conflict: {'; '.join(map(str, contradicted))}; " if contradicted else ""
+    return f"Lexical estimate {probability:.2f}: {conflict}{found}{absent}{against}."
 
 
 def explain_conflicts(conflicts: Conflicts, text: str = "", matched: Sequence[str] = ()) -> str:

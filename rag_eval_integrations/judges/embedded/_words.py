@@ -50,7 +50,7 @@ _NEGATING = """
 no not never none nothing neither nor without cannot can't don't doesn't didn't isn't aren't
 wasn't weren't won't wouldn't shouldn't couldn't hasn't haven't hadn't unable lack
 """
-_NEGATIONS = frozenset(_NEGATING.split())
+NEGATIONS = frozenset(_NEGATING.split())
 _TO_TWELVE = """
 zero one two three four five six seven eight nine ten eleven twelve
 """
@@ -95,7 +95,7 @@ def _stemmed(word: str) -> str:
         return _ZEROS.sub("", word.replace(",", ""))
     if word in _NUMBER_WORDS:
         return _NUMBER_WORDS[word]
-    if word in _NEGATIONS:
+    if word in NEGATIONS:
         return word
     if len(word) > 3 and word.endswith("'s"):
         word = word[:-2]
@@ -167,5 +167,5 @@ def words(text: str) -> Words:
         bag,
         bag.intersection(map(_STEMS.__getitem__, names)),
         frozenset(numbers),
-        not _NEGATIONS.isdisjoint(stems),
+        not NEGATIONS.isdisjoint(stems),
     )

@@ -166,6 +166,7 @@ def feedback_of(score: Score, evaluation: Evaluation) -> dict[str, Any]:
         "passed": score.passed,
         "threshold": score.threshold,
         "method": score.method,
+        "estimate": None if score.estimate is None else score.estimate.model_dump(),
         "judge": score.by.judge or evaluation.judge.name,
         "model": score.by.model,
         "flags": list(evaluation.flags) or None,

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Score
 
 Pattern = Literal[
     "hallucination",
-    "poor_retrieval",
-    "retrieval_good_generation_ignores",
-    "grounded_but_incomplete",
-    "excellent",
+    "nothing_relevant_retrieved",
+    "context_ignored",
+    "incomplete",
+    "healthy",
 ]
 
 
@@ -37,23 +38,23 @@ _DIAGNOSES: dict[Pattern, Diagnosis] = {
             "Check the unsupported sentences; tell the model to answer from the documents only.",
         ),
         Diagnosis(
-            "poor_retrieval",
-            "Much of the retrieved text is not relevant to the question.",
-            "Tune the retriever: chunking, top-k, filters, a reranker.",
+            "nothing_relevant_retrieved",
+            "No retrieved sentence is relevant to the question.",
+            "Tune the retriever (query, chunking, top-k, filters), or add the missing documents.",
         ),
         Diagnosis(
-            "retrieval_good_generation_ignores",
-            "Retrieval is good, but the response leaves the context unused.",
+            "context_ignored",
+            "Relevant text was retrieved, but the response leaves most of it unused.",
             "Instruct the model in the prompt to answer from the documents.",
         ),
         Diagnosis(
-            "grounded_but_incomplete",
-            "The response is grounded but leaves relevant information out.",
-            "Retrieve more relevant text, or ask the model for a more complete answer.",
+            "incomplete",
+            "The response is grounded but leaves out half of the relevant text or more.",
+            "Ask the model for a more complete answer, or retrieve less that repeats itself.",
         ),
         Diagnosis(
-            "excellent",
-            "Relevant, used, complete and grounded.",
+            "healthy",
+            "Relevant text was found and used, and the response is grounded in it.",
             "Nothing to change.",
         ),
     )
@@ -61,40 +62,62 @@ _DIAGNOSES: dict[Pattern, Diagnosis] = {
 
 
 def diagnose(
-    scores: Mapping[str, Score], *, high: float = 0.7, adherent: float = 1.0
+    scores: Mapping[str, Score],
+    *,
+    adherent: float = 1.0,
+    irrelevant: float = 0.0,
+    ignored: float = 0.4,
+    incomplete: float = 0.5,
 ) -> list[Diagnosis]:
-    """Name the patterns that a call's TRACe scores show; `docs/method.md` lists them.
+    """Name the patterns that a call's TRACe scores show; `docs/method.md` lists them with rates.
 
     Args:
         scores: scores by name, as in `Evaluation.scores`.
-        high: lowest value, in [0, 1], that counts as high for relevance, utilization and
-            completeness.
         adherent: lowest adherence, in [0, 1], that counts as grounded.
+        irrelevant: highest context relevance, in [0, 1], that counts as nothing relevant.
+        ignored: highest share of the relevant sentences, in [0, 1], that counts as context ignored:
+            utilization, which under `ragbench` is divided by relevance.
+        incomplete: highest completeness, in [0, 1], that counts as incomplete.
 
     Returns:
         Every pattern that holds, the gravest first. A pattern is left out unless all its scores
         have values, so the list is empty when nothing is scored.
+
+    Raises:
+        ConfigurationError: a cut-off is outside [0, 1].
     """
-    relevance, utilization, complete, grounded = (
+    cuts = {"adherent": adherent, "irrelevant": irrelevant, "ignored": ignored}
+    for name, cut in {**cuts, "incomplete": incomplete}.items():
+        if not 0 <= cut <= 1:
+            raise ConfigurationError(name, cut, "use a number from 0 to 1")
+    relevance, complete, grounded = (
         scores[name].value if name in scores else None
-        for name in ("context_relevance", "context_utilization", "completeness", "adherence")
+        for name in ("context_relevance", "completeness", "adherence")
     )
+    used = _used(scores)
     found: list[Pattern] = []
     if grounded is not None and grounded < adherent:
         found.append("hallucination")
-    if relevance is not None and relevance < high:
-        found.append("poor_retrieval")
-    if relevance is not None and utilization is not None and utilization < high <= relevance:
-        found.append("retrieval_good_generation_ignores")
-    if complete is not None and grounded is not None and complete < high and grounded >= adherent:
-        found.append("grounded_but_incomplete")
-    if (
-        relevance is not None
-        and utilization is not None
-        and complete is not None
+    if relevance is not None and relevance <= irrelevant:
+        found.append("nothing_relevant_retrieved")
+    elif relevance is not None and used is not None and used <= ignored:
+        found.append("context_ignored")
+    elif (
+        complete is not None
+        and complete <= incomplete
         and grounded is not None
-        and min(relevance, utilization, complete) >= high
         and grounded >= adherent
     ):
-        found.append("excellent")
+        found.append("incomplete")
+    if not found and None not in (relevance, used, complete, grounded):
+        found.append("healthy")
     return [_DIAGNOSES[pattern] for pattern in found]
+
+
+def _used(scores: Mapping[str, Score]) -> float | None:
+    """Return the used share of the relevant sentences under either set of formulas."""
+    score = scores.get("context_utilization")
+    if score is None or score.value is None or score.by.formulas != "ragbench":
+        return None if score is None else score.value
+    relevance = scores["context_relevance"].value if "context_relevance" in scores else None
+    return min(1.0, score.value / relevance) if relevance else None

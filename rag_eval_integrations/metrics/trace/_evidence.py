@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from rag_eval_integrations.metrics.trace.formulas import Formulas
-from rag_eval_integrations.records import Labels, Sentence, SentencizedCall
+from rag_eval_integrations.records import Labels, ScoreEstimate, Sentence, SentencizedCall
 from rag_eval_integrations.sentences._sentencize import document_number
 
 _MOST_KEYS = 12  # a reason is read by a person; the evidence beside it holds all keys
@@ -69,19 +69,26 @@ def adherence_evidence(
                 "support": labels.support(sentence.key),
                 "supporting_sentence_keys": list(entry.supporting_sentence_keys) if entry else [],
                 "explanation": entry.explanation if entry else "",
+                **_conflicts(labels, sentence.key),
             }
         )
     return {"unsupported": against, "explanation": labels.overall_supported_explanation}
 
 
-def relevance_reason(labels: Labels, call: SentencizedCall, expected: float | None) -> str:
+def _conflicts(labels: Labels, key: str) -> dict[str, JsonValue]:
+    """Build the field `contradictions`, of a sentence that has any."""
+    found = labels.contradictions.get(key)
+    return {"contradictions": list(found)} if found else {}
+
+
+def relevance_reason(labels: Labels, call: SentencizedCall) -> str:
     """Write the reason of context relevance: the relevant sentences, the documents without any."""
     total = len(call.documents)
     keys = labels.all_relevant_sentence_keys
-    text = f"{len(keys)} of {_sentences(total, 'document')} {_are(len(keys))} relevant to the "
+    text = (
+        f"{len(keys)} of {_sentences(total, 'document')} {_are(len(keys), total)} relevant to the "
+    )
     text += f"question{_list(keys)}"
-    if expected is not None:
-        text += f"; expected over their probabilities: {expected:.1f} of {total}"
     without = documents_without_relevant(labels, call)
     if without and keys:
         text += "; nothing relevant in document" + ("s " if len(without) > 1 else " ")
@@ -89,27 +96,30 @@ def relevance_reason(labels: Labels, call: SentencizedCall, expected: float | No
     return text + "."
 
 
-def utilization_reason(labels: Labels, expected: tuple[float, float] | None) -> str:
+def utilization_reason(labels: Labels) -> str:
     """Write the reason of utilization: the sentences used, the relevant ones left unused."""
     used, relevant = labels.all_utilized_sentence_keys, labels.all_relevant_sentence_keys
     text = f"The response used {_sentences(len(used))}{_list(used)}; "
     text += f"{len(relevant)} {_are(len(relevant))} relevant"
-    if expected is not None:
-        text += f"; expected: {expected[1]:.1f} used, {expected[0]:.1f} relevant"
     return text + _unused(labels) + "."
 
 
-def completeness_reason(labels: Labels, expected: tuple[float, float] | None) -> str:
+def completeness_reason(labels: Labels, formulas: Formulas) -> str:
     """Write the reason of completeness: how many relevant sentences were used, which were not."""
-    relevant = labels.all_relevant_sentence_keys
-    if not relevant and expected is None:
+    relevant, used = labels.all_relevant_sentence_keys, labels.all_utilized_sentence_keys
+    if not relevant and used and formulas == "gpt-labeling":
+        return f"No document sentence is relevant, but the response used {len(used)}{_list(used)}."
+    if not relevant:
         return "No document sentence is relevant, so there was nothing to cover."
     both = len(relevant) - len(relevant_unused(labels))
-    were = "was" if both == 1 else "were"
-    text = f"{both} of {_sentences(len(relevant), 'relevant')} {were} used"
-    if expected is not None:
-        text += f"; expected: {expected[1]:.1f} of {expected[0]:.1f}"
-    return text + _unused(labels) + "."
+    were = "was" if 1 in (both, len(relevant)) else "were"
+    return f"{both} of {_sentences(len(relevant), 'relevant')} {were} used{_unused(labels)}."
+
+
+def estimate_reason(estimate: ScoreEstimate) -> str:
+    """Write the sentence that stands after a reason for the estimate beside the value."""
+    within = "" if estimate.std_error is None else f" ± {estimate.std_error:.2f}"
+    return f" Estimated from the judge's probabilities: {estimate.value:.2f}{within}."
 
 
 def adherence_reason(
@@ -125,6 +135,10 @@ def adherence_reason(
         )
     else:
         text = _by_sentences(labels, call, unsupported(labels, call, formulas))
+    if labels.contradictions:
+        found = [f"{key}: {', '.join(said)}" for key, said in labels.contradictions.items()]
+        # A probability made of words would speak against what was found in spite of it.
+        return f"{text} Contradicted in {'; '.join(found[:_MOST_KEYS])}."
     if probability is not None:
         text += f" Probability that all are supported: {probability:.2f}."
     return text
@@ -161,8 +175,8 @@ def _sentences(count: int, kind: str = "") -> str:
     return " ".join(filter(None, (str(count), kind, "sentence" if count == 1 else "sentences")))
 
 
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
+def _are(*counts: int) -> str:
+    return "is" if 1 in counts else "are"
 
 
 def _short(text: str) -> str:

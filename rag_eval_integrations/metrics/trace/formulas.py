@@ -142,7 +142,6 @@ class Counts:
     """|U|"""
     both: float
     """|R∩U|"""
-    method: Literal["labels", "expected"]
     relevant_variance: float = 0.0
     """Variance of |R| if sentences were independent; 0 for labels."""
     utilized_variance: float = 0.0
@@ -152,7 +151,7 @@ class Counts:
 def labelled_counts(labels: Labels, total: int) -> Counts:
     """Count the labelled keys; repeats count, since `--raw-keys` keeps them."""
     relevant, utilized = labels.all_relevant_sentence_keys, labels.all_utilized_sentence_keys
-    return Counts(total, len(relevant), len(utilized), overlap(relevant, utilized), "labels")
+    return Counts(total, len(relevant), len(utilized), overlap(relevant, utilized))
 
 
 def expected_counts(labels: Labels, keys: Sequence[str]) -> Counts | None:
@@ -173,7 +172,6 @@ def expected_counts(labels: Labels, keys: Sequence[str]) -> Counts | None:
         relevant=math.fsum(relevant[key] for key in keys),
         utilized=math.fsum(utilized[key] for key in keys),
         both=math.fsum(min(relevant[key], utilized[key]) for key in keys),
-        method="expected",
         relevant_variance=_variance(relevant, keys),
         utilized_variance=_variance(utilized, keys),
     )

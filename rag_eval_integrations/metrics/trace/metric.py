@@ -25,6 +25,7 @@ from rag_eval_integrations.records import (
     Labelling,
     Labels,
     Score,
+    ScoreEstimate,
     SentencizedCall,
     UnscoredCode,
 )
@@ -47,12 +48,13 @@ _AVERAGED = TRACE_SCORES[:4]
 class Trace(LabelMetric):
     """The four TRACe scores, the share of supported sentences, and the average of the four.
 
-    Every score is in [0, 1], 1 is best. Where the judge gives probabilities, `context_relevance`,
-    `context_utilization` and `completeness` are expectations (`method="expected"`), which the
-    labels alone need not reproduce; `Trace(hard=True)` scores from the labels alone. A calibrated
-    estimate by the judge takes precedence over both (`method="calibrated"`). `adherence` is always
-    1.0 or 0.0, and its `probability` is the expectation. `trace_average` is unscored unless all
-    four scores have values.
+    Every score is in [0, 1], 1 is best, and is what the formulas give for the labels. Where the
+    judge gives probabilities, a score also has an `estimate` with a standard error: the judge's own
+    (`calibrated`), else the formulas over expected counts (`expected`). An estimate is nearer to
+    gold on average, and never is the value: a value can be counted in the labels beside it.
+    `adherence` is 1.0 or 0.0, and its `probability` is its estimate. Utilization as a share of the
+    relevant sentences and completeness have no estimate where nothing is labelled relevant or
+    nothing used. `trace_average` is unscored unless all four scores have values.
 
     Source: arXiv:2407.11005, section 3. The formulas with all empty cases are in
     `metrics/trace/formulas.py` and `docs/method.md`.
@@ -62,6 +64,7 @@ class Trace(LabelMetric):
     """
 
     names = TRACE_SCORES
+    version = "2"  # 1: the values were the estimates
 
     formulas: Formulas = "gpt-labeling"
     """Set of formulas: `gpt-labeling`, or `ragbench` (reproduces RAGBench's published columns)."""
@@ -69,7 +72,7 @@ class Trace(LabelMetric):
     """Number to divide context relevance by instead of the number of sentences, so that long and
     short contexts can be compared. Only under `gpt-labeling`."""
     hard: bool = False
-    """True to score from the labels alone, even where there are probabilities."""
+    """True to leave out estimates and `probability`, even where there are probabilities."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     """Lowest passing value by score name, in [0, 1]; a score that is not named has no verdict."""
 
@@ -155,9 +158,8 @@ class _CallScorer:
         self.warnings = warnings
         self.by = by
         keys = [sentence.key for sentence in call.documents]
-        soft = None if trace.hard else expected_counts(labels, keys)
-        self.counts: Counts = soft or labelled_counts(labels, len(keys))
-        self.expected = soft
+        self.counts: Counts = labelled_counts(labels, len(keys))
+        self.expected = None if trace.hard else expected_counts(labels, keys)
 
     def _score(self, name: str, value: float, **fields: Any) -> Score:
         # Six per call: 77 µs so, 101 µs validated. `value` is computed, a float in [0, 1].
@@ -171,70 +173,97 @@ class _CallScorer:
         return None if threshold is None else float(threshold)
 
     def _counted(
-        self, name: str, value: float, reason: str, proof: dict[str, JsonValue], error: float | None
+        self,
+        name: str,
+        value: float,
+        reason: str,
+        proof: dict[str, JsonValue],
+        expected: tuple[float, float | None] | None,
     ) -> Score:
-        estimate = self._estimate(name)
-        method: str = self.counts.method
+        estimate = self._estimate(name, expected)
         if estimate is not None:
-            value, error = estimate
-            method = "calibrated"
-            if name == "context_relevance" and self.trace.relevance_baseline is not None:
-                scale = self.counts.total / self.trace.relevance_baseline
-                value, error = min(1.0, value * scale), None if error is None else error * scale
-            within = "" if error is None else f" ± {error:.2f}"
-            reason += f" The judge's calibrated estimate of the score: {value:.2f}{within}."
-        return self._score(name, value, method=method, reason=reason, evidence=proof,
-                           n=self.counts.total, std_error=error)  # fmt: skip
+            reason += evidence.estimate_reason(estimate)
+        return self._score(name, value, method="labels", reason=reason, evidence=proof,
+                           n=self.counts.total, estimate=estimate)  # fmt: skip
 
-    def _estimate(self, name: str) -> Estimate | None:
+    def _estimate(
+        self, name: str, expected: tuple[float, float | None] | None
+    ) -> ScoreEstimate | None:
+        """Return the judge's own estimate, else the expected value; None without probabilities."""
+        found, method = self._own_estimate(name), "calibrated"
+        if found is None:
+            found, method = expected, "expected"
+        elif name == "context_relevance" and self.trace.relevance_baseline is not None:
+            scale = self.counts.total / self.trace.relevance_baseline
+            found = min(1.0, found[0] * scale), None if found[1] is None else found[1] * scale
+        if found is None or (name in self._ratios and self._is_empty):
+            return None
+        # Computed or validated already, as the labels were.
+        return ScoreEstimate.model_construct(value=found[0], std_error=found[1], method=method)
+
+    def _own_estimate(self, name: str) -> Estimate | None:
         estimates = self.labels.estimates
         if self.trace.hard or estimates is None:
             return None
         return estimates.get(f"{name}@{self.trace.formulas}") or estimates.get(name)
 
-    def _pair(self, second: float) -> tuple[float, float] | None:
-        return None if self.expected is None else (self.counts.relevant, second)
+    @property
+    def _ratios(self) -> tuple[str, ...]:
+        """Name the scores that are shares of the relevant sentences."""
+        if self.trace.formulas == "ragbench":
+            return ("completeness",)
+        return ("context_utilization", "completeness")
+
+    @property
+    def _is_empty(self) -> bool:
+        """Tell whether an empty case of the formulas decides, beside which no estimate stands."""
+        return not (self.counts.relevant and self.counts.utilized)
 
     def relevance(self) -> Score:
-        counts, baseline = self.counts, self.trace.relevance_baseline
-        error = None
-        if self.expected is not None and counts.total:
-            error = math.sqrt(counts.relevant_variance) / (baseline or counts.total)
+        counts, soft, baseline = self.counts, self.expected, self.trace.relevance_baseline
+        expected = None
+        if soft is not None:
+            divisor = baseline or soft.total
+            expected = (
+                formulas.context_relevance(soft.relevant, soft.total, baseline),
+                math.sqrt(soft.relevant_variance) / divisor if soft.total else None,
+            )
         return self._counted(
             "context_relevance",
             formulas.context_relevance(counts.relevant, counts.total, baseline),
-            evidence.relevance_reason(
-                self.labels, self.call, None if self.expected is None else counts.relevant
-            ),
+            evidence.relevance_reason(self.labels, self.call),
             evidence.relevance_evidence(self.labels, self.call),
-            error,
+            expected,
         )
 
     def utilization(self) -> Score:
-        counts = self.counts
-        error = None
-        if self.expected is not None and counts.total and self.trace.formulas == "ragbench":
-            error = math.sqrt(counts.utilized_variance) / counts.total
+        counts, soft, by = self.counts, self.expected, self.trace.formulas
+        expected = None
+        if soft is not None:
+            alone = by == "ragbench" and soft.total
+            expected = (
+                formulas.context_utilization(soft.relevant, soft.utilized, soft.total, by),
+                math.sqrt(soft.utilized_variance) / soft.total if alone else None,
+            )
         return self._counted(
             "context_utilization",
-            formulas.context_utilization(
-                counts.relevant, counts.utilized, counts.total, self.trace.formulas
-            ),
-            evidence.utilization_reason(self.labels, self._pair(counts.utilized)),
+            formulas.context_utilization(counts.relevant, counts.utilized, counts.total, by),
+            evidence.utilization_reason(self.labels),
             evidence.use_evidence(self.labels),
-            error,
+            expected,
         )
 
     def completeness(self) -> Score:
-        counts = self.counts
+        counts, soft, by = self.counts, self.expected, self.trace.formulas
+        expected = None
+        if soft is not None:
+            expected = formulas.completeness(soft.relevant, soft.both, soft.utilized, by), None
         return self._counted(
             "completeness",
-            formulas.completeness(
-                counts.relevant, counts.both, counts.utilized, self.trace.formulas
-            ),
-            evidence.completeness_reason(self.labels, self._pair(counts.both)),
+            formulas.completeness(counts.relevant, counts.both, counts.utilized, by),
+            evidence.completeness_reason(self.labels, by),
             evidence.use_evidence(self.labels),
-            None,
+            expected,
         )
 
     def adherence(self) -> Score:
@@ -243,11 +272,12 @@ class _CallScorer:
         proof = evidence.adherence_evidence(self.labels, self.call, self.trace.formulas)
         if value is None:
             return self._unlabelled("adherence", proof)
-        estimate = self._estimate("adherence")
         probability = None if self.trace.hard else self.labels.adherence_probability()
+        expected = None if probability is None else (probability, None)
+        estimate = self._estimate("adherence", expected)
         return self._score(
             "adherence", value, method="labels", evidence=proof, n=len(keys),
-            probability=probability, std_error=estimate[1] if estimate else None,
+            probability=probability, estimate=estimate,
             reason=evidence.adherence_reason(
                 self.labels, self.call, self.trace.formulas, probability
             ),

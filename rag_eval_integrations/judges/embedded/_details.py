@@ -1,0 +1,290 @@
+"""The details of a sentence that can contradict another: numbers, units, dates, denied words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, NEGATIONS, WORD, stem
+
+
+def _split(text: str) -> list[str]:
+    return text.split()
+
+
+# --- Tokens: words as written, with marks that end the scope of a negation
+
+
+_SIGNS = {"%": " percent ", "$": " dollar ", "€": " euro ", "£": " sterling ", "°": " degree "}
+_SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")
+_TOKEN = re.compile(WORD.pattern + r"|[.,;:!?()—–]")
+_LIST_MARK = re.compile(r"\s{0,20}(?:[-*•]|\(?\d{1,2}[.)])\s")
+_LONGEST = 2_000
+"""Characters of a sentence that are looked at; a longer one is hardly one sentence."""
+
+
+class Token(NamedTuple):
+    written: str
+    stem: str
+
+
+class Details:
+    """A sentence as tokens; what is made of them is made when it is needed."""
+
+    def __init__(self, text: str) -> None:
+        self.tokens = _tokens(text)
+
+    @cached_property
+    def numbers(self) -> tuple[Number, ...]:
+        return _numbers(self.tokens)
+
+    @cached_property
+    def members(self) -> dict[str, dict[str, str]]:
+        """Closed class → canonical member → as written."""
+        return _members(self.tokens)
+
+
+class Number(NamedTuple):
+    value: float
+    written: str
+    beside: frozenset[str]
+    """Stems of the words beside it, such as its unit."""
+    unit: str | None
+    """Canonical unit that follows it."""
+    hedged: bool
+
+
+def _tokens(text: str) -> tuple[Token, ...]:
+    text = _LIST_MARK.sub("", text[:_LONGEST], count=1)
+    text = _SIGN.sub(lambda sign: _SIGNS[sign[0]], text)
+    return tuple([Token(word, stem(word)) for word in _TOKEN.findall(text)])
+
+
+# --- Closed classes: a sentence that names another member says something else
+
+
+_UNITS = """
+time: second|seconds sec s; minute|minutes min mins; hour|hours hr hrs h; day|days daily;
+ week|weeks weekly; month|months monthly; year|years yr yrs annually yearly; decade|decades;
+ century|centuries
+length: millimetre|millimetres millimeter millimeters mm; centimetre|centimetres centimeter
+ centimeters cm; metre|metres meter meters m; kilometre|kilometres kilometer kilometers km;
+ inch|inches; foot|feet ft; yard|yards; mile|miles mi
+mass: microgram|micrograms mcg; milligram|milligrams mg; gram|grams gramme grammes g;
+ kilogram|kilograms kg kilo kilos; tonne|tonnes ton tons; ounce|ounces oz; pound|pounds lb lbs
+volume: millilitre|millilitres milliliter milliliters ml; litre|litres liter liters l;
+ gallon|gallons; pint|pints
+temperature: celsius|c centigrade; fahrenheit|f; kelvin
+money: dollar|dollars usd; euro|euros eur; sterling|gbp; yen|yen; rupee|rupees; franc|francs
+data: kilobyte|kilobytes kb; megabyte|megabytes mb; gigabyte|gigabytes gb; terabyte|terabytes tb
+power: watt|watts w; kilowatt|kilowatts kw; megawatt|megawatts mw; volt|volts v; amp|amps ampere
+magnitude: hundred|hundreds; thousand|thousands; million|millions m mn; billion|billions bn;
+ trillion|trillions
+"""
+_DATES = """
+month: january|jan; february|feb; march|mar; april|apr; may; june|jun; july|jul; august|aug;
+ september|sep sept; october|oct; november|nov; december|dec
+weekday: monday|mondays mon; tuesday|tuesdays tue; wednesday|wednesdays wed; thursday|thursdays thu;
+ friday|fridays fri; saturday|saturdays sat; sunday|sundays sun
+season: spring; summer|summers; autumn|autumns; winter|winters
+"""
+_SHORT = frozenset(
+    _split("""
+s h m g l c f w v mi min sec mon sat sun mar jan dec may march
+""")
+)
+"""Written so, a word is a unit only after a number, and a month or day only with a capital."""
+_SCALE = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+IN_SECONDS = {
+    "second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800,
+    "month": 2_629_800, "year": 31_557_600, "decade": 315_576_000, "century": 3_155_760_000,
+}  # fmt: skip
+
+
+def _classes(table: str) -> dict[str, tuple[str, str]]:
+    """Map each spelling to its class and canonical member."""
+    found = {}
+    for line in re.sub(r"\n ", " ", table).strip().splitlines():
+        name, members = line.split(":")
+        for member in members.split(";"):
+            for word in (names := member.replace("|", " ").split()):
+                found[word] = (name, names[0])
+    return found
+
+
+_UNIT, DATE = _classes(_UNITS), _classes(_DATES)
+CLOSED_STEMS = frozenset(map(stem, (*_UNIT, *DATE))) | frozenset((*_UNIT, *DATE))
+OF_UNITS = frozenset(name for name, _ in _UNIT.values())
+
+
+def _members(tokens: Sequence[Token]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for at, token in enumerate(tokens):
+        low = token.written.lower()
+        entry = _UNIT.get(low)
+        if entry is not None:
+            after = at and (value_of(tokens[at - 1].written) is not None)
+            if (low in _SHORT and not after) or (entry[0] == "magnitude"):
+                entry = None
+        if entry is None:
+            entry = DATE.get(low)
+            if low in _SHORT and not (token.written[0].isupper() and at):
+                entry = None
+        if entry is not None:
+            found.setdefault(entry[0], {}).setdefault(entry[1], token.written)
+    return found
+
+
+# --- Numbers, in digits and in words
+
+
+_SMALL = _split("""
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+sixteen seventeen eighteen nineteen
+""")
+_TENS = _split("""
+twenty thirty forty fifty sixty seventy eighty ninety
+""")
+_ORDINALS = _split("""
+first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
+fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth
+""")
+NUMBER_WORDS = (
+    {word: float(n) for n, word in enumerate(_SMALL)}
+    | {word: 10.0 * n for n, word in enumerate(_TENS, start=2)}
+    | {word: float(n) for n, word in enumerate(_ORDINALS, start=1)}
+    | {"dozen": 12.0}
+)
+_ORDINAL_END = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
+_DIGITS = re.compile(r"\d[\d.,]*")
+_AROUND = frozenset(
+    _split("""
+about around approximately roughly nearly almost over under more less than least most up to some
+circa between
+""")
+)
+_VAGUE = frozenset({"one", "first", "second", "zero"})
+"""Words that are mostly not used as numbers."""
+
+
+def value_of(word: str) -> float | None:
+    if not word[0].isdigit():
+        return NUMBER_WORDS.get(word.lower())
+    low = word.lower()
+    low = _ORDINAL_END.sub("", low)
+    if not _DIGITS.fullmatch(low):
+        return None
+    try:
+        return float(re.sub(r",(?=\d{3}(?!\d))", "", low).replace(",", "."))
+    except ValueError:  # several points, as in a version
+        return None
+
+
+def _numbers(tokens: Sequence[Token]) -> tuple[Number, ...]:
+    found = []
+    at, size = 0, len(tokens)
+    while at < size:
+        value = value_of(tokens[at].written)
+        if value is None:
+            at += 1
+            continue
+        first, last = at, at
+        low = tokens[at].written.lower()
+        if low in _TENS and at + 1 < size and tokens[at + 1].written.lower() in _SMALL[1:10]:
+            value, last = value + NUMBER_WORDS[tokens[at + 1].written.lower()], at + 1
+        while last + 1 < size and (scale := _UNIT.get(tokens[last + 1].written.lower())):
+            if scale[0] != "magnitude" or tokens[last + 1].written.lower() in _SHORT:
+                break
+            value, last = value * _SCALE[scale[1]], last + 1
+        beside = [
+            token.stem
+            for token in (*tokens[max(0, first - 1) : first], *tokens[last + 1 : last + 2])
+            if token.stem.isalpha() and token.stem not in FUNCTION_WORDS
+        ]
+        unit = None
+        if last + 1 < size and (entry := _UNIT.get(tokens[last + 1].written.lower())):
+            unit = entry[1]
+        before = {token.stem for token in tokens[max(0, first - 3) : first]}
+        if first == last and low in _VAGUE:
+            at = last + 1
+            continue
+        found.append(
+            Number(
+                value,
+                " ".join([token.written for token in tokens[first : last + 1]]),
+                frozenset(beside),
+                unit,
+                not _AROUND.isdisjoint(before),
+            )
+        )
+        at = last + 1
+    return tuple(found)
+
+
+# --- Negations: the word that is denied
+
+
+_BREAKS = frozenset(
+    _split("""
+. , ; : ! ? ( ) — – and but or because although though while which that who if when unless
+""")
+)
+_DENYING = NEGATIONS - {"neither", "nor", "none", "nothing"} | {"lacks", "lacking"}
+_ALSO_DENYING = frozenset(
+    map(
+        stem,
+        _split("""
+unable impossible lack lacks absent fail fails failed refuse refused prohibited forbidden banned
+avoid prevent prevents unlikely hardly rarely few little except instead rather neither nor stop
+stopped exclude excludes excluded deny denied reject rejected
+"""),
+    )
+)
+CONDITIONAL = frozenset(
+    _split("""
+if whether unless depending ensure check might maybe perhaps
+""")
+)
+"""Words of sentences that neither affirm nor deny; comparable if both sentences have them."""
+_SKIPPED = frozenset(
+    _split("""
+longer yet been being be have has had any a an the to very so
+""")
+)
+_ALSO = frozenset(["only", "just", "merely", "simply"])
+"""After these, a negation denies nothing: "not only …, but also"."""
+_QUALIFYING = frozenset(
+    _split("""
+always necessarily all every exactly entirely completely fully both significantly
+""")
+)
+"""What is denied with one of these is the word itself: "not always"."""
+
+
+def denied(tokens: Sequence[Token]) -> tuple[frozenset[str], bool]:
+    """Return the first content word after each negation, and whether anything is denied at all."""
+    found: set[str] = set()
+    denies = False
+    for at, token in enumerate(tokens):
+        low = token.written.lower().replace("’", "'")
+        if low not in _DENYING and token.stem not in _ALSO_DENYING and low[:2] not in ("un", "in"):
+            continue
+        if low == "no" and at + 1 < len(tokens) and tokens[at + 1].written in ",.":
+            continue  # an answer, which says nothing alone
+        if low not in _DENYING:
+            denies = denies or token.stem in _ALSO_DENYING
+            continue
+        denies = True
+        for other in tokens[at + 1 : at + 6]:
+            if other.written.lower() in _BREAKS or other.written.lower() in _ALSO:
+                break
+            if other.written[0].isupper():
+                break  # "not Lyon, but …"
+            if other.written.lower() in _QUALIFYING or (
+                other.stem not in FUNCTION_WORDS and other.written.lower() not in _SKIPPED
+            ):
+                found.add(other.stem)
+                break
+    return frozenset(found), denies

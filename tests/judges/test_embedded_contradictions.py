@@ -1,0 +1,148 @@
+"""Contradictions of one detail: found, named in the reason, and not seen where nothing differs."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from by_hand import keyed
+
+from rag_eval_integrations import Evaluation, RagCall, RagEvaluator, diagnose
+from rag_eval_integrations.judges.embedded import label_call
+from rag_eval_integrations.judges.embedded._contradictions import contradictions
+from rag_eval_integrations.judges.embedded._overlap import overlap
+
+PAIRS = json.loads(Path(__file__).with_name("conflict_pairs.json").read_text("utf-8"))["pairs"]
+EVALUATOR = RagEvaluator()
+
+
+def evaluated(pair: dict[str, Any], response: str) -> Evaluation:
+    call = RagCall(question=pair["question"], documents=[pair["document"]], response=pair[response])
+    return EVALUATOR.evaluate_sync(call)
+
+
+def found(document: str, response: str, question: str = "What is it?") -> list[str]:
+    sentences = [f"{text}." for text in document.removesuffix(".").split(". ")]
+    o = overlap(question, [sentences], [response])
+    return [str(one) for one in contradictions(o, [response], sentences).get(0, [])]
+
+
+def test_there_are_pairs_of_every_kind_in_both_halves() -> None:
+    """Sixty and more, half of which no rule was chosen on."""
+    halves = {pair["half"] for pair in PAIRS}
+
+    assert len(PAIRS) >= 60
+    assert halves == {"development", "kept aside"}
+    for half in halves:
+        kinds = {pair["conflict"] for pair in PAIRS if pair["half"] == half}
+        assert kinds == {"number", "name", "lost", "added", "date", "unit"}
+
+
+@pytest.mark.parametrize("half", ["development", "kept aside"])
+def test_one_wrong_detail_is_unsupported_and_named(half: str) -> None:
+    """At least 29 of 32: adherence 0, the detail in the reason, a flag, and no good health."""
+    pairs = [pair for pair in PAIRS if pair["half"] == half]
+    named = 0
+    for pair in pairs:
+        evaluation = evaluated(pair, "false")
+        adherence = evaluation.scores["adherence"]
+        if "contradiction" in evaluation.flags:
+            named += 1
+            assert adherence.value == 0
+            assert "(documents: " in (adherence.reason or "")
+            assert "healthy" not in [one.pattern for one in diagnose(evaluation.scores)]
+            assert Evaluation.model_validate_json(evaluation.model_dump_json()) == evaluation
+
+    assert named >= 29
+
+
+@pytest.mark.parametrize("half", ["development", "kept aside"])
+def test_the_same_in_other_words_stays_supported(half: str) -> None:
+    """At least 30 of 32: clauses in another order, 40 and "forty", a unit spelled out."""
+    pairs = [pair for pair in PAIRS if pair["half"] == half]
+
+    supported = sum(evaluated(pair, "true").scores["adherence"].value == 1 for pair in pairs)
+
+    assert supported >= 30
+
+
+@pytest.mark.parametrize(
+    ("document", "response", "said"),
+    [
+        ("Paris is the capital of France.", "Lyon is the capital of France.",
+         ["name Lyon (documents: Paris)"]),
+        ("The refund window is 30 days.", "The refund window is 60 days.",
+         ["number 60 (documents: 30)"]),
+        ("The station is not waterproof.", "The station is waterproof.",
+         ["“waterproof” is affirmed (documents: denied)"]),
+        ("The station is waterproof.", "The station isn't waterproof.",
+         ["“waterproof” is denied (documents: affirmed)"]),
+        ("It opens in March.", "It opens in June.", ["date June (documents: March)"]),
+        ("The cable is 3 metres long.", "The cable is 3 feet long.",
+         ["unit feet (documents: metres)"]),
+        ("Anna Weber runs the shop. Paul Sahl repairs bicycles in town.",
+         "In town, bicycles are what Paul Sahl repairs.", []),
+        ("The warranty lasts 24 months.", "The warranty lasts 2 years.", []),
+        ("The warranty lasts two years.", "The warranty lasts 24 months.", []),
+        ("The lake is 3,987 metres wide.", "The lake is about 4,000 metres wide.", []),
+        ("The tram costs 2.50 euros.", "The tram costs €2.50.", []),
+        ("It is not only fast but also cheap.", "It is fast and cheap.", []),
+        ("The lamp is not waterproof and should be kept indoors.", "The lamp should be kept indoors.",
+         []),
+        ("Check whether the cable is not damaged.", "The cable is damaged.", []),
+        ("The town lies in Portugal.", "The town is Portuguese.", []),
+    ],
+)  # fmt: skip
+def test_details(document: str, response: str, said: list[str]) -> None:
+    """What is named, and what is not, because it says the same or no more than the document."""
+    assert found(document, response) == said
+
+
+def test_only_the_contradicted_sentence_loses_its_support() -> None:
+    """The others of the response keep theirs; the probability stays below the threshold."""
+    documents = [["The ferry to Kos leaves at nine.", "Tickets cost 12 euros."]]
+    response = ["The ferry to Kos leaves at nine.", "Tickets cost 19 euros."]
+
+    labels = label_call(keyed(documents, response, question="When does the ferry leave?")).labels
+
+    assert labels is not None
+    assert [labels.support(key) for key in "ab"] == ["full", "partial"]
+    assert labels.contradictions == {"b": ("number 19 (documents: 12)",)}
+    assert (labels.adherence_probability() or 1) < 0.88
+    entry = labels.entry("b")
+    assert entry is not None
+    assert "conflict: number 19 (documents: 12); " in entry.explanation
+
+
+def test_a_long_sentence_costs_no_more_than_its_length() -> None:
+    """A response and documents of a megabyte without a full stop are read to a limit."""
+    text = "Paris 12 not Monday metres " * 40_000
+
+    assert isinstance(found(text, text + "Lyon"), list)
+
+
+@pytest.mark.slow
+def test_gold_is_rarely_contradicted(ragbench: list[Path]) -> None:
+    """Of supported sentences of 60 rows a file, at most 2 % are said to be contradicted."""
+    supported = contradicted = 0
+    for path in ragbench:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for row in map(json.loads, itertools.islice(lines, 60)):
+                documents = [[text for _, text in part] for part in row["documents_sentences"]]
+                response = [text for _, text in row["response_sentences"]]
+                against = contradictions(
+                    overlap(row["question"], documents, response),
+                    response,
+                    list(itertools.chain.from_iterable(documents)),
+                )
+                unsupported = {key.strip(". ") for key in row["unsupported_response_sentence_keys"]}
+                for number, (key, _) in enumerate(row["response_sentences"]):
+                    supported += key not in unsupported
+                    contradicted += key not in unsupported and number in against
+
+    assert supported > 1000
+    assert contradicted <= 0.02 * supported
