@@ -402,6 +402,7 @@ def test_a_row_that_cannot_be_a_test_is_lost_and_named(prompt: PromptUnderTest, 
         ("tests.json", b"\xff\xfe"),
         ("test_results.csv", b'model,output\n"' + b"x" * 11_000_000),
     ],
+    ids=["not gzip", "cut off", "deep", "not UTF-8", "a huge cell"],
 )
 def test_a_damaged_file_is_named(tmp_path: Path, put: Path, name: str, data: bytes) -> None:
     """By its path, and not with a traceback."""
