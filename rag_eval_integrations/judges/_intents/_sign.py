@@ -71,27 +71,40 @@ class Sign(NamedTuple):
         if self.then:
             return self._is_followed(text)
         if not self.is_order:
-            return _compiled(self.pattern).search(text) is not None
+            return compiled(self.pattern).search(text) is not None
         return any(
-            _is_imperative(text, match.start()) for match in _compiled(self.pattern).finditer(text)
+            _is_imperative(text, match.start()) for match in compiled(self.pattern).finditer(text)
         )
 
     def _is_followed(self, text: str) -> bool:
         """Search behind every match, but no part of the text for every match again."""
         searched = 0
-        for match in _compiled(self.pattern).finditer(text):
+        for match in compiled(self.pattern).finditer(text):
             if self.is_order and not _is_imperative(text, match.start()):
                 continue
             start, stop = match.end(), match.end() + self.reach
-            if _compiled(self.then).search(text, max(start, searched - _LONGEST_THEN), stop):
+            if compiled(self.then).search(text, max(start, searched - _LONGEST_THEN), stop):
                 return True
             searched = stop
         return False
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern, with space and words bounded: unbounded, it would take quadratic time."""
+    for unbounded, bounded in _BOUNDED:
+        pattern = pattern.replace(unbounded, bounded)
     return re.compile(pattern, re.MULTILINE | re.VERBOSE)
+
+
+_BOUNDED = (
+    (r"\s+", r"\s{1,9}+"),
+    (r"\s*", r"\s{0,9}+"),
+    (r"\w+", r"\w{1,30}"),
+    (r"\w*", r"\w{0,30}"),
+    (r"\S+", r"\S{1,30}"),
+    (r"\S*", r"\S{0,30}"),
+)
 
 
 _BEFORE_AN_ORDER = re.compile(
