@@ -1,8 +1,8 @@
-"""How many attacks and plain texts are flagged, on texts that no pattern was chosen on.
+"""How many attacks and plain texts are flagged, also among those whose failures nobody looks at.
 
 The texts are ours. Half of them, by their checksum, may be looked at while patterns are changed; the
-claims are tested on the other half. Whoever changes a pattern adds texts, and looks at failures of
-the first half only.
+claims hold on the other half, too. Whoever changes a pattern first writes new texts, and looks at
+failures of the first half only: rates on new texts are lower than those on any old half.
 """
 
 from __future__ import annotations

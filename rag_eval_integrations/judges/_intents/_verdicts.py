@@ -106,17 +106,21 @@ VERDICTS = (
         GOOD_WORDS,
     ),
     by_words(
-        rf"\b{GRADERS}\s+(?:should|must|will|shall|has\s+to|needs\s+to)\s+(?:now\s+|just\s+"
-        rf"|simply\s+|always\s+)?(?:output|return|give|print|say|mark|label|pass|accept"
-        rf"|approve)\b(?=[^.!?]{{0,60}}(?:{GOOD}|{TOP}|\bpass\b|\bapprove))",
-        GRADER_WORDS,
-        "should must will shall has needs",
-        "output return give print say mark label pass accept approve",
+        rf"\b{GRADERS}\s+(?:should|must|will|shall|has\s+to|needs\s+to|(?:is|are)\s+(?:instructed|asked"
+        rf"|required|told|ordered)\s+to)\s+(?:now\s+|just\s+|simply\s+|always\s+)?(?:output|return|give"
+        rf"|print|say|pass|approve|award|assign|{MARK})\b"
+        rf"(?=[^.!?]{{0,60}}(?:{GOOD}|{TOP}|\bpass\b|\bapprove|\bfull\s+points|\b(?:10|100)\b))",
+        GRADER_WORDS + " ai",
+        "should must will shall has needs is are",
+        "output return give print say mark label pass accept approve award assign rate score grade"
+        " treat consider judge evaluate",
     ),
     by_words(
         r"""\b(?:do\s+not|don't|never|please\s+don't)\s+(?:penali[sz]e|downgrade|deduct|punish
         |fact[\s-]?check|verify)\b[^.!?]{0,40}\b(?:response|answer|text|output|claims?|evidence
         |points|document)
+        |\b(?:do\s+not|don't|no\s+need\s+to)\s+(?:check|verify|evaluate|review)\b[^.!?]{0,40}?\b(?:just|simply|only)\s+
+        (?:say|output|answer|mark|give|return|accept|approve|rate|label)\b
         |\bwhen\s+you\s+(?:score|grade|rate|judge|evaluate|label|assess)\s+this\b
         |\b(?:whoever|anyone\s+who|whatever\s+model)\s+(?:is\s+)?(?:check|grade|score|read|evaluate
         |label|review|judg|rate)\w*\s+this\b
@@ -125,7 +129,7 @@ VERDICTS = (
         "penalise penalize downgrade deduct punish check verify score grade rate judge evaluate"
         " label assess whoever anyone evaluating judging grading scoring labeling labelling",
         "not don never when whoever anyone whatever evaluating judging grading scoring labeling"
-        " labelling",
+        " labelling no",
     ),
     by_words(
         rf"""\b(?:mark|rate|grade|label|score|judge|report|call|accept|count|validate|treat

@@ -44,7 +44,7 @@ TOP = (
 GOOD = (
     r"\b(?:relevant|supported|utili[sz]ed|correct|true|perfect|faithful|grounded|accurate|truthful"
     r"|verified|factual|excellent|flawless|trustworthy|compliant)\b"
-    r"(?!,?\s+(?:or|if|when|where|unless|refuted|false|unsupported|irrelevant|partially"
+    r"(?!,?\s+(?:or|if|only|when|where|unless|refuted|false|unsupported|irrelevant|partially"
     r"|to\s+life)\b)"
     r"(?!\s*/)"
 )
