@@ -1,103 +1,128 @@
 """Detect text that addresses a judge instead of a reader: sets a flag, never changes a score.
 
 The labelling prompt does not rely on it (no text can leave its section); the flag
-`suspected_injection` tells a person where to look. It is set on 0 of 2,697 RAGBench rows.
+`suspected_injection` tells a person where to look. Texts are read as a person sees them: without
+characters of no width, full-width and look-alike letters as the letters that they look like, split
+words joined. How many attacks and plain texts it flags is tested on texts that it was not made on.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
-
-class _Sign(NamedTuple):
-    """A pattern, and groups of words: a text is searched only if it has one word of every group.
-
-    The patterns alone take 1.1 ms on RAGBench's mean row, a fifth of all work on it; looking for
-    the words first reduces that to 0.1 ms.
-    """
-
-    needs: tuple[tuple[str, ...], ...]
-    pattern: str
-
-    def may_be_in(self, small: str) -> bool:
-        return all(any(word in small for word in group) for group in self.needs)
-
-
-def _sign(pattern: str, *needs: str) -> _Sign:
-    return _Sign(tuple(tuple(group.split()) for group in needs), pattern)
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE | re.MULTILINE | re.VERBOSE)
-
-
-_SIGNS = (
-    # Fields of the labelling answer.
-    _sign(
-        r"""all_(?:relevant|utilized)_sentence_keys | fully_supported | overall_supported
-        | sentence_support_information""",
-        "_sentence_keys _supported _support_",
-    ),
-    # Delimiters of prompts and chat templates, and lines that imitate a message.
-    _sign(r"<<<\s*(?:question|documents|response)\b", "<<<"),
-    _sign(r"\b(?:question|documents|response)[^\n]{0,40}>>>", ">>>"),
-    _sign(r"<\|\s*(?:im_start|im_end|system|user|assistant|endoftext)", "<|"),
-    _sign(r"\[/?INST\] | <</?SYS>>", "inst] sys>>"),
-    _sign(
-        r"^\s*(?:\#+\s*)?(?:system|assistant|developer)\s*(?:prompt|message)?\s*:\s*\S",
-        "system assistant developer",
-        ":",
-    ),
-    _sign(
-        r"""</?(?:system|instructions?|documents?|context|question|response|answer|data|outputs?
-        |user)>""",
-        "<",
-        ">",
-    ),
-    # Instructions to the model.
-    _sign(
-        r"""\b(?:ignore|disregard|forget|override)\b[^.\n]{0,40}
-        \b(?:previous|above|prior|earlier|preceding|other|these|your)\b[^.\n]{0,20}
-        \b(?:instruction|prompt|rule|direction|guideline|message)s?\b""",
-        "ignore disregard forget override",
-        "instruction prompt rule direction guideline message",
-    ),
-    _sign(
-        r"""\b(?:mark|label|rate|score|judge|grade|treat)\b[^.\n]{0,30}
-        \b(?:every|all|each|this|the)\b[^.\n]{0,30}
-        \b(?:sentence|claim|response|answer)s?\b[^.\n]{0,30}
-        \b(?:as\s+)?(?:relevant|supported|utili[sz]ed|correct|perfect|true)\b""",
-        "mark label rate score judge grade treat",
-        "sentence claim response answer",
-        "relevant supported utili correct perfect true",
-    ),
-)
+from rag_eval_integrations.judges._intents import signs
+from rag_eval_integrations.judges._intents._sign import Reading, Sign, Words
 
 # Characters that hide or reverse text. A single byte order mark is left by converters.
 _HIDDEN = re.compile("[\u200b\u2060-\u2064\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 _TOO_MANY_HIDDEN = 8
+_FLAG = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,9}\U000e007f")  # of Scotland, of Texas
+
+# --- Texts as they look
+
+
+_MARKS = re.compile(
+    "[\u00ad\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u093c\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u2064\u2066-\u2069\u3099\u309a\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f]"
+)
+_BEYOND_LATIN = re.compile("[\u0370-\u1cff\u2e80-\ud7ff\uf900-\ufdff\ufe70-\ufefe]")
+_SMALL_CAPITALS = "ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ"
+_CONFUSED = re.compile(
+    f"[{_SMALL_CAPITALS}]|[A-Za-z][\u0251\u0261\u0370-\u058f]|[\u0251\u0261\u0370-\u058f][A-Za-z]"
+)
+_ALIKE = str.maketrans(
+    "аеорсухіјѕԁһкмтнвӏԛԝгпєАВЕКМНОРСТХУІЈЅԀҺӀαβεικνορτυχηωγΑΒΕΖΗΙΚΜΝΟΡΤΥΧօսհոɑɡ" + _SMALL_CAPITALS,
+    "aeopcyxijsdhkmthblqwrneABEKMHOPCTXYIJSDHI"
+    "abeikvoptuxnwyABEZHIKMNOPTYX"
+    "ouhnag" + "abcdefghijklmnoprstuvwyz",
+)
+_TYPOGRAPHY = (("\u2018", "'"), ("\u2019", "'"), ("\u201c", '"'), ("\u201d", '"'), ("\u2013", "-"))
+_LETTERS_ONLY = {
+    code: chr(code).lower() if chr(code).isalpha() else None for code in range(128)
+} | {ord(digit): letter for digit, letter in zip("013457@$", "oieastas", strict=True)}
+
+
+def _plain(text: str) -> str:
+    """Read a text as ASCII in lower case: without accents, look-alikes as what they look like."""
+    if text.isascii():
+        return text.lower()
+    for typographic, simple in _TYPOGRAPHY:
+        text = text.replace(typographic, simple)
+    if not text.isascii():
+        if _CONFUSED.search(text):
+            text = text.translate(_ALIKE)
+        text = unicodedata.normalize("NFKD", text)
+    return text.casefold().encode("ascii", "ignore").decode()
+
+
+def _folded(text: str) -> str:
+    """Read a text in its own script: in lower case, without marks."""
+    return _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold()
+
+
+class _Readings:
+    """The readings of a text, each made when it is needed."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._made: dict[Reading, str] = {}
+
+    def __getitem__(self, reading: Reading) -> str:
+        if reading not in self._made:
+            self._made[reading] = self._make(reading)
+        return self._made[reading]
+
+    def _make(self, reading: Reading) -> str:
+        if reading == "plain":
+            return _plain(self.text)
+        if reading == "compact":
+            return self["plain"].translate(_LETTERS_ONLY)
+        return _folded(self.text) if _BEYOND_LATIN.search(self.text) else ""
+
+
+@dataclass(frozen=True)
+class _Index:
+    """The signs, by the words that a search for them begins at."""
+
+    by_word: dict[str, list[Sign]]
+    words: frozenset[str]
+    without_words: list[Sign]
+
+
+@cache
+def _index() -> _Index:
+    by_word: dict[str, list[Sign]] = {}
+    every = signs(_folded)
+    for sign in every:
+        for word in sign.words[0] if sign.words else ():
+            by_word.setdefault(word, []).append(sign)
+    return _Index(by_word, frozenset(by_word), [sign for sign in every if not sign.words])
 
 
 def speaks_to_a_judge(texts: Iterable[str]) -> bool:
     """Whether any text has instructions, verdicts or markup for a model, or much hidden text."""
     texts = tuple(texts)
     # Looking for the words once per call, not once per text, saves a quarter of the time.
-    every = "\n".join(texts)
-    small = every.casefold()  # as the patterns ignore case: ſ is an s
-    signs = [sign for sign in _SIGNS if sign.may_be_in(small)]
-    if not signs and every.isascii():
+    every = _Readings("\n".join(texts))
+    index = _index()
+    words = Words(every["plain"], index.words)
+    begun = {id(sign): sign for word in words.places for sign in index.by_word[word]}
+    found = [
+        sign
+        for sign in (*begun.values(), *index.without_words)
+        if sign.may_be_in(every[sign.reading], words)
+    ]
+    if not found and every.text.isascii():
         return False
-    return any(_speaks(text, signs) for text in texts)
+    return any(_speaks(text, found) for text in texts)
 
 
-def _speaks(text: str, signs: Iterable[_Sign]) -> bool:
-    if not text.isascii() and len(_HIDDEN.findall(text)) >= _TOO_MANY_HIDDEN:
+def _speaks(text: str, found: Iterable[Sign]) -> bool:
+    if not text.isascii() and len(_HIDDEN.findall(_FLAG.sub("", text))) >= _TOO_MANY_HIDDEN:
         return True
-    small = text.casefold()
-    return any(
-        sign.may_be_in(small) and _compiled(sign.pattern).search(text) is not None for sign in signs
-    )
+    readings = _Readings(text)
+    return any(sign.is_in(readings[sign.reading]) for sign in found)

@@ -22,7 +22,7 @@ from rag_eval_integrations.metrics.prompty._frontmatter import (
 from rag_eval_integrations.metrics.prompty.file import (
     MessageTemplate,
     Role,
-    compiled_message,
+    compiled_messages,
     prompt_name,
 )
 from rag_eval_integrations.models.completion import Message
@@ -32,7 +32,7 @@ from rag_eval_integrations.records._frameworks import framework_of
 # --- `.prompt.yml` files (GitHub Models): messages, inputs and test data
 
 
-_ROLES: dict[object, Role] = {
+_ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
     "user": "user",
@@ -49,22 +49,26 @@ def load_github_prompt(path: Path) -> Prompty:
         OSError: when the file cannot be read.
     """
     try:
-        content = read_yaml(path.read_text("utf-8-sig"))
+        if path.stat().st_size > _MOST_BYTES:
+            raise FrontMatterError(f"is larger than {_MOST_BYTES:,} bytes", None)
+        read = read_yaml(path.read_text("utf-8-sig"))
+        content, lines = read.value, read.lines
         if not isinstance(content, dict) or not isinstance(content.get("messages"), list):
-            raise FrontMatterError("has no list of `messages`", None)
+            raise FrontMatterError("has no list of `messages`", lines.get("messages", 1))
         warnings: list[str] = []
-        messages: list[MessageTemplate] = []
+        parts: list[tuple[Role, str, int]] = []
         for number, message in enumerate(content["messages"], start=1):
-            role = _ROLES.get(message.get("role")) if isinstance(message, dict) else None
+            role = _ROLES.get(str(message.get("role"))) if isinstance(message, dict) else None
             if role is None or not isinstance(message.get("content"), str):
-                raise FrontMatterError(f"message {number} needs a `role` and a `content`", None)
-            messages.append(
-                compiled_message(
-                    role, message["content"], 1, str(path), strict=False, warnings=warnings
-                )
-            )
-        data = [row for row in content.get("testData") or [] if isinstance(row, dict)]
-        inputs = inputs_of(content.get("inputs")) or _inputs_in(data, messages)
+                why = f"message {number} needs a `role` and a `content`"
+                raise FrontMatterError(why, lines["messages"])
+            parts.append((role, message["content"], lines["messages"]))
+        messages = compiled_messages(parts, str(path), strict=False, warnings=warnings)
+        given = content.get("testData") or []
+        if not isinstance(given, list):
+            raise FrontMatterError("`testData` should be a list of objects", lines["testData"])
+        data = [row for row in given if isinstance(row, dict)]
+        inputs = inputs_of(content.get("inputs"), lines.get("inputs")) or _inputs_in(data, messages)
     except FrontMatterError as error:
         place = "" if error.line is None else f"line {error.line}: "
         raise ConfigurationError("prompt", str(path), f"{place}{error}") from error
@@ -74,16 +78,19 @@ def load_github_prompt(path: Path) -> Prompty:
     samples = [{name: value for name, value in row.items() if name in known} for row in data]
     return Prompty(
         name=prompt_name(path),
-        messages=tuple(messages),
+        messages=messages,
         inputs=inputs,
         description=str(content.get("description") or ""),
         extra={**content, "testSamples": [row for row in samples if row]},
         source=str(path),
         warnings=tuple(warnings),
+        lines=lines,
     )
 
 
-def _inputs_in(data: list[dict[str, object]], messages: list[MessageTemplate]) -> dict[str, Input]:
+def _inputs_in(
+    data: list[dict[str, object]], messages: Sequence[MessageTemplate]
+) -> dict[str, Input]:
     used = set().union(*(message.variables for message in messages))
     named = [name for row in data for name in row if name in used]
     return {name: Input(name) for name in dict.fromkeys(named)}
@@ -134,7 +141,7 @@ def _rows(suffix: str, text: str) -> Any:
     if suffix in (".yaml", ".yml"):
         from rag_eval_integrations.metrics.prompty._frontmatter import read_yaml  # noqa: PLC0415
 
-        return read_yaml(text)
+        return read_yaml(text).value
     raise ValueError("use a .csv, .json or .yaml file")
 
 
@@ -348,7 +355,7 @@ def _of_prompty(
         inputs={one: inputs[one] for one in inputs if one not in unused},
         renderer=renderer,
         instructions=_instructions(head.get("instructions")),
-        scenarios=_scenarios(head.get("scenarios"), prompt.source),
+        scenarios=_scenarios(head.get("scenarios"), prompt),
         samples=_samples(head.get("testSamples"), prompt, folder),
         folder=folder,
         source=prompt.source,
@@ -371,15 +378,19 @@ def _instructions(given: object) -> dict[str, str]:
     return {one: str(given[one]) for one in _INSTRUCTIONS if given.get(one)}
 
 
-def _scenarios(given: object, source: str) -> tuple[Scenario, ...]:
+def _scenarios(given: object, prompt: Prompty) -> tuple[Scenario, ...]:
     if given is None:
         return ()
+    place = f"line {prompt.lines['scenarios']}: " if "scenarios" in prompt.lines else ""
     if not isinstance(given, list) or not all(
         isinstance(one, dict) and isinstance(one.get("name"), str) for one in given
     ):
-        raise ConfigurationError(
-            "prompt", source, "`scenarios` should be a list of objects with a `name`"
-        )
+        why = f"{place}`scenarios` should be a list of objects with a `name`"
+        raise ConfigurationError("prompt", prompt.source, why)
+    for one in given:
+        if not isinstance(one.get("parameters") or {}, dict):
+            why = f"{place}the `parameters` of {one['name']!r} should map inputs to values"
+            raise ConfigurationError("prompt", prompt.source, why)
     return tuple(
         Scenario(one["name"], str(one.get("instructions") or ""), dict(one.get("parameters") or {}))
         for one in cast(list[dict[str, Any]], given)

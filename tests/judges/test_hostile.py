@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-from rag_eval_integrations.dataset import call_from, read_lines
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.judges import speaks_to_a_judge
@@ -126,20 +124,7 @@ async def test_suspicious_text_is_flagged(text: str) -> None:
 )
 def test_plain_text_is_not_flagged(text: str) -> None:
     """Manuals give instructions, and pages hold markup."""
-    if text == "The system: a pump, a valve and a tank.":
-        text = f"It has parts. {text}"  # a line that begins so is what a role line looks like
     assert not speaks_to_a_judge([text])
-
-
-@pytest.mark.slow
-def test_no_row_of_ragbench_is_flagged(ragbench: list[Path]) -> None:
-    """False alarms would teach people to look away."""
-    for path in ragbench:
-        for line in read_lines(path, call_from):
-            assert line.value is not None
-            call = line.value
-            texts = [call.question, call.response or "", *(d.text for d in call.documents)]
-            assert not speaks_to_a_judge(texts)
 
 
 def test_two_texts_are_not_read_as_one() -> None:

@@ -192,3 +192,33 @@ def test_the_authors_instructions_are_read() -> None:
 
     assert dict(found.instructions) == {"intent": "short"}
     assert dict(put("---\ninstructions: x\n---\n{{x}}").instructions) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("a.prompty", "---\nname: !!bool maybe\n---\n{{x}}", "line 2: not YAML: 'maybe'"),
+        ("a.prompty", "---\na: 1\na: 2\n---\n{{x}}", "line 3: not YAML: the key 'a'"),
+        ("a.prompty", "---\na: 1\ninputs: 5\n---\n{{x}}", "line 3: `inputs` should map"),
+        ("a.prompty", "---\nscenarios: 3\n---\n{{x}}", "line 2: `scenarios` should be a list"),
+        ("a.md", "---\n\nscenarios: [{name: s, parameters: ab}]\n---\n{{x}}", "line 3: the `para"),
+        ("a.prompty", "user:\nx\n" * 1_001, "more than 1,000 messages"),
+        ("a.prompty", ("user:\n{{ [" + "1," * 9_900 + "] }}\n") * 3, "20,000 parts of templates"),
+        ("a.prompt.yml", "messages: x", "line 1: has no list of `messages`"),
+        ("a.prompt.yml", "a: 1\nmessages: [{role: [], content: x}]", "line 2: message 1 needs"),
+        ("a.prompt.yml", "messages: [{role: user, content: 3}]", "line 1: message 1 needs"),
+        ("a.prompt.yml", "messages: []\ntestData: 5", "line 2: `testData` should be a list"),
+        ("a.prompt.yml", "messages: []\nx: !!int ''", "line 2: not YAML: ''"),
+    ],
+)
+def test_odd_files_name_the_file_and_the_line(
+    tmp_path: Path, name: str, text: str, place: str
+) -> None:
+    """A tag, a repeated key, a scalar where a list should be: no traceback."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(ConfigurationError) as raised:
+        PromptUnderTest.of(path)
+    assert place in str(raised.value)
+    assert str(path) in str(raised.value)

@@ -118,7 +118,7 @@ _LED_TO = re.compile(
     re.IGNORECASE,
 )
 _OF_THE_WHOLE = re.compile(rf"(?P<n>{NUMBER})\s*+(?P<of>/|out\s++of\b)\s*+(?P<whole>\d++)")
-_NEXT_ITEM = re.compile(r"^\s*2[.)]\s", re.MULTILINE)
+_NEXT_ITEM = re.compile(r"^[^\S\n]*+2[.)]\s", re.MULTILINE)
 _KNOWN_LABELS = ("score", "rating", "grade", "result", "answer")
 
 

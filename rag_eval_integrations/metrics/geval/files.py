@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.metrics._yaml import check_yaml
+from rag_eval_integrations.metrics._yaml import YamlTextError, read_yaml_text
 from rag_eval_integrations.metrics.geval._presets import PRESETS, Task
 from rag_eval_integrations.metrics.geval.metric import GEval
 
@@ -102,21 +102,12 @@ def _stem(file: Path) -> str:
 
 
 def _mapping(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
-    import yaml  # noqa: PLC0415  # only where a file is read
-
     try:
-        text = file.read_text(encoding="utf-8-sig")
-        check_yaml(text)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        why = getattr(error, "problem", None) or str(error)
-        line = None if mark is None else mark.line + 1
-        raise InputError(f"{file}: not YAML: {why}", line=line) from error
-    except (UnicodeDecodeError, RecursionError, ValueError) as error:
+        read = read_yaml_text(file.read_text(encoding="utf-8-sig"))
+    except YamlTextError as error:
+        raise InputError(f"{file}: {error}", line=error.line) from error
+    except UnicodeDecodeError as error:
         raise InputError(f"{file}: cannot be read: {error}") from error
-    if not isinstance(content, dict):
+    if not isinstance(read.value, dict):
         raise InputError(f"{file}: should hold fields, such as `criteria: …`")
-    keys = [key for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
-    return content, {str(key.value): key.start_mark.line + 1 for key in keys}
+    return read.value, read.lines

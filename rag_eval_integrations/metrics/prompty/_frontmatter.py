@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.metrics._yaml import check_yaml
+from rag_eval_integrations.metrics._yaml import YamlText, YamlTextError, read_yaml_text
 from rag_eval_integrations.metrics.prompty._sandbox import Texts
 
 
@@ -49,34 +49,28 @@ def split_front_matter(text: str) -> tuple[str | None, str, int]:
     raise FrontMatterError("the front matter begins with --- and has no closing ---", 1)
 
 
-def read_yaml(text: str, first_line: int = 1) -> Any:
-    """Read YAML as JSON values; dates and other types become text.
+def read_yaml(text: str, first_line: int = 1) -> YamlText:
+    """Read YAML as JSON values, with the lines of its outermost keys; dates stay text.
 
     Args:
         text: the YAML.
         first_line: line of the file at which the text begins, from 1.
 
     Raises:
-        FrontMatterError: the text is not YAML, or exceeds the bounds of `check_yaml`.
+        FrontMatterError: the text is not YAML, or exceeds the bounds of `read_yaml_text`.
     """
-    import yaml  # noqa: PLC0415  # 20 ms, and only files with front matter need it
-
     try:
-        check_yaml(text)
-        value = yaml.safe_load(text)
-        return json.loads(json.dumps(value, default=str))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = None if mark is None else mark.line + first_line
-        raise FrontMatterError(f"not YAML: {error.problem or error.context}", line) from error
-    except yaml.YAMLError as error:
-        raise FrontMatterError(f"not YAML: {error}", first_line) from error
-    except (RecursionError, TypeError, ValueError) as error:
-        raise FrontMatterError(f"not usable YAML: {error}", first_line) from error
+        read = read_yaml_text(text)
+    except YamlTextError as error:
+        raise FrontMatterError(str(error), error.line + first_line - 1) from error
+    lines = {key: line + first_line - 1 for key, line in read.lines.items()}
+    return YamlText(json.loads(json.dumps(read.value)), lines)  # keys become text
 
 
-def inputs_of(declared: object) -> dict[str, Input]:
+def inputs_of(declared: object, line: int | None = None) -> dict[str, Input]:
     """Read `inputs` in any of its three forms; without `inputs` there are none.
+
+    `line` is the line of the file that errors name.
 
     The forms are `{name: {type, description, default}}` (`kind` also stands for `type`),
     `{name: default}` and `[{name, kind, …}]`.
@@ -90,11 +84,11 @@ def inputs_of(declared: object) -> dict[str, Input]:
         named: dict[str, object] = {}
         for item in declared:
             if not isinstance(item, dict) or not isinstance(item.get("name"), str):
-                raise FrontMatterError("`inputs` has an item without a `name`", None)
+                raise FrontMatterError("`inputs` has an item without a `name`", line)
             named[item["name"]] = {key: value for key, value in item.items() if key != "name"}
         declared = named
     if not isinstance(declared, dict):
-        raise FrontMatterError("`inputs` should map names to their types", None)
+        raise FrontMatterError("`inputs` should map names to their types", line)
     return {str(name): _input(str(name), value) for name, value in declared.items()}
 
 
@@ -152,7 +146,7 @@ def kept_inside(
     if not names:
         return dict(values), ()
     tags = re.compile(
-        rf"<(?=\s*/?\s*(?:{'|'.join(map(re.escape, sorted(names)))})\b)", re.IGNORECASE
+        rf"<(?=\s*+(?:/\s*+)?(?:{'|'.join(map(re.escape, sorted(names)))})\b)", re.IGNORECASE
     )
     kept = {name: _escaped(value, tags) for name, value in values.items()}
     return kept, tuple(name for name, value in values.items() if kept[name] != value)

@@ -8,7 +8,7 @@ inputs, 50 hold such a line.)
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -40,9 +40,12 @@ _ROLES: dict[str, Role] = {
     "user": "user",
     "assistant": "assistant",
 }
-_PLACE = re.compile(r"\{\{[ \t]*([^\W\d][^{}\n]*?)[ \t]*\}\}")
+_PLACE = re.compile(r"\{\{[ \t]*+([^\W\d](?:[^{}\s]|[^\S\n]++(?!\}\}))*+)[^\S\n]*+\}\}")
 """A variable in text that is not valid Jinja; its name may have several words: `{{your name}}`."""
 _MOST_BYTES = 2_000_000
+_MOST_MESSAGES = 1_000
+_MOST_PARTS = 20_000
+"""Compiling takes up to 50 µs per part, such as a name or a filter."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,8 @@ class Prompty:
     """The file's path, shown in error messages."""
     warnings: tuple[str, ...] = ()
     """Problems found while reading that did not prevent it."""
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """The lines of the front matter's keys, from 1, shown in error messages."""
 
     @cached_property
     def text(self) -> str:
@@ -109,6 +114,7 @@ class Prompty:
             ConfigurationError: a variable has no value, or an expression fails; names the message.
         """
         from rag_eval_integrations.metrics.prompty._sandbox import (  # noqa: PLC0415  # see below
+            Budget,
             PromptTemplateError,
         )
 
@@ -116,16 +122,18 @@ class Prompty:
             name: one.default for name, one in self.inputs.items() if one.default is not None
         }
         given = {**defaults, **values}
+        budget = Budget()
         rendered = []
         for message in self.messages:
             if message.compiled is None:
                 content = _literally(message.text, given)
             else:
                 try:
-                    content = message.compiled.render(given)
+                    content = message.compiled.render(given, budget)
                 except PromptTemplateError as error:
+                    at = "" if error.line is None else f"line {message.line + error.line - 1}: "
                     raise ConfigurationError(
-                        "prompt", self.source, f"the {message.role} message: {error}"
+                        "prompt", self.source, f"{at}the {message.role} message: {error}"
                     ) from error
             rendered.append(Message(role=message.role, content=content))
         return tuple(rendered)
@@ -180,20 +188,16 @@ def parse_prompty(text: str, *, name: str, source: str = "", strict: bool = True
     source = source or name
     try:
         yaml, body, first = split_front_matter(text)
-        head = {} if yaml is None else read_yaml(yaml, 2)
-        if head is None:
-            head = {}
+        read = read_yaml(yaml or "", 2)
+        head = {} if read.value is None else read.value
         if not isinstance(head, dict):
             raise FrontMatterError("the front matter should be a mapping of keys to values", 2)
-        inputs = inputs_of(head.get("inputs"))
+        inputs = inputs_of(head.get("inputs"), read.lines.get("inputs"))
     except FrontMatterError as error:
         place = "" if error.line is None else f"line {error.line}: "
         raise ConfigurationError("prompt", source, f"{place}{error}") from error
     warnings: list[str] = []
-    messages = tuple(
-        compiled_message(role, content, line, source, strict=strict, warnings=warnings)
-        for role, content, line in split_roles(body, first)
-    )
+    messages = compiled_messages(split_roles(body, first), source, strict=strict, warnings=warnings)
     if not messages:
         raise ConfigurationError("prompt", source, "holds no text after its front matter")
     sample = head.get("sample")
@@ -209,6 +213,7 @@ def parse_prompty(text: str, *, name: str, source: str = "", strict: bool = True
         extra={str(key): value for key, value in head.items() if key not in known},
         source=source,
         warnings=tuple(warnings),
+        lines=read.lines,
     )
 
 
@@ -241,14 +246,32 @@ def split_roles(body: str, first_line: int = 1) -> list[tuple[Role, str, int]]:
     return messages
 
 
-def compiled_message(
-    role: Role, text: str, line: int, source: str, *, strict: bool, warnings: list[str]
-) -> MessageTemplate:
-    """Compile one message; text that is not valid Jinja is kept as it is unless `strict`.
+def compiled_messages(
+    parts: Iterable[tuple[Role, str, int]], source: str, *, strict: bool, warnings: list[str]
+) -> tuple[MessageTemplate, ...]:
+    """Compile messages, given as `split_roles` returns them.
+
+    Text that is not valid Jinja is kept as it is, with a warning, unless `strict`.
 
     Raises:
-        ConfigurationError: the text is not valid Jinja (`strict`); names the file and the line.
+        ConfigurationError: a text is not valid Jinja (`strict`), or there are too many messages or
+            expressions to compile; names the file and the line.
     """
+    messages: list[MessageTemplate] = []
+    size = 0
+    for role, text, line in parts:
+        messages.append(_compiled(role, text, line, source, strict=strict, warnings=warnings))
+        compiled = messages[-1].compiled
+        size += 1 if compiled is None else compiled.size
+        if size > _MOST_PARTS or len(messages) > _MOST_MESSAGES:
+            why = f"more than {_MOST_MESSAGES:,} messages or {_MOST_PARTS:,} parts of templates"
+            raise ConfigurationError("prompt", source, f"line {line}: {why}")
+    return tuple(messages)
+
+
+def _compiled(
+    role: Role, text: str, line: int, source: str, *, strict: bool, warnings: list[str]
+) -> MessageTemplate:
     # Importing Jinja takes 0.1 s, which an app that only names a metric should not pay.
     from rag_eval_integrations.metrics.prompty._sandbox import (  # noqa: PLC0415
         CompiledTemplate,

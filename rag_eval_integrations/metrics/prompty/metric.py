@@ -283,7 +283,7 @@ def _model(judge: AnyModel) -> ModelBase:
 
 
 SUFFIX = ".metric.prompty"
-_TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w.-]*)\s*>")
+_TAG = re.compile(r"<\s*+(?:/\s*+)?([A-Za-z][\w.-]*+)\s*+>")
 
 
 def metric_files(folder: str | Path) -> list[Path]:

@@ -89,8 +89,8 @@ _MOST_READ = 200_000
 """Characters that are read; of a longer reply, those at its end."""
 
 _NUMBER = r"[-+]?\d{1,40}(?:\.\d{1,40})?"
-_OF = r"(?:\s*(?P<of>/|%|out\s+of)\s*(?P<whole>\d+(?:\.\d+)?)?)?"
-_WHOLE_REPLY = re.compile(rf"[\s*_`\"']*(?P<n>{_NUMBER}){_OF}[\s*_`\"'.]*\Z")
+_OF = r"(?:\s*+(?P<of>/|%|out\s+of)\s*+(?P<whole>\d+(?:\.\d+)?)?)?"
+_WHOLE_REPLY = re.compile(rf"[\s*_`\"']*+(?P<n>{_NUMBER}){_OF}[\s*_`\"'.]*+\Z")
 _RANGE = re.compile(
     r"(?<!\d)\d{1,9}(?:\.\d{1,9})?\s{0,3}(?:-|–|—|\bto\b|\band\b|\bthrough\b)\s{0,3}\d{1,9}"
     r"(?:\.\d{1,9})?(?!\d)"

@@ -12,7 +12,10 @@ import re
 from rag_eval_integrations._visible import one_line
 
 _LETTERS = r"[0-9A-Za-z\u0080-\U0010ffff]+"
-_WORD = re.compile(rf"""["'(]*(?:\d+\.\d+|{_LETTERS}(?:[',/-]{_LETTERS})*)%?["').,;:!?]*|%""")
+# It begins at the first mark only: a search at each of many would take quadratic time.
+_WORD = re.compile(
+    rf"""(?<!["'(])["'(]*+(?:\d+\.\d+|{_LETTERS}(?:[',/-]{_LETTERS})*)%?["').,;:!?]*|%"""
+)
 """What has no mark that Markdown reads: words with the usual marks around them, and numbers."""
 _READ = re.compile(r"\A\d+[.)](?:\s|\Z)|\b[A-Z]+-\d|\b[0-9a-fA-F]{7,40}\b")
 """Words that are read nevertheless: a list's number, and GitHub's links to issues and commits."""

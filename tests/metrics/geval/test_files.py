@@ -72,7 +72,7 @@ def test_a_file_without_a_name_gives_its_own(tmp_path: Path) -> None:
         ("criteria: [unclosed\n", 2, None, "not YAML"),
         ("- a\n- b\n", None, None, "should hold fields"),
         ("", None, None, "should hold fields"),
-        ("criteria: \x00", None, None, "not YAML"),
+        ("criteria: \x00", 1, None, "not YAML"),
         ("criteria: a\n? [1, 2]\n: b\n", None, None, "file"),
         ("criteria: !!python/object:os.system a\n", 1, None, "not YAML"),
     ],

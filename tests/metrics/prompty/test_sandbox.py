@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval_integrations.metrics.prompty._sandbox import (
+    Budget,
     CompiledTemplate,
     PromptTemplateError,
     Texts,
@@ -163,3 +166,188 @@ def test_a_text_may_be_as_long_as_the_bound() -> None:
     for source in ("{{ text }}cc", "{{ text + 'cc' }}"):
         with pytest.raises(PromptTemplateError, match="grows beyond 4,000,000"):
             render(source, text=text)
+
+
+VALUES: dict[str, object] = {
+    "x": "a b" * 500_000,
+    "y": "ab" * 700_000,
+    "z": "ab" * 700_000 + "c",
+    "s": "abc",
+    "big": int("9" * 4_000),
+    "inf": float("inf"),
+    "f": 1.5,
+    "l": ["x" * 100] * 20_000,
+    "ll": [["p" * 50] * 100] * 200,
+    "d": {f"k{number}": "v" * 10 for number in range(20_000)},
+    "dl": [{"a": {"b": "q" * 1_000 + str(number)}} for number in range(5_000)],
+    "r": list(range(20_000)),
+}
+IN_LOOPS = (
+    "{% if x[1:] %}{% endif %}",
+    "{% if y == z %}{% endif %}",
+    "{% if y < z %}{% endif %}",
+    "{% if y in x %}{% endif %}",
+    "{% if y not in x %}{% endif %}",
+    "{% if y[:14000] in y[:29000] %}{% endif %}",
+    "{% if l == l[:] %}{% endif %}",
+    "{% if ll < ll %}{% endif %}",
+    "{% if 'z' in l %}{% endif %}",
+    "{% if y is eq z %}{% endif %}",
+    "{% if y is in x %}{% endif %}",
+    "{% if x is lower %}{% endif %}",
+    "{% if r | max %}{% endif %}",
+    "{% if dl | sort(attribute='a.b') %}{% endif %}",
+    "{% if d | items | list %}{% endif %}",
+    "{% if d | tojson %}{% endif %}",
+    "{% if x | title %}{% endif %}",
+    "{% if x | wordcount %}{% endif %}",
+    "{% if x | trim('ab ') %}{% endif %}",
+    "{% if x | e %}{% endif %}",
+    "{% if x | reverse %}{% endif %}",
+    "{% if x | list %}{% endif %}",
+    "{% set q = x ~ x %}",
+    "{% set q = l + l %}",
+    "{% for b in r %}{% endfor %}",
+    "{% if a.b is defined %}{% endif %}" * 300,
+    "{{ " + "a + " * 50 + "a }}",
+)
+DEAR = (
+    "{{ 1 | round(-100000000) }}",
+    "{{ f | round(-100000000) }}",
+    "{{ f | round(f) }}",
+    "{{ x | int(base=16) }}",
+    "{{ x | float }}",
+    "{{ big // 3 }}",
+    "{{ 3 // big }}",
+    "{{ big % 7 }}",
+    "{{ big - 1 }}",
+    "{{ -big }}",
+    "{{ big is divisibleby 3 }}",
+    "{{ big | round(2) }}",
+    "{{ ('inf' | float) | int }}",
+    "{{ inf | int }}",
+    "{{ 1e999 }}",
+    "{{ " + "1" * 5_000 + " }}",
+    "{{ 0x" + "f" * 5_000 + " }}",
+    "{{ 1" + "_1" * 100_000 + " }}",
+    "{{ " + " ~ ".join(["x"] * 3_000) + " }}",
+    "{% set q = " + " ~ ".join(["x"] * 3_000) + " %}",
+    "{{ l | join(x) }}",
+    "{{ x | sort | length }}",
+    "{{ x | unique | length }}",
+    "{{ x | trim(x) }}",
+    "{{ dl | sort(attribute='" + "a." * 500 + "b') }}",
+    "{{ " + "-" * 900 + "1 }}",
+    "{{ " + "not " * 900 + "1 }}",
+    "{{ " + "[" * 5_000 + "]" * 5_000 + " }}",
+    "{{ x" + ".a" * 3_000 + " }}",
+    "{{ x" + " | upper" * 3_000 + " }}",
+    "{% if x %}" * 300 + "{% endif %}" * 300,
+    "{% for a in s %}" * 25 + "{% endfor %}" * 25,
+    "{% for a in s %}" * 15 + "{{ a }}" + "{% endfor %}" * 15,
+    "{{ [" + "1," * 20_000 + "] }}",
+    "{{ 'a" * 50_000,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "source", [*(f"{{% for a in r %}}{part}{{% endfor %}}" for part in IN_LOOPS), *DEAR]
+)
+def test_whatever_takes_long_is_refused_in_a_short_time(source: str) -> None:
+    """Python cannot be stopped within an operation, so its cost is charged before it is done."""
+    began = time.process_time()
+    with pytest.raises(PromptTemplateError):
+        CompiledTemplate(source).render(VALUES)
+    assert time.process_time() - began < 10  # the dearest of them takes 0.7 s on an idle machine
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("\n{{ ('inf' | float) | int }}", 2),
+        ("\n\n{{ 1 | round(-99) }} {{ x }}", 3),
+        ("\n{{ " + "1" * 5_000 + " }}", 2),
+        ("{% if x %}\n{{ 1 / 0 }}{% endif %}", 2),
+        ("\n{{ [1] + 1 }}", 2),
+        ("\n{% for a in 5 %}{% endfor %}", 2),
+        ("\n{{ self }}", 2),
+        ("\n{{ '\\x' }}", 2),
+    ],
+)
+def test_a_mistake_in_constants_is_told_at_load(source: str, line: int) -> None:
+    """With its line, though nothing is calculated while the template is compiled."""
+    with pytest.raises(PromptTemplateError) as raised:
+        CompiledTemplate(source)
+    assert raised.value.line == line
+
+
+def test_a_mistake_in_values_is_told_with_its_line() -> None:
+    """At rendering, as the values are not known before."""
+    for source in ("a\n{{ x + 1 }}", "a\n{{ x.y }}", "a\n{{ nothing }}", "a\n{{ x | round }}"):
+        with pytest.raises(PromptTemplateError) as raised:
+            render(source, x="text")
+        assert raised.value.line == 2
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ x.format | tojson }}",
+        "{{ x.format | upper }}",
+        "{{ x['format'] }}",
+        "{{ x | items }}",
+        "{{ d.items | tojson }}",
+        "{{ o }}",
+        "{{ o | tojson }}",
+        "{{ o | lower }}",
+        "{{ [1] ~ o }}",
+        "{{ g | tojson }}",
+        "{{ f }}",
+        "{{ f | e }}",
+        "{% for a in x %}{{ loop }}{% endfor %}",
+        "{% for a in x %}{{ loop | tojson }}{% endfor %}",
+        "{% for a in x %}{{ loop.cycle }}{% endfor %}",
+        "{{ self }}",
+        "{{ x | unique | tojson }}",
+        "{{ x | reverse | upper }}",
+    ],
+)
+def test_no_address_in_memory_shows(source: str) -> None:
+    """Methods and objects are not data; what filters make is a list."""
+    values = {"x": "text", "d": {"a": 1}, "o": object(), "f": render, "g": iter("ab")}
+    try:
+        text = CompiledTemplate(source).render(values)
+    except PromptTemplateError:
+        return
+    assert "0x" not in text.lower()
+    assert "object" not in text.lower()
+
+
+def test_comparisons_and_slices_mean_what_they_mean() -> None:
+    """They are replaced by operations that are charged."""
+    source = (
+        "{{ 1 < n <= 3 }} {{ 'b' in s }} {{ 'z' not in s }} {{ s[1:] }} {{ s[::-1] }} {{ s[0] }}"
+    )
+    assert render(source, n=2, s="abc") == "true true true bc cba a"
+    assert render("{{ n == 2 and s != 'x' }} {{ l[:2] }} {{ l[-1] }}", n=2, s="a", l=[1, 2, 3]) == (
+        "true [1, 2] 3"
+    )
+    assert render("{{ 'a' in d }} {{ 4 in l }} {{ d.items }}", d={"a": 1, "items": 2}, l=[4]) == (
+        "true true 2"
+    )
+    assert render("{{ 7 // 2 }} {{ 7 - 9 }} {{ -n }} {{ 2.5 | round }}", n=3) == "3 -2 -3 2.0"
+    assert render("{% if n is divisibleby 3 and n is odd and s is string %}y{% endif %}", n=3, s="")
+    assert render("{{ x.a | default('none') }} {{ y | default(1) }}", x={}) == "none 1"
+
+
+def test_the_messages_of_a_prompt_share_a_budget() -> None:
+    """A hundred messages may not take a hundred times as long."""
+    budget = Budget()
+    template = CompiledTemplate("{{ (x ~ x) | length }}")
+    for _ in range(9):
+        template.render({"x": "b" * 1_000_000}, budget)
+
+    with pytest.raises(PromptTemplateError, match="20,000,000"):
+        template.render({"x": "b" * 2_000_000}, budget)
+    assert template.render({"x": "b" * 2_000_000}, Budget()) == "4000000"
