@@ -112,11 +112,15 @@ def blocks(text: str) -> list[Block]:
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    at = 0
+    at, blank = 0, False
     ends = [(match.start(), match.end()) for match in _BREAK.finditer(text)]
     for end, following in [*ends, (len(text), len(text))]:
         raw = text[at:end]
         words = raw.strip()
+        if blank and not words:  # several blank lines part no more than one does
+            at = following
+            continue
+        blank = not words
         indent = len(raw) - len(raw.lstrip())
         quote = _QUOTE.match(words)
         quoted = quote.end() if quote else 0
