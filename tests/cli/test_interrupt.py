@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, sent to real processes: what is kept is said, and it is true."""
+"""Ctrl-C, SIGTERM and SIGHUP, sent to real processes: what is kept is said, and it is true."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,9 @@ class Hanging:
         return self.process.returncode, err
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_run_says_what_it_keeps(
     rag_eval: Command, calls: Path, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
@@ -137,3 +140,29 @@ def test_prompt_tests_say_what_they_keep(tmp_path: Path) -> None:
     said, command = err.splitlines()[-2:]
     assert said == "Interrupted. 1 reply is kept in t/replies.sqlite. Go on with:"
     assert shlex.split(command)[:5] == ["rag-eval", *words[:4]]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_that_repeat_leave_no_copy_of_the_input(
+    calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Standard input is copied to a private file, which nobody would find afterwards."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    command = [sys.executable, "-c", MAIN, "run", "-", "-o", "e.jsonl", "--judge", "openai:m"]
+    with (
+        LoopbackServer(Behaviour(latency=60)) as server,
+        calls.open("rb") as rows,
+        subprocess.Popen(
+            [*command, "--base-url", server.base_url], stdin=rows, cwd=tmp_path,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ) as process,
+    ):  # fmt: skip
+        while not any(temporary.iterdir()) and process.poll() is None:
+            time.sleep(0.01)
+        while process.poll() is None:
+            process.send_signal(number)
+            time.sleep(0.001)
+    assert process.returncode == 128 + number
+    assert not any(temporary.iterdir())

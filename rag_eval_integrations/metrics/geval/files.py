@@ -24,6 +24,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
+from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.metrics._yaml import check_yaml
 from rag_eval_integrations.metrics.geval._presets import PRESETS, Task
@@ -104,8 +105,9 @@ def _stem(file: Path) -> str:
 def _mapping(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
     import yaml  # noqa: PLC0415  # only where a file is read
 
+    data = _target.read_whole(file)
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = data.decode("utf-8-sig")
         check_yaml(text)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         content = yaml.safe_load(text)
