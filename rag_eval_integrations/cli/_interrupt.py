@@ -72,7 +72,7 @@ def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[
         from rag_eval_integrations.cli._terminal import print_stderr  # noqa: PLC0415  # 0.1 s
 
         _settle()
-        words = says()
+        words = _said(says)
         if sys.stderr.isatty():
             print_stderr("")  # after the ^C that the terminal shows
         if words:
@@ -84,11 +84,18 @@ def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[
     except OSError:  # such as a full disk; its message follows
         from rag_eval_integrations.cli._terminal import print_stderr  # noqa: PLC0415  # 0.1 s
 
-        words = says()
+        words = _said(says)
         if words:
-            print_stderr(f"FAILED: {words} When there is room again, go on with:")
+            print_stderr(f"FAILED: {words} Once files can be written again, go on with:")
             print_stderr(_again(add, drop))
         raise
+
+
+def _said(says: Callable[[], str]) -> str:
+    try:
+        return says()
+    except OSError:  # the folder is gone, for example: the reason why the command ends is told
+        return ""
 
 
 def _again(add: str, drop: str) -> str:

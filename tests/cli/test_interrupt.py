@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from loopback import Behaviour, Body, LoopbackServer, Reply
 
+from rag_eval_integrations.cli._interrupt import kept
 from rag_eval_integrations.records import Evaluation, from_line
 from rag_eval_integrations.testing import labels_reply
 
@@ -166,3 +167,17 @@ def test_signals_that_repeat_leave_no_copy_of_the_input(
             time.sleep(0.001)
     assert process.returncode == 128 + number
     assert not any(temporary.iterdir())
+
+
+def test_what_failed_first_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the folder has gone, nothing is known of what is kept; its loss stays the reason."""
+
+    def gone() -> str:
+        raise FileNotFoundError("e.jsonl.partial")
+
+    with pytest.raises(OSError, match="the disk is full"), kept(gone):
+        raise OSError("the disk is full")
+    assert capsys.readouterr().err == ""
+    with pytest.raises(OSError, match="the disk is full"), kept(lambda: "2 rows are kept."):
+        raise OSError("the disk is full")
+    assert capsys.readouterr().err.startswith("FAILED: 2 rows are kept. Once files can be written")

@@ -406,3 +406,20 @@ def test_no_row_gets_into_an_empty_file_that_was_planted(tmp_path: Path) -> None
         file.finish()
     assert planted.read_bytes() == b""
     assert (tmp_path / "e.jsonl").stat().st_nlink == 1
+
+
+def test_a_row_without_a_line_end_stays_a_row_of_its_own(tmp_path: Path) -> None:
+    """An editor took the last line end of OUT; the rows after it begin on lines of their own."""
+    path = tmp_path / "e.jsonl"
+    fingerprint = EVALUATOR.fingerprint
+    with EvaluationFile(path, fingerprint) as file:
+        file.add(0, evaluated(0))
+        file.finish()
+    path.write_bytes(path.read_bytes().rstrip())
+
+    with EvaluationFile(path, fingerprint, resume=True) as file:
+        assert file.take(0, call(0)) is not None
+        file.add(1, evaluated(1))
+        file.finish()
+
+    assert questions(path) == ["q0", "q1"]

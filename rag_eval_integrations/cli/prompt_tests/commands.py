@@ -306,7 +306,7 @@ def _model_under_test(
         )  # fmt: skip
         return WatchedModel(cast(Model, found), tell)
     module, colon, path = name.partition(":")
-    if not colon or not module or not path:
+    if not colon or not module or not path or module.startswith("."):
         raise ConfigurationError(option, name, "use openai:NAME or MODULE:OBJECT")
     if "" not in sys.path:
         sys.path.insert(0, "")
@@ -316,6 +316,9 @@ def _model_under_test(
             found_object = getattr(found_object, part)
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(option, name, f"cannot be imported: {error}") from error
+    except SystemExit as error:  # its exit code would be taken for this command's
+        why = "cannot be imported: it ends the program"
+        raise ConfigurationError(option, name, why) from error
     return model_of(found_object)
 
 
