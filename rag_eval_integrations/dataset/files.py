@@ -192,9 +192,9 @@ class EvaluationFile:
             with _target.replacing(self.path, new=self._new) as target:
                 for place in self._offsets:
                     if place >= 0:
-                        # The last row of an edited OUT may lack its line end.
+                        # An edited OUT may begin with a byte order mark, or lack its last line end.
                         row = self._line(place & 1, place >> 1)
-                        target.write(row.rstrip(b"\r\n") + b"\n")
+                        target.write(row.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n") + b"\n")
         except FileExistsError as error:
             why = f"has appeared since the run began; the rows are in {self.partial}"
             raise ConfigurationError("out", str(self.path), why) from error

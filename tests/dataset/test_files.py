@@ -415,7 +415,7 @@ def test_a_row_without_a_line_end_stays_a_row_of_its_own(tmp_path: Path) -> None
     with EvaluationFile(path, fingerprint) as file:
         file.add(0, evaluated(0))
         file.finish()
-    path.write_bytes(path.read_bytes().rstrip())
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().rstrip())
 
     with EvaluationFile(path, fingerprint, resume=True) as file:
         assert file.take(0, call(0)) is not None
@@ -423,3 +423,4 @@ def test_a_row_without_a_line_end_stays_a_row_of_its_own(tmp_path: Path) -> None
         file.finish()
 
     assert questions(path) == ["q0", "q1"]
+    assert path.read_bytes().startswith(b"{")
