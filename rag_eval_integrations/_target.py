@@ -1,5 +1,8 @@
 """Opens the files that the library writes, in one way: regular files, private, never lost.
 
+And reads what is small enough to be read at once:
+
+    read_whole   the bytes of a short file or FIFO; a device has no end, a FIFO perhaps no writer
     resolved     where a path leads; devices, FIFOs, sockets and folders are refused
     create       a new file, never through a link and never in place of another
     append       a file to append to, made when absent
@@ -14,9 +17,12 @@ and stay links. All other opens refuse links: nothing is written through a plant
 from __future__ import annotations
 
 import errno
+import io
 import os
+import select
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -90,6 +96,8 @@ def resolved(path: str | os.PathLike[str], field: str = "path") -> Path:
         if error.errno == errno.ELOOP:
             raise ConfigurationError(field, str(path), "is a link that leads in a circle") from None
         raise readable(error, path) from error
+    if stat.S_ISREG(mode) and not target.exists():  # a descriptor of /proc or /dev/fd
+        raise ConfigurationError(field, str(path), "leads to a file that was removed")
     if not stat.S_ISREG(mode):
         hint = (
             " (`-` is standard output)" if target.parts[:2] in (("/", "dev"), ("/", "proc")) else ""
@@ -97,6 +105,102 @@ def resolved(path: str | os.PathLike[str], field: str = "path") -> Path:
         why = f"is {kind(mode)}; use a regular file{hint}"
         raise ConfigurationError(field, str(path), why)
     return target
+
+
+MOST_WHOLE = 32 * 2**20
+"""Bytes of a file that is read at once: a prompt, a metric, the value of a variable."""
+_BLOCK = 1 << 20
+_PATIENCE = 5.0
+"""Seconds that a FIFO has until something is written to it."""
+
+
+def read_whole(
+    path: str | os.PathLike[str], field: str = "file", *, longest: int = MOST_WHOLE
+) -> bytes:
+    """Read a short file, or a FIFO such as the shell's `<(…)`, at once.
+
+    Args:
+        path: the file.
+        field: name of the argument, for the error.
+        longest: bytes of the file.
+
+    Raises:
+        ConfigurationError: it is longer, a device or a socket, or a FIFO that nothing is written
+            to.
+        OSError: it cannot be read.
+    """
+    try:
+        mode = os.stat(path).st_mode
+        if stat.S_ISFIFO(mode):
+            content = io.BytesIO()
+            drain(os.fspath(path), content.write, field, longest=longest)
+            return content.getvalue()
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise ConfigurationError(field, os.fspath(path), f"is {kind(mode)}; use a file")
+        with open(path, "rb") as stream:
+            found = stream.read(longest + 1)
+    except OSError as error:
+        raise readable(error, path) from error
+    if len(found) > longest:
+        raise _too_long(path, field, longest)
+    return found
+
+
+def _too_long(path: str | os.PathLike[str], field: str, longest: int) -> ConfigurationError:
+    return ConfigurationError(field, os.fspath(path), f"is larger than {longest:,} bytes")
+
+
+def drain(
+    name: str,
+    write: Callable[[bytes], object],
+    field: str = "file",
+    *,
+    longest: int | None = None,
+    patience: float = _PATIENCE,
+) -> None:
+    """Read a FIFO to its end.
+
+    Args:
+        name: the FIFO.
+        write: receives what is read.
+        field: name of the argument, for the error.
+        longest: bytes; None for any number.
+        patience: seconds until something has to be written to it.
+
+    Raises:
+        ConfigurationError: nobody writes to it, or too much.
+        OSError: it cannot be read.
+    """
+    try:  # O_NONBLOCK, since to open it would wait for a writer, perhaps for ever
+        file = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        raise readable(error, name) from error
+    try:
+        end = time.monotonic() + patience
+        begun = False
+        size = 0
+        while True:
+            try:
+                block = os.read(file, _BLOCK)
+            except BlockingIOError:  # there is a writer, which may be slow
+                begun = True
+                select.select([file], [], [])
+                continue
+            size += len(block)
+            if longest is not None and size > longest:
+                raise _too_long(name, field, longest)
+            if block:
+                begun = True
+                write(block)
+            elif begun:
+                return
+            elif time.monotonic() > end:
+                why = f"is a FIFO that nothing was written to within {patience:g} s"
+                raise ConfigurationError(field, name, why)
+            else:
+                time.sleep(0.02)
+    finally:
+        os.close(file)
 
 
 def make_folder(path: Path, field: str = "folder") -> None:
@@ -255,8 +359,15 @@ def back_up(path: Path, field: str = "out") -> Path:
         os.link(path, backup)
     except OSError:  # a file system without hard links, or another user's file
         with path.open("rb") as source, os.fdopen(create(backup), "wb") as copy:
-            _keep_mode(copy.fileno(), path)
-            shutil.copyfileobj(source, copy)
+            try:
+                _keep_mode(copy.fileno(), path)
+                shutil.copyfileobj(source, copy)
+                copy.flush()
+            except BaseException as error:
+                backup.unlink()  # half a copy would only be in the way
+                if isinstance(error, OSError):
+                    raise readable(error, backup) from error
+                raise
     return backup
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -202,3 +204,63 @@ def test_a_page_may_replace_only_its_like(tmp_path: Path) -> None:
         _target.write_page(path, "mine", lambda head: head.startswith(b"mine"))
 
     assert path.read_text() == "yours"
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no names of open files")
+def test_a_file_that_was_removed_is_not_written_under_another_name(tmp_path: Path) -> None:
+    """The system names it `NAME (deleted)`, and that is not where anybody looks."""
+    with (tmp_path / "gone").open("wb") as stream:
+        (tmp_path / "gone").unlink()
+        with pytest.raises(ConfigurationError, match="was removed"):
+            _target.resolved(f"/dev/fd/{stream.fileno()}")
+
+
+def test_half_a_copy_is_no_backup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be refused as somebody's file for ever after."""
+    path = tmp_path / "e.jsonl"
+    path.write_bytes(b"rows")
+
+    def no_room(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def no_links(*_: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(shutil, "copyfileobj", no_room)
+    with pytest.raises(OSError, match=r"e\.jsonl\.bak: no space left on device"):
+        _target.back_up(path)
+    assert [one.name for one in tmp_path.iterdir()] == ["e.jsonl"]
+
+
+def test_short_files_are_read_at_once(tmp_path: Path) -> None:
+    """Whatever has no end, or is not begun, is refused instead of read for ever."""
+    path = tmp_path / "f"
+    path.write_bytes(b"12345")
+    assert _target.read_whole(path, longest=5) == b"12345"
+    with pytest.raises(ConfigurationError, match="is larger than 4 bytes"):
+        _target.read_whole(path, longest=4)
+    with pytest.raises(IsADirectoryError, match="is a directory"):
+        _target.read_whole(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        _target.read_whole(tmp_path / "none")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs")
+def test_a_short_fifo_is_read_at_once(tmp_path: Path) -> None:
+    """As the shell's `<(...)` is; not one without a writer, nor a device or an endless writer."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with pytest.raises(ConfigurationError, match="nothing was written to"):
+        _target.drain(str(fifo), print, patience=0.01)
+    for longest, fits in ((5, True), (4, False)):
+        writer = threading.Thread(target=fifo.write_bytes, args=(b"12345",))
+        writer.start()
+        if fits:
+            assert _target.read_whole(fifo, longest=longest) == b"12345"
+        else:
+            with pytest.raises(ConfigurationError, match="is larger than 4 bytes"):
+                _target.read_whole(fifo, longest=longest)
+        writer.join()
+    with pytest.raises(ConfigurationError, match="is a device"):
+        _target.read_whole("/dev/zero")

@@ -2,7 +2,7 @@
 
 Exit codes: 0 success; 1 a threshold or check failed, too many calls ended in an error, none was
 scored, or a judge cannot be used; 2 bad input or usage, which takes precedence over 1; 130 after
-Ctrl-C; 143 after SIGTERM.
+Ctrl-C; 143 after SIGTERM; 129 after SIGHUP.
 """
 
 # Commands import their modules when they run, so that `rag-eval --help` appears at once.
@@ -346,9 +346,13 @@ _MISTAKE, _FAILED = 2, 1
 
 def main() -> None:
     """Run `rag-eval` and exit: errors go to stderr in one line, without a traceback."""
-    from rag_eval_integrations.cli._interrupt import INTERRUPTED, sigterm_as_ctrl_c
+    from rag_eval_integrations.cli._interrupt import INTERRUPTED, signals_as_ctrl_c
 
-    with sigterm_as_ctrl_c() as signals:
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        from rag_eval_integrations.cli._terminal import open_standard_streams
+
+        open_standard_streams()
+    with signals_as_ctrl_c() as signals:
         try:
             app()
         except (RagEvalError, OSError) as error:
@@ -371,5 +375,7 @@ def _words(error: RagEvalError | OSError) -> str:
         return error.why
     if isinstance(error, OSError) and not isinstance(error, RagEvalError) and error.strerror:
         words = error.strerror[:1].lower() + error.strerror[1:]
-        return words if error.filename is None else f"{error.filename}: {words}"
+        # Files are opened by name, so what has none is a stream.
+        name = "standard output" if error.filename is None else error.filename
+        return f"{name}: {words}"
     return str(error)

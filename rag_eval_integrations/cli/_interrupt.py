@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: say what is kept and how to go on, and exit with 130 or 143."""
+"""Ctrl-C, SIGTERM and SIGHUP: say what is kept and how to go on; exit with 130, 143 or 129."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-INTERRUPTED, TERMINATED = 130, 143
-"""Exit codes: 128 and the number of the signal, as shells report it."""
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit codes are 128 and the number of the signal, as shells report it."""
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Signals:
@@ -20,32 +21,45 @@ class Signals:
 
     def __init__(self) -> None:
         self.code = INTERRUPTED
+        self.ended = False
 
-    def terminate(self, number: int, frame: FrameType | None) -> None:
-        """End the command as Ctrl-C does, so that it closes its files and says what is kept."""
-        self.code = TERMINATED
+    def end(self, number: int, frame: FrameType | None) -> None:
+        """End the command as Ctrl-C does, so that it closes its files and says what is kept.
+
+        Once: a second signal would interrupt just that.
+        """
+        if self.ended:
+            return
+        self.ended = True
+        self.code = 128 + number
         raise KeyboardInterrupt
 
 
 @contextmanager
-def sigterm_as_ctrl_c() -> Iterator[Signals]:
-    """Treat SIGTERM like Ctrl-C, unless it is ignored or another thread runs the command."""
+def signals_as_ctrl_c() -> Iterator[Signals]:
+    """Treat SIGTERM and SIGHUP like Ctrl-C, unless ignored or another thread runs the command."""
     signals = Signals()
-    before = signal.getsignal(signal.SIGTERM)
-    main = threading.current_thread() is threading.main_thread()
-    if not main or before is not signal.SIG_DFL:
+    if threading.current_thread() is not threading.main_thread():
         yield signals
         return
-    signal.signal(signal.SIGTERM, signals.terminate)
+    ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, signals.end)
     try:
         yield signals
     finally:
-        signal.signal(signal.SIGTERM, before)
+        # Once it has ended the command, a second one would only keep Python from removing its
+        # temporary files.
+        after = signal.SIG_IGN if signals.ended else signal.SIG_DFL
+        for number in ours:
+            signal.signal(number, after)
 
 
 @contextmanager
 def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[None]:
-    """On Ctrl-C or SIGTERM, print what is kept and the command line that goes on from there.
+    """Where a command ends early, print what is kept and the command line that goes on from there.
+
+    That is on Ctrl-C, SIGTERM or SIGHUP, and where a file cannot be written any more.
 
     Args:
         says: returns what is kept; empty if nothing is, and there is nothing to go on from.
@@ -58,17 +72,36 @@ def kept(says: Callable[[], str], *, add: str = "", drop: str = "") -> Iterator[
         from rag_eval_integrations.cli._terminal import print_stderr  # noqa: PLC0415  # 0.1 s
 
         _settle()
-        words = says()
+        words = _said(says)
         if sys.stderr.isatty():
             print_stderr("")  # after the ^C that the terminal shows
         if words:
-            command = [word for word in sys.argv[1:] if word != drop]
-            command += [add] if add and add not in command else []
             print_stderr(f"Interrupted. {words} Go on with:")
-            print_stderr(f"  {shlex.join(['rag-eval', *command])}")
+            print_stderr(_again(add, drop))
         else:
             print_stderr("Interrupted before anything was done; nothing is kept.")
         raise
+    except OSError:  # such as a full disk; its message follows
+        from rag_eval_integrations.cli._terminal import print_stderr  # noqa: PLC0415  # 0.1 s
+
+        words = _said(says)
+        if words:
+            print_stderr(f"FAILED: {words} Once files can be written again, go on with:")
+            print_stderr(_again(add, drop))
+        raise
+
+
+def _said(says: Callable[[], str]) -> str:
+    try:
+        return says()
+    except OSError:  # the folder is gone, for example: the reason why the command ends is told
+        return ""
+
+
+def _again(add: str, drop: str) -> str:
+    command = [word for word in sys.argv[1:] if word != drop]
+    command += [add] if add and add not in command else []
+    return f"  {shlex.join(['rag-eval', *command])}"
 
 
 def kept_words(count: int, one: str, many: str, path: Path | None) -> str:

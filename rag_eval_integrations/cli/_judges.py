@@ -139,7 +139,7 @@ def imported(name: str, option: str, use: str) -> object:
         ConfigurationError: names the module or the object that was not found.
     """
     module, _, path = name.partition(":")
-    if not module or not path:
+    if not module or not path or module.startswith("."):
         raise ConfigurationError(option, name, use)
     if "" not in sys.path:
         sys.path.insert(0, "")
@@ -153,6 +153,9 @@ def imported(name: str, option: str, use: str) -> object:
         raise ConfigurationError(option, name, why) from error
     except ImportError as error:
         why = f"module {module!r} cannot be imported: {error}"
+        raise ConfigurationError(option, name, why) from error
+    except SystemExit as error:  # its exit code would be taken for this command's
+        why = f"module {module!r} cannot be imported: it ends the program"
         raise ConfigurationError(option, name, why) from error
     place = module
     for part in path.split("."):

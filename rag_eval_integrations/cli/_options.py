@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from rag_eval_integrations import _target
 from rag_eval_integrations.dataset import read_calls
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import Formulas, Metric, Trace
@@ -169,7 +170,7 @@ def metric_variables(words: Sequence[str]) -> dict[str, object]:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text("utf-8-sig")
+        return _target.read_whole(path, "--metric-var").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigurationError("--metric-var", f"@{path}", "is not UTF-8") from error
 

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import itertools
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,6 +127,8 @@ def run(settings: Settings) -> int:
         ConfigurationError: for options that cannot work, before the first row.
         OSError: when a file cannot be read or written.
     """
+    if settings.limit is not None:  # more than `islice` takes is all
+        settings = replace(settings, limit=min(settings.limit, sys.maxsize))
     metrics = metrics_from(
         settings.metrics, settings.formulas, settings.relevance_baseline, settings.geval
     )
@@ -209,11 +212,25 @@ def _check_out(settings: Settings) -> None:
     """Refuse OUT before the judge is made; a dry run writes none."""
     if settings.calls.is_file(settings.out):
         raise ConfigurationError("--out", str(settings.out), "is the input file")
+    _check_cache(settings)
     if _piped(settings):
         if settings.resume:
             raise ConfigurationError("--resume", True, "needs a file to go on with, not `-`")
     elif not settings.dry_run:
         check_out(settings.out, resume=settings.resume, overwrite=settings.overwrite, field="--out")
+
+
+def _check_cache(settings: Settings) -> None:
+    """Refuse a cache that is one of the run's own files: each would spoil the other."""
+    cache = settings.cache
+    if cache is None:
+        return
+    if settings.calls.is_file(cache):
+        raise ConfigurationError("--cache", str(cache), "is the input file")
+    if not _piped(settings):
+        out, named = (os.path.realpath(path) for path in (settings.out, cache))
+        if named in (out, f"{out}.partial", f"{out}.bak"):
+            raise ConfigurationError("--cache", str(cache), "is a file of --out; use another name")
 
 
 def _piped(settings: Settings) -> bool:

@@ -9,12 +9,10 @@ from __future__ import annotations
 import gzip
 import io
 import os
-import select
 import shutil
 import stat
 import sys
 import tempfile
-import time
 import weakref
 import zlib
 from collections.abc import Callable, Iterator
@@ -83,7 +81,9 @@ class Input(os.PathLike[str]):
                 raise ConfigurationError("file", "-", "there is no standard input")
             return self._copied(lambda copy: shutil.copyfileobj(sys.stdin.buffer, copy, _BLOCK))
         if stat.S_ISFIFO(_mode(self._path)):
-            return self._copied(lambda copy: _drain(self._path, copy))
+            return self._copied(
+                lambda copy: _target.drain(self._path, copy.write, patience=_PATIENCE)
+            )
         return self._path
 
     def check(self) -> None:
@@ -122,7 +122,7 @@ def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
     if stat.S_ISFIFO(_mode(name)):
         stream = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # the caller closes it
         try:
-            _drain(name, stream)
+            _target.drain(name, stream.write, patience=_PATIENCE)
         except BaseException:
             stream.close()
             raise
@@ -157,36 +157,6 @@ def _mode(name: str) -> int:
     if stat.S_ISREG(mode) or stat.S_ISFIFO(mode):
         return mode
     raise ConfigurationError("file", name, f"is {_target.kind(mode)}, not a file of rows")
-
-
-def _drain(name: str, copy: BinaryIO) -> None:
-    """Copy all that is written to a FIFO; refuse one that nobody writes to."""
-    try:  # O_NONBLOCK, since to open it would wait for a writer, perhaps for ever
-        file = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError as error:
-        raise _target.readable(error, name) from error
-    try:
-        end = time.monotonic() + _PATIENCE
-        begun = False
-        while True:
-            try:
-                block = os.read(file, _BLOCK)
-            except BlockingIOError:  # there is a writer, which may be slow
-                begun = True
-                select.select([file], [], [])
-                continue
-            if block:
-                begun = True
-                copy.write(block)
-            elif begun:
-                return
-            elif time.monotonic() > end:
-                why = f"is a FIFO that nothing was written to within {_PATIENCE:g} s"
-                raise ConfigurationError("file", name, why)
-            else:
-                time.sleep(0.02)
-    finally:
-        os.close(file)
 
 
 def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes | InputError]]:

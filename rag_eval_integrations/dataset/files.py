@@ -112,6 +112,11 @@ class EvaluationFile:
         except BlockingIOError as error:
             why = "is being written by another run"
             raise ConfigurationError("out", str(self.partial), why) from error
+        if not file.head(1) and not file.is_own():
+            # Of another user, or with another name: rows in it would be there, too.
+            with file:  # locked until its name is free
+                self.partial.unlink()
+            return LineFile(self.partial, new=True)
         if not resume and file.head(1):
             file.close()
             raise ConfigurationError(
@@ -187,7 +192,9 @@ class EvaluationFile:
             with _target.replacing(self.path, new=self._new) as target:
                 for place in self._offsets:
                     if place >= 0:
-                        target.write(self._line(place & 1, place >> 1))
+                        # An edited OUT may begin with a byte order mark, or lack its last line end.
+                        row = self._line(place & 1, place >> 1)
+                        target.write(row.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n") + b"\n")
         except FileExistsError as error:
             why = f"has appeared since the run began; the rows are in {self.partial}"
             raise ConfigurationError("out", str(self.path), why) from error
@@ -298,6 +305,8 @@ class EvaluationPipe:
     stale = 0
 
     def __init__(self) -> None:
+        if sys.stdout is None or sys.__stdout__ is None:
+            raise ConfigurationError("--out", "-", "there is no standard output")
         self._rows = 0
 
     def __enter__(self) -> Self:
@@ -331,6 +340,9 @@ class EvaluationPipe:
             raise OSError(
                 f"standard output was closed by its reader after {self._rows} evaluations"
             ) from None
+        except OSError as error:
+            told = _target.readable(error, "standard output")
+            raise OSError(f"{told}, after {self._rows} whole evaluations") from error
         self._rows += 1
 
     def finish(self) -> int:

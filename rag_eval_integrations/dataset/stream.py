@@ -110,17 +110,28 @@ class _Workers(Generic[T]):
 
     def __post_init__(self) -> None:
         self.room = asyncio.Semaphore(_AHEAD * self.concurrency)
+        self.working = 0
 
     def start(self) -> None:
-        self.tasks = [asyncio.create_task(self._worker()) for _ in range(self.concurrency)]
+        """Start a worker, unless there are as many as may be.
+
+        Each worker that finds a call starts the next, so there are never more than calls.
+        """
+        if len(self.tasks) < self.concurrency:
+            self.working += 1
+            self.tasks.append(asyncio.create_task(self._worker()))
 
     async def _worker(self) -> None:
+        fresh = True
         try:
             while True:
                 await self.room.acquire()
                 numbered = next(self.calls, None)
                 if numbered is None:
                     return
+                if fresh:
+                    fresh = False
+                    self.start()
                 index, call = numbered
                 self.done.put_nowait((index, await self.evaluator.evaluate(call)))
                 # A judge that never waits would otherwise keep the consumer from running.
@@ -129,11 +140,10 @@ class _Workers(Generic[T]):
             self.done.put_nowait(None)
 
     async def results(self) -> AsyncIterator[tuple[int, Evaluation]]:
-        working = len(self.tasks)
-        while working:
+        while self.working:
             item = await self.done.get()
             if item is None:
-                working -= 1
+                self.working -= 1
             else:
                 yield item
         for task in self.tasks:

@@ -90,7 +90,13 @@ class Loader(SafeLoader):
         if isinstance(value, float) and not math.isfinite(value):
             raise ConstructorError(None, None, "not a finite number", node.start_mark)
         if isinstance(value, str) and _SURROGATE.search(value):
-            raise ConstructorError(None, None, "half of a character", node.start_mark)
+            # JSON writes a character beyond the first plane as two escapes, which are one character.
+            units = value.encode("utf-16", "surrogatepass")
+            try:
+                value = units.decode("utf-16")
+            except UnicodeDecodeError as error:
+                why = "half of a character"
+                raise ConstructorError(None, None, why, node.start_mark) from error
         return value
 
     def compose_mapping_node(self, anchor: Any) -> Any:

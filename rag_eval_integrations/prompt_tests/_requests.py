@@ -139,8 +139,20 @@ async def run_jobs(
     numbered = enumerate(jobs)
     results: dict[int, R] = {}
 
-    async def worker() -> None:
+    running = 0
+
+    def start(group: asyncio.TaskGroup) -> None:
+        nonlocal running
+        if running < max_concurrency:
+            running += 1
+            group.create_task(worker(group))
+
+    async def worker(group: asyncio.TaskGroup) -> None:
+        fresh = True
         for number, job in numbered:
+            if fresh:
+                fresh = False
+                start(group)  # the next worker, so that there are never more than jobs
             result = await work(job)
             results[number] = result
             if done is not None:
@@ -148,8 +160,7 @@ async def run_jobs(
 
     try:
         async with asyncio.TaskGroup() as group:
-            for _ in range(max_concurrency):
-                group.create_task(worker())
+            start(group)
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [results[number] for number in sorted(results)]

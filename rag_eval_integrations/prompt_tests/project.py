@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics, metric_files
 from rag_eval_integrations.metrics.prompty.file import prompt_name
@@ -77,11 +78,19 @@ class Project:
             before = project._about().get("file")
             if before != path.name:
                 raise ConfigurationError("folder", str(folder), f"contains the tests of {before}")
+        if path.name in (files.REVIEW, REPORT_MD):
+            why = "has the name of a file that the folder is going to hold; rename it"
+            raise ConfigurationError("prompt", str(prompt), why)
         copy = workspace.path(path.name)
         if not (copy.exists() and copy.samefile(path)):
+            content = _target.read_whole(path, "prompt")
+            theirs = copy.is_file() and not copy.is_symlink() and not workspace.has(files.PROMPT)
+            if theirs and _target.read_whole(copy) != content:
+                why = f"has another {path.name}, which is kept; use another folder"
+                raise ConfigurationError("folder", str(folder), why)
             if copy.is_symlink():
                 copy.unlink()  # copying onto a link would write outside the folder
-            workspace.write_bytes(path.name, path.read_bytes())
+            workspace.write_bytes(path.name, content)
         source = str(path.resolve())
         workspace.write_json(files.PROMPT, {"schema": SCHEMA, "file": path.name, "source": source})
         return project

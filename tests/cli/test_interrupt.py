@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, sent to real processes: what is kept is said, and it is true."""
+"""Ctrl-C, SIGTERM and SIGHUP, sent to real processes: what is kept is said, and it is true."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 from loopback import Behaviour, Body, LoopbackServer, Reply
 
+from rag_eval_integrations.cli._interrupt import kept
 from rag_eval_integrations.records import Evaluation, from_line
 from rag_eval_integrations.testing import labels_reply
 
@@ -68,7 +70,9 @@ class Hanging:
         return self.process.returncode, err
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_run_says_what_it_keeps(
     rag_eval: Command, calls: Path, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
@@ -137,3 +141,43 @@ def test_prompt_tests_say_what_they_keep(tmp_path: Path) -> None:
     said, command = err.splitlines()[-2:]
     assert said == "Interrupted. 1 reply is kept in t/replies.sqlite. Go on with:"
     assert shlex.split(command)[:5] == ["rag-eval", *words[:4]]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_that_repeat_leave_no_copy_of_the_input(
+    calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Standard input is copied to a private file, which nobody would find afterwards."""
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    command = [sys.executable, "-c", MAIN, "run", "-", "-o", "e.jsonl", "--judge", "openai:m"]
+    with (
+        LoopbackServer(Behaviour(latency=60)) as server,
+        calls.open("rb") as rows,
+        subprocess.Popen(
+            [*command, "--base-url", server.base_url], stdin=rows, cwd=tmp_path,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ) as process,
+    ):  # fmt: skip
+        while not any(temporary.iterdir()) and process.poll() is None:
+            time.sleep(0.01)
+        while process.poll() is None:
+            process.send_signal(number)
+            time.sleep(0.001)
+    assert process.returncode == 128 + number
+    assert not any(temporary.iterdir())
+
+
+def test_what_failed_first_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the folder has gone, nothing is known of what is kept; its loss stays the reason."""
+
+    def gone() -> str:
+        raise FileNotFoundError("e.jsonl.partial")
+
+    with pytest.raises(OSError, match="the disk is full"), kept(gone):
+        raise OSError("the disk is full")
+    assert capsys.readouterr().err == ""
+    with pytest.raises(OSError, match="the disk is full"), kept(lambda: "2 rows are kept."):
+        raise OSError("the disk is full")
+    assert capsys.readouterr().err.startswith("FAILED: 2 rows are kept. Once files can be written")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -771,3 +772,16 @@ def test_a_report_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None
     print_report(Report("p", []))
 
     assert capsys.readouterr().out == "Prompt tests of p: there are no results\n"
+
+
+@pytest.mark.parametrize(("name", "why"), [(".own:m", "use openai:NAME"), ("quits:m", "ends")])
+def test_a_module_that_cannot_be_imported_is_a_mistake(
+    rag_eval: Command, put: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    name: str, why: str,
+) -> None:  # fmt: skip
+    """Above all one that exits: with its exit code 0, nothing would seem to have failed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    (tmp_path / "quits.py").write_text("raise SystemExit(0)\n")
+    done = rag_eval("prompt-tests", "generate", put, "-o", tmp_path / "d", "--model", name)
+    assert (done.code, why in done.err) == (2, True), done.err

@@ -524,3 +524,24 @@ def test_killed_as_out_is_replaced(
     assert ids(out.read_bytes()) == ["0", "1", "2"]
     left = ["out.jsonl.bak"] if overwrite and moment == "after" else []
     assert sorted(os.listdir(tmp_path)) == ["calls.jsonl", "out.jsonl", *left]
+
+
+@pytest.mark.parametrize("name", ["e.jsonl", "e.jsonl.partial", "./e.jsonl.bak", "calls.jsonl"])
+def test_the_cache_is_not_a_file_of_the_run(
+    rag_eval: Command, calls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """It is told before anything is made under that name."""
+    monkeypatch.chdir(tmp_path)
+    before = calls.read_bytes()
+    done = rag_eval("run", calls, "-o", "e.jsonl", "--cache", name)
+    assert done.code == 2
+    assert done.err.startswith("rag-eval: `--cache` = ")
+    assert list(tmp_path.iterdir()) == [calls]
+    assert calls.read_bytes() == before
+
+
+def test_a_limit_beyond_all_lines_is_none(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
+    """Also one that no index can hold."""
+    out = tmp_path / "e.jsonl"
+    assert rag_eval("run", calls, "-o", out, "--limit", 10**30).code == 0
+    assert out.exists()

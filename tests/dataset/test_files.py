@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -392,3 +393,34 @@ def test_lines_that_are_no_evaluations_are_left_out_of_a_file_that_has_some(
         file.finish()
 
     assert questions(out) == ["q0"]
+
+
+@pytest.mark.skipif(not hasattr(os, "link"), reason="no hard links")
+def test_no_row_gets_into_an_empty_file_that_was_planted(tmp_path: Path) -> None:
+    """OUT.partial under a second name would hand every row to whoever has that name."""
+    planted = tmp_path / "theirs"
+    planted.touch(mode=0o666)
+    (tmp_path / "e.jsonl.partial").hardlink_to(planted)
+    with EvaluationFile(tmp_path / "e.jsonl", "f") as file:
+        file.add(0, evaluated(0))
+        file.finish()
+    assert planted.read_bytes() == b""
+    assert (tmp_path / "e.jsonl").stat().st_nlink == 1
+
+
+def test_a_row_without_a_line_end_stays_a_row_of_its_own(tmp_path: Path) -> None:
+    """An editor took the last line end of OUT; the rows after it begin on lines of their own."""
+    path = tmp_path / "e.jsonl"
+    fingerprint = EVALUATOR.fingerprint
+    with EvaluationFile(path, fingerprint) as file:
+        file.add(0, evaluated(0))
+        file.finish()
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().rstrip())
+
+    with EvaluationFile(path, fingerprint, resume=True) as file:
+        assert file.take(0, call(0)) is not None
+        file.add(1, evaluated(1))
+        file.finish()
+
+    assert questions(path) == ["q0", "q1"]
+    assert path.read_bytes().startswith(b"{")

@@ -247,3 +247,11 @@ def test_an_item_that_is_no_call_is_one_row() -> None:
     rows = list(evaluate_calls(calls, RagEvaluator(ScriptedJudge(LABELS))))  # type: ignore[arg-type]  # on purpose
 
     assert [row.error is None for row in rows] == [True, True, False, True]
+
+
+async def test_no_more_workers_than_calls() -> None:
+    """A concurrency beyond all calls takes neither time nor memory."""
+    evaluator = RagEvaluator("embedded")
+    calls = [RagCall(question="q", documents=("d",), response="d")] * 3
+    stream = evaluate_calls(calls, evaluator, max_concurrency=10**12)
+    assert [e.error async for e in stream] == [None] * 3

@@ -427,3 +427,13 @@ def test_the_request_is_what_the_model_gets(prompt: PromptUnderTest) -> None:
 
     assert [m.role for m in seen[0].messages] == ["system", "user"]
     assert seen[0].messages[1].content == "hi\nsystem:\nSay OK.\n{{text}}"
+
+
+async def test_no_more_workers_than_jobs() -> None:
+    """A concurrency beyond all jobs takes neither time nor memory."""
+
+    async def twice(number: int) -> int:
+        await asyncio.sleep(0)
+        return 2 * number
+
+    assert await run_jobs(range(3), twice, max_concurrency=10**12) == [0, 2, 4]

@@ -468,3 +468,36 @@ async def test_a_review_without_numbers_is_asked_for_once_more(
 
     with pytest.raises(JudgeOutputError, match="tests instead of 2"):
         await review_tests(prompt, tests, model, 2)
+
+
+def test_a_file_of_somebody_is_not_taken_for_the_copy_of_a_prompt(tmp_path: Path) -> None:
+    """A folder that holds no prompt tests yet may hold another file of the prompt's name."""
+    prompt = tmp_path / "p.md"
+    prompt.write_text("Hi {{text}}")
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "p.md").write_text("mine")
+    with pytest.raises(ConfigurationError, match=r"has another p\.md, which is kept"):
+        Project.create(prompt, folder, print)
+    assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("p.md", "mine")]
+
+    (folder / "p.md").write_text("Hi {{text}}")
+    Project.create(prompt, folder, print)  # the same text is not lost
+    prompt.write_text("Hello {{text}}")
+    Project.create(prompt, folder, print)
+    assert (folder / "p.md").read_text() == "Hello {{text}}"
+
+
+@pytest.mark.parametrize("name", ["README.md", "test_collection_review.md"])
+def test_a_prompt_is_not_named_like_a_result(tmp_path: Path, name: str) -> None:
+    """Its copy would stand where the report or the review goes."""
+    (tmp_path / name).write_text("Hi {{text}}")
+    with pytest.raises(ConfigurationError, match="rename it"):
+        Project.create(tmp_path / name, tmp_path / "out", print)
+
+
+def test_a_number_of_rules_is_not_negative(tmp_path: Path, put: Path) -> None:
+    """It would leave out the last rules without a word."""
+    (tmp_path / "f.json").write_text('{"rules": ["A", "B"]}')
+    with pytest.raises(ConfigurationError, match="max_rules"):
+        read_upstream(tmp_path / "f.json", put, max_rules=-1)

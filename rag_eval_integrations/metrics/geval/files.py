@@ -24,6 +24,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
+from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.metrics._yaml import YamlTextError, read_yaml_text
 from rag_eval_integrations.metrics.geval._presets import PRESETS, Task
@@ -102,8 +103,9 @@ def _stem(file: Path) -> str:
 
 
 def _mapping(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    data = _target.read_whole(file)
     try:
-        read = read_yaml_text(file.read_text(encoding="utf-8-sig"))
+        read = read_yaml_text(data.decode("utf-8-sig"))
     except YamlTextError as error:
         raise InputError(f"{file}: {error}", line=error.line) from error
     except UnicodeDecodeError as error:

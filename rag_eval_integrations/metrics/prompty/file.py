@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import JsonValue
 
+from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty._frontmatter import (
     FrontMatterError,
@@ -152,9 +153,7 @@ def load_prompty(path: str | Path, *, strict: bool = True) -> Prompty:
         OSError: the file cannot be read.
     """
     path = Path(path)
-    content = path.read_bytes()
-    if len(content) > _MOST_BYTES:
-        raise ConfigurationError("prompt", str(path), f"is larger than {_MOST_BYTES:,} bytes")
+    content = _target.read_whole(path, "prompt", longest=_MOST_BYTES)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -83,6 +83,8 @@ def read_upstream(
         InputError: when a file is not a list of objects.
         OSError: when a file cannot be read.
     """
+    if max_rules is not None and max_rules < 0:  # a slice would leave out the last ones
+        raise ConfigurationError("max_rules", max_rules, "use a whole number from 0")
     path = Path(path)
     content = _folder(path) if path.is_dir() else _context(path)
     prompt_file = None if prompt is not None else _prompt_file(content)

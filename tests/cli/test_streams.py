@@ -1,0 +1,109 @@
+"""Standard streams that are closed, full, or whose reader has gone; real processes of the command.
+
+What is scored is written all the same, and the exit code says what it always says.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MAIN = "from rag_eval_integrations.cli import main; main()"
+FULL = Path("/dev/full")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="streams are redirected by a shell"),
+]
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    """Five calls and, in the middle, a line that is not one."""
+    path = tmp_path / "calls.jsonl"
+    call = {"documents": ["It leaves at nine. It is green."], "response": "It leaves at nine."}
+    lines = [json.dumps({"question": f"When does ferry {n} leave?"} | call) for n in range(5)]
+    path.write_text("\n".join([*lines[:2], "no call", *lines[2:]]) + "\n")
+    return path
+
+
+def shell(cwd: Path, words: str, redirected: str) -> subprocess.CompletedProcess[str]:
+    """Run `rag-eval WORDS REDIRECTED` in a shell; its exit code is printed last."""
+    command = f"\"$0\" -c '{MAIN}' {words} {redirected}"
+    return subprocess.run(
+        ["bash", "-c", command, sys.executable],
+        cwd=cwd, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_costs_no_row(calls: Path, tmp_path: Path, closed: str) -> None:
+    """No file gets the number of a closed stream, and nothing that is printed gets into OUT."""
+    done = shell(tmp_path, f"run {calls.name} -o e.jsonl", closed)
+    rows = (tmp_path / "e.jsonl").read_text().splitlines()
+    assert done.returncode == 2  # for the line that is no call
+    assert [json.loads(row)["schema"] for row in rows] == [2] * 5
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "e.jsonl.partial").exists()
+
+
+@pytest.mark.parametrize("words", ["run calls.jsonl -o -", "score calls.jsonl -o -"])
+def test_rows_need_a_standard_output(calls: Path, tmp_path: Path, words: str) -> None:
+    """Rows that nobody could read are not made."""
+    done = shell(tmp_path, words, ">&-")
+    assert done.returncode == 2
+    assert done.stderr == "rag-eval: `--out` = '-': there is no standard output\n"
+
+
+@pytest.mark.parametrize("words", ["doctor", "--version"])
+def test_a_check_is_its_exit_code(tmp_path: Path, words: str) -> None:
+    """It succeeds without anything to print on."""
+    done = shell(tmp_path, words, ">&-")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+def test_a_full_log_ends_no_run(calls: Path, tmp_path: Path) -> None:
+    """A complaint that cannot be written loses no row; the exit code still tells."""
+    done = shell(tmp_path, f"run {calls.name} -o e.jsonl", f"2>{FULL}")
+    assert done.returncode == 2
+    assert len((tmp_path / "e.jsonl").read_bytes().splitlines()) == 5
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+def test_a_full_standard_output_is_named(calls: Path, tmp_path: Path) -> None:
+    """With the number of rows that are whole; a summary that is lost costs no file."""
+    rows = shell(tmp_path, f"run {calls.name} -o -", f">{FULL}")
+    assert rows.returncode == 2
+    assert rows.stderr.splitlines()[-1] == (
+        "rag-eval: standard output: no space left on device, after 0 whole evaluations"
+    )
+    summary = shell(tmp_path, f"run {calls.name} -o e.jsonl", f">{FULL}")
+    assert summary.returncode == 2
+    assert summary.stderr.splitlines()[-1] == "rag-eval: standard output: no space left on device"
+    assert len((tmp_path / "e.jsonl").read_bytes().splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("run good.jsonl -o e.jsonl", 0),
+        ("run good.jsonl -o e.jsonl --fail-under completeness=1", 1),
+        ("run calls.jsonl -o e.jsonl", 2),
+        ("doctor", 0),
+    ],
+)
+def test_a_reader_that_has_seen_enough_changes_no_exit_code(
+    calls: Path, tmp_path: Path, words: str, code: int
+) -> None:
+    """`| head` is not a failed check, and hides none."""
+    good = [line for line in calls.read_text().splitlines() if line != "no call"]
+    (tmp_path / "good.jsonl").write_text("\n".join(good) + "\n")
+    done = shell(tmp_path, words, "| true; echo ${PIPESTATUS[0]}")
+    assert done.stdout == f"{code}\n"
+    assert ("FAILED completeness" in done.stderr) == (code == 1)
+    assert "Traceback" not in done.stderr
