@@ -15,7 +15,7 @@ from collections.abc import Collection, Hashable, Sequence
 from functools import cached_property, partial
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._contain import contained
+from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations._scoring import (
     NO_CALL,
     Outcome,
@@ -30,7 +30,7 @@ from rag_eval_integrations._scoring import (
 )
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations._visible import visible
-from rag_eval_integrations.errors import ConfigurationError, JudgeError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges import Judge, judge_from, reconcile
 from rag_eval_integrations.judges.judge import JudgeBase, judge_base
 from rag_eval_integrations.metrics import LabelMetric, Measured, Metric, ModelMetric, Trace
@@ -323,8 +323,14 @@ class RagEvaluator:
             return failure_of(call.call, "metrics", error)
 
     async def _measure_once(self, call: SentencizedCall, metric: ModelMetric) -> Measured:
-        with suppress_capture(), contained:
-            measured: object = await metric.measure(call.call, self._models[metric.names])
+        try:
+            with suppress_capture(), contained:
+                measured: object = await metric.measure(call.call, self._models[metric.names])
+        except JudgeOutputError as error:  # a bad reply is not a model that does not answer
+            by = maker_of(metric, call, self._unasked(None, ""), self._models)
+            scores = metric.unscored("judge_output_invalid", words_of(error), by)
+            usage = Usage() if error.usage is None else error.usage
+            return Measured(as_promised(metric, scores), usage)
         if not isinstance(measured, Measured) or not isinstance(measured.usage, Usage):
             kind = type(measured).__name__
             raise JudgeError(f"the metric returned {kind} instead of a Measured with its Usage")

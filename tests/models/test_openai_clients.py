@@ -6,6 +6,7 @@ import gzip
 import json
 import tracemalloc
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,7 +29,11 @@ def raw_deflate(content: bytes) -> bytes:
     return packed.compress(content) + packed.flush()
 
 
-PACKED = {"gzip": gzip.compress, "x-gzip": gzip.compress, "deflate": zlib.compress}
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": zlib.compress,
+}
 
 
 async def ask(reply: Reply, **settings: Any) -> str:

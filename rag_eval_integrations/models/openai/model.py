@@ -52,6 +52,7 @@ from rag_eval_integrations.models.openai._reply import (
 )
 from rag_eval_integrations.models.openai._request import Defaults, Sent, body_of
 from rag_eval_integrations.models.openai._secrets import hidden
+from rag_eval_integrations.records import Usage
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -206,7 +207,8 @@ class OpenAIModel:
                 bad = _bad_reply(reply)
                 if bad is not None:
                     if asked_again:
-                        raise JudgeOutputError(f"{self._who} {bad}, twice", "")
+                        usage = Usage(requests=requests)
+                        raise JudgeOutputError(f"{self._who} {bad}, twice", "", usage=usage)
                     asked_again = True
                     continue
                 if isinstance(reply, bytes):
