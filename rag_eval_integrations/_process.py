@@ -13,8 +13,10 @@ from __future__ import annotations
 import atexit
 import importlib
 import os
+import sys
 import threading
 import time
+from collections.abc import Iterable
 from types import FrameType
 from weakref import WeakSet
 
@@ -34,7 +36,8 @@ class ProcessObserver:
     def before_exit(self, began: float) -> None:
         """Finish what is pending, while threads and executors still take work.
 
-        Only called after `finish_before_exit` or `drain_on_sigterm`.
+        Only called after `finish_before_exit` or `drain_on_sigterm`. An exception, which a signal's
+        handler may raise in here, ends the waiting of all (`hurried`).
 
         Args:
             began: when the end of the process began, by `time.monotonic`.
@@ -110,12 +113,33 @@ def finish_before_exit() -> None:
             return
 
 
+_hurried = False
+
+
+def hurried() -> bool:
+    """Whether a signal has interrupted a wait for the end: nobody waits any more."""
+    return _hurried
+
+
 def _before_exit() -> None:
-    began = time.monotonic()
     with _lock:
         observers = list(_observers)
+    _finish(observers, time.monotonic())
+    # Children of `multiprocessing` end by `os._exit`, without the functions of `atexit`.
+    multiprocessing = sys.modules.get("multiprocessing.process")
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        _at_exit()
+
+
+def _finish(observers: Iterable[ProcessObserver], began: float) -> None:
+    global _hurried
     for observer in observers:
-        observer.before_exit(began)
+        if _hurried:
+            return
+        try:
+            observer.before_exit(began)
+        except BaseException:  # noqa: BLE001 -- Ctrl-C, or what a handler of the app's raises
+            _hurried = True
 
 
 # --- SIGTERM
@@ -149,14 +173,21 @@ def drain_on_sigterm(observer: ProcessObserver) -> bool:
 def _on_sigterm(number: int, frame: FrameType | None) -> None:
     import signal  # noqa: PLC0415
 
-    signal.signal(number, signal.SIG_DFL)  # a second one does not wait
-    began = time.monotonic()
+    signal.signal(number, _on_second_sigterm)
     observers = list(_draining)
-    for observer in observers:
-        observer.before_exit(began)
+    _finish(observers, time.monotonic())
+    signal.signal(number, signal.SIG_DFL)
     for observer in observers:
         observer.at_exit()
     signal.raise_signal(number)
+
+
+class _SecondSignalError(BaseException):
+    """Raised out of a wait for what is pending, after which only the loss is told."""
+
+
+def _on_second_sigterm(number: int, frame: FrameType | None) -> None:
+    raise _SecondSignalError
 
 
 if hasattr(os, "register_at_fork"):

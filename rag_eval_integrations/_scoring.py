@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 from rag_eval_integrations._contain import EscapedError, contained, words_of
 from rag_eval_integrations._visible import logger_of
@@ -24,15 +25,19 @@ from rag_eval_integrations.records import (
     JudgeInfo,
     Labelling,
     RagCall,
+    Record,
     Score,
     Sentences,
     SentencizedCall,
     UnscoredCode,
+    from_object,
     json_copy,
 )
 from rag_eval_integrations.records.score import Stage
 
 logger = logger_of(__name__)
+
+R = TypeVar("R", bound=Record)
 
 Outcome = Measured | EvaluationError
 """The result of one metric for one call."""
@@ -71,9 +76,48 @@ def made(call: RagCall, metric: Metric, make: Callable[[], Sequence[Score]]) -> 
     """Run a metric; whatever its code raises is the outcome."""
     try:
         with contained:
-            return Measured(as_promised(metric, make()))
+            return Measured(given_by(metric, make()))
     except Exception as error:  # noqa: BLE001 -- the boundary
         return failure_of(call, "metrics", error)
+
+
+_OWN = __name__.partition(".")[0]
+
+
+def is_own(part: object) -> bool:
+    """Whether a judge or metric is the library's, whose records are sound."""
+    return type(part).__module__.partition(".")[0] == _OWN
+
+
+def sound(record: R) -> R:
+    """Check a record that a user's code made: `model_copy` and `model_construct` check nothing.
+
+    Raises:
+        InputError: a field has a value that a file could not hold, such as NaN.
+    """
+    return from_object(type(record), _content(record))
+
+
+def _content(value: object) -> object:
+    if isinstance(value, Record):  # its own JSON may leave fields out
+        fields = type(value).model_fields
+        return {name: _content(v) for name, v in vars(value).items() if name in fields}
+    if isinstance(value, tuple | list):
+        return [_content(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _content(one) for key, one in value.items()}
+    return value
+
+
+def given_by(metric: Metric, scores: Sequence[Score]) -> tuple[Score, ...]:
+    """Return the scores that a metric gave, after checking that they are sound and its own.
+
+    Raises:
+        ConfigurationError: see `as_promised`.
+        InputError: see `sound`.
+    """
+    given = as_promised(metric, scores)
+    return given if is_own(metric) else tuple(map(sound, given))
 
 
 def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:

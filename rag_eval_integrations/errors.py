@@ -17,6 +17,10 @@ Failures of an evaluation are not exceptions: they are data (`Score.status`, `Ev
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.records import Usage
 
 
 class RagEvalError(Exception):
@@ -130,12 +134,15 @@ class JudgeOutputError(JudgeError):
     Args:
         why: the reason it cannot be used.
         raw: the answer's text.
+        usage: usage of the requests that were made for it; None where they are counted elsewhere.
     """
 
-    def __init__(self, why: str, raw: str) -> None:
+    def __init__(self, why: str, raw: str, *, usage: Usage | None = None) -> None:
         super().__init__(why)
         self.raw = raw
         """The answer's text, unchanged."""
+        self.usage = usage
+        """Usage of the requests that were made for it; None where they are counted elsewhere."""
 
 
 class JudgeRejectedError(JudgeError):

@@ -15,26 +15,29 @@ from collections.abc import Collection, Hashable, Sequence
 from functools import cached_property, partial
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._contain import contained
+from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations._scoring import (
     NO_CALL,
     Outcome,
     bare,
     evaluation_of,
     failure_of,
+    given_by,
+    is_own,
     made,
     maker_of,
     names_of,
     nothing_to_judge,
     scored,
+    sound,
 )
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations._visible import visible
-from rag_eval_integrations.errors import ConfigurationError, JudgeError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges import Judge, judge_from, reconcile
 from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base
 from rag_eval_integrations.metrics import LabelMetric, Measured, Metric, ModelMetric, Trace
-from rag_eval_integrations.metrics.metric import as_promised, checked_metrics
+from rag_eval_integrations.metrics.metric import checked_metrics
 from rag_eval_integrations.models import ModelBase, with_retries
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import (
@@ -291,6 +294,8 @@ class RagEvaluator:
         if not isinstance(labelling, Labelling):
             kind = type(labelling).__name__
             raise JudgeError(f"the judge {self.judge.name} returned {kind} instead of a Labelling")
+        if not is_own(self.judge):
+            labelling = sound(labelling)
         if labelling.labels is None:
             return labelling
         if call.splitter != RECORDED and self._judge.keeps_keys:
@@ -327,12 +332,19 @@ class RagEvaluator:
             return failure_of(call.call, "metrics", error)
 
     async def _measure_once(self, call: SentencizedCall, metric: ModelMetric) -> Measured:
-        with suppress_capture(), contained:
-            measured: object = await metric.measure(call.call, self._models[metric.names])
+        try:
+            with suppress_capture(), contained:
+                measured: object = await metric.measure(call.call, self._models[metric.names])
+        except JudgeOutputError as error:  # a bad reply is not a model that does not answer
+            by = maker_of(metric, call, self._unasked(None, ""), self._models)
+            scores = metric.unscored("judge_output_invalid", words_of(error), by)
+            usage = Usage() if error.usage is None else error.usage
+            return Measured(given_by(metric, scores), usage)
         if not isinstance(measured, Measured) or not isinstance(measured.usage, Usage):
             kind = type(measured).__name__
             raise JudgeError(f"the metric returned {kind} instead of a Measured with its Usage")
-        return Measured(as_promised(metric, measured.scores), measured.usage)
+        usage = measured.usage if is_own(metric) else sound(measured.usage)
+        return Measured(given_by(metric, measured.scores), usage)
 
 
 def _split(call: RagCall, splitter: Splitter) -> SentencizedCall:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -754,3 +755,48 @@ def test_everything_on_the_way_has_a_short_repr_without_secrets(tmp_path: Path) 
     assert shown[7].startswith("RagEvaluator(EmbeddedJudge(), scores: context_relevance, ")
     assert shown[9].startswith("RagEvaluator(Own('own'), ")
     assert "0 captured, 0 scored" in shown[10]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"value": math.nan}, {"value": 1.5}, {"status": "fine"}, {"raw": math.inf}, {"by": None}],
+)
+async def test_a_score_that_no_file_can_hold_is_the_error_of_its_metric(
+    change: dict[str, object],
+) -> None:
+    """A copy with changes is not checked by the record; its row is, and stays readable."""
+
+    class Copies(LabelMetric):
+        names = ("copied",)
+        version = "1"
+
+        def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
+            good = Score(name="copied", status="scored", value=0.5, by=by)
+            return (good.model_copy(update=change),)
+
+    evaluation = await RagEvaluator("embedded", [Trace(), Copies()]).evaluate(CALL)
+
+    assert evaluation.scores["copied"].status == "error"
+    assert next(iter(change)) in (evaluation.scores["copied"].reason or "")
+    assert evaluation.scores["adherence"].status == "scored"
+    assert from_line(Evaluation, to_line(evaluation)) == evaluation
+
+
+async def test_labels_that_no_file_can_hold_are_the_error_of_the_judge() -> None:
+    """Such as probabilities that a judge computed as NaN, and put into a copy."""
+
+    class Copies(ScriptedJudge):
+        async def label(self, call: SentencizedCall) -> Labelling:
+            made = await super().label(call)
+            assert made.labels is not None
+            labels = made.labels.model_copy(update={"supported_probabilities": {"a": math.nan}})
+            return made.model_copy(update={"labels": labels})
+
+    evaluation = await RagEvaluator(
+        Copies(labels_of(["0a"], ["0a"], {"a": (["0a"], True)}))
+    ).evaluate(CALL)
+
+    assert evaluation.error is not None
+    assert evaluation.error.stage == "judge"
+    assert "supported_probabilities" in evaluation.error.message
+    assert from_line(Evaluation, to_line(evaluation)) == evaluation

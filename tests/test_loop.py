@@ -95,3 +95,14 @@ def test_a_task_that_exits_does_not_stop_the_loop() -> None:
 
     assert _loop.run(starting()) == "SystemExit"
     assert _loop.run(asyncio.sleep(0, "still there")) == "still there"
+
+
+def test_it_goes_on_when_a_users_code_stops_it() -> None:
+    """The one who asked, and whoever asks next, get their results."""
+
+    async def stop() -> int:
+        asyncio.get_running_loop().stop()
+        return await double(2)
+
+    assert _loop.run(stop()) == 4
+    assert _loop.run(double(3)) == 6

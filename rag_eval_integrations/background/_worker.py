@@ -39,6 +39,7 @@ class Worker:
     Args:
         run: handles a call, sampled with a probability in (0, 1], on the loop; should raise
             nothing but `CancelledError`.
+        lost: called for a call whose task was cancelled before `run` began.
         max_pending: calls waiting at most, not counting those being handled.
         max_concurrency: calls being handled concurrently at most.
         when_full: which call is dropped, or whether `offer` waits, when the queue is full.
@@ -47,12 +48,14 @@ class Worker:
     def __init__(
         self,
         run: Callable[[RagCall, float], Awaitable[None]],
+        lost: Callable[[], None],
         *,
         max_pending: int,
         max_concurrency: int,
         when_full: WhenFull,
     ) -> None:
         self._run = run
+        self._lost = lost
         self._max_pending = max_pending
         self._max_concurrency = max_concurrency
         self._when_full = when_full
@@ -62,6 +65,8 @@ class Worker:
         self._changed = threading.Condition(self._lock)
         self._queue: deque[_Queued] = deque()
         self._running: set[int] = set()
+        self._begun: set[int] = set()
+        self._tasks: dict[asyncio.Task[None], int] = {}  # a loop refers to its tasks weakly
         self._last = 0  # number of the call accepted last
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -164,12 +169,7 @@ class Worker:
     def _serve(self) -> None:
         try:
             with suppress_capture(), asyncio.Runner() as runner:
-                loop = runner.get_loop()
-                work = loop.create_task(self._work())
-                while not work.done():
-                    # What a task that a user's code started raises is that task's alone.
-                    with contextlib.suppress(SystemExit, KeyboardInterrupt):
-                        loop.run_until_complete(work)
+                self._keep_working(runner.get_loop())
         except BaseException:  # noqa: BLE001 -- the end of the thread: only this line reports it
             logger.exception("an exception in an evaluation ended the background loop")
         with self._lock:
@@ -180,28 +180,44 @@ class Worker:
                 self._start()
             self._changed.notify_all()
 
+    def _keep_working(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run `_work` to its end, whatever a user's code does to the loop that it shares."""
+        work = loop.create_task(self._work())
+        while not work.done():
+            try:
+                loop.run_until_complete(work)
+            except (SystemExit, KeyboardInterrupt):
+                continue  # what a task that a user's code started raises is that task's alone
+            except (RuntimeError, asyncio.CancelledError):
+                # It stopped the loop, or cancelled all of its tasks; else, an error of our own.
+                if work.done() and not work.cancelled():
+                    raise
+            if work.cancelled() and not self.stopping:
+                work = loop.create_task(self._work())
+
     async def _work(self) -> None:
         wake = asyncio.Event()
-        tasks: set[asyncio.Task[None]] = set()
         loop = asyncio.get_running_loop()
         with self._lock:
             self._loop, self._wake, self._latest = loop, wake, loop.time()
         while not self.stopping:
             wake.clear()
-            for number, call, probability in self._take(loop.time()):
-                task = asyncio.create_task(self._handle(number, call, probability))
-                tasks.add(task)
-                task.add_done_callback(tasks.discard)
-                await asyncio.sleep(0)  # the task runs until it waits for the judge
+            taken = self._take(loop.time())
+            try:
+                while taken:
+                    self._start_task(*taken.popleft())
+                    await asyncio.sleep(0)  # the task runs until it waits for the judge
+            finally:
+                self._put_back(taken)
             timer = None if self._idle else loop.call_later(_TICK, wake.set)
             await wake.wait()
             if timer is not None:
                 timer.cancel()
 
-    def _take(self, now: float) -> list[_Queued]:
+    def _take(self, now: float) -> deque[_Queued]:
         with self._changed:
             most = self._max_concurrency - len(self._running)
-            taken = [self._queue.popleft() for _ in range(min(most, len(self._queue)))]
+            taken = deque(self._queue.popleft() for _ in range(min(most, len(self._queue))))
             if taken or self._queue:
                 self._running.update(number for number, _, _ in taken)
                 self._latest = now
@@ -210,17 +226,34 @@ class Worker:
             self._idle = now - self._latest > _QUIET
         return taken
 
+    def _put_back(self, taken: deque[_Queued]) -> None:
+        """Return calls to the queue for which no task was started."""
+        if taken:
+            with self._changed:
+                self._running.difference_update(number for number, _, _ in taken)
+                self._queue.extendleft(reversed(taken))
+
+    def _start_task(self, number: int, call: RagCall, probability: float) -> None:
+        task = asyncio.create_task(self._handle(number, call, probability))
+        self._tasks[task] = number
+        task.add_done_callback(self._ended)
+
     async def _handle(self, number: int, call: RagCall, probability: float) -> None:
         _inside.set(self)
-        try:
-            await self._run(call, probability)
-        finally:
-            with self._changed:
-                self._running.discard(number)
-                self._changed.notify_all()
-                waiting = bool(self._queue)
-            if waiting:
-                self._wake_now()
+        self._begun.add(number)
+        await self._run(call, probability)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        number = self._tasks.pop(task)
+        if number not in self._begun:  # cancelled before its first step: `run` counts nothing
+            self._lost()
+        self._begun.discard(number)
+        with self._changed:
+            self._running.discard(number)
+            self._changed.notify_all()
+            waiting = bool(self._queue)
+        if waiting:
+            self._wake_now()
 
     def _wake_later(self) -> None:
         if self._loop is not None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rag_eval_integrations._contain import contained
 from rag_eval_integrations.background.counters import FailureLog, Fate, shown
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -223,12 +224,36 @@ class BoundedEvaluator:
         return evaluation, "scored" if scored else "unscored"
 
     async def _evaluated_in_time(self, call: RagCall) -> Evaluation:
+        # In a task of its own, which can be left behind: a judge may catch its cancellation.
+        task = asyncio.create_task(self._contained(call))
         try:
-            async with asyncio.timeout(self._timeout) as limit:
-                return await self._evaluator.evaluate(call)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            message = f"no result within {self._timeout:g} s (`evaluation_timeout`)"
-            failure = EvaluationError(type="TimeoutError", message=message, stage="judge")
-            return self._evaluator.without_result(call, failure)
+            await asyncio.wait([task], timeout=self._timeout)
+            if task.done():
+                return await task
+            task.cancel()
+            await asyncio.wait([task], timeout=_LAST_STEPS)
+        finally:
+            if not task.done():
+                task.cancel()
+                _left.add(task)
+            task.add_done_callback(_ended)
+        if task.done() and not task.cancelled() and task.exception() is None:
+            return task.result()
+        message = f"no result within {self._timeout:g} s (`evaluation_timeout`)"
+        failure = EvaluationError(type="TimeoutError", message=message, stage="judge")
+        return self._evaluator.without_result(call, failure)
+
+    async def _contained(self, call: RagCall) -> Evaluation:
+        with contained:  # out of a task, `SystemExit` would end the loop
+            return await self._evaluator.evaluate(call)
+
+
+_LAST_STEPS = 1.0
+"""Seconds that an evaluation beyond its time may take to end."""
+_left: set[asyncio.Task[Evaluation]] = set()
+
+
+def _ended(task: asyncio.Task[Evaluation]) -> None:
+    _left.discard(task)
+    if not task.cancelled():
+        task.exception()  # nobody else asks for it

@@ -127,11 +127,16 @@ def shown(message: str) -> str:
     return short.encode("unicode_escape").decode("ascii")
 
 
-def log_undone(counters: Counters, when: str) -> None:
-    """Log in one line how many calls were not evaluated and how many evaluations not written."""
+def log_undone(counters: Counters, when: str) -> bool:
+    """Log in one line how many calls were not evaluated and how many evaluations not written.
+
+    Returns:
+        Whether there were any.
+    """
     unwritten = sum(sink.pending for sink in counters.sinks)
     if counters.pending or unwritten:
         logger.warning(
             "%d calls were not evaluated and %d evaluations not written %s",
             counters.pending, unwritten, when,
         )  # fmt: skip
+    return bool(counters.pending or unwritten)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import time
 from collections.abc import Sequence
@@ -150,12 +151,14 @@ class BackgroundEvaluator(_process.ProcessObserver):
         )
         self._worker = Worker(
             self._evaluate,
+            self._lost,
             max_pending=self._max_pending,
             max_concurrency=self._max_concurrency,
             when_full=self._when_full,
         )
         self._deliveries = deliveries_to(self._sinks, self._max_pending, self._failures)
         self._drained = True  # whether the end of the process has not yet waited in vain
+        self._told = False  # whether the end of the process has told what is left undone
 
     def __repr__(self) -> str:
         counts = self.counters
@@ -232,6 +235,12 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self._failed(error)
         else:
             self._tally.met(fate)
+
+    def _lost(self) -> None:
+        if self._worker.stopping:
+            self._tally.met("dropped")
+        else:
+            self._failed(asyncio.CancelledError("before it began"))
 
     def _failed(self, error: BaseException) -> None:
         self._tally.met("failed")
@@ -345,22 +354,20 @@ class BackgroundEvaluator(_process.ProcessObserver):
     def before_exit(self, began: float) -> None:
         """Wait for what is pending, `exit_grace` seconds from the beginning of the end at most."""
         if not self._worker.stopping and self._exit_grace:
-            self._drained = self._drained_at_exit(began)
+            self._drained = False
+            self._drained = self._drain(max(0.0, began + self._exit_grace - time.monotonic()))
 
     def at_exit(self) -> None:
         """Log what the end of the process leaves undone; wait for calls since `before_exit`."""
-        if self._worker.stopping:
+        if self._worker.stopping or self._told:
             return
-        if self._exit_grace and self._drained:
-            self._drained_at_exit(time.monotonic())
+        hurried = _process.hurried()
+        if self._exit_grace and self._drained and not hurried:
+            with contextlib.suppress(BaseException):  # a signal's: the line is still to be written
+                self._drain(self._exit_grace)
         grace = f", {self._exit_grace:g} s after it began" if self._exit_grace else ""
-        log_undone(self.counters, f"at exit{grace}; `flush()` or `close()` before it")
-
-    def _drained_at_exit(self, began: float) -> bool:
-        try:
-            return self._drain(max(0.0, began + self._exit_grace - time.monotonic()))
-        except KeyboardInterrupt:  # whoever waits for the end of the program does not want to
-            return False
+        when = f"at exit{', which a signal hurried' if hurried else grace}"
+        self._told = log_undone(self.counters, f"{when}; `flush()` or `close()` before it")
 
 
 def _is_time(value: object) -> bool:

@@ -7,8 +7,9 @@ labels are joined.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.judges import _prompt as prompt
@@ -42,11 +43,15 @@ from rag_eval_integrations.records import (
     Usage,
 )
 
+T = TypeVar("T")
+
 _TOKENS_PER_ANSWER = 500
 _TOKENS_PER_SENTENCE = 120
 """Room for an entry of the support list: RAGBench's explanations have a median of 40 tokens."""
 _TOKENS_PER_KEY = 8
 _MOST_TOKENS = 16_000
+_LAST_STEPS = 1.0
+"""Seconds that cancelled requests may take to end."""
 _DEEPEST = 4
 """How often a window may be halved because its answer is cut off."""
 _MOST_SHOWN = 100_000
@@ -129,7 +134,7 @@ class LLMJudge(JudgeBase):
             reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
             return asking.labelling(None, unscored=("over_budget", reason), windows=1)
         try:
-            found = await asyncio.gather(*(asking.window(part) for part in parts))
+            found = await _all_of(asking.window(part) for part in parts)
         except _UnscoredError as error:
             return asking.labelling(None, unscored=(error.code, str(error)), windows=len(parts))
         except JudgeOutputError as error:  # the model's server could not read its output, twice
@@ -137,6 +142,25 @@ class LLMJudge(JudgeBase):
             return asking.labelling(None, unscored=unscored, windows=len(parts))
         labels = reconcile(join([label for labels in found for label in labels]), call)
         return asking.labelling(labels, windows=sum(map(len, found)))
+
+
+async def _all_of(asking: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Await all, in order; the first that fails ends the others, whose answers nobody would use.
+
+    Raises:
+        Exception: what the first one raised.
+    """
+    first, *others = asking
+    if not others:
+        return [await first]
+    tasks = [asyncio.ensure_future(one) for one in (first, *others)]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        # Their places in a queue should be free when this raises; one may ignore its cancellation.
+        await asyncio.wait(tasks, timeout=_LAST_STEPS)
 
 
 class _UnscoredError(Exception):
@@ -201,7 +225,7 @@ class _Asking:
                 raise _UnscoredError(
                     "truncated", "the judge's answer was cut off, even in small windows"
                 )
-            found = await asyncio.gather(*(self.window(half, depth + 1) for half in halves))
+            found = await _all_of(self.window(half, depth + 1) for half in halves)
             return [labels for part in found for labels in part]
         whole = _as_call(self._question, window)
         labels, reply = await self._parsed(asked, completion, room, whole)
@@ -264,7 +288,11 @@ class _Asking:
             max_tokens=min(room, _MOST_TOKENS),
             prompt_version=self._version,
         )
-        completion = await completed(self._model, request)
+        try:
+            completion = await completed(self._model, request)
+        except JudgeOutputError as error:
+            self._usage += error.usage or Usage()
+            raise
         self._usage += completion.usage
         self._answered_by = completion.model or self._answered_by
         self._warnings |= dict.fromkeys(completion.warnings)

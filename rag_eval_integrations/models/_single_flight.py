@@ -36,7 +36,8 @@ class SingleFlight(_process.ProcessObserver, Generic[T]):
 
     def after_fork(self) -> None:
         """Start empty: requests in flight at a fork are answered in the parent only."""
-        self._lock = threading.Lock()
+        # Re-entrant: a garbage collection in a locked region may finalise an abandoned coroutine.
+        self._lock = threading.RLock()
         self._flying: dict[Hashable, Future[T]] = {}
         self._done: OrderedDict[Hashable, T] = OrderedDict()
 

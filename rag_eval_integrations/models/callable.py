@@ -78,10 +78,11 @@ class CallableModel(ModelBase, _process.ProcessObserver):
         """
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
         choices = []
-        for _ in range(request.n):
+        for number in range(1, request.n + 1):
             text = await self._answer(messages)
             if not isinstance(text, str):
-                raise JudgeOutputError(f"{self.name} returned {type(text).__name__}", shown(text))
+                why, usage = f"{self.name} returned {type(text).__name__}", Usage(requests=number)
+                raise JudgeOutputError(why, shown(text), usage=usage)
             choices.append(Choice(text=text, finish_reason="stop"))
         warnings = ("log-probabilities are not available",) if request.top_logprobs else ()
         return Completion(

@@ -8,6 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TypeVar
 
+from rag_eval_integrations._contain import EscapedError, words_of
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import (
     ConfigurationError,
@@ -20,6 +21,7 @@ from rag_eval_integrations.models.completion import (
     Completion,
     CompletionRequest,
     Message,
+    completed,
     model_base,
 )
 from rag_eval_integrations.prompt_tests._cleaning import is_refusal
@@ -89,16 +91,10 @@ class RecordedModel(CachedModel):
                 exception.
         """
         self.asked += 1
-        try:
-            with suppress_capture():
-                completion = await super()._ask(request)
-        except RagEvalError:
-            raise
-        except Exception as error:
+        with suppress_capture():
             # A user's function can raise any exception of its client. Uncaught, one judge that is
             # down would end the run and lose the other judges' replies.
-            why = f"model {self.name!r} raised {type(error).__name__}: {error}"
-            raise JudgeError(why) from error
+            completion = await answered(self._wrapped, request)
         self.usage += completion.usage
         if self.on_reply is not None:
             self.on_reply()
@@ -192,6 +188,22 @@ def strings_schema(field: str) -> JsonObject:
     }
 
 
+async def answered(model: Model, request: CompletionRequest) -> Completion:
+    """Ask a model; whatever it raises instead of an answer is a `JudgeError`.
+
+    Raises:
+        JudgeError: the model does not answer, whatever it raised, or not with a completion.
+    """
+    try:
+        return await completed(model, request)
+    except RagEvalError:
+        raise
+    except Exception as error:
+        held = error.held if isinstance(error, EscapedError) else error
+        why = f"model {model.name!r} raised {type(held).__name__}: {words_of(held)}"
+        raise JudgeError(why) from error
+
+
 async def ask(
     model: Model,
     messages: tuple[Message, ...],
@@ -227,7 +239,7 @@ async def ask(
             messages=asked, json_schema=schema, prompt_version=version, temperature=temperature
         )
         requests.append(request)
-        completion = await model.complete(request)
+        completion = await answered(model, request)
         text = completion.text
         try:
             if completion.choices[0].refusal or is_refusal(text):

@@ -10,7 +10,7 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.metrics.prompty.reply import read_verdict
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import CompletionRequest, Message
-from rag_eval_integrations.prompt_tests._requests import MARKS, sections
+from rag_eval_integrations.prompt_tests._requests import MARKS, answered, sections
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Rule, Spec
 
@@ -51,7 +51,7 @@ async def judged(
         prompt_version=version,
     )
     try:
-        completion = await judge.complete(request)
+        completion = await answered(judge, request)
     except JudgeError as error:
         why = f"{type(error).__name__}: {error}"
         return Judged(outcome="unknown", reason=why, judge=judge.name, failed=True)
@@ -258,7 +258,7 @@ class SpecAgreement:
             prompt_version=_AGREEMENT_VERSION,
         )
         try:
-            answer = (await model.complete(request)).text
+            answer = (await answered(model, request)).text
         except JudgeError as error:
             why = f"{type(error).__name__}: {error}"
             return Judged(outcome="unknown", reason=why, judge=model.name, failed=True), ""

@@ -199,6 +199,63 @@ def test_mistakes_are_named(field: str, value: object) -> None:
         BackgroundEvaluator(evaluator(), **{field: value})  # type: ignore[arg-type]
 
 
+SECOND = """
+import multiprocessing
+class Stop(BaseException): pass
+def raising(*_): raise Stop
+def leave(*_): sys.exit(0)
+handler = {"exit": leave, "raise": raising, "none": None}[sys.argv[5]]
+if handler: signal.signal(signal.SIGTERM, handler)
+also = BackgroundEvaluator(RagEvaluator(judges["slow"]()), exit_grace=30)
+also(RagCall(question="When?", documents=["It leaves at nine."], response="At nine."))
+def twice():
+    for _ in range(2):
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=twice, daemon=True).start()
+try:
+    time.sleep(60)
+except Stop:
+    pass
+"""
+
+
+@pytest.mark.parametrize("handler", ["exit", "raise", "none"])
+def test_a_second_signal_ends_the_wait_of_all(root: Path, tmp_path: Path, handler: str) -> None:
+    """Also of the other evaluator's; what is lost is told by each, without a traceback."""
+    words = ["slow", str(tmp_path / "o"), "", '{"exit_grace": 30, "on_sigterm": "drain"}', handler]
+    began = time.monotonic()
+    app = APP.replace("background = B", "HANDLER\nbackground = B")
+    first = "signal.signal(signal.SIGTERM, lambda *_: None)" if handler != "none" else ""
+    done = subprocess.run(
+        [sys.executable, "-c", app.replace("HANDLER", first) + SECOND, *words],
+        capture_output=True, text=True, cwd=root, timeout=60,
+    )  # fmt: skip
+
+    assert time.monotonic() - began < 20
+    assert "20 calls were not evaluated and 0 evaluations not written at exit" in done.stderr
+    assert "Traceback" not in done.stderr
+    if handler != "none":  # where SIGTERM ends the process, only those who asked for it are told
+        assert "1 calls were not evaluated" in done.stderr
+
+
+def test_a_child_of_multiprocessing_tells_what_it_loses(root: Path, tmp_path: Path) -> None:
+    """It ends by `os._exit`, without the functions of `atexit`."""
+    more = """
+import multiprocessing
+def child():
+    background(RagCall(question="When?", documents=["It leaves at nine."], response="At nine."))
+running = multiprocessing.get_context("fork").Process(target=child)
+running.start(); running.join(); print("child", running.exitcode, flush=True)
+os._exit(0)
+"""
+    done = leave(root, tmp_path / "o", "slow", more=more, exit_grace=0.5)
+
+    assert "child 0" in done.stdout
+    assert "1 calls were not evaluated and 0 evaluations not written at exit, 0.5 s" in done.stderr
+    assert done.stderr.count("not evaluated") == 1
+
+
 # --- A flush that ends too early
 
 

@@ -285,3 +285,68 @@ def test_a_task_of_the_judge_that_exits_ends_nothing(error: BaseException) -> No
     assert (counters.scored, counters.failed) == (3, 1)
     assert rows["1"].error is not None
     assert rows["1"].error.type == type(error).__name__
+
+
+class Meddling(ScriptedJudge):
+    """Stops the loop that it shares, or cancels all of its tasks, in one call of several."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__(LABELS)
+        self._how = how
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        if call.call.id in ("2", "11") and self._how == "stop":
+            asyncio.get_running_loop().stop()
+        elif call.call.id in ("2", "11"):
+            for task in asyncio.all_tasks():
+                task.cancel()
+        await asyncio.sleep(0.01)
+        return await super().label(call)
+
+
+@pytest.mark.parametrize("how", ["stop", "cancel"])
+def test_a_judge_that_meddles_with_the_loop_ends_no_later_call(
+    log: pytest.LogCaptureFixture, how: str
+) -> None:
+    """Every call meets one fate, and `flush` is right about it; those after it are judged."""
+    with BackgroundEvaluator(
+        RagEvaluator(Meddling(how)), [Kept()], max_concurrency=3
+    ) as background:
+        for number in range(20):
+            background(call(number))
+        assert background.flush(WAIT)
+        counters = background.counters
+
+    assert counters.pending == 0
+    assert counters.scored + counters.failed == 20
+    assert counters.scored >= (20 if how == "stop" else 10)
+    assert len(log.records) <= 1
+
+
+def test_a_judge_that_catches_its_cancellation_holds_no_place(
+    log: pytest.LogCaptureFixture,
+) -> None:
+    """After its time, and a second, the call is delivered with an error and the next one begins."""
+
+    class Deaf(ScriptedJudge):
+        async def label(self, call: SentencizedCall) -> Labelling:
+            end = time.monotonic() + 6
+            while time.monotonic() < end:
+                try:
+                    await asyncio.sleep(0.5)
+                except asyncio.CancelledError:
+                    continue
+            raise AssertionError("nobody hears this")
+
+    kept = Kept()
+    background = BackgroundEvaluator(
+        RagEvaluator(Deaf(LABELS)), [kept], max_concurrency=1, evaluation_timeout=0.05
+    )
+    for number in range(2):
+        background(call(number))
+    assert background.flush(WAIT)
+    background.close(WAIT)
+
+    assert background.counters.failed == 2
+    assert {e.error.type for e in kept.evaluations if e.error is not None} == {"TimeoutError"}
+    assert len(log.records) == 1

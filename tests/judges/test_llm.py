@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import time
@@ -9,13 +10,20 @@ from collections.abc import Callable
 
 import pytest
 
-from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    JudgeOutputError,
+    JudgeRejectedError,
+    JudgeUnavailableError,
+)
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import Judge, LLMJudge
 from rag_eval_integrations.judges._prompt import PROMPT_VERSION
-from rag_eval_integrations.metrics import TRACE_SCORES
+from rag_eval_integrations.judges.llm import windows
+from rag_eval_integrations.metrics import TRACE_SCORES, Trace
+from rag_eval_integrations.metrics.geval import GEval
 from rag_eval_integrations.models import ThrottledModel
-from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest
+from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest, ModelBase
 from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
 from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.testing import (
@@ -516,3 +524,43 @@ async def test_a_flood_is_read_in_bounded_time(flood: str) -> None:
     assert time.process_time() - started < 2 * len(flood) / 1_000_000
     assert evaluation.error is None
     assert max(len(text) for text in model.prompts) < 200_000
+
+
+async def test_a_window_that_fails_ends_the_requests_of_the_others() -> None:
+    """Nobody would use their answers, and they would be paid for."""
+    ended: list[str] = []
+
+    class Half(ModelBase):
+        name = "half"
+        retries = True
+
+        async def complete(self, request: CompletionRequest) -> Completion:
+            if "0a:" in request.messages[1].content:
+                await asyncio.sleep(0.01)
+                raise JudgeRejectedError("no")
+            try:
+                await asyncio.sleep(30)
+            except asyncio.CancelledError:
+                ended.append("cancelled")
+                raise
+            raise AssertionError
+
+    judge = LLMJudge(Half(), window_characters=40)
+    texts = [f"The ferry number {number} leaves at nine." for number in range(3)]
+    call = sentencize(RagCall(question="When?", documents=texts, response="At nine."), Punkt())
+    with pytest.raises(JudgeRejectedError):
+        await judge.label(call)
+
+    assert ended == ["cancelled"] * (len(windows(call.documents, call.response, 40)) - 1)
+    assert ended
+
+
+async def test_requests_of_a_bad_reply_are_counted() -> None:
+    """Two were made, although neither gave an answer."""
+    bad = JudgeOutputError("more than 8 MB, twice", "", usage=Usage(requests=2))
+    metrics = [Trace(), GEval("tone", steps=["Look."], estimator="single")]
+    evaluation = await RagEvaluator(ScriptedModel(lambda _: bad), metrics).evaluate(CALL.call)
+
+    assert {score.unscored for score in evaluation.scores.values()} == {"judge_output_invalid"}
+    assert evaluation.error is None
+    assert evaluation.usage.requests == 4

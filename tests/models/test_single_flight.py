@@ -168,3 +168,37 @@ def test_a_forked_child_makes_its_own_request() -> None:
 
     assert os.read(reading, 10) == b"2"
     os.close(reading)
+
+
+def test_a_coroutine_that_is_abandoned_while_another_asks_locks_nobody_out() -> None:
+    """A garbage collection closes it wherever it strikes, also inside the flight's own lock."""
+    flight = SingleFlight[int](8)
+
+    async def never() -> int:
+        await asyncio.Event().wait()
+        return 0
+
+    async def one() -> int:
+        return 1
+
+    def main() -> None:
+        abandoned = flight.get("abandoned", never)
+        loop = asyncio.new_event_loop()
+        asyncio._set_running_loop(loop)
+        abandoned.send(None)
+        asyncio._set_running_loop(None)
+        loop.close()
+
+        class Collecting(str):
+            __slots__ = ()
+
+            def __hash__(self) -> int:  # asked for inside the lock
+                abandoned.close()
+                return str.__hash__(self)
+
+        assert asyncio.run(flight.get(Collecting("key"), one)) == 1
+
+    thread = threading.Thread(target=main, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()

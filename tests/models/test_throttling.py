@@ -6,6 +6,7 @@ Time is the loop's own and jumps from timer to timer: no test waits, none measur
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import re
 import selectors
@@ -29,6 +30,7 @@ from rag_eval_integrations.models.completion import (
     CompletionRequest,
     Message,
     Model,
+    WrappedModel,
 )
 from rag_eval_integrations.models.throttling import LocalPermits, Permits, ThrottledModel, Waiting
 from rag_eval_integrations.records import Usage
@@ -209,6 +211,31 @@ def test_tokens_are_corrected_by_the_usage_that_comes_back() -> None:
 
     assert 40 * 6.0 <= last < 1.15 * 40 * 6.0  # 110 tokens of 1,100 per minute: 6 s each; not 11 s
     assert most <= 10
+
+
+def test_a_count_that_a_server_makes_up_holds_the_others_for_a_minute() -> None:
+    """A reply that claims 10^12 - 1 tokens takes the whole limit, and not that of 1,700 years."""
+
+    async def main(loop: JumpingLoop) -> list[float]:
+        model = Scripted(loop, after(0.5))
+        throttled = ThrottledModel(Boasting(model), tpm=1100, clock=loop.time)
+        for _ in range(3):
+            await throttled.complete(REQUEST)
+        return model.starts
+
+    starts = run(main)
+
+    assert starts[0] == 0
+    assert 55 < starts[1] < 70
+    assert 55 < starts[2] - starts[1] < 70
+
+
+class Boasting(WrappedModel):
+    """Claims more tokens than there are."""
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        completion = await super().complete(request)
+        return completion.model_copy(update={"usage": Usage(prompt_tokens=10**12 - 1)})
 
 
 def test_a_request_above_the_whole_token_limit_goes_alone(caplog: pytest.LogCaptureFixture) -> None:
@@ -1065,7 +1092,7 @@ def test_failures_in_a_row_are_logged_while_they_are_retried(
     """One line with the reason, minutes before the first request is given up; none for a few."""
 
     async def main(loop: JumpingLoop) -> None:
-        few = Scripted(loop, after(0.0, dict.fromkeys(range(4), unavailable(503))))
+        few = Scripted(loop, after(0.0, dict.fromkeys(range(2), unavailable(503))))
         await ThrottledModel(few, clock=loop.time).complete(REQUEST)
         assert not caplog.records
 
@@ -1078,3 +1105,33 @@ def test_failures_in_a_row_are_logged_while_they_are_retried(
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert "attempts in a row failed, the last: replied 503" in record.getMessage()
+
+
+@pytest.mark.parametrize("retry_after", [None, 20.0])
+def test_a_single_request_that_keeps_failing_is_seen_within_5_seconds(
+    caplog: pytest.LogCaptureFixture, retry_after: float | None
+) -> None:
+    """Its pauses grow, so that a fifth failure may take a minute; a retry or two tell nobody."""
+    told: list[float] = []
+
+    async def main(loop: JumpingLoop) -> None:
+        began = loop.time()
+
+        class Seen(logging.Handler):
+            def emit(self, record: logging.LogRecord) -> None:
+                told.append(loop.time() - began)
+
+        async def fail(_: int) -> Completion:
+            raise JudgeUnavailableError("replied 500", status=500, retry_after=retry_after)
+
+        logger = logging.getLogger("rag_eval_integrations.models.throttling._queue")
+        logger.addHandler(seen := Seen())
+        throttled = ThrottledModel(Scripted(loop, fail), clock=loop.time)
+        with pytest.raises(JudgeUnavailableError):
+            await throttled.complete(REQUEST)
+        logger.removeHandler(seen)
+
+    run(main)
+
+    assert len(told) == 1
+    assert told[0] <= 5  # after the first failure

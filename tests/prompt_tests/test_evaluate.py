@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from rag_eval_integrations.metrics.prompty import (
     metric_files,
     parse_prompty,
 )
+from rag_eval_integrations.models import CallableModel
 from rag_eval_integrations.models.completion import Choice, Completion, CompletionRequest
 from rag_eval_integrations.prompt_tests import (
     Journal,
@@ -25,9 +27,10 @@ from rag_eval_integrations.prompt_tests import (
     Result,
     Spec,
 )
-from rag_eval_integrations.prompt_tests.evaluators import Basis
+from rag_eval_integrations.prompt_tests.evaluators import Basis, SpecAgreement
 from rag_eval_integrations.prompt_tests.generate import OWN_METRICS
 from rag_eval_integrations.prompt_tests.project import find_metrics
+from rag_eval_integrations.prompt_tests.records import Rule
 from rag_eval_integrations.testing import ScriptedModel
 
 LOUD = PromptyMetric(parse_prompty("{{output}}|{{rules}}|{{contexts}}|{{expected}}", name="loud"))
@@ -254,6 +257,32 @@ async def test_checks_without_what_they_need_are_unknown(prompt: PromptUnderTest
     assert (check.agreement.outcome, check.agreement.failed) == ("unknown", True)
     [only] = await evaluation.tests([test], validity=False)
     assert (only.validity, only.agreement) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), ValueError(), TypeError("x")],
+)
+async def test_whatever_a_judge_raises_is_unknown(
+    prompt: PromptUnderTest, error: BaseException
+) -> None:
+    """Its own `SystemExit` as well: other tests are judged on, and the result says what it was."""
+
+    async def down(_: object) -> str:
+        raise error
+
+    class Down(ScriptedModel):
+        async def complete(self, request: CompletionRequest) -> Completion:
+            raise error
+
+    spec = Spec(rules=(Rule(id=1, text="The output is in capitals."),))
+    test = results("x")[0].test
+    for model in (Down([]), CallableModel(down, name="scripted")):
+        found = await NonCompliance().judge(prompt, spec, test, "OUT", model)
+        answer, text = await SpecAgreement().judge(prompt, spec, test, model, saying())
+        assert (found.outcome, found.failed, text) == ("unknown", True, "")
+        assert answer.failed
+        assert type(error).__name__ in (found.reason or "")
 
 
 @pytest.mark.parametrize(

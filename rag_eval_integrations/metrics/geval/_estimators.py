@@ -20,7 +20,7 @@ from functools import reduce
 from operator import add
 from typing import Literal
 
-from rag_eval_integrations.errors import JudgeError, JudgeUnavailableError
+from rag_eval_integrations.errors import JudgeError, JudgeOutputError, JudgeUnavailableError
 from rag_eval_integrations.metrics.geval._expectation import (
     Expectation,
     Unusable,
@@ -339,7 +339,11 @@ class EstimatorRun:
         )  # fmt: skip
 
     async def _ask(self, request: CompletionRequest) -> Completion:
-        completion = await completed(self.judge, request)
+        try:
+            completion = await completed(self.judge, request)
+        except JudgeOutputError as error:
+            self.usage += error.usage or Usage()
+            raise
         self.usage += completion.usage
         self.model = self.model or completion.model
         for warning in completion.warnings:

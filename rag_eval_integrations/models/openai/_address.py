@@ -34,7 +34,9 @@ class Address:
         return bool(_VERSIONED.search(urlsplit(self.url).path))
 
     def hint(self, status: int, said: str) -> str:
-        """Say what to check after a 404 or 405, in whose body `said` stands; else nothing."""
+        """Say what to check after a redirect, 404 or 405 with `said` in its body; else nothing."""
+        if 300 <= status < 400:
+            return "; should base_url be another one?"
         if status not in (404, 405):
             return ""
         if self.azure:

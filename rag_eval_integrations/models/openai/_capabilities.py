@@ -85,7 +85,8 @@ class Endpoint:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # Re-entrant: a garbage collection in a locked region may finalise an abandoned negotiation.
+        self._lock = threading.RLock()
         self._capabilities = Capabilities()
         self._scout: Future[None] | None = None
 

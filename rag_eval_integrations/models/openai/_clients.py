@@ -7,14 +7,15 @@ import contextlib
 import re
 import sys
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import finalize
 
 from pydantic import JsonValue, SecretStr
 
 from rag_eval_integrations import _process
-from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
+from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError, without_secrets
 from rag_eval_integrations.models.openai._address import Address
 from rag_eval_integrations.models.openai._secrets import Secrets, hidden
 
@@ -40,37 +41,104 @@ class Clients(Protocol):
 
 
 def _bounded_http_client(sdk: Any) -> Any:
-    """Make the SDK's HTTP client, which stops reading a reply after `MOST_BYTES`.
+    """Make the SDK's HTTP client, with limits of what a server can make it do.
 
-    A reply is cut there, and its connection closed. Bytes are counted as they come over the wire.
+    A reply is cut after `MOST_BYTES`, and its connection closed. They are counted after
+    decompression: 300 kB of gzip can hold 300 MB. A redirect is followed only where it repeats the
+    request at the same host; elsewhere it would carry keys in headers, and texts, to another one.
     """
     base = _stream_class(sdk)
 
     class Cut(base):  # type: ignore[misc, valid-type]
-        """A reply's stream that ends after a number of bytes."""
+        """A reply's stream, decompressed, that ends after a number of bytes."""
 
-        def __init__(self, stream: Any, most: int) -> None:
+        def __init__(self, stream: Any, most: int, encoding: str) -> None:
             self._stream = stream
             self._left = most
+            self._inflated = Inflated() if encoding in _INFLATED else None
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             async for part in self._stream:
-                yield part[: self._left]
-                self._left -= len(part)
-                if self._left <= 0:
-                    return
+                for piece in (part,) if self._inflated is None else self._inflated.pieces(part):
+                    yield piece[: self._left]
+                    self._left -= len(piece)
+                    if self._left <= 0:
+                        return
 
         async def aclose(self) -> None:
             await self._stream.aclose()
 
-    async def cut(response: Any) -> None:
+    async def bound(response: Any) -> None:
+        if response.has_redirect_location and not _stays(response):
+            # Without this header it is an error reply, and this says what kind of.
+            target = response.headers.pop("location")
+            response.extensions[MOVED] = without_secrets(target)
         # One byte more than the limit shows that there was more.
         most = MOST_BYTES + 1 if response.status_code < 400 else _MOST_ERROR_BYTES
         announced = response.headers.get("content-length", "")
-        if not (len(announced) < 9 and announced.isdigit() and int(announced) <= most):
-            response.stream = Cut(response.stream, most)  # costs a tenth of a request's time
+        encoding = response.headers.pop("content-encoding", "").strip().lower()
+        short = len(announced) < 9 and announced.isdigit() and int(announced) <= most
+        if not short or encoding in _INFLATED:  # costs a tenth of a request's time
+            response.stream = Cut(response.stream, most, encoding)
 
-    return sdk.DefaultAsyncHttpxClient(event_hooks={"response": [cut]})
+    return sdk.DefaultAsyncHttpxClient(
+        event_hooks={"response": [bound]}, headers={"accept-encoding": "gzip, deflate"}
+    )
+
+
+MOVED = "rag_eval_moved"
+"""Extension of a reply that is a redirect elsewhere: where to."""
+
+
+def _stays(response: Any) -> bool:
+    """Whether a redirect repeats the request, with its method, at the same host."""
+    if response.status_code not in (307, 308):
+        return False  # a GET would follow, which no chat endpoint answers
+    asked = response.request.url
+    try:
+        target = asked.join(response.headers["location"])
+    except Exception:  # noqa: BLE001 -- the client's own, of its package: it is not a URL
+        return False
+    if target.host != asked.host:
+        return False
+    upgraded = (asked.scheme, target.scheme) == ("http", "https")
+    if upgraded and asked.port is None and target.port is None:
+        return True
+    return bool((asked.scheme, asked.port) == (target.scheme, target.port))
+
+
+_INFLATED = ("gzip", "x-gzip", "deflate")
+"""Encodings that are asked for. A reply in another one is not decompressed, and so not JSON."""
+_PIECE = 64 * 2**10
+
+
+class Inflated:
+    """Decompresses a stream of gzip or deflate, a bounded piece at a time."""
+
+    def __init__(self) -> None:
+        self._inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, by its header
+        self._begun = False
+
+    def pieces(self, part: bytes) -> Iterator[bytes]:
+        """Yield the content of a part.
+
+        Raises:
+            zlib.error: the stream is damaged.
+        """
+        while True:
+            try:
+                piece = self._inflate.decompress(part, _PIECE)
+            except zlib.error:
+                if self._begun:
+                    raise
+                self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)  # deflate without a header
+                piece = self._inflate.decompress(part, _PIECE)
+            self._begun = True
+            part = self._inflate.unconsumed_tail
+            if piece:
+                yield piece
+            if not part and len(piece) < _PIECE:
+                return
 
 
 def _stream_class(sdk: Any) -> Any:

@@ -33,7 +33,8 @@ class Defaults:
 class Sent:
     """A body, with warnings about how it differs from the request."""
 
-    body: dict[str, Any]
+    body: dict[str, Any] = field(repr=False)
+    """Fields given as `extra_body` may be secrets, and a traceback may show locals."""
     structured_by: StructuredBy | None
     """The way JSON is asked for; None for free text."""
     warnings: tuple[str, ...]

@@ -37,6 +37,8 @@ class Secrets:
         secret = _forms(values)
         every = secret | _forms(value for value in settings if _is_token(value))
         self._anywhere = sorted(filter(_is_token, every), key=len, reverse=True)
+        self._escaped = _escaped_form(self._anywhere)
+        self._escaped_bytes = _escaped_form([f for f in self._anywhere if f in secret])
         self._bytes = [form.encode() for form in self._anywhere if form in secret]
         bounded = sorted(secret.difference(self._anywhere), key=len, reverse=True)
         words = "|".join(re.escape(form) for form in bounded if len(form) >= _LONG)
@@ -55,6 +57,8 @@ class Secrets:
         """Replace the secrets in a text by `***`."""
         for secret in self._anywhere:
             text = text.replace(secret, _MARK)
+        if self._escaped is not None and "\\" in text:
+            text = re.sub(self._escaped, _MARK, text)
         if self._as_word is not None:
             text = self._as_word.sub(_MARK, text)
         if self._as_value is not None:
@@ -66,7 +70,25 @@ class Secrets:
         for secret in self._bytes:
             if secret in content:
                 content = content.replace(secret, _MARK.encode())
+        if self._escaped_bytes is not None and _MAY_ESCAPE.search(content):
+            content = re.sub(self._escaped_bytes.encode(), _MARK.encode(), content)
         return content
+
+
+_MAY_ESCAPE = re.compile(rb"\\/|\\u00[2-7]", re.IGNORECASE)
+
+
+def _escaped_form(secrets: Iterable[str]) -> str | None:
+    r"""Return a pattern of secrets as JSON may write them, also inside a string of other JSON.
+
+    PHP writes `/` as `\/`, .NET `+` as `\u002B`; whoever repeats that doubles the backslashes.
+    """
+    found = [
+        "".join(rf"(?:\\{{0,8}}{re.escape(c)}|\\{{1,8}}u(?i:{ord(c):04x}))" for c in secret)
+        for secret in secrets
+        if secret.isascii()
+    ]
+    return "|".join(found) or None
 
 
 def _is_token(text: str) -> bool:

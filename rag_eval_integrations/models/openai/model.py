@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+import zlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -29,6 +30,7 @@ from rag_eval_integrations.models.openai._address import Address, address_of
 from rag_eval_integrations.models.openai._capabilities import Capabilities, endpoint_of
 from rag_eval_integrations.models.openai._clients import (
     MOST_BYTES,
+    MOVED,
     Clients,
     LoopClients,
     given,
@@ -50,6 +52,7 @@ from rag_eval_integrations.models.openai._reply import (
 )
 from rag_eval_integrations.models.openai._request import Defaults, Sent, body_of
 from rag_eval_integrations.models.openai._secrets import hidden
+from rag_eval_integrations.records import Usage
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -204,7 +207,8 @@ class OpenAIModel:
                 bad = _bad_reply(reply)
                 if bad is not None:
                     if asked_again:
-                        raise JudgeOutputError(f"{self._who} {bad}, twice", "")
+                        usage = Usage(requests=requests)
+                        raise JudgeOutputError(f"{self._who} {bad}, twice", "", usage=usage)
                     asked_again = True
                     continue
                 if isinstance(reply, bytes):
@@ -246,8 +250,12 @@ class OpenAIModel:
             return self._secrets.hide_in_reply(content)
         except self._sdk.APIStatusError as error:
             reply = error.response
-            text = self._hide(client, reply.text)
+            moved = reply.extensions.get(MOVED)
+            said = reply.text if moved is None else f"a redirect to {moved}, which is not followed"
+            text = self._hide(client, said)
             return failure_of(reply.status_code, reply.headers, text)
+        except zlib.error:
+            why, connected = "its compressed body is damaged", True
         except self._sdk.APIConnectionError as error:  # timeouts too
             proxy = proxy_of(self.base_url) if self._own else None
             why, connected = why_unreachable(error, self.base_url, proxy)

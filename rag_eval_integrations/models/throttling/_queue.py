@@ -28,6 +28,9 @@ _FAILURES_BEFORE_PAUSE = 5
 """Failed attempts in a row after which all requests pause. One in ten failing at random gives five
 in a row once in 100,000; a spent quota or an endpoint that is down gives them at once, and a long
 queue would otherwise be sent there, request by request, to fail."""
+_UNSEEN = 4.0
+"""Seconds for which an endpoint may fail before that is logged: single requests are retried with
+pauses that grow, and take a minute to fail five times."""
 
 
 @dataclass(slots=True)
@@ -81,6 +84,7 @@ class AdmissionQueue:
         self._backing_off: set[Waiter] = set()
         self._sharing = 0  # admitted, and waiting for shared permits
         self._failed_in_a_row = 0
+        self._failing_since = 0.0  # when the first of them ended
         self._was_up = False
         self._paused: tuple[float, Reason] | None = None
 
@@ -191,12 +195,15 @@ class AdmissionQueue:
             self._backing_off.add(waiter)
             waiting = Waiting(reason, seconds, len(self._backing_off), why)
             failing = self._failed_in_a_row
+            unseen = end - self._failing_since  # when the next attempt may tell more
             if failing >= _FAILURES_BEFORE_PAUSE:
                 pause = (now + others, reason)
                 self._paused = max(self._paused or pause, pause)
-        if why and failing >= _FAILURES_BEFORE_PAUSE and self._on_wait is None:
+        told = failing >= _FAILURES_BEFORE_PAUSE or (failing and unseen > _UNSEEN)
+        if why and told and self._on_wait is None:
             # Requests may be retried for minutes before the first of them fails for good.
-            self._log.log("failing", "%d attempts in a row failed, the last: %s", failing, why)
+            times = "1 attempt" if failing == 1 else f"{failing} attempts in a row"
+            self._log.log("failing", "%s failed, the last: %s", times, why)
         try:
             notified = False
             while True:
@@ -242,6 +249,8 @@ class AdmissionQueue:
                 self._paused = None
                 self._circuit.answered()
             elif outcome != "unknown":
+                if not self._failed_in_a_row:
+                    self._failing_since = self._clock()
                 self._failed_in_a_row += 1
             opened = False
             if permit.probe and outcome == "unknown":

@@ -168,6 +168,14 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             )  # fmt: skip
         return tokens
 
+    def _booked(self, completion: Completion, estimate: int) -> int:
+        """Return the tokens that a reply took of the limit; 0 when it does not say.
+
+        At most the whole limit: a count that a server makes up would hold all others for years.
+        """
+        used = completion.usage.prompt_tokens + completion.usage.completion_tokens
+        return used if self._tpm is None else min(used, max(estimate, math.ceil(self._tpm)))
+
     async def _acquire(self, queue: AdmissionQueue, attempts: Attempts) -> Permit:
         try:
             permit = await queue.acquire(attempts.sequence, attempts.tokens, attempts.end)
@@ -193,7 +201,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             async with asyncio.timeout(max(0.0, end - self._clock())) as limit:
                 completion = await completed(self._wrapped, request)
             outcome = "answered"
-            used = completion.usage.prompt_tokens + completion.usage.completion_tokens
+            used = self._booked(completion, attempts.tokens)
             return completion
         except JudgeUnavailableError as error:
             outcome, why = ("overloaded" if overloaded(error) else "failed"), str(error)
