@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from rag_eval_integrations.capture._calls import Snapshot, json_object, to_call
-from rag_eval_integrations.llama_index._chat import Writing, earlier_messages
+from rag_eval_integrations.llama_index._chat import Writing, earlier_messages, template_messages
 from rag_eval_integrations.llama_index._context import FoundNodes, context
 from rag_eval_integrations.llama_index._hooks import LlamaIndexHooks
 from rag_eval_integrations.llama_index._tree import CHATS, HELPERS, Span, Stage
@@ -126,6 +126,8 @@ class Call:
             if self._prompts:  # those of models that wrote the query or chose the nodes
                 self._prompts = [told for told in self._prompts if not _prepares(told[0], span)]
             self._found.append(FoundNodes(span, list(nodes) if isinstance(nodes, list) else ()))
+            if self._earlier is None and span.scope is self.root:
+                self._messages = template_messages(instance) or self._messages
         elif stage == "write":
             span.writing = Writing(instance)
             self.writings = (*self.writings, span.writing)
@@ -291,7 +293,8 @@ class Call:
         return question_of(self._arguments) or text_of(self._asked_retriever) or ""
 
     def _history(self) -> tuple[Turn, ...]:
-        # If the engine's memory was not read, the model's messages still show its content.
+        # If the engine's memory was not read, the model's messages still show its content; or, for
+        # a model of texts, the template that the engine made of them.
         return turns_of(list(self._messages)[:-1] if self._earlier is None else self._earlier)
 
     def _whole(self, status: CaptureStatus, text: str | None) -> str | None:

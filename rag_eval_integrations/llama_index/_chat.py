@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rag_eval_integrations.llama_index._values import text_of
 from rag_eval_integrations.records import CaptureStatus
 
 
@@ -29,6 +30,19 @@ def earlier_messages(arguments: Mapping[str, Any], engine: object) -> list[Any] 
     return (
         [] if given is not None else list(store.get(getattr(memory, "chat_store_key", None)) or ())
     )
+
+
+def template_messages(synthesizer: object) -> list[Any]:
+    """Return the messages of which a chat engine made its synthesizer's template; else none.
+
+    They are the conversation, also if the model is sent one text, with the question's place last.
+    """
+    template = getattr(synthesizer, "__dict__", {}).get("_text_qa_template")
+    messages = getattr(template, "message_templates", None)
+    if not isinstance(messages, list):
+        return []
+    # Where a model has no system role, the nodes' place looks like a turn of the user.
+    return [one for one in messages if "{context_str}" not in (text_of(one) or "")]
 
 
 def fills_itself(result: object) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata, MessageRole
 from llama_index.core.chat_engine import (
     CondensePlusContextChatEngine,
     CondenseQuestionChatEngine,
@@ -114,6 +114,31 @@ def writes(llm: Any = None) -> Any:
     return Writes.from_defaults(retriever=Sections(nodes()), llm=llm or Model(), memory=memory())
 
 
+class Database(BaseMemory):
+    """A memory that is no plain store, as the one that an engine makes for itself."""
+
+    rows: list[ChatMessage] = Field(default_factory=list)
+
+    @classmethod
+    def from_defaults(cls, **kwargs: Any) -> Database:
+        return cls()
+
+    def get(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:
+        return list(self.rows)
+
+    def get_all(self) -> list[ChatMessage]:
+        raise AssertionError("asked")
+
+    def put(self, message: ChatMessage) -> None:
+        self.rows.append(message)
+
+    def set(self, messages: list[ChatMessage]) -> None:
+        self.rows = list(messages)
+
+    def reset(self) -> None:
+        self.rows = []
+
+
 def wait_for(condition: Callable[[], object]) -> None:
     """Until another thread has done its part; a test that waits in vain fails on its assertion."""
     end = time.monotonic() + 10
@@ -177,29 +202,6 @@ class TestHistory:
 
     def test_of_a_memory_that_is_not_asked(self, captured: Captured) -> None:
         """A memory in a database is left alone: the turns are those that the model was shown."""
-
-        class Database(BaseMemory):
-            rows: list[ChatMessage] = Field(default_factory=list)
-
-            @classmethod
-            def from_defaults(cls, **kwargs: Any) -> Database:
-                return cls()
-
-            def get(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:
-                return list(self.rows)
-
-            def get_all(self) -> list[ChatMessage]:
-                raise AssertionError("asked")
-
-            def put(self, message: ChatMessage) -> None:
-                self.rows.append(message)
-
-            def set(self, messages: list[ChatMessage]) -> None:
-                self.rows = list(messages)
-
-            def reset(self) -> None:
-                self.rows = []
-
         model = ToolCaller(script=["I do.", ANSWER])
         chat = ContextChatEngine.from_defaults(
             retriever=Sections(nodes()), llm=model, memory=Database()
@@ -209,6 +211,37 @@ class TestHistory:
 
         assert [call.history for call in captured.calls] == [(), TURNS]
         assert [call.response for call in captured.calls] == ["I do.", ANSWER]
+
+    @pytest.mark.parametrize("kind", [ContextChatEngine, CondensePlusContextChatEngine])
+    @pytest.mark.parametrize("way", ["chat", "achat", "stream_chat", "astream_chat"])
+    async def test_of_a_model_of_texts(self, captured: Captured, kind: Any, way: str) -> None:
+        """Such a model gets no messages: the turns are those of the template, braces and all."""
+        chat = kind.from_defaults(retriever=Sections(nodes()), llm=Model(), memory=Database())
+        await chat.achat("Do you {know} kettles?")
+        await read(chat, way)
+        await asyncio.to_thread(wait_for, lambda: len(captured.calls) == 2)
+
+        first, second = captured.calls
+        assert first.history == ()
+        assert [turn.content for turn in second.history] == ["Do you {know} kettles?", ANSWER]
+        assert ids(second) == ["a", "b", "c"]
+        assert seen(second).documents_from == "prompt"
+
+    def test_of_a_model_without_a_system_role(self, captured: Captured) -> None:
+        """The message that holds the nodes is no turn, whatever its role."""
+
+        class Plain(Model):
+            @property
+            def metadata(self) -> LLMMetadata:
+                return LLMMetadata(model_name="scripted", system_role=MessageRole.USER)
+
+        chat = ContextChatEngine.from_defaults(
+            retriever=Sections(nodes()), llm=Plain(), memory=Database()
+        )
+        chat.chat("Do you know kettles?")
+        chat.chat(QUESTION)
+
+        assert [len(call.history) for call in captured.calls] == [0, 2]
 
 
 class TestNoRagCall:
