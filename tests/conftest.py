@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import gzip
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,13 @@ DATA = ROOT.parent / "shared" / "data"
 # each; a folder without any is read in none.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(TESTS)
+
+# A process that a shell starts in the background ignores SIGINT, under nohup SIGHUP as well, and so
+# would the commands that tests start and send these signals to.
+for _number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        _own = signal.default_int_handler if _number is signal.SIGINT else signal.SIG_DFL
+        signal.signal(_number, _own)
 
 # No test asserts on time: a busy machine is not a bug.
 settings.register_profile("quick", deadline=None, max_examples=25)

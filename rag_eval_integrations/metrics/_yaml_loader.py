@@ -90,7 +90,7 @@ class Loader(SafeLoader):
         if isinstance(value, float) and not math.isfinite(value):
             raise ConstructorError(None, None, "not a finite number", node.start_mark)
         if isinstance(value, str) and _SURROGATE.search(value):
-            # JSON writes a character beyond the first plane as two escapes, which are one character.
+            # JSON writes a character beyond U+FFFF as two escapes; together they are one character.
             units = value.encode("utf-16", "surrogatepass")
             try:
                 value = units.decode("utf-16")

@@ -150,3 +150,10 @@ def test_time_is_bounded(unit: str) -> None:
         with contextlib.suppress(YamlTextError):
             read_yaml_text((opening + unit * 200_000)[:200_000])
     assert time.process_time() - began < 10
+
+
+def test_a_character_in_two_escapes_is_one() -> None:
+    """As JSON writes it; half of one has no form that a file can hold."""
+    assert read_yaml_text(r'name: "\ud83d\ude00"').value == {"name": "\U0001f600"}
+    with pytest.raises(YamlTextError, match="half of a character"):
+        read_yaml_text(r'name: "\ud83d"')
