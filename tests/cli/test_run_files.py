@@ -524,3 +524,17 @@ def test_killed_as_out_is_replaced(
     assert ids(out.read_bytes()) == ["0", "1", "2"]
     left = ["out.jsonl.bak"] if overwrite and moment == "after" else []
     assert sorted(os.listdir(tmp_path)) == ["calls.jsonl", "out.jsonl", *left]
+
+
+@pytest.mark.parametrize("content", ["question,answer\nWhen?,At nine\n", '[{"question": "q"}]\n'])
+def test_a_file_in_another_format_is_answered_with_a_line_to_copy(
+    rag_eval: Command, tmp_path: Path, content: str
+) -> None:
+    """A CSV or one JSON array has no call; the message shows what a line looks like."""
+    calls = tmp_path / "calls.csv"
+    calls.write_text(content, "utf-8")
+
+    done = rag_eval("run", calls, "-o", tmp_path / "evals.jsonl")
+
+    assert done.code == 2
+    assert 'one JSON object per line: {"question": "…", "documents": ["…"], "response"' in done.err
