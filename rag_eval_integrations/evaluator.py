@@ -163,7 +163,8 @@ class RagEvaluator:
         """
         metrics = self._metrics_for(only)
         if not isinstance(call, RagCall):  # one wrong item of a stream ends no run either
-            why = f"a call should be a RagCall, not {type(call).__name__}"
+            kind = type(call).__name__
+            why = f"a call should be a RagCall(question, documents, response), not {kind}"
             return bare(
                 NO_CALL, metrics, EvaluationError(type="TypeError", message=why, stage="app")
             )

@@ -706,7 +706,9 @@ async def test_something_that_is_no_call_gives_a_row_as_well() -> None:
     evaluation = await RagEvaluator(ScriptedJudge(LABELS)).evaluate(None)  # type: ignore[arg-type]  # on purpose
 
     assert evaluation.error is not None
-    assert evaluation.error.message == "a call should be a RagCall, not NoneType"
+    assert evaluation.error.message == (
+        "a call should be a RagCall(question, documents, response), not NoneType"
+    )
 
 
 async def test_usage_beyond_every_count_is_kept_as_the_largest() -> None:

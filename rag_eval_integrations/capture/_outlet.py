@@ -52,7 +52,8 @@ class Outlet:
         """Show the target, what came of it, and the failures."""
         to = getattr(self._given, "__qualname__", None) or repr(self._given)
         kept = self.evaluations
-        return f"{to}, {f'{len(kept)} evaluations, ' if kept else ''}{self.delivery.failed} failed"
+        count = f"{len(kept)} evaluation{'s' if len(kept) > 1 else ''}, " if kept else ""
+        return f"{to}, {count}{self.delivery.failed} failed"
 
     def flush(self, timeout: float) -> bool:
         """Wait until the delivered calls are evaluated; return whether that was in time."""

@@ -70,7 +70,10 @@ BaseUrl = Annotated[
     typer.Option(metavar="URL", help="The judge's OpenAI-compatible endpoint, including /v1."),
 ]
 SkipInvalid = Annotated[
-    bool, typer.Option("--skip-invalid", help="Report invalid lines, but do not exit 2 for them.")
+    bool,
+    typer.Option(
+        "--skip-invalid", help="Report invalid lines, but do not exit with 2 because of them."
+    ),
 ]
 
 
@@ -147,7 +150,10 @@ def run_command(
     ] = None,
     geval_samples: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Samples of a G-Eval score without log-probabilities."),
+        typer.Option(
+            metavar="N",
+            help="Number of answers averaged for a G-Eval score without log-probabilities.",
+        ),
     ] = None,
     formulas: Formulas = "gpt-labeling",
     relevance_baseline: Baseline = None,

@@ -12,12 +12,17 @@ from rag_eval_integrations.errors import ConfigurationError
 
 Timeout = Annotated[
     float | None,
-    typer.Option("--timeout", metavar="SECONDS", help="Time for one answer of an openai: model."),
+    typer.Option(
+        "--timeout", metavar="SECONDS", help="Time limit for one answer of an openai: model."
+    ),
 ]
 MaxTokens = Annotated[
     int | None,
     typer.Option(
-        "--max-tokens", metavar="N", min=1, help="Most tokens of one answer of an openai: model."
+        "--max-tokens",
+        metavar="N",
+        min=1,
+        help="Maximum number of tokens in one answer of an openai: model.",
     ),
 ]
 ExtraBody = Annotated[
@@ -25,7 +30,7 @@ ExtraBody = Annotated[
     typer.Option(
         "--extra-body",
         metavar="JSON",
-        help='More fields of the requests to an openai: model: \'{"reasoning_effort": "low"}\'.',
+        help='Additional request fields for an openai: model: \'{"reasoning_effort": "low"}\'.',
     ),
 ]
 

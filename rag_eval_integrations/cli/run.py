@@ -250,7 +250,12 @@ def _no_rows(rows: _Rows) -> int:
     left = "" if _piped(settings) or not settings.out.exists() else "; it is as it was"
     found = f"{rows.invalid} invalid line(s) and no call" if rows.invalid else "no rows"
     print_stderr(f"{settings.calls}: has {found}, so nothing was written to {settings.out}{left}")
+    if rows.invalid:
+        print_stderr(f"A file of calls has one JSON object per line: {_A_CALL}")
     return (1 if settings.skip_invalid else 2) if rows.invalid else 2
+
+
+_A_CALL = '{"question": "…", "documents": ["…"], "response": "…"}'
 
 
 async def _evaluate(

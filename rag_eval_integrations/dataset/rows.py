@@ -33,7 +33,7 @@ from rag_eval_integrations.records import (
     from_object,
     whole_text,
 )
-from rag_eval_integrations.records._json import is_finite, shown
+from rag_eval_integrations.records._json import is_finite, rename_hint, shown
 from rag_eval_integrations.sentences import RECORDED, Splitter, document_number, locate, sentencize
 
 _CALL_FIELDS = frozenset(RagCall.model_fields) | {"row_key"}
@@ -126,10 +126,10 @@ def _row_from(content: dict[str, Any]) -> Row:
     labels, labeller = _labels(rest)
     call = {name: rest.pop(name) for name in list(rest) if name in _CALL_FIELDS}
     call["metadata"] = _with_unknown(call.get("metadata", {}), rest)
-    for name in ("question", "documents", "response"):
-        if name not in call:
-            hint = f"; the line has {', '.join(sorted(rest))}" if rest else ""
-            raise InputError(f"is missing{hint}", field=name)
+    if missing := [name for name in ("question", "documents", "response") if name not in call]:
+        hint = f"; the line has {', '.join(sorted(rest))}" if rest else ""
+        rename = rename_hint(rest, missing)
+        raise InputError(f"is missing{hint}{': ' + rename if rename else ''}", field=missing[0])
     if any(value is not None for value in recorded.values()):
         call.pop("sentences", None)
         made = from_object(RagCall, call)

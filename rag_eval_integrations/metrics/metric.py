@@ -119,6 +119,9 @@ def checked_metrics(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
         ConfigurationError: there are none, one is not a metric, or the names of the scores are not
             a tuple of distinct, non-empty strings.
     """
+    given: object = metrics
+    if isinstance(given, str):  # not letter by letter
+        raise ConfigurationError("metrics", given, _not_a_metric(given))
     checked = tuple(metrics)
     if not checked:
         raise ConfigurationError("metrics", checked, "give at least one metric")
@@ -151,6 +154,8 @@ def _are_names(names: object) -> bool:
 def _not_a_metric(thing: object) -> str:
     if isinstance(thing, type):
         return "is a class; pass an object of it"
+    if isinstance(thing, str):
+        return "is a name; pass objects, as in [Trace(), GEval.coherence()]"
     kind = type(thing).__name__
     if hasattr(thing, "measure"):
         return f"has `measure`: let {kind} inherit rag_eval_integrations.metrics.ModelMetric"

@@ -6,7 +6,8 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, get_type_hints
 
 from pydantic import (
@@ -223,13 +224,17 @@ def field_path(location: tuple[int | str, ...]) -> str:
 
 def input_error(error: ValidationError) -> InputError:
     """Turn a validation error's first complaint into one sentence that names the field."""
-    first = error.errors(include_url=False)[0]
+    every = error.errors(include_url=False)
+    first = every[0]
     location = first["loc"]
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, InputError):
         return cause
     if first["type"] == "missing":
-        why = "is missing"
+        asked = [field_path(one["loc"]) for one in every if one["type"] == "missing"]
+        extra = [field_path(one["loc"]) for one in every if one["type"] == "extra_forbidden"]
+        rename = rename_hint(extra, asked)
+        why = f"is missing; {rename}" if rename else "is missing"
     elif first["type"] == "extra_forbidden":
         why = "is not a field of this record"
     else:
@@ -239,6 +244,26 @@ def input_error(error: ValidationError) -> InputError:
     return InputError(
         why + (f" (and {others} more)" if others else ""), field=field_path(location) or None
     )
+
+
+_ELSEWHERE = {
+    "question": {"query", "input", "user_input", "prompt", "inquiry"},
+    "documents": {"contexts", "context", "retrieved_contexts", "retrieval_context", "chunks",
+                  "source_documents", "source_nodes"},
+    "response": {"answer", "actual_output", "output", "generated_answer", "result"},
+}  # fmt: skip
+"""Names that other tools give to the fields of a call."""
+
+
+def rename_hint(given: Iterable[str], missing: Iterable[str]) -> str:
+    """Say which of the given fields are probably missing ones: "write `query` as `question`"."""
+    given, found = list(given), []
+    for name in missing:
+        other = [one for one in given if one.lower() in _ELSEWHERE.get(name, ())]
+        other += get_close_matches(name, given[:100], 1, 0.8)
+        if other:
+            found.append(f"`{other[0][:40]}` as `{name}`")
+    return f"write {', '.join(found)}" if found else ""
 
 
 def is_finite(number: float) -> bool:

@@ -545,3 +545,17 @@ def test_a_limit_beyond_all_lines_is_none(rag_eval: Command, calls: Path, tmp_pa
     out = tmp_path / "e.jsonl"
     assert rag_eval("run", calls, "-o", out, "--limit", 10**30).code == 0
     assert out.exists()
+
+
+@pytest.mark.parametrize("content", ["question,answer\nWhen?,At nine\n", '[{"question": "q"}]\n'])
+def test_a_file_in_another_format_is_answered_with_a_line_to_copy(
+    rag_eval: Command, tmp_path: Path, content: str
+) -> None:
+    """A CSV or one JSON array has no call; the message shows what a line looks like."""
+    calls = tmp_path / "calls.csv"
+    calls.write_text(content, "utf-8")
+
+    done = rag_eval("run", calls, "-o", tmp_path / "evals.jsonl")
+
+    assert done.code == 2
+    assert 'one JSON object per line: {"question": "…", "documents": ["…"], "response"' in done.err

@@ -92,7 +92,7 @@ def test_a_full_standard_output_is_named(calls: Path, tmp_path: Path) -> None:
     ("words", "code"),
     [
         ("run good.jsonl -o e.jsonl", 0),
-        ("run good.jsonl -o e.jsonl --fail-under completeness=1", 1),
+        ("run good.jsonl -o e.jsonl --fail-under context_relevance=1", 1),
         ("run calls.jsonl -o e.jsonl", 2),
         ("doctor", 0),
     ],
@@ -105,5 +105,5 @@ def test_a_reader_that_has_seen_enough_changes_no_exit_code(
     (tmp_path / "good.jsonl").write_text("\n".join(good) + "\n")
     done = shell(tmp_path, words, "| true; echo ${PIPESTATUS[0]}")
     assert done.stdout == f"{code}\n"
-    assert ("FAILED completeness" in done.stderr) == (code == 1)
+    assert ("FAILED context_relevance" in done.stderr) == (code == 1)
     assert "Traceback" not in done.stderr

@@ -195,6 +195,34 @@ def test_a_missing_field_is_named_with_what_is_there(name: str) -> None:
     assert caught.value.field == name
 
 
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (
+            ("user_input", "retrieved_contexts", "response"),
+            "write `user_input` as `question`, `retrieved_contexts` as `documents`",
+        ),
+        (
+            ("input", "retrieval_context", "actual_output"),
+            "write `input` as `question`, `retrieval_context` as `documents`, `actual_output` as "
+            "`response`",
+        ),
+        (("qestion", "documents", "response"), "write `qestion` as `question`"),
+    ],
+)
+def test_other_tools_names_are_answered_with_ours(names: tuple[str, ...], said: str) -> None:
+    """A line and a call in code say what to write, for other tools' names and for slips."""
+    given: dict[str, Any] = dict(zip(names, ("q", ["d"], "r"), strict=True))
+
+    with pytest.raises(InputError) as of_a_line:
+        row_from(dict(given))
+    with pytest.raises(InputError) as of_a_call:
+        RagCall(**given)
+
+    assert str(of_a_line.value).endswith(said)
+    assert said in str(of_a_call.value)
+
+
 def test_lines_keep_their_numbers(tmp_path: Path) -> None:
     """Bad lines are errors in their place; blank lines are none; the rest goes on."""
     path = tmp_path / "calls.jsonl"

@@ -338,6 +338,18 @@ def test_reasons_say_in_words_what_was_counted() -> None:
     assert (soft_said["adherence"] or "").endswith(" Probability that all are supported: 0.25.")
 
 
+def test_a_high_probability_does_not_speak_against_a_low_score() -> None:
+    """Where labels ask for more than a probability gives, the reason says so."""
+    support = {"a": (["0a"], True), "b": ([], False)}
+    probable = labels_of(["0a"], ["0a"], support, supported_probabilities={"a": 0.9, "b": 0.8})
+
+    score = scored(Trace(), CALL, probable)["adherence"]
+
+    assert score.value == 0
+    assert (score.probability or 0) >= 0.5
+    assert (score.reason or "").endswith(", below what this judge asks for.")
+
+
 def test_reasons_of_nothing_and_of_everything() -> None:
     """No empty brackets, nothing unused that was used, and the documents that hold nothing."""
     nothing = scored(Trace(), CALL, labels_of([], [], ALL))
@@ -505,3 +517,12 @@ def test_a_contradiction_is_named_in_the_reason(by: Formulas) -> None:
             "contradictions": ["number 60 (documents: 30)"],
         }
     ]
+
+
+def test_one_response_sentence_is_counted_in_the_singular() -> None:
+    """The reason of a response of one sentence reads as a person would write it."""
+    labels = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
+
+    score = scored(Trace(), keyed([["One."]], ["A."]), labels)["supported_fraction"]
+
+    assert score.reason == "1 of 1 response sentence fully supported, 0 partially."

@@ -203,6 +203,10 @@ def _numbers(tokens: Sequence[Token]) -> tuple[Number, ...]:
             for token in (*tokens[max(0, first - 1) : first], *tokens[last + 1 : last + 2])
             if token.stem.isalpha() and token.stem not in FUNCTION_WORDS
         ]
+        # "9 am" and "9 a.m.": beside a number this is no function word, but says that it is a time.
+        after = [token.written.lower() for token in tokens[last + 1 : last + 4]]
+        if after[:1] in (["am"], ["pm"]) or after in (["a", ".", "m"], ["p", ".", "m"]):
+            beside.append("o'clock")
         unit = None
         if last + 1 < size and (entry := _UNIT.get(tokens[last + 1].written.lower())):
             unit = entry[1]

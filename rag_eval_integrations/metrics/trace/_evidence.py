@@ -123,7 +123,11 @@ def estimate_reason(estimate: ScoreEstimate) -> str:
 
 
 def adherence_reason(
-    labels: Labels, call: SentencizedCall, formulas: Formulas, probability: float | None
+    labels: Labels,
+    call: SentencizedCall,
+    formulas: Formulas,
+    value: float,
+    probability: float | None,
 ) -> str:
     """Write the reason of adherence: the sentences that speak against it, with their verdicts."""
     recorded = labels.unsupported_response_sentence_keys
@@ -140,7 +144,9 @@ def adherence_reason(
         # A probability made of words would speak against what was found in spite of it.
         return f"{text} Contradicted in {'; '.join(found[:_MOST_KEYS])}."
     if probability is not None:
-        text += f" Probability that all are supported: {probability:.2f}."
+        # Labels need more than an even chance; unsaid, 0.8 would seem to speak against them.
+        low = ", below what this judge asks for" if value == 0 and probability >= 0.5 else ""
+        text += f" Probability that all are supported: {probability:.2f}{low}."
     return text
 
 

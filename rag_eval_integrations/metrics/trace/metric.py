@@ -279,7 +279,7 @@ class _CallScorer:
             "adherence", value, method="labels", evidence=proof, n=len(keys),
             probability=probability, estimate=estimate,
             reason=evidence.adherence_reason(
-                self.labels, self.call, self.trace.formulas, probability
+                self.labels, self.call, self.trace.formulas, value, probability
             ),
         )  # fmt: skip
 
@@ -290,8 +290,9 @@ class _CallScorer:
             return self._unlabelled("supported_fraction", None)
         return self._score(
             "supported_fraction", value, method="labels", n=len(supports),
-            reason=f"{supports.count('full')} of {len(supports)} response sentences fully "
-                   f"supported, {supports.count('partial')} partially.",
+            reason=f"{supports.count('full')} of {len(supports)} response "
+                   f"sentence{'' if len(supports) == 1 else 's'} fully supported, "
+                   f"{supports.count('partial')} partially.",
         )  # fmt: skip
 
     def retrieval_alone(self) -> tuple[Score, ...]:
