@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from pydantic import JsonValue
 
+from rag_eval_integrations._target import read_whole
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty import Input, Prompty, load_prompty, parse_prompty
 from rag_eval_integrations.metrics.prompty._frontmatter import (
@@ -51,7 +52,7 @@ def load_github_prompt(path: Path) -> Prompty:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise FrontMatterError(f"is larger than {_MOST_BYTES:,} bytes", None)
-        read = read_yaml(path.read_text("utf-8-sig"))
+        read = read_yaml(read_whole(path, "prompt").decode("utf-8-sig"))
         content, lines = read.value, read.lines
         if not isinstance(content, dict) or not isinstance(content.get("messages"), list):
             raise FrontMatterError("has no list of `messages`", lines.get("messages", 1))
@@ -120,7 +121,7 @@ def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, Json
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise ConfigurationError("testSamples", name, f"is larger than {_MOST_BYTES:,} bytes")
-        text = path.read_text("utf-8-sig")
+        text = read_whole(path, "testSamples").decode("utf-8-sig")
         rows = _rows(path.suffix.lower(), text)
     except (OSError, ValueError, RecursionError) as error:
         if isinstance(error, ConfigurationError):
