@@ -231,7 +231,9 @@ def test_a_prompt_that_nobody_writes_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p.prompt.yml")
     os.mkfifo(tmp_path / "rows.json")
     put = tmp_path / "put.prompty"
-    put.write_text("---\ninputs:\n  text: {type: string}\ntestSamples: [rows.json]\n---\n{{text}}\n")
+    put.write_text(
+        "---\ninputs:\n  text: {type: string}\ntestSamples: [rows.json]\n---\n{{text}}\n"
+    )
 
     for prompt in (tmp_path / "p.prompt.yml", put):
         with pytest.raises(ConfigurationError, match="FIFO"):
