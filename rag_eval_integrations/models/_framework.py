@@ -25,7 +25,8 @@ from rag_eval_integrations.errors import (
     JudgeUnavailableError,
 )
 from rag_eval_integrations.models._failures import judge_error
-from rag_eval_integrations.models._reading import answer_in, tokens_of
+from rag_eval_integrations.models._reading import answer_in
+from rag_eval_integrations.models._tokens import tokens_of
 from rag_eval_integrations.models.completion import (
     Choice,
     Completion,

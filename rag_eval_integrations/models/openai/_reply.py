@@ -11,7 +11,8 @@ from typing import Any
 
 from rag_eval_integrations.errors import JudgeUnavailableError
 from rag_eval_integrations.models._failures import may_pass, readable
-from rag_eval_integrations.models._reading import answer_in, clean, loads, token_count, tokens_of
+from rag_eval_integrations.models._reading import answer_in, loads
+from rag_eval_integrations.models._tokens import clean, token_count, tokens_of
 from rag_eval_integrations.models.completion import Choice, Completion, finish_reason_of
 from rag_eval_integrations.models.openai._request import Sent
 from rag_eval_integrations.records import Usage
