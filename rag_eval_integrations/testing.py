@@ -11,7 +11,7 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator
 
-from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
+from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.judges import Judge
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import (
@@ -76,7 +76,7 @@ class ScriptedModel(ModelBase):
             request: the request; it is appended to `requests`.
 
         Raises:
-            JudgeUnavailableError: the script has ended.
+            JudgeRejectedError: the script has ended; a retry would not help.
             Exception: the reply is an exception.
         """
         self.requests.append(request)
@@ -96,7 +96,7 @@ class ScriptedModel(ModelBase):
             return self._function(request)
         assert self._script is not None
         reply = next(self._script, None)
-        return JudgeUnavailableError("the script has ended") if reply is None else reply
+        return JudgeRejectedError("the script has ended") if reply is None else reply
 
 
 def labels_reply(
