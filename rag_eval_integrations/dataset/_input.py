@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import secrets
 import shutil
 import stat
 import sys
@@ -103,9 +104,11 @@ class Input(os.PathLike[str]):
             return False
 
     def _copied(self, read: Callable[[BinaryIO], object]) -> str:
-        file, name = tempfile.mkstemp(prefix="rag-eval-input-")
+        name = os.path.join(tempfile.gettempdir(), f"rag-eval-input-{secrets.token_hex(8)}")
+        # Before there is a file: a signal may end the command right after it is made.
         weakref.finalize(self, Path(name).unlink, missing_ok=True)
-        with os.fdopen(file, "wb") as copy:
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
+        with os.fdopen(os.open(name, flags, 0o600), "wb") as copy:
             read(copy)
         self._copy = name
         return name

@@ -515,13 +515,16 @@ FLOODS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
 async def test_a_flood_is_read_in_bounded_time(flood: str) -> None:
-    """At most a second per MB, of CPU; what is sent back of it is bounded as well."""
+    """In seconds; what is sent back of it is bounded as well.
+
+    The slack is for coverage and a loaded machine: quadratic time would take hours.
+    """
     model = ScriptedModel(lambda request: flood)
     started = time.process_time()
 
     evaluation = await RagEvaluator(model, max_remembered=0).evaluate(CALL.call)
 
-    assert time.process_time() - started < 2 * len(flood) / 1_000_000
+    assert time.process_time() - started < 8 * len(flood) / 1_000_000
     assert evaluation.error is None
     assert max(len(text) for text in model.prompts) < 200_000
 
