@@ -67,7 +67,7 @@ def test_a_megabyte_takes_a_second_at_most(text: str) -> None:
     megabyte = text * (1_000_000 // len(text.encode()))
     start = time.process_time()
     hanging(megabyte)
-    assert time.process_time() - start < 12
+    assert time.process_time() - start < 3
 
 
 # --- Loggers

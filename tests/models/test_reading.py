@@ -328,8 +328,8 @@ def test_a_megabyte_of_braces_takes_less_than_a_second() -> None:
     ):
         before = time.process_time()
         read(text)
-        assert time.process_time() - before < 4
+        assert time.process_time() - before < 1
     before = time.process_time()
     with pytest.raises(JudgeOutputError, match="cut off"):
         mended(text)
-    assert time.process_time() - before < 4
+    assert time.process_time() - before < 1
