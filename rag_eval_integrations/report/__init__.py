@@ -12,6 +12,7 @@ from rag_eval_integrations._lazy import lazy
 if TYPE_CHECKING:
     from rag_eval_integrations.records.mean import Interval
     from rag_eval_integrations.report.console import calls_table, plain, unsupported_sentences
+    from rag_eval_integrations.report.evaluations import Evaluations, MeanOf
     from rag_eval_integrations.report.summary import (
         PatternFigures,
         RankFigures,
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Evaluations",
     "Interval",
+    "MeanOf",
     "PatternFigures",
     "RankFigures",
     "RetrievalFigures",
@@ -35,7 +38,9 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "Evaluations": "evaluations",
         "Interval": "summary",
+        "MeanOf": "evaluations",
         "PatternFigures": "summary",
         "RankFigures": "summary",
         "RetrievalFigures": "summary",
