@@ -1,16 +1,43 @@
-"""Reports for people: tables, running totals, comparisons of runs, and plots as an HTML page."""
+"""Reports for people: the figures of many evaluations, tables on a terminal, and plots.
 
-from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.report._compare import compare
-from rag_eval_integrations.report._paired import DifferenceInterval
-from rag_eval_integrations.report.comparison import Change, Comparison, ScoreDifference, Verdict
-from rag_eval_integrations.report.console import calls_table, plain, unsupported_sentences
+evaluations  `Evaluations`: a list of evaluations that can be looked at, saved and compared
+summary      `Summary`: the one model of figures that every report shows
+console      tables on a terminal
+_compare     `compare`: what became better or worse between runs of the same calls
+"""
+
+from typing import TYPE_CHECKING
+
+from rag_eval_integrations._lazy import lazy
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.records.mean import Interval
+    from rag_eval_integrations.report._compare import compare
+    from rag_eval_integrations.report.comparison import (
+        Change,
+        Comparison,
+        ScoreDifference,
+        Verdict,
+    )
+    from rag_eval_integrations.report.console import calls_table, plain, unsupported_sentences
+    from rag_eval_integrations.report.summary import (
+        PatternFigures,
+        RankFigures,
+        RetrievalFigures,
+        ScoreFigures,
+        Summary,
+    )
 
 __all__ = [
     "Change",
     "Comparison",
-    "DifferenceInterval",
+    "Interval",
+    "PatternFigures",
+    "RankFigures",
+    "RetrievalFigures",
     "ScoreDifference",
+    "ScoreFigures",
+    "Summary",
     "Verdict",
     "calls_table",
     "compare",
@@ -18,4 +45,22 @@ __all__ = [
     "unsupported_sentences",
 ]
 
-publish(__name__, __all__)
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "Change": "comparison",
+        "Comparison": "comparison",
+        "Interval": "summary",
+        "PatternFigures": "summary",
+        "RankFigures": "summary",
+        "RetrievalFigures": "summary",
+        "ScoreDifference": "comparison",
+        "ScoreFigures": "summary",
+        "Summary": "summary",
+        "Verdict": "comparison",
+        "calls_table": "console",
+        "compare": "_compare",
+        "plain": "console",
+        "unsupported_sentences": "console",
+    },
+)

@@ -26,6 +26,7 @@ from operator import itemgetter
 
 from rag_eval_integrations.agreement._bootstrap import SEED, draw, percentile
 from rag_eval_integrations.records._student import t_975
+from rag_eval_integrations.records.mean import Interval
 
 MIN_PAIRS = 10
 """Fewer units have no interval."""
@@ -47,16 +48,6 @@ Values = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class DifferenceInterval:
-    """A 95 % interval of the difference of two means, and the method that it was made by."""
-
-    low: float
-    high: float
-    method: str
-    """`bootstrap`, `Bonett-Price` or `Student's t`."""
-
-
-@dataclass(frozen=True, slots=True)
 class Paired:
     """The difference of one score over its pairs."""
 
@@ -70,7 +61,7 @@ class Paired:
     difference: float | None
     std_error: float | None
     """None for fewer than `MIN_PAIRS` units."""
-    interval: DifferenceInterval | None
+    interval: Interval | None
     """None for fewer than `MIN_PAIRS` units."""
     p: float | None
     """Two-sided p-value of no difference."""
@@ -169,7 +160,7 @@ class _Units:
         if method is not None:
             error, centre, reach = self._normal(method)
             low, high = bounds or (centre - reach * error, centre + reach * error)
-            interval = DifferenceInterval(max(-1.0, low), min(1.0, high), method)
+            interval = Interval(max(-1.0, low), min(1.0, high), method)
         return Paired(
             n=n, units=self.size,
             mean_a=math.fsum(a for a, _ in self.values) / n if n else None,

@@ -11,8 +11,8 @@ from typing import Any, Literal, NamedTuple
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records.mean import Interval
 from rag_eval_integrations.report import _paired
-from rag_eval_integrations.report._paired import DifferenceInterval
 from rag_eval_integrations.report._pairing import PairedBy, Run, value_of
 
 Outcome = Literal["worse", "fine", "cannot tell"]
@@ -44,8 +44,9 @@ class ScoreDifference:
     mean_b: float | None
     difference: float | None
     """`mean_b - mean_a`, from -1 to 1; above 0 is better."""
-    interval: DifferenceInterval | None
-    """95 % interval of the difference; None for fewer than 10 calls (or conversations)."""
+    interval: Interval | None
+    """95 % interval of the difference, within [-1, 1], by `bootstrap`, `Bonett-Price` or
+    `Student's t`; None for fewer than 10 calls (or conversations)."""
     p: float | None
     """Two-sided p-value of no difference, by sign flips; None without any call."""
     p_holm: float | None
