@@ -14,8 +14,9 @@ from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdo
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.report import _page, compare
-from rag_eval_integrations.report._compare_html import compare_page, unsupported
+from rag_eval_integrations.report._compare_html import compare_page
 from rag_eval_integrations.report._pairing import EvaluationsFile, PairedBy
+from rag_eval_integrations.report._regression import worst_calls
 from rag_eval_integrations.report.comparison import (
     GENERATOR,
     HEADINGS,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 Format = Literal["html", "md", "json"]
 
 _FAILED, _MISTAKE = 1, 2
-_WORST = 5
-"""Calls that are listed of a score that became worse."""
 
 
 @dataclass(frozen=True)
@@ -181,21 +180,10 @@ def _code(verdicts: Sequence[_Verdict], settings: Settings) -> int:
             code = _MISTAKE
         elif one.outcome == "worse" or (one.outcome == "cannot tell" and settings.fail_on_unclear):
             print_stderr(f"FAILED {one.line}")
-            for line in worst(one.run, one.name) if one.outcome == "worse" else ():
+            for line in worst_calls(one.run, one.name) if one.outcome == "worse" else ():
                 print_stderr(f"  {line}")
             code = max(code, _FAILED)
     return code
-
-
-def worst(run: Comparison, name: str, limit: int = _WORST) -> Iterator[str]:
-    """Describe the calls that fell most, each on a line, with their unsupported sentences."""
-    for change in run.changed(name, limit):
-        if change.difference is None or change.difference >= 0:
-            continue
-        after = change.after
-        said = "; ".join(f"{key} “{one_line(text, 80)}”" for key, text in unsupported(after)[:3])
-        line = f"{change.difference:+.2f} {one_line(after.id, 40)} “{one_line(after.question, 80)}”"
-        yield f"{line}: not supported: {said}" if said else line
 
 
 # --- Files

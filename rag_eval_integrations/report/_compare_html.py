@@ -7,6 +7,7 @@ from typing import Any
 
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report._page import drawn, pieces, shown
+from rag_eval_integrations.report._regression import unsupported
 from rag_eval_integrations.report._word_diff import (
     MOST_CHARACTERS,
     DocumentChange,
@@ -28,6 +29,7 @@ MOST_CALLS = 30
 """Calls of each run that are shown side by side."""
 _MOST_LOST = 20
 _MOST_DOCUMENTS = 20
+_MOST_SENTENCES = 20
 _OF_A_DOCUMENT = 2_000
 
 View = dict[str, Any]
@@ -139,23 +141,13 @@ def _side(evaluation: Evaluation, diff: Sequence[Piece], other: str) -> View:
         "none": text is None,
         "pieces": [(piece.kind, shown(piece.text)) for piece in diff if piece.kind != other],
         "more": max(0, len(text or "") - MOST_CHARACTERS),
-        "unsupported": [f"{shown(key)} {shown(said)}" for key, said in unsupported(evaluation)],
+        "unsupported": [
+            f"{shown(key)} {shown(said)}" for key, said in unsupported(evaluation, _MOST_SENTENCES)
+        ],
         "error": shown(f"{evaluation.error.type}: {evaluation.error.message}")
         if evaluation.error
         else "",
     }
-
-
-def unsupported(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """List keys and texts of the response sentences that the documents do not fully support."""
-    labels = evaluation.labels
-    if labels is None:
-        return []
-    return [
-        (sentence.key, sentence.text)
-        for sentence in evaluation.sentences.response
-        if labels.support(sentence.key) in ("none", "partial")
-    ][:_MOST_DOCUMENTS]
 
 
 def _document(change: DocumentChange) -> View:

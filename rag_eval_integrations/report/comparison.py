@@ -135,7 +135,7 @@ class Change:
     """The change of the score that was asked for; None where the call became unscored."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """A run compared with the first one, the baseline; `others` has further runs. See `compare`."""
 
@@ -156,8 +156,8 @@ class Comparison:
     """Of the random draws; the same seed gives the same figures on every machine."""
     others: tuple[Comparison, ...] = ()
     """One comparison with the baseline for each run after the second."""
-    _runs: tuple[Run, Run] = field(repr=False, compare=False, kw_only=True)
-    _at: tuple[tuple[int, int], ...] = field(repr=False, compare=False, kw_only=True)
+    _runs: tuple[Run, Run] = field(compare=False, kw_only=True)
+    _at: tuple[tuple[int, int], ...] = field(compare=False, kw_only=True)
 
     @property
     def all(self) -> tuple[Comparison, ...]:
@@ -188,6 +188,12 @@ class Comparison:
         """
         self.score(name)
         return self._changes(self._ordered([name])[:limit])
+
+    def fell(self, name: str, limit: int | None = 10) -> list[Change]:
+        """List the calls whose score fell most; arguments as for `changed`."""
+        self.score(name)
+        fallen = [one for one in self._ordered([name]) if one[2] is not None and one[2] < 0]
+        return self._changes(fallen[:limit])
 
     def became_unscored(self, name: str, limit: int | None = 10) -> list[Change]:
         """List calls that have the score in the baseline only, in the order of the baseline.
@@ -264,6 +270,14 @@ class Comparison:
                 for one in self.all
             ],
         }  # fmt: skip
+
+    def __repr__(self) -> str:
+        found = (
+            f"{name} {decimal(one.difference, sign=True)}" for name, one in self.scores.items()
+        )
+        others = f", and {len(self.others)} more" if self.others else ""
+        line = f"{self.names[1]} with {self.names[0]}{others}: {', '.join(found)}"
+        return f"<Comparison of {one_line(line, 300)}>"
 
     def __str__(self) -> str:
         return "\n\n".join(map(_text, self.all))
