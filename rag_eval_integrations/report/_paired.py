@@ -282,7 +282,7 @@ def _flips(scores: Sequence[_Units], seed: int) -> list[float | None]:
         changed = [abs(total) for total in one.sums if total]
         if not one.differences:
             ps[id(one)] = None
-        elif one.alone and len(set(changed)) <= 1:  # 0/1 scores
+        elif len(set(changed)) <= 1:  # as of 0/1 scores
             ps[id(one)] = _mcnemar(sum(total > 0 for total in one.sums), len(changed))
         elif len(changed) <= _MOST_EXACT:
             ps[id(one)] = _all_flips(changed, abs(sum(one.sums)))
