@@ -118,7 +118,7 @@ def _check(settings: Settings) -> None:
 def _print(found: Comparison, verdicts: Sequence[_Verdict], console: Console) -> None:
     for run in found.all:
         table = plain_table(
-            f"A: {one_line(run.names[0])}   B: {one_line(run.names[1])}",
+            f"A: {one_line(run.names[0])}, B: {one_line(run.names[1])}",
             *(HEADINGS[0], *(f"{heading}>" for heading in HEADINGS[1:])),
         )
         for score in run.scores.values():

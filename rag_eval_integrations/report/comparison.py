@@ -81,7 +81,7 @@ class ScoreDifference:
         Raises:
             ConfigurationError: `delta` is outside 0 to 1.
         """
-        if not 0 <= delta <= 1:
+        if not _is_share(delta):
             raise ConfigurationError("delta", delta, "use a number from 0 to 1")
         if self.interval is None or self.difference is None:
             units = "calls" if self.conversations is None else "conversations"
@@ -120,6 +120,10 @@ class ScoreDifference:
             "became_unscored": dict(self.became_unscored), "became_scored": self.became_scored,
             "smallest_visible": self.smallest_visible, "conversations": self.conversations,
         }  # fmt: skip
+
+
+def _is_share(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1
 
 
 # --- Two runs

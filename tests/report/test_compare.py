@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from pydantic import JsonValue
 from runs import MAKER, call, run, write
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
@@ -293,7 +294,7 @@ def test_a_delta_that_is_none_is_refused(delta: float) -> None:
 def test_calls_of_one_conversation_are_kept_together() -> None:
     """From the metadata that frameworks write; one id for a whole run names no conversation."""
     values = [1.0, 0.0] * 60
-    thread = [{"thread_id": f"t{place // 4}"} for place in range(120)]
+    thread: list[dict[str, JsonValue]] = [{"thread_id": f"t{n // 4}"} for n in range(120)]
     before = [
         call(f"q{place}", {"adherence": value}, metadata=thread[place])
         for place, value in enumerate(values)

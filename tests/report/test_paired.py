@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 import statistics
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from rag_eval_integrations.records._student import t_975
 from rag_eval_integrations.report import _paired
 from rag_eval_integrations.report._paired import MIN_PAIRS, Paired, Values, paired
 
-Pairs = list[Values | None]
+Pairs = Sequence[Values | None]
 
 
 def one(pairs: Pairs, groups: list[str] | None = None) -> Paired:
@@ -29,10 +30,10 @@ def ends(found: Paired) -> tuple[float, float]:
     return found.interval.low, found.interval.high
 
 
-def random_pairs(n: int, seed: int, shift: float = 0.0) -> Pairs:
+def random_pairs(n: int, seed: int, shift: float = 0.0) -> list[Values]:
     """Continuous pairs, reproducible."""
     generator = random.Random(seed)
-    made: Pairs = []
+    made: list[Values] = []
     for _ in range(n):
         before = generator.uniform(0.2, 0.6)
         made.append((before, before + shift + generator.uniform(-0.2, 0.2)))
@@ -100,7 +101,7 @@ def test_binary_scores_have_mcnemars_exact_p() -> None:
 def test_students_t_below_fifty_pairs() -> None:
     """Mean ± t · s / √n, for scores that are not 0 or 1."""
     pairs = random_pairs(30, 1)
-    changes = [b - a for a, b in (pair for pair in pairs if pair)]
+    changes = [b - a for a, b in pairs]
 
     found = one(pairs)
 
@@ -151,7 +152,7 @@ def test_few_changes_among_many_are_not_bootstrapped() -> None:
 def test_the_bootstrap_holds_the_percentiles_of_resampled_means() -> None:
     """Beside a plain bootstrap of the same pairs, by `random.choices`."""
     pairs = random_pairs(80, 2, shift=0.03)
-    changes = [b - a for a, b in (pair for pair in pairs if pair)]
+    changes = [b - a for a, b in pairs]
     generator = random.Random(9)
     means = sorted(statistics.fmean(generator.choices(changes, k=80)) for _ in range(4_000))
 
@@ -244,7 +245,7 @@ def test_conversations_of_unequal_length_have_the_clustered_error() -> None:
     sizes = [generator.randint(1, 6) for _ in range(20)]
     groups = [str(place) for place, size in enumerate(sizes) for _ in range(size)]
     pairs = random_pairs(len(groups), 13)
-    changes = [b - a for a, b in (pair for pair in pairs if pair)]
+    changes = [b - a for a, b in pairs]
     mean = statistics.fmean(changes)
     sums = [
         sum(change - mean for change, group in zip(changes, groups, strict=True) if group == name)
@@ -264,7 +265,7 @@ def test_conversations_of_unequal_length_have_the_clustered_error() -> None:
 def test_swapping_the_runs_mirrors_everything(n: int, seed: int) -> None:
     """B − A is −(A − B), with the same p."""
     pairs = random_pairs(n, seed, shift=0.01)
-    swapped: Pairs = [pair and (pair[1], pair[0]) for pair in pairs]
+    swapped: Pairs = [(b, a) for a, b in pairs]
 
     found, mirrored = one(pairs), one(swapped)
 
