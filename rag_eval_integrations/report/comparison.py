@@ -307,8 +307,8 @@ def probability(value: float | None) -> str:
     return "–" if value is None else "<0.001" if value < 0.001 else f"{value:.3f}"
 
 
-HEADINGS = ("score", "A", "B", "B - A", "95 % interval", "p", "p (Holm)", "up/down/same", "n",
-            "visible from")  # fmt: skip
+HEADINGS = ("score", "A", "B", "B - A", "95 % interval", "p", "Holm p", "up/down/same", "n",
+            "visible")  # fmt: skip
 
 
 def cells(score: ScoreDifference) -> list[str]:
@@ -337,7 +337,7 @@ def remarks(comparison: Comparison) -> list[str]:
     )
     if said:
         lines.append(
-            f'Intervals: {said}; p: sign flips; random seed {comparison.seed}. "Visible from": '
+            f'Intervals: {said}; p: sign flips; random seed {comparison.seed}. "Visible": '
             "the smallest difference that so many calls show four times out of five."
         )
     grouped = {score.conversations for score in comparison.scores.values()} - {None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -236,3 +237,14 @@ def test_no_text_acts_on_the_terminal(rag_eval: Command, tmp_path: Path) -> None
         done = rag_eval("compare", *files, *words, "--fail-on-regression", "adherence=0.02")
         assert done.code == 1
         assert acting(done.out + done.err) in ([], ["'\\u200b'"])
+
+
+def test_the_options_of_the_page_exist(rag_eval: Command, root: Path) -> None:
+    """docs/compare.md names no option that the command does not have."""
+    page = (root / "docs" / "compare.md").read_text(encoding="utf-8")
+    shown = rag_eval("compare", "--help").out
+
+    options = set(re.findall(r"--[a-z][a-z-]+", page)) - {"--judge"}  # of `rag-eval run`
+
+    assert len(options) >= 6
+    assert [option for option in options if option not in shown] == []
