@@ -1,9 +1,10 @@
 """Reports for people: the figures of many evaluations, tables on a terminal, and plots.
 
 evaluations  `Evaluations`: a list of evaluations that can be looked at, saved and compared
+html         `write_report`: one HTML file to look at, with every call and its evidence
 summary      `Summary`: the one model of figures that every report shows
 console      tables on a terminal
-_compare     `compare`: what became better or worse between runs of the same calls
+comparison   `compare`: what became better or worse between runs of the same calls
 """
 
 from typing import TYPE_CHECKING
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
         Verdict,
     )
     from rag_eval_integrations.report.console import calls_table, plain, unsupported_sentences
+    from rag_eval_integrations.report.evaluations import Evaluations, MeanOf
+    from rag_eval_integrations.report.html import write_report
     from rag_eval_integrations.report.summary import (
         PatternFigures,
         RankFigures,
@@ -31,7 +34,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Change",
     "Comparison",
+    "Evaluations",
     "Interval",
+    "MeanOf",
     "PatternFigures",
     "RankFigures",
     "RetrievalFigures",
@@ -43,6 +48,7 @@ __all__ = [
     "compare",
     "plain",
     "unsupported_sentences",
+    "write_report",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -50,7 +56,9 @@ __getattr__, __dir__ = lazy(
     {
         "Change": "comparison",
         "Comparison": "comparison",
+        "Evaluations": "evaluations",
         "Interval": "summary",
+        "MeanOf": "evaluations",
         "PatternFigures": "summary",
         "RankFigures": "summary",
         "RetrievalFigures": "summary",
@@ -62,5 +70,6 @@ __getattr__, __dir__ = lazy(
         "compare": "_compare",
         "plain": "console",
         "unsupported_sentences": "console",
+        "write_report": "html",
     },
 )

@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
-from rag_eval_integrations.dataset import read_lines
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.records import Evaluation, Means, from_object
 
@@ -88,6 +87,8 @@ class EvaluationsFile:
         self._report = report
 
     def __iter__(self) -> Iterator[Evaluation]:
+        from rag_eval_integrations.dataset import read_lines  # noqa: PLC0415 -- a circle
+
         for line in read_lines(self.path, _evaluation):
             if line.value is not None:
                 yield line.value

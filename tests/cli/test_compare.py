@@ -246,5 +246,5 @@ def test_the_options_of_the_page_exist(rag_eval: Command, root: Path) -> None:
 
     options = set(re.findall(r"--[a-z][a-z-]+", page)) - {"--judge"}  # of `rag-eval run`
 
-    assert len(options) >= 6
+    assert len(options) >= 5
     assert [option for option in options if option not in shown] == []
