@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import one_line, visible_json
@@ -14,6 +13,7 @@ from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdo
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.report import _page, compare
+from rag_eval_integrations.report._cells import Row, inline, markdown_table
 from rag_eval_integrations.report._compare_html import compare_page
 from rag_eval_integrations.report._pairing import EvaluationsFile, PairedBy
 from rag_eval_integrations.report._regression import worst_calls
@@ -218,23 +218,17 @@ def _write(found: Comparison, form: Format, out: Path | None, verdicts: Sequence
 
 
 def _json(found: Comparison, verdicts: Sequence[str]) -> str:
-    content: dict[str, Any] = found.to_json() | {"verdicts": list(verdicts)}
-    return f"{visible_json(json.loads(json.dumps(content)))}\n"
-
-
-_MARKDOWN = str.maketrans({one: f"\\{one}" for one in "\\`*_[]|#"} | {"<": "&lt;", "@": "@\u200b"})
+    return f"{visible_json(found.to_json() | {'verdicts': list(verdicts)})}\n"
 
 
 def _markdown(found: Comparison, verdicts: Sequence[str]) -> str:
     """Write tables for a pull request or a job's summary; no text in them acts as Markdown."""
-    lines = [f"<!-- {GENERATOR} -->", *(f"- {_plain(line)}" for line in verdicts), ""]
+    lines = [f"<!-- {GENERATOR} -->", *(f"- {inline(line, most=None)}" for line in verdicts), ""]
     for run in found.all:
-        lines += [f"A: {_plain(run.names[0])}, B: {_plain(run.names[1])}", ""]
-        lines += [" | ".join(HEADINGS), " | ".join(["---", *["--:"] * (len(HEADINGS) - 1)])]
-        lines += [" | ".join(map(_plain, cells(score))) for score in run.scores.values()]
-        lines += ["", *(f"{_plain(line)}  " for line in remarks(run)), ""]
+        rows: list[Row] = [
+            dict(zip(HEADINGS, cells(score), strict=True)) for score in run.scores.values()
+        ]
+        lines += [f"A: {inline(run.names[0])}, B: {inline(run.names[1])}", ""]
+        lines += [*markdown_table(rows), ""]
+        lines += [*(f"- {inline(line, most=None)}" for line in remarks(run)), ""]
     return "\n".join(lines)
-
-
-def _plain(text: str) -> str:
-    return one_line(text).translate(_MARKDOWN)

@@ -176,7 +176,7 @@ def test_json_and_markdown(rag_eval: Command, before: Path, after: Path, tmp_pat
     assert json.loads((tmp_path / "diff.json").read_text()) == content
     rag_eval("compare", before, after, "-o", tmp_path / "diff.md")
     lines = (tmp_path / "diff.md").read_text().splitlines()
-    assert any(line.startswith("adherence | 1.000 | 0.700 | -0.300 |") for line in lines)
+    assert any(line.startswith("| adherence | 1.000 | 0.700 |") for line in lines)
     piped = rag_eval("compare", before, after, "-o", "-", "--format", "md")
     assert piped.out.splitlines() == lines
 
@@ -236,7 +236,7 @@ def test_no_text_acts_on_the_terminal(rag_eval: Command, tmp_path: Path) -> None
     for words in ((), ("--format", "md"), ("--format", "json"), ("--format", "html")):
         done = rag_eval("compare", *files, *words, "--fail-on-regression", "adherence=0.02")
         assert done.code == 1
-        assert acting(done.out + done.err) in ([], ["'\\u200b'"])
+        assert acting(done.out + done.err) == []
 
 
 def test_the_options_of_the_page_exist(rag_eval: Command, root: Path) -> None:
