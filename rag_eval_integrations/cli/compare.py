@@ -22,6 +22,7 @@ from rag_eval_integrations.report.comparison import (
     HEADINGS,
     Comparison,
     cells,
+    decimal,
     remarks,
 )
 from rag_eval_integrations.report.console import add_row, plain_table
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 Format = Literal["html", "md", "json"]
 
 _FAILED, _MISTAKE = 1, 2
+_SHOWN = 3
+"""Calls that are listed below a table; the page shows more of them, and side by side."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +129,24 @@ def _print(found: Comparison, verdicts: Sequence[_Verdict], console: Console) ->
         console.print(table)
         for line in remarks(run):
             console.print(line, soft_wrap=True)
+        for line in _most_changed(run):
+            console.print(line, soft_wrap=True)
     for verdict in verdicts:
         console.print(verdict.line, soft_wrap=True)
+
+
+def _most_changed(run: Comparison) -> Iterator[str]:
+    """List the calls that changed most, with every score that changed."""
+    changes = run.changed_calls(_SHOWN)
+    if changes:
+        yield f"The {len(changes)} of {run.changed_count:,} changed calls that changed most:"
+    for change in changes:
+        moved = ", ".join(
+            f"{one_line(name)} {decimal(old)} to {decimal(new)}"
+            for name, old, new in change.scores(run.scores)
+        )
+        asked = f"{one_line(change.after.id, 40)} “{one_line(change.after.question, 60)}”"
+        yield f"  {asked}: {moved}"
 
 
 # --- The gate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rag_eval_integrations.records import Evaluation
@@ -76,9 +76,9 @@ def _run(comparison: Comparison, limit: int) -> View:
         "remarks": [shown(line) for line in remarks(comparison)],
         "reach": f"{reach:.3f}",
         "changed": changed,
-        "calls": [_call(change, scores) for change in comparison.changed_calls(limit)],
+        "calls": [_call(change, comparison.scores) for change in comparison.changed_calls(limit)],
         "lost": [
-            {"names": shown(names), **_call(change, scores)}
+            {"names": shown(names), **_call(change, comparison.scores)}
             for names, change in list(lost.values())[:_MOST_LOST]
         ],
     }  # fmt: skip
@@ -98,7 +98,7 @@ def _bar(score: ScoreDifference, reach: float) -> View | None:
     return {**at, "said": f"{said}{score.interval.high:+.3f}"}
 
 
-def _call(change: Change, scores: Sequence[ScoreDifference]) -> View:
+def _call(change: Change, names: Iterable[str]) -> View:
     before, after = change.before, change.after
     response = word_diff(before.response or "", after.response or "")
     documents = document_changes(before, after)
@@ -109,7 +109,7 @@ def _call(change: Change, scores: Sequence[ScoreDifference]) -> View:
         "asked_before": shown(before.question[:MOST_CHARACTERS])
         if before.question != after.question
         else "",
-        "scores": [view for one in scores if (view := _moved(one.name, before, after))],
+        "scores": [_moved(*one, after) for one in change.scores(names)],
         "before": _side(before, response, "added"),
         "after": _side(after, response, "gone"),
         "same_response": before.response == after.response,
@@ -119,12 +119,9 @@ def _call(change: Change, scores: Sequence[ScoreDifference]) -> View:
     }
 
 
-def _moved(name: str, before: Evaluation, after: Evaluation) -> View | None:
-    old, new = (one.scores.get(name) for one in (before, after))
-    was, now = (None if one is None else one.value for one in (old, new))
-    if was == now:
-        return None
+def _moved(name: str, was: float | None, now: float | None, after: Evaluation) -> View:
     change = None if was is None or now is None else now - was
+    new = after.scores.get(name)
     why = "" if new is None or now is not None else shown(new.unscored or new.status)
     return {
         "name": shown(name),

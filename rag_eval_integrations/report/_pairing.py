@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.records import Evaluation, Means, from_object
+from rag_eval_integrations.records import Evaluation, Means, from_line, from_object
 
 PairedBy = Literal["id", "question"]
 
@@ -85,30 +86,41 @@ class EvaluationsFile:
     ) -> None:
         self.path = path
         self._report = report
+        self._numbers = array("q")  # of the lines that hold an evaluation
 
     def __iter__(self) -> Iterator[Evaluation]:
         from rag_eval_integrations.dataset import read_lines  # noqa: PLC0415 -- a circle
 
+        self._numbers = array("q")
         for line in read_lines(self.path, _evaluation):
             if line.value is not None:
+                self._numbers.append(line.number)
                 yield line.value
-            elif line.error is not None and self._report is None:
-                raise line.error
-            elif line.error is not None and self._report is not None:
+            elif line.error is not None:
+                if self._report is None:
+                    raise line.error
                 self._report(line.error)
 
     def at(self, positions: Collection[int]) -> dict[int, Evaluation]:
-        """Read the evaluations at some positions."""
-        wanted = set(positions)
-        if not wanted:
-            return {}
-        quiet = EvaluationsFile(self.path, lambda error: None)
+        """Read the evaluations at some positions; of all other lines, only the ends are looked for.
+
+        It has to have been gone through before.
+        """
+        from rag_eval_integrations.dataset._input import (  # noqa: PLC0415 -- a circle
+            LONGEST_ROW,
+            lines_of,
+            open_lines,
+        )
+
+        wanted = {self._numbers[position]: position for position in positions}
         found: dict[int, Evaluation] = {}
-        for position, evaluation in enumerate(quiet):
-            if position in wanted:
-                found[position] = evaluation
-                if len(found) == len(wanted):
-                    break
+        if wanted:
+            with open_lines(self.path) as stream:
+                for number, _, line in lines_of(stream, LONGEST_ROW):
+                    if number in wanted and isinstance(line, bytes):
+                        found[wanted[number]] = from_line(Evaluation, line)
+                    if len(found) == len(wanted):
+                        break
         return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -137,6 +137,14 @@ class Change:
     after: Evaluation
     difference: float | None
     """The change of the score that was asked for; None where the call became unscored."""
+
+    def scores(self, names: Iterable[str]) -> Iterator[tuple[str, float | None, float | None]]:
+        """Yield the scores that differ, among some: name, value before and value after."""
+        for name in names:
+            old, new = (one.scores.get(name) for one in (self.before, self.after))
+            was, now = (None if one is None else one.value for one in (old, new))
+            if was != now:
+                yield name, was, now
 
 
 @dataclass(frozen=True, repr=False)
