@@ -251,7 +251,9 @@ class Evaluations(Sequence[Evaluation]):
 
         return html.write_report(self, path, title=title)
 
-    def compare(self, *others: Sequence[Evaluation], **options: Any) -> Comparison:
+    def compare(
+        self, *others: Sequence[Evaluation] | str | os.PathLike[str], **options: Any
+    ) -> Comparison:
         """Compare later runs of the same calls with this one, pair by pair.
 
         Args:
