@@ -269,6 +269,11 @@ class BackgroundEvaluator(_process.ProcessObserver):
         """A snapshot of the latest `keep` evaluations, oldest first, also of those that failed."""
         return self._latest.evaluations()
 
+    @property
+    def kept(self) -> int:
+        """Number of evaluations that `evaluations` holds; reading it costs nothing."""
+        return len(self._latest)
+
     def summary(self) -> TrafficSummary:
         """Compute mean scores over the traffic, weighted by inverse sampling probability."""
         return self._aggregate.summary()

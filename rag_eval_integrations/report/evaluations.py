@@ -306,6 +306,9 @@ class Latest:
         if self._kept.maxlen:
             self._kept.append(_Packed(evaluation))
 
+    def __len__(self) -> int:
+        return len(self._kept)
+
     def evaluations(self) -> Evaluations:
         """Unpack the evaluations, oldest first; each is unpacked once, and is then an object."""
         return Evaluations(one.evaluation() for one in self._kept.copy())

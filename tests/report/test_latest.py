@@ -42,3 +42,11 @@ def test_what_no_file_could_hold_is_kept_as_it_is(made: list[Evaluation]) -> Non
     latest = Latest(2)
     latest.add(odd)
     assert latest.evaluations()[0] is odd
+
+
+def test_their_number_is_known_without_unpacking(made: list[Evaluation]) -> None:
+    """For a repr in a log line."""
+    latest = Latest(3)
+    for one in made:
+        latest.add(one)
+    assert len(latest) == 3
