@@ -1,5 +1,6 @@
-"""Tools for tests of RAG evaluation: a scripted model, and contracts to inherit.
+"""Tools for tests of RAG evaluation: assertions, a scripted model, and contracts to inherit.
 
+`assert_scores` is a plain function for any test runner; `docs/testing.md` shows it with pytest.
 `ScriptedModel` answers from a script and records its requests. `ModelContract` and `JudgeContract`
 are test classes: inherit one, override its one factory method, and pytest checks your model or
 judge against the rules that every model or judge of the library follows.
@@ -11,6 +12,8 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator
 
+from rag_eval_integrations._asserting import assert_scores as assert_scores
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.judges import Judge
 from rag_eval_integrations.models import Model
@@ -29,6 +32,8 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     Usage,
 )
+
+publish(__name__, ["assert_scores"])
 
 Reply = str | Completion | Exception
 """A text, a whole completion, or an exception to raise."""
