@@ -35,8 +35,8 @@ from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLM
 from rag_eval_integrations.metrics import ModelMetric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.records import RagCall, Usage
-from rag_eval_integrations.report._summary import Summary, summary_tables
-from rag_eval_integrations.report.console import KEYS
+from rag_eval_integrations.report.console import KEYS, summary_tables
+from rag_eval_integrations.report.summary import Summary
 from rag_eval_integrations.sentences import sentencize
 
 if TYPE_CHECKING:

@@ -1,8 +1,48 @@
-"""Reports for people: tables on a terminal, running totals, and plots as an HTML page."""
+"""Reports for people: the figures of many evaluations, tables on a terminal, and plots.
 
-from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.report.console import calls_table, plain, unsupported_sentences
+evaluations  `Evaluations`: a list of evaluations that can be looked at, saved and compared
+summary      `Summary`: the one model of figures that every report shows
+console      tables on a terminal
+"""
 
-__all__ = ["calls_table", "plain", "unsupported_sentences"]
+from typing import TYPE_CHECKING
 
-publish(__name__, __all__)
+from rag_eval_integrations._lazy import lazy
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.records.mean import Interval
+    from rag_eval_integrations.report.console import calls_table, plain, unsupported_sentences
+    from rag_eval_integrations.report.summary import (
+        PatternFigures,
+        RankFigures,
+        RetrievalFigures,
+        ScoreFigures,
+        Summary,
+    )
+
+__all__ = [
+    "Interval",
+    "PatternFigures",
+    "RankFigures",
+    "RetrievalFigures",
+    "ScoreFigures",
+    "Summary",
+    "calls_table",
+    "plain",
+    "unsupported_sentences",
+]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "Interval": "summary",
+        "PatternFigures": "summary",
+        "RankFigures": "summary",
+        "RetrievalFigures": "summary",
+        "ScoreFigures": "summary",
+        "Summary": "summary",
+        "calls_table": "console",
+        "plain": "console",
+        "unsupported_sentences": "console",
+    },
+)

@@ -6,12 +6,14 @@ objects, so that it is neither read as markup nor able to control the terminal.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations._visible import one_line
-from rag_eval_integrations.records import Evaluation, Labels, Score, Sentence
+from rag_eval_integrations.records import By, Evaluation, Labels, Score, Sentence
+from rag_eval_integrations.report.summary import ScoreFigures, Summary, may_be_of
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -136,6 +138,44 @@ def unsupported_sentences(evaluation: Evaluation) -> Text:
         if explanation:
             lines.append(f"\n     {plain(explanation, 300)}", style="dim")
     return lines
+
+
+# --- Many calls in figures
+
+
+def summary_tables(summary: Summary) -> list[Table]:
+    """Render the figures of the scores as one table per maker; no table without calls.
+
+    A score that has a value in no call is listed in the first table that it may belong to.
+    """
+    figures = summary.scores
+    makers = list(dict.fromkeys(one.by for one in figures if one.scored)) or [By()][: len(figures)]
+    of_maker: dict[By, list[ScoreFigures]] = {by: [] for by in makers}
+    for one in figures:
+        agreeing = (by for by in makers if may_be_of(one.by, by))
+        of_maker[one.by if one.scored else next(agreeing, makers[0])].append(one)
+    return [_scores_table(by, found) for by, found in of_maker.items()]
+
+
+def _scores_table(by: By, figures: Sequence[ScoreFigures]) -> Table:
+    names = [by.judge or "", by.model or "", f"v{by.judge_version}" if by.judge_version else ""]
+    who = " ".join(dict.fromkeys(part for part in names if part))
+    formulas = f", {by.formulas} formulas" if by.formulas else ""
+    table = plain_table(
+        f"Scores by {who}{formulas}" if who else "Scores",
+        "score", "mean>", "95 %>", "scored>", "unscored because",
+    )  # fmt: skip
+    several = Counter(one.name for one in figures if one.scored)
+    for one in figures:
+        add_row(
+            table,
+            f"{one.name} ({one.method})" if one.scored and several[one.name] > 1 else one.name,
+            "–" if one.mean is None else f"{one.mean:.3f}",
+            "–" if one.interval is None else f"{one.interval.low:.2f}–{one.interval.high:.2f}",
+            f"{one.scored}/{one.total}",
+            ", ".join(f"{code} {count}" for code, count in one.unscored.items()),
+        )
+    return table
 
 
 # --- One call in full
