@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,8 @@ from pathlib import Path
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import one_line, visible
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, Made, Means, RunningMean
+from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation
+from rag_eval_integrations.report.summary import ScoreFigures, Summary
 
 _IN_MEMORY = 16 * 2**20
 """Bytes of kept lines above which they go to a file."""
@@ -61,8 +63,7 @@ class SessionResults:
 
     def __init__(self, *, keep: bool) -> None:
         self._kept = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) if keep else None  # noqa: SIM115
-        self._means = Means()
-        self._evaluations = 0
+        self._summary = Summary()
         self._tests: set[str] = set()
         self._failed: dict[str, str] = {}
         self._notes: list[str] = []
@@ -78,8 +79,7 @@ class SessionResults:
         if lines:
             self._tests.add(test)
         for line in lines:
-            self._evaluations += 1
-            self._means.add(Evaluation.model_validate_json(line))
+            self._summary.add(Evaluation.model_validate_json(line))
             if self._kept is not None:
                 self._kept.write(line.encode("utf-8") + b"\n")
         if failure is not None:
@@ -122,24 +122,27 @@ class SessionResults:
         """List what a person is told at the end: a line per score, failed tests, the report."""
         rows = self._rows()
         width = max((len(name) for name, *_ in rows), default=0)
-        said = [f"{name:{width}}  {mean:>5}  {scored} scored" for name, mean, scored in rows]
+        said = [f"{name:{width}}  {mean:>4}  {scored}" for name, mean, scored in rows]
         return [*said, self._counts(), *self._notes]
 
     def _counts(self) -> str:
-        words = f"{_number(self._evaluations, 'evaluation')} in {_number(len(self._tests), 'test')}"
+        calls, tests = self._summary.calls, len(self._tests)
+        words = f"{_number(calls, 'evaluation')} in {_number(tests, 'test')}"
         if not self._failed:
             return words
         return f"{words}; {_number(len(self._failed), 'test')} failed by scores"
 
     def _rows(self) -> list[tuple[str, str, str]]:
-        """List (score, mean, scored / all); scores made differently have a row each."""
+        """List (score, mean, how many are scored); scores made differently have a row each."""
+        figures = self._summary.scores
+        several = Counter(one.name for one in figures)
         rows = []
-        for name, total in self._means.total.items():
-            made = {by: mean for by, mean in self._means.made.items() if by.name == name}
-            for by, mean in made.items() or ((None, RunningMean()),):
-                title = name if by is None or len(made) == 1 else f"{name} ({_maker(by)})"
-                shown = "–" if mean.mean is None else f"{mean.mean:.2f}"
-                rows.append((one_line(title, 100), shown, f"{mean.n}/{total}"))
+        for one in figures:
+            title = one.name if several[one.name] == 1 else f"{one.name} ({_maker(one)})"
+            mean = "–" if one.mean is None else f"{one.mean:.2f}"
+            codes = ", ".join(f"{code} {count}" for code, count in one.unscored.items())
+            scored = f"{one.scored}/{one.total} scored" + (f" ({codes})" if codes else "")
+            rows.append((one_line(title, 100), mean, scored))
         return rows
 
     # --- GitHub
@@ -202,9 +205,9 @@ def _check_ours(target: Path) -> None:
         raise ConfigurationError("path", str(target), why)
 
 
-def _maker(made: Made) -> str:
-    by = made.by
-    return ", ".join(filter(None, (by.model or by.judge, by.formulas, made.method)))
+def _maker(figures: ScoreFigures) -> str:
+    by = figures.by
+    return ", ".join(filter(None, (by.model or by.judge, by.formulas, figures.method)))
 
 
 def _number(count: int, noun: str) -> str:
