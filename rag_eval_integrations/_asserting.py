@@ -245,7 +245,7 @@ def _sentences(evaluation: Evaluation, score: Score) -> Iterator[str]:
         if isinstance(one, dict):
             conflicts = ", ".join(map(str, _list(one.get("contradictions"))))
             why = "; ".join(filter(None, (str(one.get("explanation") or ""), conflicts)))
-            yield _sentence(_SUPPORT.get(one.get("support"), "not supported"), one, why)
+            yield _sentence(_SUPPORT.get(str(one.get("support")), "not supported"), one, why)
     if score.name == "context_relevance":
         for number in _list(proof.get("documents_without_relevant")):
             yield f"{_DEEP}nothing relevant in document {_document(evaluation, number)}"
@@ -256,7 +256,7 @@ def _sentences(evaluation: Evaluation, score: Score) -> Iterator[str]:
                 yield _sentence("relevant but unused", {"key": key, "text": texts.get(key)}, "")
 
 
-_SUPPORT: Mapping[object, str] = {"partial": "partly supported", "unlabelled": "not labelled"}
+_SUPPORT = {"partial": "partly supported", "unlabelled": "not labelled"}
 
 
 def _sentence(kind: str, one: Mapping[str, object], why: str) -> str:

@@ -40,18 +40,19 @@ def checked_path(path: str) -> Path:
             regular file, or a `.jsonl` that holds something else than evaluations.
         OSError: its folder does not exist, or no file can be made there.
     """
-    target = _target.resolved(os.path.abspath(path))
-    if Path(path).suffix.lower() not in _WRITERS:
+    whole = Path(os.path.abspath(path))  # tests may change the working directory
+    target = _target.resolved(whole)
+    if whole.suffix.lower() not in _WRITERS:
         known = " or ".join(_WRITERS)
         raise ConfigurationError("path", path, f"should end in {known}, for the format")
-    if target.exists() and target.suffix.lower() == ".jsonl":
+    if target.exists() and whole.suffix.lower() == ".jsonl":
         _check_ours(target)
     probe = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
     try:
         os.close(_target.create(probe))
     finally:
         probe.unlink(missing_ok=True)
-    return target
+    return whole
 
 
 class SessionResults:
@@ -122,7 +123,10 @@ class SessionResults:
         """List what a person is told at the end: a line per score, failed tests, the report."""
         rows = self._rows()
         width = max((len(name) for name, *_ in rows), default=0)
-        said = [f"{name:{width}}  {mean:>4}  {scored}" for name, mean, scored in rows]
+        said = [
+            f"{name:{width}}  {mean:>4}  {scored} scored" + (f" ({codes})" if codes else "")
+            for name, mean, scored, codes in rows
+        ]
         return [*said, self._counts(), *self._notes]
 
     def _counts(self) -> str:
@@ -132,8 +136,8 @@ class SessionResults:
             return words
         return f"{words}; {_number(len(self._failed), 'test')} failed by scores"
 
-    def _rows(self) -> list[tuple[str, str, str]]:
-        """List (score, mean, how many are scored); scores made differently have a row each."""
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        """List (score, mean, scored of all, why not); scores made differently have a row each."""
         figures = self._summary.scores
         several = Counter(one.name for one in figures)
         rows = []
@@ -141,8 +145,7 @@ class SessionResults:
             title = one.name if several[one.name] == 1 else f"{one.name} ({_maker(one)})"
             mean = "–" if one.mean is None else f"{one.mean:.2f}"
             codes = ", ".join(f"{code} {count}" for code, count in one.unscored.items())
-            scored = f"{one.scored}/{one.total} scored" + (f" ({codes})" if codes else "")
-            rows.append((one_line(title, 100), mean, scored))
+            rows.append((one_line(title, 100), mean, f"{one.scored}/{one.total}", codes))
         return rows
 
     # --- GitHub
@@ -168,16 +171,9 @@ class SessionResults:
         Args:
             most: bytes at most; failed tests that do not fit are counted. The totals always stand.
         """
-        lines = [
-            "",
-            "### RAG evaluation",
-            "",
-            f"{self._counts()}.",
-            "",
-            "| score | mean | scored |",
-        ]
-        lines += ["|---|---:|---:|"]
-        lines += [f"| {_cell(name)} | {mean} | {scored} |" for name, mean, scored in self._rows()]
+        lines = ["", "### RAG evaluation", "", f"{self._counts()}.", ""]
+        lines += ["| score | mean | scored | unscored because |", "|---|---:|---:|---|"]
+        lines += [f"| {' | '.join(map(_cell, row))} |" for row in self._rows()]
         if self._failed:
             lines += ["", "| failed test | why |", "|---|---|"]
         size = sum(len(line.encode("utf-8")) + 1 for line in lines)

@@ -389,6 +389,6 @@ class _Collector:
             lines = [f"no test evaluated anything: {self._path} was not written"]
         else:
             return
-        terminalreporter.section("RAG evaluation")
+        terminalreporter.write_sep("=", "RAG evaluation")
         for line in lines:
             terminalreporter.write_line(line)
