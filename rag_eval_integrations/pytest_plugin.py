@@ -12,6 +12,7 @@ report comes there also from a worker that crashes later. PYTEST_DONT_REWRITE
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ _NOTHING = (
     "nothing was evaluated in this test; use the fixture `rag_eval`: "
     "rag_eval.evaluate_sync(call), or rag_eval.record(evaluation) for one made elsewhere"
 )
+_OURS = re.compile(r"rag_eval(\[\d+\])?\.")
 _MOST_PROPERTIES = 20
 """Evaluations of one test that have JUnit properties."""
 _MOST_WORDS = 4_000
@@ -100,7 +102,11 @@ _STATE = pytest.StashKey[_State]()
 
 
 def _state_of(item: pytest.Item) -> _State:
-    return item.stash.setdefault(_STATE, _State())
+    if _STATE not in item.stash:
+        # A test that is run again has the properties of its first run.
+        item.user_properties[:] = [p for p in item.user_properties if not _OURS.match(p[0])]
+        item.stash[_STATE] = _State()
+    return item.stash[_STATE]
 
 
 class RagEvalFixture:

@@ -284,11 +284,12 @@ def test_texts_of_others_neither_act_nor_hide(text: str) -> None:
 
 def test_evidence_of_any_shape_breaks_nothing() -> None:
     """Metrics of users put what they like there."""
-    for evidence in (
+    shapes: list[dict[str, Any]] = [
         {"unsupported": 3},
         {"unsupported": [3, {"key": None, "support": []}]},
         {"relevant_unused_keys": {}},
-    ):
+    ]
+    for evidence in shapes:
         score = Score(name="own", status="scored", value=0.0, evidence=evidence)
         one = made({}).model_copy(update={"scores": {"own": score}})
         assert message(one, own=1.0)[0] == "own 0.00 < 1"

@@ -473,7 +473,7 @@ def test_crash(rag_eval):
 """,
     )
     result = pytester.runpytest_subprocess(
-        "-p", PLUGIN, "-p", "xdist", "-n2", "--max-worker-restart=2", "--rag-eval-report=evals.jsonl",
+        "-p", PLUGIN, "-p", "xdist", "-n2", "--max-worker-restart=1", "--rag-eval-report=evals.jsonl",
         "--junitxml=junit.xml",
     )  # fmt: skip
 
@@ -500,6 +500,40 @@ def test_sub(rag_eval, subtests):
             assert_scores(rag_eval.evaluate_sync(**call), adherence=1.0)
 """
     assert summary(run(pytester, code))[-1] == "2 evaluations in 1 test; 1 test failed by scores"
+
+
+RERUN = """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    for again in (True, False):
+        item._initrequest()
+        for report in runtestprotocol(item, nextitem=nextitem, log=False):
+            if again and report.failed:
+                report.outcome = "rerun"
+            item.ihook.pytest_runtest_logreport(report=report)
+    return True
+"""
+
+
+def test_a_test_that_is_run_again_counts_once(pytester: pytest.Pytester) -> None:
+    """As by pytest-rerunfailures: the last run decides, in totals and properties."""
+    pytester.makeconftest(RERUN)
+    code = """
+calls = [GOOD, BAD]
+
+@pytest.mark.rag_eval(adherence=1.0)
+def test_flaky(rag_eval): rag_eval.evaluate_sync(**calls.pop())
+"""
+    result = run(pytester, code, "--junitxml=junit.xml")
+    root = ElementTree.parse(pytester.path / "junit.xml").getroot()
+
+    assert summary(result)[-1] == "1 evaluation in 1 test"
+    adherence = [
+        p.get("value") for p in root.iter("property") if p.get("name") == "rag_eval.adherence"
+    ]
+    assert adherence[-1] == "1"
+    assert len(set(adherence)) == len(adherence)
 
 
 def test_texts_of_others_do_not_act(pytester: pytest.Pytester) -> None:
