@@ -15,16 +15,11 @@ from xml.etree import ElementTree
 
 import pytest
 from hostile import acting
+from pytest_runs import PLUGIN, ROOT, alone, run_pytest
 
-import rag_eval_integrations.pytest_plugin
-import rag_eval_integrations.testing  # noqa: F401  # once, and not in each of the runs
-from rag_eval_integrations import Evaluation, RagEvaluator
+from rag_eval_integrations import Evaluation
 
 pytest_plugins = "pytester"
-
-PLUGIN = "rag_eval_integrations.pytest_plugin"
-ROOT = Path(__file__).resolve().parent.parent
-RagEvaluator()  # likewise: what is imported in a run is forgotten after it
 
 CALLS = """
 import pytest
@@ -40,17 +35,13 @@ BAD = GOOD | {"response": "The ferry leaves at nine. It is painted green."}
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setenv("COLUMNS", "300")
+    alone(monkeypatch)
 
 
 def run(pytester: pytest.Pytester, code: str, *options: str) -> pytest.RunResult:
     """Run a test file with the plugin, in this process."""
     pytester.makepyfile(test_app=CALLS + code)
-    return pytester.runpytest_inprocess("-p", PLUGIN, *options)
+    return run_pytest(pytester, "-p", PLUGIN, *options)
 
 
 def named_tests(path: Path) -> list[Any]:
@@ -459,6 +450,7 @@ def test_a_summary_for_github(pytester: pytest.Pytester, monkeypatch: pytest.Mon
     assert summary(result)[-1].startswith("no summary for GitHub: ")
 
 
+@pytest.mark.slow
 def test_xdist(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two workers, one of which crashes: what was evaluated before is in the reports."""
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(pytester.path / "summary.md"))
@@ -562,7 +554,7 @@ def test_it_is_silent_where_nobody_uses_it(
         re.sub(
             r"in [\d.]+s",
             "",
-            pytester.runpytest_inprocess(*options, "-p", "no:cacheprovider").stdout.str(),
+            run_pytest(pytester, *options, "-p", "no:cacheprovider").stdout.str(),
         )
         for options in ((), ("-p", PLUGIN))
     ]

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from pytest_runs import PLUGIN, alone, run_pytest
 
-import rag_eval_integrations.pytest_plugin
-import rag_eval_integrations.testing  # noqa: F401  # once, and not in each of the runs
 from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.testing import assert_scores
 
@@ -21,15 +20,13 @@ ASSERTION, PYTEST, UNITTEST, CONFTEST = re.findall(r"^```python\n(.*?)^```", PAG
 
 def test_its_tests_pass(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the fixture of its conftest.py, and its command's options."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    alone(monkeypatch)
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(test_assertion=ASSERTION, test_pytest=PYTEST, test_unittest=UNITTEST)
     (options,) = re.findall(r"^- run: pytest (.*)$", PAGE, re.M)
 
-    result = pytester.runpytest_inprocess(
-        "-p", "rag_eval_integrations.pytest_plugin", "--strict-markers", *options.split()
-    )
+    result = run_pytest(pytester, "-p", PLUGIN, "--strict-markers", *options.split())
+
     result.assert_outcomes(passed=5)
     assert (pytester.path / "evals.jsonl").read_text().count("\n") == 4
 
