@@ -10,7 +10,6 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
 
 from rag_eval_integrations import _target
@@ -114,8 +113,9 @@ class SessionResults:
             stream.writelines(self._lines())
 
     def _write_page(self, path: Path) -> None:
-        evaluations = (Evaluation.model_validate_json(line) for line in self._lines())
-        import_module("rag_eval_integrations.report.html").write_report(evaluations, path)
+        from rag_eval_integrations.report.html import write_report  # noqa: PLC0415  # for a page
+
+        write_report((Evaluation.model_validate_json(line) for line in self._lines()), path)
 
     # --- The terminal
 

@@ -347,7 +347,6 @@ def test_the_report_holds_all_evaluations(pytester: pytest.Pytester) -> None:
 
 def test_a_page(pytester: pytest.Pytester) -> None:
     """By `.html`, as `rag-eval report` writes it."""
-    pytest.importorskip("rag_eval_integrations.report.html")
     result = run(pytester, MIXED, "--rag-eval-report=report.html")
 
     assert summary(result)[-1] == f"report: {pytester.path / 'report.html'}"
