@@ -35,17 +35,16 @@ def checked_path(path: str) -> Path:
     """Return the absolute path of a report that can be written; writes nothing that stays.
 
     Raises:
-        ConfigurationError: the ending is not that of a format, there is something else than a
-            regular file, or a `.jsonl` that holds something else than evaluations.
+        ConfigurationError: the ending is not that of a format, or there is something else than a
+            report of this program.
         OSError: its folder does not exist, or no file can be made there.
     """
     whole = Path(os.path.abspath(path))  # tests may change the working directory
-    target = _target.resolved(whole)
-    if whole.suffix.lower() not in _WRITERS:
-        known = " or ".join(_WRITERS)
+    if whole.suffix.lower() not in _FORMATS:
+        known = " or ".join(_FORMATS)
         raise ConfigurationError("path", path, f"should end in {known}, for the format")
-    if target.exists() and whole.suffix.lower() == ".jsonl":
-        _check_ours(target)
+    ours, _ = _FORMATS[whole.suffix.lower()]
+    target = _target.page_target(whole, ours)
     probe = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
     try:
         os.close(_target.create(probe))
@@ -81,7 +80,7 @@ class SessionResults:
         for line in lines:
             self._summary.add(Evaluation.model_validate_json(line))
             if self._kept is not None:
-                self._kept.write(line.encode("utf-8") + b"\n")
+                self._kept.write(line.encode("ascii") + b"\n")
         if failure is not None:
             self._failed[test] = failure if len(self._failed) < _MOST_FAILED else ""
 
@@ -90,8 +89,9 @@ class SessionResults:
     def write(self, path: str) -> bool:
         """Write the report; returns whether it could be written, and `lines` says so too."""
         try:
-            _WRITERS[Path(path).suffix.lower()](self, Path(path))
-        except (ConfigurationError, ImportError, OSError) as error:
+            _, write = _FORMATS[Path(path).suffix.lower()]
+            write(self, Path(path))
+        except (ConfigurationError, OSError) as error:
             self._notes.append(f"the report was not written: {visible(str(error))}")
             return False
         finally:
@@ -100,22 +100,18 @@ class SessionResults:
         self._notes.append(f"report: {visible(path)}")
         return True
 
-    def _lines(self) -> Iterator[bytes]:
+    def _lines(self) -> Iterator[str]:
         assert self._kept is not None
         self._kept.seek(0)
-        yield from self._kept
+        return (line.decode("ascii") for line in self._kept)
 
     def _write_lines(self, path: Path) -> None:
-        target = _target.resolved(path)
-        if target.exists():
-            _check_ours(target)
-        with _target.replacing(target) as stream:
-            stream.writelines(self._lines())
+        _target.write_page(path, self._lines(), _is_evals)
 
     def _write_page(self, path: Path) -> None:
         from rag_eval_integrations.report.html import write_report  # noqa: PLC0415  # for a page
 
-        write_report((Evaluation.model_validate_json(line) for line in self._lines()), path)
+        write_report(map(Evaluation.model_validate_json, self._lines()), path)
 
     # --- The terminal
 
@@ -189,16 +185,21 @@ class SessionResults:
         return "\n".join([*lines, ""])
 
 
-_WRITERS = {".html": SessionResults._write_page, ".jsonl": SessionResults._write_lines}
+def _is_evals(head: bytes) -> bool:
+    return head.startswith(_BEGINNING)
 
 
-def _check_ours(target: Path) -> None:
-    """Refuse to replace a file that holds something else than evaluations."""
-    with target.open("rb") as stream:
-        head = stream.read(_HEAD)
-    if head.strip() and not head.startswith(_BEGINNING):
-        why = "holds something else than evaluations and is not replaced; move it away"
-        raise ConfigurationError("path", str(target), why)
+def _is_page(head: bytes) -> bool:
+    from rag_eval_integrations.report._page import is_page  # noqa: PLC0415  # for a page
+
+    return is_page(head)
+
+
+_FORMATS = {
+    ".html": (_is_page, SessionResults._write_page),
+    ".jsonl": (_is_evals, SessionResults._write_lines),
+}
+"""Ending → whether a file may be replaced, by its beginning; what writes it."""
 
 
 def _maker(figures: ScoreFigures) -> str:

@@ -357,9 +357,10 @@ def test_a_page(pytester: pytest.Pytester) -> None:
     ("path", "said"),
     [
         ("nowhere/evals.jsonl", "the folder */nowhere does not exist"),
-        (".", "is a folder; use a regular file"),
+        ("folder.jsonl", "is a folder; use a regular file"),
         ("evals.xlsx", "should end in .html or .jsonl"),
-        ("notes.jsonl", "holds something else than evaluations"),
+        ("notes.jsonl", "was not made by this program"),
+        ("notes.html", "was not made by this program"),
         ("/proc/evals.jsonl", ""),
     ],
 )
@@ -367,13 +368,18 @@ def test_a_path_that_cannot_be_written_is_told_at_once(
     pytester: pytest.Pytester, path: str, said: str
 ) -> None:
     """A usage error: no test runs, and nothing is left."""
-    (pytester.path / "notes.jsonl").write_text("mine\n")
+    (pytester.path / "folder.jsonl").mkdir()
+    notes = {"notes.jsonl", "notes.html"}
+    for name in notes:
+        (pytester.path / name).write_text("mine\n")
     result = run(pytester, MIXED, f"--rag-eval-report={path}")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: --rag-eval-report: *{said}*"])
-    assert (pytester.path / "notes.jsonl").read_text() == "mine\n"
-    assert {file.name for file in pytester.path.iterdir()} == {"notes.jsonl", "test_app.py"}
+    assert {(pytester.path / name).read_text() for name in notes} == {"mine\n"}
+    assert {file.name for file in pytester.path.iterdir()} == {
+        "folder.jsonl", "test_app.py", *notes,
+    }  # fmt: skip
 
 
 def test_a_report_that_fails_at_the_end_fails_the_run(pytester: pytest.Pytester) -> None:

@@ -109,7 +109,7 @@ def test_another_file_is_not_replaced(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
     path.write_text("notes of mine\n")
-    with pytest.raises(ValueError, match="holds something else than evaluations"):
+    with pytest.raises(ValueError, match="was not made by this program"):
         checked_path(str(path))
     found = results("wrong", keep=True)
     assert not found.write(str(path))
