@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 from hostile import acting
-from pytest_runs import PLUGIN, ROOT, alone, run_pytest
+from pytest_runs import PLUGIN, ROOT, alone
 
 from rag_eval_integrations import Evaluation
 
@@ -34,14 +34,14 @@ BAD = GOOD | {"response": "The ferry leaves at nine. It is painted green."}
 
 
 @pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    alone(monkeypatch)
+def _alone(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone(monkeypatch, pytester.path)
 
 
 def run(pytester: pytest.Pytester, code: str, *options: str) -> pytest.RunResult:
     """Run a test file with the plugin, in this process."""
     pytester.makepyfile(test_app=CALLS + code)
-    return run_pytest(pytester, "-p", PLUGIN, *options)
+    return pytester.runpytest_inprocess("-p", PLUGIN, *options)
 
 
 def named_tests(path: Path) -> list[Any]:
@@ -559,7 +559,7 @@ def test_it_is_silent_where_nobody_uses_it(
         re.sub(
             r"in [\d.]+s",
             "",
-            run_pytest(pytester, *options, "-p", "no:cacheprovider").stdout.str(),
+            pytester.runpytest_inprocess(*options, "-p", "no:cacheprovider").stdout.str(),
         )
         for options in ((), ("-p", PLUGIN))
     ]

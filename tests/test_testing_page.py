@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pytest_runs import PLUGIN, alone, run_pytest
+from pytest_runs import PLUGIN, alone
 
 from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.testing import assert_scores
@@ -20,12 +20,12 @@ ASSERTION, PYTEST, UNITTEST, CONFTEST = re.findall(r"^```python\n(.*?)^```", PAG
 
 def test_its_tests_pass(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the fixture of its conftest.py, and its command's options."""
-    alone(monkeypatch)
+    alone(monkeypatch, pytester.path)
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(test_assertion=ASSERTION, test_pytest=PYTEST, test_unittest=UNITTEST)
     (options,) = re.findall(r"^- run: pytest (.*)$", PAGE, re.M)
 
-    result = run_pytest(pytester, "-p", PLUGIN, "--strict-markers", *options.split())
+    result = pytester.runpytest_inprocess("-p", PLUGIN, "--strict-markers", *options.split())
 
     result.assert_outcomes(passed=5)
     assert (pytester.path / "evals.jsonl").read_text().count("\n") == 4
