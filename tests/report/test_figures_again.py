@@ -29,7 +29,7 @@ def made_evaluations() -> list[Evaluation]:
     """Scores of labels by both sets of formulas, calls that failed, and calls without documents."""
     splitter = Punkt()
     found = [
-        score_labelled(labelled_from(dict(row), splitter), [Trace(formulas)])  # type: ignore[arg-type]
+        score_labelled(labelled_from(dict(row), splitter), [Trace(formulas)])
         for formulas in ("gpt-labeling", "ragbench")
         for row in ROWS
     ]
@@ -68,13 +68,11 @@ def maker(row: Json, score: Json) -> tuple[tuple[str, Any], ...]:
 
 def t_quantile(freedom: int) -> float:
     """The t that 2.5 % lie above: Simpson's rule and bisection."""
-    scale = math.gamma((freedom + 1) / 2) / math.gamma(freedom / 2) if freedom < 300 else 0
-    scale = scale / math.sqrt(freedom * math.pi) if scale else 1 / math.sqrt(2 * math.pi) * (
-        1 - 1 / (4 * freedom)
-    )  # fmt: skip
+    log_scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
+    scale = math.exp(log_scale) / math.sqrt(freedom * math.pi)
 
     def density(x: float) -> float:
-        return scale * (1 + x * x / freedom) ** (-(freedom + 1) / 2)
+        return float(scale * (1 + x * x / freedom) ** (-(freedom + 1) / 2))
 
     def below(t: float) -> float:
         steps = 400
