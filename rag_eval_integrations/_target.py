@@ -403,6 +403,14 @@ def write_page(
         ConfigurationError: there is a file that this program did not make, or no regular file.
         OSError: it cannot be written.
     """
+    target = page_target(path, ours, field)
+    with replacing(target, mode=mode) as stream:
+        for piece in (text,) if isinstance(text, str) else text:
+            stream.write(piece.encode("utf-8", "surrogatepass"))
+
+
+def page_target(path: Path, ours: Callable[[bytes], bool], field: str = "path") -> Path:
+    """Return where a page would be written; arguments and errors are those of `write_page`."""
     target = resolved(path, field)
     if target.exists():
         with target.open("rb") as stream:
@@ -410,6 +418,4 @@ def write_page(
         if head.strip() and not ours(head):
             why = "was not made by this program and is not replaced; move it away"
             raise ConfigurationError(field, str(path), why)
-    with replacing(target, mode=mode) as stream:
-        for piece in (text,) if isinstance(text, str) else text:
-            stream.write(piece.encode("utf-8", "surrogatepass"))
+    return target

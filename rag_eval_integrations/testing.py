@@ -1,9 +1,10 @@
-"""Tools for tests of RAG evaluation: a scripted model, and contracts to inherit.
+"""Tools for tests of RAG evaluation: assertions, a scripted model, and contracts to inherit.
 
+`assert_scores` and `assert_no_regression` are plain functions for any test runner: scores must
+reach minimums, or must not have fallen between two runs. `docs/testing.md` shows them with pytest.
 `ScriptedModel` answers from a script and records its requests. `ModelContract` and `JudgeContract`
 are test classes: inherit one, override its one factory method, and pytest checks your model or
-judge against the rules that every model or judge of the library follows. `assert_no_regression`
-fails a test when scores fell between two runs.
+judge against the rules that every model or judge of the library follows.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
+from rag_eval_integrations._asserting import assert_scores as assert_scores
+from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.judges import Judge
 from rag_eval_integrations.models import Model
@@ -35,6 +38,7 @@ from rag_eval_integrations.records import (
 if TYPE_CHECKING:
     from rag_eval_integrations.report import Comparison
     from rag_eval_integrations.report._compare import Source
+publish(__name__, ["assert_scores"])
 
 Reply = str | Completion | Exception
 """A text, a whole completion, or an exception to raise."""

@@ -106,8 +106,13 @@ def write(path: Path, content: Iterable[str], *, field: str = "path") -> Path:
         ConfigurationError: there is a file that this program did not make, or no regular file.
         OSError: it cannot be written; an earlier page is as it was.
     """
-    _target.write_page(path, content, lambda head: _GENERATOR in head, field=field)
+    _target.write_page(path, content, is_page, field=field)
     return path
+
+
+def is_page(head: bytes) -> bool:
+    """Tell from the beginning of a file whether this program made it as a page."""
+    return _GENERATOR in head
 
 
 _RISKY = re.compile("[<>&\u2028\u2029]")
