@@ -27,7 +27,7 @@ from rag_eval_integrations.report._pairing import (
 )
 from rag_eval_integrations.report.comparison import Comparison, ScoreDifference
 
-Source = Sequence[Evaluation] | str | os.PathLike[str] | EvaluationsFile
+Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
 
 
 def compare(
@@ -109,7 +109,7 @@ def _opened(source: Source) -> EvaluationsFile | InMemory:
         return source
     if isinstance(source, str | os.PathLike):
         return EvaluationsFile(source)
-    return InMemory(source)
+    return InMemory(list(source))
 
 
 def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int) -> Comparison:

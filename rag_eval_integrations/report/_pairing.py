@@ -136,11 +136,16 @@ def run_of(name: str, evaluations: Evaluations, conversation: str | None = None)
         evaluations: the run.
         conversation: field of the metadata that names a call's conversation; None to look for the
             usual ones.
+
+    Raises:
+        ConfigurationError: there is something else than evaluations.
     """
     fields = _CONVERSATION if conversation is None else (conversation,)
     means = Means()
     calls = []
     for evaluation in evaluations:
+        if not isinstance(evaluation, Evaluation):
+            raise ConfigurationError("runs", name, f"holds a {type(evaluation).__name__}")
         means.add(evaluation)
         calls.append(_called(evaluation, fields))
     return Run(name, tuple(calls), means, evaluations)

@@ -87,6 +87,15 @@ def test_runs_of_other_calls_are_refused() -> None:
         compare(run([1.0]), [])
 
 
+def test_a_run_is_any_iterable_of_evaluations() -> None:
+    """Such as a stream of them; other things are named."""
+    found = compare(iter(run([1.0] * 12)), (one for one in run([0.0] * 12)))
+
+    assert len(found.changed("adherence", None)) == 12
+    with pytest.raises(ConfigurationError, match="holds a dict"):
+        compare([{"id": "q0"}], run([1.0]))  # type: ignore[list-item]
+
+
 def test_a_call_without_a_question_has_no_pair_by_question() -> None:
     """Two retrievals with unknown questions are not known to be the same."""
     before = [call("", {"adherence": 1.0}, question=text) for text in ("", "Known?")]
