@@ -105,14 +105,14 @@ def test_students_t_below_fifty_pairs() -> None:
 
     found = one(pairs)
 
-    half = t_975(29) * statistics.stdev(changes) / math.sqrt(30)
+    half = t_975(n - 1) * statistics.stdev(changes) / math.sqrt(n)
     low, high = ends(found)
     assert found.interval is not None
     assert found.interval.method == "Student's t"
     assert (low, high) == pytest.approx(
         (statistics.fmean(changes) - half, statistics.fmean(changes) + half), abs=2e-6
     )
-    assert found.std_error == pytest.approx(statistics.stdev(changes) / math.sqrt(30), abs=1e-6)
+    assert found.std_error == pytest.approx(statistics.stdev(changes) / math.sqrt(n), abs=1e-6)
 
 
 def test_binary_pairs_have_bonetts_and_prices_interval() -> None:
