@@ -207,6 +207,19 @@ def test_a_line_that_is_no_evaluation_is_named(evaluations: Evaluations, tmp_pat
         Evaluations.load(tmp_path / "none.jsonl")
 
 
+def test_reports_and_comparisons_are_made_of_it(evaluations: Evaluations, tmp_path: Path) -> None:
+    """A page with every call, and the differences to another run, in memory or in a file."""
+    page = evaluations.report(tmp_path / "report.html", title="Nightly <run>")
+    assert page == tmp_path / "report.html"
+    assert "Nightly &lt;run&gt;" in page.read_text(encoding="utf-8")
+
+    later = evaluations[::-1]
+    compared = evaluations.compare(later)
+    assert compared.scores["adherence"].difference == 0
+    saved = later.save(tmp_path / "later.jsonl")
+    assert evaluations.compare(saved).scores["adherence"].difference == 0
+
+
 # --- pandas
 
 
