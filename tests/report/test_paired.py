@@ -98,9 +98,10 @@ def test_binary_scores_have_mcnemars_exact_p() -> None:
     assert one(wide).p == 1.0
 
 
-def test_students_t_below_fifty_pairs() -> None:
+@pytest.mark.parametrize("n", [10, 30, 49])
+def test_students_t_below_fifty_pairs(n: int) -> None:
     """Mean ± t · s / √n, for scores that are not 0 or 1."""
-    pairs = random_pairs(30, 1)
+    pairs = random_pairs(n, 1)
     changes = [b - a for a, b in pairs]
 
     found = one(pairs)
