@@ -325,6 +325,19 @@ def test_calls_of_one_conversation_are_kept_together() -> None:
     by_user = compare(named, named, conversation="user")
     assert by_user.scores["adherence"].conversations == 30
     assert "conversation" in str(by_user)
+    alone = compare(before, before, conversation=False)
+    assert alone.scores["adherence"].conversations is None
+
+
+def test_few_conversations_have_no_verdict() -> None:
+    """Forty calls of four conversations are four, and not forty, independent observations."""
+    held = [{"thread_id": f"t{place // 10}"} for place in range(40)]
+    before = [call(f"q{n}", {"adherence": 1.0}, metadata=one) for n, one in enumerate(held)]
+    after = [call(f"q{n}", {"adherence": 0.0}, metadata=one) for n, one in enumerate(held)]
+
+    verdict = compare(before, after).scores["adherence"].verdict(0.02)
+
+    assert verdict == ("cannot tell", "4 conversations in both runs, at least 10 needed")
 
 
 # --- Several runs, and how it is shown
