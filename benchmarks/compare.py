@@ -71,13 +71,13 @@ def coverage(sample: Sampler, truth: float, n: int, samples: int) -> tuple[float
     generator = random.Random(n)
     methods: Counter[str] = Counter()
     held = held_by_bootstrap = 0
-    for _ in range(samples):
+    for seed in range(samples):
         pairs = [sample(generator) for _ in range(n)]
-        found = paired({"score": pairs})["score"].interval
+        found = paired({"score": pairs}, seed=seed)["score"].interval
         assert found is not None
         methods[found.method] += 1
         held += found.low <= truth <= found.high
-        low, high = _paired._bootstrap([_paired._Units.of(pairs, None)], 1)[0]
+        low, high = _paired._bootstrap([_paired._Units.of(pairs, None)], seed)[0]
         held_by_bootstrap += low <= truth <= high
     shares = ", ".join(f"{name} {count / samples:.0%}" for name, count in methods.most_common())
     return held / samples, held_by_bootstrap / samples, shares

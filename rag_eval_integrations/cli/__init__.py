@@ -408,6 +408,14 @@ def compare_command(
             "else by question and reference.",
         ),
     ] = None,
+    conversation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD|none",
+            help="Field of the metadata that names a call's conversation, whose calls are not "
+            "independent; by default thread_id, conversation_id or session_id.",
+        ),
+    ] = None,
     fail_on_regression: Annotated[
         list[str] | None,
         typer.Option(
@@ -439,6 +447,7 @@ def compare_command(
     settings = command.Settings(
         [Input(one) for one in evals], out, form, by, fail_on_regression or [],
         fail_on_unclear=fail_on_unclear, allow_mixed=allow_mixed, skip_invalid=skip_invalid,
+        conversation=conversation,
     )  # fmt: skip
     raise typer.Exit(command.compare_files(settings))
 

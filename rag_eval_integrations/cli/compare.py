@@ -54,6 +54,8 @@ class Settings:
     fail_on_unclear: bool = False
     allow_mixed: bool = False
     skip_invalid: bool = False
+    conversation: str | None = None
+    """Field of the metadata; `none` if every call stands alone; None for the usual fields."""
 
 
 @dataclass
@@ -87,6 +89,7 @@ def compare_files(settings: Settings) -> int:
     found = compare(
         *[EvaluationsFile(one, bad) for one, bad in zip(settings.evals, invalid, strict=True)],
         by=cast(PairedBy | None, settings.by),
+        conversation=False if settings.conversation == "none" else settings.conversation,
         allow_mixed=settings.allow_mixed,
     )
     for run in found.all:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from rag_eval_integrations.agreement._bootstrap import SEED
 from rag_eval_integrations.errors import ConfigurationError
@@ -27,7 +28,7 @@ from rag_eval_integrations.report._pairing import (
 )
 from rag_eval_integrations.report.comparison import Comparison, ScoreDifference
 
-Source = Sequence[Evaluation] | str | os.PathLike[str] | EvaluationsFile
+Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
 
 
 def compare(
@@ -36,7 +37,7 @@ def compare(
     *more: Source,
     names: Sequence[str] | None = None,
     by: PairedBy | None = None,
-    conversation: str | None = None,
+    conversation: str | Literal[False] | None = None,
     allow_mixed: bool = False,
     seed: int = SEED,
 ) -> Comparison:
@@ -47,7 +48,8 @@ def compare(
     of means with a 95 % interval, a p-value, and what became unscored. `docs/compare.md` says how.
 
     Calls of one conversation (the same `thread_id`, `conversation_id` or `session_id` in `metadata`
-    or `capture.metadata`) are not independent: whole conversations are then resampled.
+    or `capture.metadata`) are not independent: whole conversations are then resampled, unless all
+    calls have the same id.
 
     Args:
         a: the baseline: evaluations, or the path of an EVALS file, which is read in flat memory.
@@ -55,7 +57,8 @@ def compare(
         more: further runs, each compared with the baseline.
         names: a name for each run; by default the files' names, or A, B, C …
         by: `id` or `question`, to pair by that alone.
-        conversation: another field of the metadata that names a call's conversation.
+        conversation: another field of the metadata that names a call's conversation; False if
+            every call stands alone.
         allow_mixed: compare scores although different judges, prompts, formulas or estimators
             made them: a difference may then be the judge's.
         seed: of the random draws.
@@ -109,7 +112,7 @@ def _opened(source: Source) -> EvaluationsFile | InMemory:
         return source
     if isinstance(source, str | os.PathLike):
         return EvaluationsFile(source)
-    return InMemory(source)
+    return InMemory(list(source))
 
 
 def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int) -> Comparison:
@@ -129,7 +132,7 @@ def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int)
         values[name] = [
             None if before is None or after is None else (before, after) for before, after in found
         ]
-    groups = conversations(a, pairing.pairs, _paired.MIN_PAIRS)
+    groups = conversations(a, pairing.pairs)
     figures = paired(values, groups, seed=seed)
     return Comparison(
         names=(a.name, b.name),

@@ -31,6 +31,8 @@ _MOST_LOST = 20
 _MOST_DOCUMENTS = 20
 _MOST_SENTENCES = 20
 _OF_A_DOCUMENT = 2_000
+_OF_A_MOVED = 160
+"""Characters that tell which document it is whose rank alone has changed."""
 
 View = dict[str, Any]
 
@@ -148,7 +150,8 @@ def _side(evaluation: Evaluation, diff: Sequence[Piece], other: str) -> View:
 
 
 def _document(change: DocumentChange) -> View:
-    before, after = (text and text[:_OF_A_DOCUMENT] for text in (change.before, change.after))
+    most = _OF_A_MOVED if change.kind == "moved" else _OF_A_DOCUMENT
+    before, after = (text and text[:most] for text in (change.before, change.after))
     if change.kind == "edited":
         found = word_diff(before or "", after or "")
     else:
@@ -164,5 +167,5 @@ def _document(change: DocumentChange) -> View:
         "rank": rank,
         "id": shown(change.id or ""),
         "pieces": [(piece.kind, shown(piece.text)) for piece in found],
-        "more": max(0, longest - _OF_A_DOCUMENT),
+        "more": max(0, longest - most),
     }

@@ -147,7 +147,8 @@ class _Units:
         seen = Counter(
             (total, count) for total, count in zip(self.sums, self.counts, strict=True) if count
         )
-        sparse = self.size - seen.most_common(1)[0][1] < MIN_CHANGED
+        most = seen.most_common(1)[0][1]
+        sparse = most > 1 and self.size - most < MIN_CHANGED
         if sparse or (self.binary and self.size < MIN_BOOTSTRAP):
             return _PRICE
         return _BOOTSTRAP if self.size >= MIN_BOOTSTRAP else _STUDENT

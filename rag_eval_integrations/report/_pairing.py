@@ -128,19 +128,26 @@ def _evaluation(content: dict[str, object]) -> Evaluation:
     return from_object(Evaluation, content)
 
 
-def run_of(name: str, evaluations: Evaluations, conversation: str | None = None) -> Run:
+def run_of(
+    name: str, evaluations: Evaluations, conversation: str | Literal[False] | None = None
+) -> Run:
     """Go through a run once and keep what pairing and statistics need.
 
     Args:
         name: the run's name, for messages.
         evaluations: the run.
         conversation: field of the metadata that names a call's conversation; None to look for the
-            usual ones.
+            usual ones, False for none.
+
+    Raises:
+        ConfigurationError: there is something else than evaluations.
     """
-    fields = _CONVERSATION if conversation is None else (conversation,)
+    fields = _CONVERSATION if conversation is None else (conversation,) if conversation else ()
     means = Means()
     calls = []
     for evaluation in evaluations:
+        if not isinstance(evaluation, Evaluation):
+            raise ConfigurationError("runs", name, f"holds a {type(evaluation).__name__}")
         means.add(evaluation)
         calls.append(_called(evaluation, fields))
     return Run(name, tuple(calls), means, evaluations)
@@ -257,13 +264,13 @@ def _paired(
     return Pairing(by, pairs, len(keys_a) - len(pairs), len(keys_b) - len(pairs), other)
 
 
-def conversations(a: Run, pairs: Iterable[tuple[int, int]], least: int) -> list[Hashable] | None:
+def conversations(a: Run, pairs: Iterable[tuple[int, int]]) -> list[Hashable] | None:
     """Group paired calls by conversation; None where that makes no difference.
 
-    One id for a whole run names the run and not a conversation, so fewer than `least` groups are
-    none. A call without an id is a group of its own.
+    One id for all calls names the run and not a conversation. A call without an id is a group of
+    its own.
     """
     found: list[Hashable] = [
         place if (one := a.calls[place].conversation) is None else one for place, _ in pairs
     ]
-    return found if least <= len(set(found)) < len(found) else None
+    return found if 1 < len(set(found)) < len(found) else None

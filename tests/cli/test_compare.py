@@ -239,6 +239,17 @@ def test_no_text_acts_on_the_terminal(rag_eval: Command, tmp_path: Path) -> None
         assert acting(done.out + done.err) == []
 
 
+def test_conversations_are_named_by_a_field(rag_eval: Command, tmp_path: Path) -> None:
+    """Or there are none, whatever the metadata says."""
+    values = [call(f"q{n}", {"adherence": 1.0}, metadata={"user": f"u{n // 4}"}) for n in range(80)]
+    path = write(tmp_path / "a.jsonl", values)
+
+    kept = "Calls of one conversation were kept together."
+    assert kept in rag_eval("compare", path, path, "--conversation", "user").out
+    assert kept not in rag_eval("compare", path, path, "--conversation", "none").out
+    assert kept not in rag_eval("compare", path, path).out
+
+
 def test_the_options_of_the_page_exist(rag_eval: Command, root: Path) -> None:
     """docs/compare.md names no option that the command does not have."""
     page = (root / "docs" / "compare.md").read_text(encoding="utf-8")

@@ -87,6 +87,15 @@ def test_runs_of_other_calls_are_refused() -> None:
         compare(run([1.0]), [])
 
 
+def test_a_run_is_any_iterable_of_evaluations() -> None:
+    """Such as a stream of them; other things are named."""
+    found = compare(iter(run([1.0] * 12)), (one for one in run([0.0] * 12)))
+
+    assert len(found.changed("adherence", None)) == 12
+    with pytest.raises(ConfigurationError, match="holds a dict"):
+        compare([{"id": "q0"}], run([1.0]))  # type: ignore[list-item]
+
+
 def test_a_call_without_a_question_has_no_pair_by_question() -> None:
     """Two retrievals with unknown questions are not known to be the same."""
     before = [call("", {"adherence": 1.0}, question=text) for text in ("", "Known?")]
@@ -316,6 +325,19 @@ def test_calls_of_one_conversation_are_kept_together() -> None:
     by_user = compare(named, named, conversation="user")
     assert by_user.scores["adherence"].conversations == 30
     assert "conversation" in str(by_user)
+    alone = compare(before, before, conversation=False)
+    assert alone.scores["adherence"].conversations is None
+
+
+def test_few_conversations_have_no_verdict() -> None:
+    """Forty calls of four conversations are four, and not forty, independent observations."""
+    held = [{"thread_id": f"t{place // 10}"} for place in range(40)]
+    before = [call(f"q{n}", {"adherence": 1.0}, metadata=one) for n, one in enumerate(held)]
+    after = [call(f"q{n}", {"adherence": 0.0}, metadata=one) for n, one in enumerate(held)]
+
+    verdict = compare(before, after).scores["adherence"].verdict(0.02)
+
+    assert verdict == ("cannot tell", "4 conversations in both runs, at least 10 needed")
 
 
 # --- Several runs, and how it is shown

@@ -98,21 +98,22 @@ def test_binary_scores_have_mcnemars_exact_p() -> None:
     assert one(wide).p == 1.0
 
 
-def test_students_t_below_fifty_pairs() -> None:
+@pytest.mark.parametrize("n", [10, 30, 49])
+def test_students_t_below_fifty_pairs(n: int) -> None:
     """Mean ± t · s / √n, for scores that are not 0 or 1."""
-    pairs = random_pairs(30, 1)
+    pairs = random_pairs(n, 1)
     changes = [b - a for a, b in pairs]
 
     found = one(pairs)
 
-    half = t_975(29) * statistics.stdev(changes) / math.sqrt(30)
+    half = t_975(n - 1) * statistics.stdev(changes) / math.sqrt(n)
     low, high = ends(found)
     assert found.interval is not None
     assert found.interval.method == "Student's t"
     assert (low, high) == pytest.approx(
         (statistics.fmean(changes) - half, statistics.fmean(changes) + half), abs=2e-6
     )
-    assert found.std_error == pytest.approx(statistics.stdev(changes) / math.sqrt(30), abs=1e-6)
+    assert found.std_error == pytest.approx(statistics.stdev(changes) / math.sqrt(n), abs=1e-6)
 
 
 def test_binary_pairs_have_bonetts_and_prices_interval() -> None:
