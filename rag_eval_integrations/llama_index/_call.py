@@ -270,15 +270,13 @@ class Call:
             )
         return to_call(
             chosen,
-            {
-                "framework": "llama_index",
-                "run_id": self.key,
-                "status": status,
-                "latency_s": latency,
-                "tags": self._tag_names(),
-                "metadata": self._tags,
-                "retrievers": tuple(self._retrievers),
-            },
+            framework="llama_index",
+            run_id=self.key,
+            status=status,
+            latency_s=latency,
+            tags=self._tag_names(),
+            metadata=self._tags,
+            retrievers=tuple(self._retrievers),
             question=question,
             response=response if self._hooks is None else self._whole(status, response),
             history=() if self._earlier == [] else self._history(),

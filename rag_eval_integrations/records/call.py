@@ -22,7 +22,7 @@ from rag_eval_integrations.records._json import JsonObject, Record, Text
 CaptureStatus = Literal["ok", "error", "aborted", "interrupted"]
 DocumentsFrom = Literal["prompt", "dataflow", "retriever", "none"]
 
-_CANONICAL = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
+_quoted = json.JSONEncoder().encode
 
 
 class Sentence(NamedTuple):
@@ -136,6 +136,39 @@ def _as_id(value: object) -> object:
     return "" if value is None else value
 
 
+def row_key_of(
+    question: str,
+    documents: Iterable[tuple[str | None, str]],
+    response: str | None,
+    reference: str | None = None,
+    history: Iterable[Turn] = (),
+) -> str:
+    """Work out `RagCall.row_key` from the texts that it depends on.
+
+    Args:
+        question: the question.
+        documents: header and text of each document.
+        response: the response.
+        reference: the expected response.
+        history: the earlier turns.
+    """
+    # The same text as `json.dumps` writes for these values as lists, ASCII only and without
+    # spaces. Capture works a key out for every call, and `dumps` of the whole takes twice as many
+    # instructions (38,000 against 17,000 for 400 characters) as strings encoded one by one.
+    # Without headers the key is that of the time before there were any.
+    texts = ",".join(
+        [
+            f"[{_quoted(header)},{_quoted(text)}]" if header else _quoted(text)
+            for header, text in documents
+        ]
+    )
+    said = "null" if response is None else _quoted(response)
+    wanted = "null" if reference is None else _quoted(reference)
+    turns = ",".join([f"[{_quoted(one.role)},{_quoted(one.content)}]" for one in history])
+    content = f"[{_quoted(question)},[{texts}],{said},{wanted},[{turns}]]"
+    return hashlib.sha256(content.encode("ascii")).hexdigest()
+
+
 class RagCall(Record):
     """One question, the documents retrieved for it and the response given."""
 
@@ -205,15 +238,8 @@ class RagCall(Record):
         history. Labels and circumstances (id, metadata, document ids and scores, capture, time) are
         left out, so that the same call captured twice, or read from two files, has the same key.
         """
-        content = [
-            self.question,
-            # Without headers the key is that of the time before there were any.
-            [[one.header, one.text] if one.header else one.text for one in self.documents],
-            self.response,
-            self.reference,
-            [[turn.role, turn.content] for turn in self.history],
-        ]
-        return hashlib.sha256(_CANONICAL.encode(content).encode("ascii")).hexdigest()
+        documents = [(one.header, one.text) for one in self.documents]
+        return row_key_of(self.question, documents, self.response, self.reference, self.history)
 
 
 class SentencizedCall(Record):
