@@ -267,7 +267,7 @@ def distinct(documents: Iterable[Snapshot]) -> list[Snapshot]:
     """Return the documents without those that repeat an earlier document's header and text."""
     first: dict[tuple[str | None, str], Snapshot] = {}
     for document in documents:
-        first.setdefault((document.header, document.text), document)
+        first.setdefault((document[4], document[0]), document)
     return list(first.values())
 
 

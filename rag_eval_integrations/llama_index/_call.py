@@ -35,11 +35,9 @@ _MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest a
 class CallSpan(Span):
     """A span with the call to which it belongs."""
 
+    # Set by whoever makes the span: a constructor that calls the other one took as long as both.
     __slots__ = ("call",)
-
-    def __init__(self, span_id: str, call: Call, parent: Span | None, stage: Stage) -> None:
-        super().__init__(span_id, parent, stage)
-        self.call = call
+    call: Call
 
 
 class Call:
@@ -92,7 +90,8 @@ class Call:
         self.key = span_id
         self.began = time.monotonic()
         self.is_run = method == "run"
-        self.root = CallSpan(span_id, self, None, stage)
+        self.root = CallSpan(span_id, None, stage)
+        self.root.call = self
         self.open: set[str] = {span_id}
         """Ids of the spans that have not ended; the root's id until the call is closed."""
         self.producing: list[str] = []
