@@ -9,7 +9,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import (
@@ -170,10 +170,10 @@ def to_call(
     documents, source, unused = context
     # One look at all texts together: to look at each by itself took ten times as long.
     texts = [question, response, reference, app, label, run_id, *tags, *retrievers]
-    for seen in documents:
-        texts += seen[0], seen[1], seen[4]
-    for seen in unused:
-        texts += seen[0], seen[1], seen[4]
+    for text, name, _, _, header in documents:
+        texts += text, name, header
+    for text, name, _, _, header in unused:
+        texts += text, name, header
     if not is_whole("".join(filter(None, texts))):
         question, label = whole_text(question), whole_text(label)
         response, reference = _whole_or_none(response), _whole_or_none(reference)
@@ -205,8 +205,8 @@ def to_call(
         "sentences": None,
     }
     if not label:
-        pairs = [(seen[4], seen[0]) for seen in documents]
-        key = content["row_key"] = row_key_of(question, pairs, response, reference, history)
+        shown = [(seen.header, seen.text) for seen in documents]
+        key = content["row_key"] = row_key_of(question, shown, response, reference, history)
         content["id"] = key[:16]
     return _trusted(RagCall, content, _CALL_FIELDS)
 
@@ -226,7 +226,17 @@ _CAPTURE_FIELDS = set(Capture.model_fields)
 _DOCUMENT_FIELDS = set(Document.model_fields)
 
 _new = object.__new__
-_set = object.__setattr__
+# The slots in which pydantic keeps a record. `object.__setattr__` looks each up by its name, and
+# makes a record at 6,500 instructions instead of 4,100.
+_set_content, _set_fields, _set_extra, _set_private = [
+    BaseModel.__dict__[name].__set__
+    for name in (
+        "__dict__",
+        "__pydantic_fields_set__",
+        "__pydantic_extra__",
+        "__pydantic_private__",
+    )
+]
 
 
 def _documents(snapshots: Sequence[Snapshot]) -> tuple[Document, ...]:
@@ -256,10 +266,10 @@ def _trusted(kind: type[R], content: dict[str, Any], fields: set[str]) -> R:
     168 against 244), of the 150 µs that capture may add; `model_construct` saves little of that.
     """
     record = _new(kind)
-    _set(record, "__dict__", content)
-    _set(record, "__pydantic_fields_set__", fields)
-    _set(record, "__pydantic_extra__", None)
-    _set(record, "__pydantic_private__", None)
+    _set_content(record, content)
+    _set_fields(record, fields)
+    _set_extra(record, None)
+    _set_private(record, None)
     return record
 
 

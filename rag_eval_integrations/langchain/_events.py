@@ -101,7 +101,9 @@ class CallRuns(BaseCallbackHandler):
         """Look for documents in the inputs or outputs of a chain; a graph's node has `tags`."""
         try:
             if may_hold_documents(value):
-                state = any(tag.startswith("graph:step:") for tag in tags or ())
+                state = False
+                for tag in tags or ():  # `any` would need a generator, which is slow
+                    state = state or tag.startswith("graph:step:")
                 run.call.passed(run, value, state=state)
         except Exception as error:  # noqa: BLE001 -- the boundary
             self._delivery.failure("capture (chain)", error)
