@@ -39,6 +39,9 @@ class Attachment:
         self._kept: deque[Evaluation] = deque(maxlen=_MOST_KEPT)
         self._background: BackgroundEvaluator | None = None
         self.target: Callable[[RagCall], object]
+        # A subclass of the user's may look at the calls that it is given.
+        self.identifies = isinstance(target, RagEvaluator) or type(target) is BackgroundEvaluator
+        """Whether the target makes the default id of the calls itself, off the request path."""
         if isinstance(target, RagEvaluator):
             told = None if on_evaluation is None else CallbackSink(on_evaluation)
             self._background = BackgroundEvaluator(target, [_Keeper(self._kept, told)])

@@ -194,7 +194,8 @@ class CallRuns(BaseCallbackHandler):
             if self._runs:
                 self._forget([call])
         try:
-            record = finish(call, root, outputs, inputs, error)
+            identify = self._delivery.identify
+            record = finish(call, root, outputs, inputs, error, identify=identify)
             if record is None and error is None:
                 self._note_uncaptured(call, root)
         finally:

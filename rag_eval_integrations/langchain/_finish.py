@@ -31,7 +31,13 @@ from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
 
 def finish(
-    call: Call, root: Run, outputs: object, inputs: object, error: BaseException | None
+    call: Call,
+    root: Run,
+    outputs: object,
+    inputs: object,
+    error: BaseException | None,
+    *,
+    identify: bool = True,
 ) -> RagCall | None:
     """Make the record of a call that has ended.
 
@@ -41,6 +47,7 @@ def finish(
         outputs: the root's outputs; None when it failed.
         inputs: the root's inputs, if its end event carries them.
         error: the exception with which the root ended, if any.
+        identify: whether the record needs its default id now.
 
     Returns:
         The record; None when it was not a RAG call.
@@ -94,6 +101,7 @@ def finish(
         history=call.history,
         started_at=datetime.fromtimestamp(call.started_at, UTC),
         app=call.name,
+        identify=identify,
     )
 
 

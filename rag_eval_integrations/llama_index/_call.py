@@ -234,12 +234,15 @@ class Call:
 
     # --- at the end of the call -------------------------------------------------------------
 
-    def finish(self, status: CaptureStatus, response: str | None) -> RagCall | None:
+    def finish(
+        self, status: CaptureStatus, response: str | None, *, identify: bool = True
+    ) -> RagCall | None:
         """Make the record; the call cannot be used afterwards.
 
         Args:
             status: how the call ended.
             response: the answer, as far as it is known.
+            identify: whether the record needs its default id now.
 
         Returns:
             The record; None when it was not a RAG call.
@@ -281,6 +284,7 @@ class Call:
             history=() if self._earlier == [] else self._history(),
             started_at=self._started_at,
             app=self._app,
+            identify=identify,
         )
 
     def _question(self) -> str:

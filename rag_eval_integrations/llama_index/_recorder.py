@@ -323,7 +323,7 @@ class Recorder:
         if not self.close(call):
             return
         try:
-            record = call.finish(status, response)
+            record = call.finish(status, response, identify=self.delivery.identify)
             if record is not None:
                 self.delivery.deliver(record)
             elif status == "ok" and self._uncaptured is not None and open_call() is None:
