@@ -170,7 +170,8 @@ def to_call(
         identify: whether to make the default id now; a target that makes it later sets False.
     """
     documents, source, unused = context
-    # One look at all texts together: to look at each by itself took ten times as long.
+    # One look at all texts together takes 6,000 instructions for two documents; 18 calls that
+    # looked at one text each took 24,000.
     texts = [question, response, reference, app, label, run_id, *tags, *retrievers]
     for text, name, _, _, header in documents:
         texts += text, name, header

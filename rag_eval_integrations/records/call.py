@@ -151,8 +151,9 @@ def row_key_of(
         history: the earlier turns.
     """
     # The same text as `json.dumps` writes for these values as lists, ASCII only and without
-    # spaces. Capture works a key out for every call, and `dumps` of the whole takes twice as many
-    # instructions (38,000 against 17,000 for 400 characters) as strings encoded one by one.
+    # spaces. Capture may work a key out for every call: for 400 characters that took 62,000
+    # instructions by way of `dumps`, and takes 37,000 with strings encoded one by one, of which
+    # the hash is 17,500.
     # Without headers the key is that of the time before there were any.
     texts = []
     for header, text in documents:
@@ -242,7 +243,8 @@ def identify(call: RagCall) -> None:
     """Fill in the default id of a call that has none yet.
 
     Every `RagCall` that a user gets has its id. Capture leaves it to the `BackgroundEvaluator`
-    where that is the target, since a key is a tenth of what capture costs the app.
+    where that is the target: the key is 37,000 of the 240,000 instructions that capture adds to a
+    LangChain call beside those of a handler that does nothing.
     """
     if not call.id:
         call.__dict__["id"] = call.row_key[:16]
