@@ -476,7 +476,7 @@ def test_without_a_script_the_figures_and_the_worst_calls_are_there(opened: Open
 
 def axe(page: Page) -> list[str]:
     """What axe finds wrong: rule and element."""
-    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+    from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page).response["violations"]
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
