@@ -59,8 +59,7 @@ NEXT = (
 
 
 def run_demo(out: Path, console: Console) -> int:
-    """Run both apps, print each call as it is scored, and write `calls.jsonl`, `evals.jsonl`
-    and `report.html`.
+    """Run both apps, print each call as it is scored, and write three files.
 
     Args:
         out: folder for the three files; created if it does not exist.
