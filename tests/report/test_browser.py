@@ -239,7 +239,7 @@ def test_a_call_opens_with_its_texts_labels_scores_and_data(opened: Open) -> Non
     text = one.inner_text()
     for words in (
         "The document says four minutes.", "number nine (documents: four)",
-        "It heats up in four minutes.", "Shelf", "kitchen", "t-7", "manual-2",
+        "It heats up in four minutes.", "assistant: The small one.", "Shelf", "kitchen", "t-7", "manual-2",
     ):  # fmt: skip
         assert words in one.text_content()  # type: ignore[operator]
     assert text.index("No document names a place.") < text.index("Stated.")
