@@ -170,7 +170,7 @@
         found.push([
           call.id, call.question, call.said || "", call.reference || "", call.error || "", ...call.turns.map((turn) => turn[1]),
           ...call.response.flatMap((sentence) => sentence[3].join("")),
-          ...call.documents.flatMap((document) => [document.name, document.sentences.map((sentence) => sentence[2] + sentence[3].join("")).join("")]),
+          ...call.documents.flatMap((document) => [document.name, document.sentences.map((sentence) => sentence[2] + sentence[3]).join("")]),
           ...call.support.flatMap((entry) => [entry.why, ...entry.against]),
           ...call.scores.map((score) => score.reason),
         ].join("\n").toLowerCase());
@@ -353,7 +353,8 @@
 
   const linked = (call, sentence) => sentence[1] || call.response.includes(sentence);
   function sentenceOf(call, side, sentence, evidence) {
-    const [key, mark, gap, pieces] = sentence;
+    const [key, mark, gap] = sentence;
+    const pieces = [sentence[3]].flat();
     const named = key && linked(call, sentence);
     const element = make(named ? "a" : "span", {
       class: `s ${mark}`, "data-side": side, "data-key": key, "data-evidence": evidence.join(" "),
