@@ -255,7 +255,7 @@ def _made(score: Score) -> Iterator[str]:
     if score.std_error is not None:
         yield f"standard error {score.std_error:.2f}"
     if score.mass is not None:
-        yield f"{score.mass:.0%} of the answers are scores"
+        yield f"score mass {score.mass:.2f}"
     if score.estimate is not None:
         error = score.estimate.std_error
         spread = "" if error is None else f" ± {error:.2f}"
