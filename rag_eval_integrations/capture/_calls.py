@@ -145,6 +145,7 @@ def to_call(context: Context, capture: dict[str, Any], **fields: Any) -> RagCall
         "started_at": None,
         "app": None,
         "sentences": None,
+        "relevant_ids": None,
         **fields,
     }
     call = _trusted(RagCall, content, _CALL_FIELDS)

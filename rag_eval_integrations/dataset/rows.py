@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from pydantic import JsonValue
@@ -311,15 +312,19 @@ def _from_evaluation(evaluation: Evaluation) -> Labelled:
     for number, sentence in zip(numbers, evaluation.sentences.documents, strict=True):
         texts[number].append(sentence.text)
     # An EVALS row holds sentences instead of documents. Joining them is close enough, because only
-    # the number of documents matters from here on. The row keeps its identity.
+    # the number of documents and their ids matter from here on. The row keeps its identity.
     call = RagCall(
         question=evaluation.question,
-        documents=tuple(Document(text=" ".join(sentences)) for sentences in texts),
+        documents=tuple(
+            Document(text=" ".join(sentences), id=name)
+            for sentences, name in zip_longest(texts, evaluation.document_ids)
+        ),
         response=evaluation.response,
         id=evaluation.id,
         reference=evaluation.reference,
         metadata=evaluation.metadata,
         capture=evaluation.capture,
+        relevant_ids=evaluation.relevant_ids,
     )
     first = next(iter(evaluation.scores.values()), None)
     by = first.by if first else None
