@@ -173,7 +173,9 @@ def about_reference(call: SentencizedCall, reference: SentencizedCall) -> Senten
 def _is_retrieval_alone(call: RagCall) -> bool:
     """Whether a retriever was captured alone, without any answer."""
     capture = call.capture
-    return call.response is None and capture is not None and capture.status == "ok"
+    if call.response is not None or capture is None or capture.status != "ok":
+        return False
+    return bool(call.documents) or capture.documents_from != "none"
 
 
 def _by(call: SentencizedCall, labelling: Labelling) -> By:
