@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
 from llama_index.core.base.response.schema import Response
 from llama_index.core.evaluation import BatchEvalRunner
+from llama_index.core.evaluation.retrieval.metrics import (
+    MRR,
+    NDCG,
+    AveragePrecision,
+    HitRate,
+    Precision,
+    Recall,
+)
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from rag_eval_integrations import RagEvaluator
+from rag_eval_integrations import RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index import (
     EvaluatedRetriever,
@@ -144,3 +153,22 @@ def test_ids_of_sources_come_from_metadata() -> None:
     wrapped.flush()
 
     assert wrapped.evaluations[0].scores["mrr@2"].value == 1 / 2
+
+
+def test_equal_to_llama_indexs_own_where_they_agree() -> None:
+    """With a k that cuts nothing; precision divides by k here, by the number retrieved there."""
+    chance = random.Random(7)
+    pool = [f"n{number}" for number in range(12)]
+    for _ in range(300):
+        ranking, gold = (chance.sample(pool, chance.randint(1, 8)) for _ in range(2))
+        k = max(len(ranking), len(gold))
+        call = RagCall("q", [TextNode(text=n, id_=n) for n in ranking], None, relevant_ids=gold)
+        ours = RagEvaluator(metrics=[Retrieval(k=k)]).evaluate_sync(call).scores
+        for theirs in (HitRate(), MRR(), Recall(), AveragePrecision(), NDCG(), Precision()):
+            found = theirs.compute(expected_ids=gold, retrieved_ids=ranking).score
+            name = "map" if theirs.metric_name == "ap" else theirs.metric_name
+            value = ours[f"{name}@{k}"].value
+            assert value is not None
+            if name == "precision":
+                value = value * k / len(ranking)
+            assert value == pytest.approx(found, abs=1e-12)
