@@ -163,15 +163,19 @@ def test_a_judge_that_is_not_there_leaves_the_gold_scores(
 ) -> None:
     """It is told at once, all rows are written, and the run fails."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
+    rows = [
+        {**ROWS[0], "id": str(number), "question": f"Question {number}?"} for number in range(5)
+    ]
+    calls.write_text("\n".join(map(json.dumps, rows)))
 
     done = rag_eval(
         "run", calls, "-o", out, "--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1",
-        "--metrics", "trace,retrieval",
+        "--metrics", "trace,retrieval", "--max-concurrency", 1,
     )  # fmt: skip
 
     assert done.code == 1
-    first, second = read(out)
-    assert first.scores["mrr@3"].value == 1 / 2
-    assert first.scores["adherence"].status == "error"
-    assert second.scores["mrr@3"].value == 0
+    found = read(out)
+    assert [row.id for row in found] == ["0", "1", "2", "3", "4"]
+    assert {row.scores["mrr@3"].value for row in found} == {1 / 2}
+    assert {row.scores["adherence"].status for row in found} == {"error"}
     assert "connection refused: nothing listens there" in done.err

@@ -285,6 +285,18 @@ def test_recorded_sentences_keep_their_keys() -> None:
     assert evaluation.scores["context_recall"].value == pytest.approx(1 / 3)
 
 
+def test_other_recorded_sentences_are_labelled_anew() -> None:
+    """Labels name sentences by their keys, which another splitting gives to other texts."""
+    judge = ScriptedJudge(about)
+    evaluator = RagEvaluator(judge, [ContextRecall()])
+
+    for texts in (["Bees live in hives."], ["Bees live", "in hives."]):
+        documents = tuple(Sentence(f"0{key}", text) for key, text in zip("ab", texts, strict=False))
+        evaluator.evaluate_sync(bees(sentences=Sentences(documents=documents)))
+
+    assert [len(asked.documents) for asked in judge.asked] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("call", "code", "reason"),
     [
