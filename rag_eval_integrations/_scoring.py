@@ -47,7 +47,7 @@ Outcome = Measured | EvaluationError
 def score_labelling(
     call: SentencizedCall,
     labelling: Labelling,
-    metrics: Sequence[LabelMetric],
+    metrics: Sequence[LabelMetric | CallMetric],
     fingerprint: str | None = None,
 ) -> Evaluation:
     """Score existing labels: the last step of the flow, without a judge.
@@ -61,11 +61,13 @@ def score_labelling(
     Raises:
         ConfigurationError: a metric needs labels of another text than the response.
     """
-    for metric in metrics:
+    of_labels = [metric for metric in metrics if isinstance(metric, LabelMetric)]
+    for metric in of_labels:
         if metric.judged != "response":
             why = f"needs labels of the {metric.judged}, and these are of the response"
             raise ConfigurationError("metrics", metric, why)
-    outcomes = scored(call, labelling, metrics)
+    outcomes = scored(call, labelling, of_labels)
+    outcomes |= scored_alone(call.call, [m for m in metrics if isinstance(m, CallMetric)])
     return evaluation_of(call, labelling, metrics, outcomes, fingerprint)
 
 

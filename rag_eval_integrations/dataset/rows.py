@@ -19,7 +19,7 @@ from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations._scoring import nothing_to_judge, score_labelling
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.judges import reconcile
-from rag_eval_integrations.metrics import LabelMetric
+from rag_eval_integrations.metrics import CallMetric, LabelMetric
 from rag_eval_integrations.records import (
     Document,
     Evaluation,
@@ -346,7 +346,7 @@ def _from_evaluation(evaluation: Evaluation) -> Labelled:
 
 
 def score_labelled(
-    labelled: Labelled, metrics: Sequence[LabelMetric], *, raw_keys: bool = False
+    labelled: Labelled, metrics: Sequence[LabelMetric | CallMetric], *, raw_keys: bool = False
 ) -> Evaluation:
     """Score one labelled row without a judge.
 
@@ -381,7 +381,7 @@ def score_labelled(
     return _with_identity(scored, labelled.evaluation) if labelled.evaluation else scored
 
 
-def _unlabelled(labelled: Labelled, metrics: Sequence[LabelMetric]) -> Evaluation:
+def _unlabelled(labelled: Labelled, metrics: Sequence[LabelMetric | CallMetric]) -> Evaluation:
     recorded = labelled.evaluation
     assert recorded is not None
     if recorded.error is not None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from rag_eval_integrations import Evaluation, RagCall, RagEvaluator
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.metrics import Retrieval
 from rag_eval_integrations.records import from_line, to_line
+from rag_eval_integrations.records._evals_schema import PATH
+
+
+SCHEMA = Draft202012Validator(json.loads(PATH.read_text("ascii")))
 
 
 def call(gold: Any) -> RagCall:
@@ -56,3 +62,14 @@ def test_it_survives_files(gold: tuple[str, ...] | None) -> None:
 
     assert Evaluation.model_validate_json(line).relevant_ids == gold
     assert ('"relevant_ids"' in line) == (gold is not None)
+    SCHEMA.validate(json.loads(line))
+
+
+def test_a_line_has_a_list_of_strings() -> None:
+    """By the schema that ships with the package."""
+    line = json.loads(
+        RagEvaluator(metrics=[Retrieval(k=1)]).evaluate_sync(call([])).model_dump_json()
+    )
+
+    for wrong in ("a", [1], {"a": 1}):
+        assert not SCHEMA.is_valid({**line, "relevant_ids": wrong})

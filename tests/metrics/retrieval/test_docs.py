@@ -13,6 +13,7 @@ from rag_eval_integrations.metrics.retrieval import MEASURES
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "retrieval.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow  # it imports both frameworks
 def test_the_code_prints_what_its_comments_say(capsys: pytest.CaptureFixture[str]) -> None:
     """Block after block, offline, without a key."""
     names: dict[str, object] = {"__name__": "retrieval"}

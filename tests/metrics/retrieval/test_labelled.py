@@ -16,6 +16,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge
 from rag_eval_integrations.metrics import (
+    CallMetric,
     ContextRecall,
     LabelMetric,
     LabelRetrieval,
@@ -155,7 +156,9 @@ def test_recorded_labels_are_enough() -> None:
     """A row with labels, and the evaluation made of it, give the same scores without a judge."""
     row = {
         "question": QUESTION,
-        "documents": ["Snow is cold.", {"text": "Bees live in hives.", "id": "hive"}],
+        "documents": [
+            {"text": "Snow is cold.", "id": "snow"}, {"text": "Bees live in hives.", "id": "hive"},
+        ],
         "response": "In hives.",
         "relevant_ids": ["hive"],
         "labels": {
@@ -167,14 +170,14 @@ def test_recorded_labels_are_enough() -> None:
         },
     }  # fmt: skip
 
-    first = score_labelled(labelled_from(row, Punkt()), [Trace(), LabelRetrieval()])
-    again = score_labelled(
-        labelled_from(first.model_dump(mode="json"), Punkt()), [Trace(), LabelRetrieval()]
-    )
+    metrics: list[LabelMetric | CallMetric] = [Trace(), LabelRetrieval(), Retrieval(k=2)]
+    first = score_labelled(labelled_from(row, Punkt()), metrics)
+    again = score_labelled(labelled_from(first.model_dump(mode="json"), Punkt()), metrics)
 
+    assert first.scores["mrr@2"].value == 0.5
     assert first.scores["reciprocal_rank"].value == 0.5
     assert again.scores == first.scores
-    assert (again.document_ids, again.relevant_ids) == ((None, "hive"), ("hive",))
+    assert (again.document_ids, again.relevant_ids) == (("snow", "hive"), ("hive",))
 
 
 # --- Context recall
