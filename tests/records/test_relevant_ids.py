@@ -6,14 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from rag_eval_integrations import Evaluation, RagCall, RagEvaluator
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.metrics import Retrieval
 from rag_eval_integrations.records import from_line, to_line
 from rag_eval_integrations.records._evals_schema import PATH
-
 
 SCHEMA = Draft202012Validator(json.loads(PATH.read_text("ascii")))
 
