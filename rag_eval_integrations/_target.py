@@ -23,7 +23,7 @@ import select
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -384,7 +384,7 @@ def is_backed_up(path: Path) -> bool:
 
 def write_page(
     path: Path,
-    text: str,
+    text: str | Iterable[str],
     ours: Callable[[bytes], bool],
     *,
     field: str = "path",
@@ -394,7 +394,7 @@ def write_page(
 
     Args:
         path: the page.
-        text: its content.
+        text: its content, or pieces of it, read as they are written.
         ours: whether a file's first 4 KiB show that this program made it.
         field: name of the argument, for the error.
         mode: of a new page; `PUBLIC` for one without texts of users.
@@ -403,6 +403,14 @@ def write_page(
         ConfigurationError: there is a file that this program did not make, or no regular file.
         OSError: it cannot be written.
     """
+    target = page_target(path, ours, field)
+    with replacing(target, mode=mode) as stream:
+        for piece in (text,) if isinstance(text, str) else text:
+            stream.write(piece.encode("utf-8", "surrogatepass"))
+
+
+def page_target(path: Path, ours: Callable[[bytes], bool], field: str = "path") -> Path:
+    """Return where a page would be written; arguments and errors are those of `write_page`."""
     target = resolved(path, field)
     if target.exists():
         with target.open("rb") as stream:
@@ -410,5 +418,4 @@ def write_page(
         if head.strip() and not ours(head):
             why = "was not made by this program and is not replaced; move it away"
             raise ConfigurationError(field, str(path), why)
-    with replacing(target, mode=mode) as stream:
-        stream.write(text.encode("utf-8", "surrogatepass"))
+    return target

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import JsonValue
+
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, to_call
 from rag_eval_integrations.capture._delivery import TargetDelivery
@@ -38,22 +40,35 @@ class Retrieval:
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     began: float = field(default_factory=time.monotonic)
 
-    def record(self, name: str, seen: Iterable[Snapshot], **capture: Any) -> RagCall:
+    def record(
+        self,
+        name: str,
+        seen: Iterable[Snapshot],
+        *,
+        framework: str,
+        run_id: str | None = None,
+        tags: tuple[str, ...] = (),
+        metadata: dict[str, JsonValue] | None = None,
+    ) -> RagCall:
         """Make the record of the retrieval: a call with documents and without a response.
 
         Args:
             name: name of the retriever.
             seen: snapshots of the documents.
-            **capture: the other fields of `Capture`: `framework`, `run_id`, `tags`, `metadata`.
+            framework: stored in `Capture`, as the rest.
+            run_id: the framework's id of the run.
+            tags: tags of the run.
+            metadata: metadata of the run.
         """
         return to_call(
             Context(distinct(seen), "retriever", ()),
-            {
-                **capture,
-                "status": self.status,
-                "latency_s": time.monotonic() - self.began,
-                "retrievers": (name,),
-            },
+            framework=framework,
+            run_id=run_id,
+            status=self.status,
+            latency_s=time.monotonic() - self.began,
+            tags=tags,
+            metadata=metadata or {},
+            retrievers=(name,),
             question=self.question,
             response=None,
             started_at=self.started_at,

@@ -322,6 +322,7 @@ def _from_evaluation(evaluation: Evaluation) -> Labelled:
         response=evaluation.response,
         id=evaluation.id,
         reference=evaluation.reference,
+        history=evaluation.history,
         metadata=evaluation.metadata,
         capture=evaluation.capture,
         relevant_ids=evaluation.relevant_ids,

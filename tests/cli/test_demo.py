@@ -83,6 +83,15 @@ def test_finds_the_retrieval_that_misses(done: tuple[int, str, Path]) -> None:
     assert min(relevance, key=lambda value: value or 0) == relevance[4]
 
 
+def test_ends_with_a_report(done: tuple[int, str, Path]) -> None:
+    """The invented sentence is in the page as it is, also where no script runs."""
+    _, screen, out = done
+
+    assert INVENTED in (out / "report.html").read_text()
+    assert "Wrote" in screen
+    assert "report.html" in screen
+
+
 def test_says_that_scores_are_estimates(done: tuple[int, str, Path]) -> None:
     """Nobody can mistake the embedded judge for a model."""
     _, screen, _ = done

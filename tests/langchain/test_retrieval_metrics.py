@@ -21,6 +21,7 @@ from rag_eval_integrations.langchain import (
     evaluate_dataset,
 )
 from rag_eval_integrations.metrics import ContextRecall, LabelRetrieval, Retrieval, Trace
+from rag_eval_integrations.report import Evaluations
 
 from .conftest import Captured, Sections, rag_chain, sections
 
@@ -158,7 +159,7 @@ class TestDataset:
             asked.append(given)
             return "yes"
 
-        def run(*gold: list[str] | None, **options: Any) -> list[Any]:
+        def run(*gold: list[str] | None, **options: Any) -> Evaluations:
             examples = [{"question": QUESTION, "id": "1", "relevant_ids": one} for one in gold]
             return evaluate_dataset(chain, examples, evaluator(), out=out, **options)
 

@@ -59,10 +59,10 @@ NEXT = (
 
 
 def run_demo(out: Path, console: Console) -> int:
-    """Run both apps, print each call as it is scored, and write `calls.jsonl` and `evals.jsonl`.
+    """Run both apps, print each call as it is scored, and write three files.
 
     Args:
-        out: folder for the two files; created if it does not exist.
+        out: folder for the three files; created if it does not exist.
         console: where the result is printed.
 
     Returns:
@@ -101,8 +101,10 @@ def run_demo(out: Path, console: Console) -> int:
     _write(out / "calls.jsonl", calls)
     _write(out / "evals.jsonl", evaluations)
     _print_together(evaluations, console)
-    for path in ("calls.jsonl", "evals.jsonl"):
+    _write_report(out / "report.html", evaluations)
+    for path in ("calls.jsonl", "evals.jsonl", "report.html"):
         console.print(f"Wrote {plain(str(out / path))}", soft_wrap=True)
+    console.print("Open report.html in a browser: every call with its evidence.")
     console.print(NEXT)
     if failed:
         console.print(f"{failed} calls could not be captured; see the log for the reasons.")
@@ -135,6 +137,12 @@ def _write(path: Path, records: list[RagCall] | list[Evaluation]) -> None:
 
     text = "".join(f"{to_line(record)}\n" for record in records)
     _target.write_page(path, text, _is_ours, field="--out")
+
+
+def _write_report(path: Path, evaluations: list[Evaluation]) -> None:
+    from rag_eval_integrations.report.html import write_report  # noqa: PLC0415 -- templates
+
+    write_report(evaluations, path, title="The calls of the demo")
 
 
 def _is_ours(head: bytes) -> bool:

@@ -10,7 +10,6 @@ from typing import cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.cli._interrupt import kept, kept_words
-from rag_eval_integrations.cli._judges import imported
 from rag_eval_integrations.cli._model_options import model_options
 from rag_eval_integrations.cli._options import metric_variables
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
@@ -29,6 +28,7 @@ from rag_eval_integrations.cli.prompt_tests._printing import (
 )
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import judge_from
+from rag_eval_integrations.judges._named import imported
 from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
 from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.models import Model

@@ -1,0 +1,275 @@
+"""`assert_scores`: scores that have to reach a minimum, and the message that says what is wrong.
+
+It needs no test runner. Whatever it shows of a call is other people's text and is made visible.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from numbers import Real
+from typing import TYPE_CHECKING
+
+from rag_eval_integrations._visible import one_line
+from rag_eval_integrations.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.records import Evaluation, Score
+
+AllowUnscored = bool | str | Collection[str]
+"""True for all scores, or the names of those that need no value."""
+
+_DUST = 1e-9
+"""How far a value may be below its minimum: what is left of adding and dividing floats."""
+_MOST_EVALUATIONS = 5
+_MOST_SENTENCES = 5
+_OF_A_SENTENCE = 200
+_OF_A_REASON = 400
+
+
+def assert_scores(
+    evaluation: Evaluation | Iterable[Evaluation],
+    minimums: Mapping[str, float] | None = None,
+    /,
+    *,
+    allow_unscored: AllowUnscored = (),
+    **named: float,
+) -> None:
+    """Assert that scores of one evaluation, or of each of several, reach their minimums.
+
+        assert_scores(evaluation, adherence=1.0, coherence=0.6)
+        assert_scores(evaluations, {"hit_rate@5": 0.8}, allow_unscored=["completeness"])
+
+    A name may be given without its prefix (`coherence` for `geval:coherence`) where that means one
+    score only. Without any minimum, the thresholds of the scores themselves are taken. A value may
+    be 1e-9 below its minimum, which is what computing in floats may lose.
+
+    Args:
+        evaluation: one evaluation, or several; without any, the assertion fails.
+        minimums: score name → minimum in [0, 1], for names that are not Python identifiers.
+        allow_unscored: True, or names of scores that may be unscored or in error; without it, a
+            score without a value fails.
+        named: as `minimums`.
+
+    Raises:
+        AssertionError: the message has each score that fails, with its value and reason, and the
+            sentences that it fails for; of five evaluations at most.
+        ConfigurationError: an evaluation does not have a score of this name, a minimum is not in
+            [0, 1], or there is neither a minimum nor a threshold.
+    """
+    __tracebackhide__ = True  # pytest then shows the line of the test
+    asked = checked_minimums(minimums, named)
+    checked = _evaluations(evaluation)
+    if not checked:
+        raise AssertionError("there is no evaluation, so no score can reach its minimum")
+    found = [(one, list(_failures(one, asked, allow_unscored))) for one in checked]
+    failed = [(one, failures) for one, failures in found if failures]
+    if failed:
+        raise AssertionError(_message(failed, len(checked)))
+
+
+def is_of_scores(error: BaseException) -> bool:
+    """Tell whether `assert_scores` raised an error: it did not come from the app or the test."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    raised = frame is not None and frame.tb_frame.f_code is assert_scores.__code__
+    return raised and isinstance(error, AssertionError)
+
+
+def checked_minimums(
+    minimums: Mapping[str, float] | None, named: Mapping[str, float]
+) -> dict[str, float]:
+    """Join the minimums of a mapping and of keywords.
+
+    Raises:
+        ConfigurationError: a minimum is not in [0, 1], or a name is given twice.
+    """
+    if not isinstance(minimums, Mapping | None):
+        why = "use a mapping of score names to minimums, or keywords (adherence=1.0)"
+        raise ConfigurationError("minimums", minimums, why)
+    asked = dict(minimums or {})
+    for name, minimum in named.items():
+        if name in asked:
+            raise ConfigurationError(name, minimum, f"is given twice; the other is {asked[name]!r}")
+        asked[name] = minimum
+    for name, minimum in asked.items():
+        number = isinstance(minimum, Real) and not isinstance(minimum, bool)
+        if not number or not 0 <= minimum <= 1:
+            raise ConfigurationError(str(name), minimum, "a minimum is a number from 0 to 1")
+    return asked
+
+
+def _evaluations(given: object) -> list[Evaluation]:
+    from rag_eval_integrations.records import Evaluation  # noqa: PLC0415  # pydantic, when used
+
+    if isinstance(given, Evaluation):
+        return [given]
+    found: list[Evaluation] = []
+    for one in given if isinstance(given, Iterable) else [given]:
+        if not isinstance(one, Evaluation):
+            kind = type(one).__name__
+            why = "use what `evaluate_sync(call)` or `await evaluate(call)` returned"
+            raise ConfigurationError("evaluation", f"a {kind}", f"is not an Evaluation; {why}")
+        found.append(one)
+    return found
+
+
+# --- One evaluation
+
+
+def _failures(
+    evaluation: Evaluation, asked: Mapping[str, float], allow: AllowUnscored
+) -> Iterator[tuple[Score, float]]:
+    """Yield the scores that fail, with their minimums."""
+    minimums = {_name(evaluation, name): minimum for name, minimum in asked.items()}
+    if not asked:
+        minimums = {
+            name: score.threshold
+            for name, score in evaluation.scores.items()
+            if score.threshold is not None
+        }
+        if not minimums:
+            why = "name a score and its minimum (adherence=1.0); none has a threshold of its own"
+            raise ConfigurationError("minimums", {}, why)
+    allowed = _allowed(evaluation, minimums, allow)
+    for name, minimum in minimums.items():
+        score = evaluation.scores[name]
+        if score.value is None:
+            if name not in allowed:
+                yield score, minimum
+        elif score.value < minimum - _DUST:
+            yield score, minimum
+
+
+def _allowed(
+    evaluation: Evaluation, minimums: Mapping[str, float], allow: AllowUnscored
+) -> Collection[str]:
+    if isinstance(allow, bool):
+        return minimums if allow else ()
+    names = [allow] if isinstance(allow, str) else allow
+    allowed = {_name(evaluation, name) for name in names}
+    unasked = sorted(allowed - set(minimums))
+    if unasked:
+        asked = ", ".join(minimums)
+        raise ConfigurationError("allow_unscored", unasked, f"has no minimum; {asked} have")
+    return allowed
+
+
+def _name(evaluation: Evaluation, given: str) -> str:
+    """Return the whole name of a score that may be given without its prefix."""
+    if given in evaluation.scores:
+        return given
+    found = [name for name in evaluation.scores if name.partition(":")[2] == given]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        why = f"may be {' or '.join(found)}; give the whole name, in a mapping"
+    else:
+        names = ", ".join(evaluation.scores) or "no scores"
+        why = f"is not a score of the evaluation, which has {names}"
+    raise ConfigurationError("minimums", given, why)
+
+
+# --- The message
+
+
+def _message(failed: list[tuple[Evaluation, list[tuple[Score, float]]]], checked: int) -> str:
+    lines = [_first_line(failed, checked)]
+    keys = False
+    for evaluation, failures in failed[:_MOST_EVALUATIONS]:
+        said = [line for score, minimum in failures for line in _lines(evaluation, score, minimum)]
+        keys = keys or any(line.startswith(_DEEP) for line in said)
+        lines += [_head(evaluation), *said]
+    if len(failed) > _MOST_EVALUATIONS:
+        lines.append(f"and {len(failed) - _MOST_EVALUATIONS} more evaluations")
+    if keys:
+        from rag_eval_integrations.report.console import KEYS  # noqa: PLC0415  # for a failure only
+
+        lines.append(KEYS)
+    return "\n".join(lines)
+
+
+def _first_line(failed: list[tuple[Evaluation, list[tuple[Score, float]]]], checked: int) -> str:
+    """Say what fails on one line, which is all that a runner's list of failures shows."""
+    if checked == 1:
+        return ", ".join(_figure(score, minimum) for score, minimum in failed[0][1])
+    counts = Counter(score.name for _, failures in failed for score, _ in failures)
+    named = ", ".join(f"{one_line(name, 100)} in {count}" for name, count in counts.items())
+    return f"{len(failed)} of {checked} evaluations fail: {named}"
+
+
+def _figure(score: Score, minimum: float) -> str:
+    name = one_line(score.name, 100)
+    if score.value is not None:
+        return f"{name} {_below(score.value, minimum)} < {minimum:g}"
+    if score.unscored is not None:
+        return f"{name} is unscored ({score.unscored})"
+    return f"{name} ended in an error"
+
+
+_DEEP = "    "
+
+
+def _head(evaluation: Evaluation) -> str:
+    judge = one_line(evaluation.judge.name, 60)
+    head = f"“{one_line(evaluation.question, 200)}” (id {one_line(evaluation.id, 100)}"
+    if evaluation.error is not None:
+        error = evaluation.error
+        words = one_line(f"{error.type}: {error.message}", _OF_A_REASON)
+        return f"{head}, judge {judge}) failed ({error.stage}): {words}"
+    return f"{head}, judge {judge})"
+
+
+def _lines(evaluation: Evaluation, score: Score, minimum: float) -> Iterator[str]:
+    reason = f": {one_line(score.reason, _OF_A_REASON)}" if score.reason else ""
+    yield f"  {_figure(score, minimum)}{reason}"
+    sentences = list(_sentences(evaluation, score))
+    yield from sentences[:_MOST_SENTENCES]
+    if len(sentences) > _MOST_SENTENCES:
+        yield f"{_DEEP}and {len(sentences) - _MOST_SENTENCES} more sentences"
+
+
+def _below(value: float, minimum: float) -> str:
+    """Write a value with two decimals, or with more where it would look like the minimum."""
+    digits = 2
+    while digits < 10 and float(f"{value:.{digits}f}") >= minimum:
+        digits += 1
+    return f"{value:.{digits}f}"
+
+
+def _sentences(evaluation: Evaluation, score: Score) -> Iterator[str]:
+    """Yield the sentences that a score is low for, as far as its evidence names them."""
+    proof = score.evidence or {}
+    for one in _list(proof.get("unsupported")):
+        if isinstance(one, dict):
+            conflicts = ", ".join(map(str, _list(one.get("contradictions"))))
+            why = "; ".join(filter(None, (str(one.get("explanation") or ""), conflicts)))
+            yield _sentence(_SUPPORT.get(str(one.get("support")), "not supported"), one, why)
+    if score.name == "context_relevance":
+        for number in _list(proof.get("documents_without_relevant")):
+            yield f"{_DEEP}nothing relevant in document {_document(evaluation, number)}"
+    else:
+        texts = {sentence.key: sentence.text for sentence in evaluation.sentences.documents}
+        for key in _list(proof.get("relevant_unused_keys")):
+            if isinstance(key, str):
+                yield _sentence("relevant but unused", {"key": key, "text": texts.get(key)}, "")
+
+
+_SUPPORT = {"partial": "partly supported", "unlabelled": "not labelled"}
+
+
+def _sentence(kind: str, one: Mapping[str, object], why: str) -> str:
+    text = one_line(str(one.get("text") or ""), _OF_A_SENTENCE)
+    said = f": {one_line(why, _OF_A_SENTENCE)}" if why else ""
+    return f"{_DEEP}{kind}: {one_line(str(one.get('key')), 20)} “{text}”{said}"
+
+
+def _document(evaluation: Evaluation, number: object) -> str:
+    at = number if isinstance(number, int) else -1
+    name = evaluation.document_ids[at] if 0 <= at < len(evaluation.document_ids) else None
+    return f"{at} ({one_line(name, 100)})" if name else str(at)
+
+
+def _list(value: object) -> list[object]:
+    return list(value) if isinstance(value, list | tuple) else []

@@ -1,0 +1,224 @@
+"""The evaluations of a pytest session: totals, the report, the summary of a GitHub step.
+
+Evaluations arrive as lines of EVALS. They are kept for a report only, on disk when there are many;
+the totals take constant memory.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rag_eval_integrations import _target
+from rag_eval_integrations._visible import one_line, visible
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation
+from rag_eval_integrations.report.summary import ScoreFigures, Summary
+
+_IN_MEMORY = 16 * 2**20
+"""Bytes of kept lines above which they go to a file."""
+_HEAD = 64
+_BEGINNING = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")
+
+_MOST_SUMMARY = 200_000
+"""Bytes that are written for GitHub."""
+_MOST_OF_STEP = 1_000_000
+"""Bytes of a step's summary: above 1,024 KiB GitHub drops all of it."""
+_MOST_FAILED = 1_000
+"""Failed tests whose messages are kept."""
+
+
+def checked_path(path: str) -> Path:
+    """Return the absolute path of a report that can be written; writes nothing that stays.
+
+    Raises:
+        ConfigurationError: the ending is not that of a format, or there is something else than a
+            report of this program.
+        OSError: its folder does not exist, or no file can be made there.
+    """
+    whole = Path(os.path.abspath(path))  # tests may change the working directory
+    if whole.suffix.lower() not in _FORMATS:
+        known = " or ".join(_FORMATS)
+        raise ConfigurationError("path", path, f"should end in {known}, for the format")
+    ours, _ = _FORMATS[whole.suffix.lower()]
+    target = _target.page_target(whole, ours)
+    probe = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
+    try:
+        os.close(_target.create(probe))
+    finally:
+        probe.unlink(missing_ok=True)
+    return whole
+
+
+class SessionResults:
+    """What the tests of a session evaluated.
+
+    Args:
+        keep: whether the evaluations are needed for a report.
+    """
+
+    def __init__(self, *, keep: bool) -> None:
+        self._kept = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) if keep else None  # noqa: SIM115
+        self._summary = Summary()
+        self._tests: set[str] = set()
+        self._failed: dict[str, str] = {}
+        self._notes: list[str] = []
+
+    def add(self, test: str, lines: Sequence[str], failure: str | None) -> None:
+        """Add what one report of a test carries.
+
+        Args:
+            test: the test's node id.
+            lines: evaluations, as lines of EVALS.
+            failure: the message of a test that its scores failed.
+        """
+        if lines:
+            self._tests.add(test)
+        for line in lines:
+            self._summary.add(Evaluation.model_validate_json(line))
+            if self._kept is not None:
+                self._kept.write(line.encode("ascii") + b"\n")
+        if failure is not None:
+            self._failed[test] = failure if len(self._failed) < _MOST_FAILED else ""
+
+    # --- The report
+
+    def write(self, path: str) -> bool:
+        """Write the report; returns whether it could be written, and `lines` says so too."""
+        try:
+            _, write = _FORMATS[Path(path).suffix.lower()]
+            write(self, Path(path))
+        except (ConfigurationError, OSError) as error:
+            self._notes.append(f"the report was not written: {visible(str(error))}")
+            return False
+        finally:
+            if self._kept is not None:
+                self._kept.close()
+        self._notes.append(f"report: {visible(path)}")
+        return True
+
+    def _lines(self) -> Iterator[str]:
+        assert self._kept is not None
+        self._kept.seek(0)
+        return (line.decode("ascii") for line in self._kept)
+
+    def _write_lines(self, path: Path) -> None:
+        _target.write_page(path, self._lines(), _is_evals)
+
+    def _write_page(self, path: Path) -> None:
+        from rag_eval_integrations.report.html import write_report  # noqa: PLC0415  # for a page
+
+        write_report(map(Evaluation.model_validate_json, self._lines()), path)
+
+    # --- The terminal
+
+    def lines(self) -> list[str]:
+        """List what a person is told at the end: a line per score, failed tests, the report."""
+        rows = self._rows()
+        width = max((len(name) for name, *_ in rows), default=0)
+        said = [
+            f"{name:{width}}  {mean:>4}  {scored} scored" + (f" ({codes})" if codes else "")
+            for name, mean, scored, codes in rows
+        ]
+        return [*said, self._counts(), *self._notes]
+
+    def _counts(self) -> str:
+        calls, tests = self._summary.calls, len(self._tests)
+        words = f"{_number(calls, 'evaluation')} in {_number(tests, 'test')}"
+        if not self._failed:
+            return words
+        return f"{words}; {_number(len(self._failed), 'test')} failed by scores"
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        """List (score, mean, scored of all, why not); scores made differently have a row each."""
+        figures = self._summary.scores
+        several = Counter(one.name for one in figures)
+        rows = []
+        for one in figures:
+            title = one.name if several[one.name] == 1 else f"{one.name} ({_maker(one)})"
+            mean = "–" if one.mean is None else f"{one.mean:.2f}"
+            codes = ", ".join(f"{code} {count}" for code, count in one.unscored.items())
+            rows.append((one_line(title, 100), mean, f"{one.scored}/{one.total}", codes))
+        return rows
+
+    # --- GitHub
+
+    def append_to(self, path: str) -> None:
+        """Append the summary to the file of `$GITHUB_STEP_SUMMARY`; `lines` says if it cannot."""
+        try:
+            target = _target.resolved(path, "GITHUB_STEP_SUMMARY")
+            held = target.stat().st_size if target.exists() else 0
+            most = min(_MOST_SUMMARY, _MOST_OF_STEP - held)
+            text = self.markdown(most).encode("utf-8")
+            if len(text) > most:
+                why = "the summary of this step is full"
+                raise ConfigurationError("GITHUB_STEP_SUMMARY", path, why)
+            with os.fdopen(_target.append(target), "ab") as stream:
+                stream.write(text)
+        except (ConfigurationError, OSError) as error:
+            self._notes.append(f"no summary for GitHub: {visible(str(error))}")
+
+    def markdown(self, most: int = _MOST_SUMMARY) -> str:
+        """Write the totals and the failed tests as Markdown tables.
+
+        Args:
+            most: bytes at most; failed tests that do not fit are counted. The totals always stand.
+        """
+        lines = ["", "### RAG evaluation", "", f"{self._counts()}.", ""]
+        lines += ["| score | mean | scored | unscored because |", "|---|---:|---:|---|"]
+        lines += [f"| {' | '.join(map(_cell, row))} |" for row in self._rows()]
+        if self._failed:
+            lines += ["", "| failed test | why |", "|---|---|"]
+        size = sum(len(line.encode("utf-8")) + 1 for line in lines)
+        left = len(self._failed)
+        for test, why in self._failed.items():
+            row = f"| {_cell(test)} | {_cell(why)} |"
+            size += len(row.encode("utf-8")) + 1
+            if size > most - _HEAD or not why:
+                lines += ["", f"{_number(left, 'failed test')} left out; see the log."]
+                break
+            lines.append(row)
+            left -= 1
+        return "\n".join([*lines, ""])
+
+
+def _is_evals(head: bytes) -> bool:
+    return head.startswith(_BEGINNING)
+
+
+def _is_page(head: bytes) -> bool:
+    from rag_eval_integrations.report._page import is_page  # noqa: PLC0415  # for a page
+
+    return is_page(head)
+
+
+_FORMATS = {
+    ".html": (_is_page, SessionResults._write_page),
+    ".jsonl": (_is_evals, SessionResults._write_lines),
+}
+"""Ending → whether a file may be replaced, by its beginning; what writes it."""
+
+
+def _maker(figures: ScoreFigures) -> str:
+    by = figures.by
+    return ", ".join(filter(None, (by.model or by.judge, by.formulas, figures.method)))
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+# Every sign that can begin markup, a link, a mention, a formula or a cell, as a reference.
+_REFERENCES = {ord(sign): f"&#{ord(sign)};" for sign in "\\`*_[]<>#!|~@&$:."}
+
+
+def _cell(text: str) -> str:
+    """Write any text as a cell of a Markdown table, in which it is only text."""
+    lines = []
+    for line in visible(text).split("\n"):
+        words = line.lstrip(" ")
+        lines.append("&emsp;" * ((len(line) - len(words)) // 2) + words.translate(_REFERENCES))
+    return "<br>".join(lines)

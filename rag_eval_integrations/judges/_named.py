@@ -1,0 +1,120 @@
+"""The grammar of a judge's name, for the command line and the pytest plugin: `named_judge`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.judges.cascade import CascadeJudge
+from rag_eval_integrations.judges.judge import Judge, judge_from
+from rag_eval_integrations.models import Model
+
+FORMS = "embedded, openai:MODEL, cascade:A,B[,C] or MODULE:OBJECT"
+"""The forms of a judge's name."""
+
+_CASCADE = "cascade:"
+_ENDPOINT = "openai:"
+
+
+def parts_of(name: str) -> list[str]:
+    """List the judges that a name stands for: those of a cascade, else itself."""
+    if not name.startswith(_CASCADE):
+        return [name]
+    return [part.strip() for part in name.removeprefix(_CASCADE).split(",")]
+
+
+def asks_endpoint(name: str) -> bool:
+    """Tell whether a name has an `openai:MODEL` in it."""
+    return any(part.startswith(_ENDPOINT) for part in parts_of(name))
+
+
+def named_judge(
+    name: str, option: str, endpoint: Callable[[str], Judge | Model] = judge_from
+) -> Judge | Model:
+    """Make the judge of a name; FORMS lists the forms.
+
+    Args:
+        name: the option's value.
+        option: the option that it was given to, for error messages.
+        endpoint: makes the model of `openai:MODEL`.
+
+    Raises:
+        ConfigurationError: for a judge that does not exist, naming what was looked for.
+    """
+    parts = parts_of(name)
+    if not name.startswith(_CASCADE):
+        return _one(name, name, option, endpoint)
+    if not 2 <= len(parts) <= 3 or not all(parts):
+        raise ConfigurationError(option, name, "use cascade:A,B or cascade:A,B,C")
+    *firsts, found = [_one(part, name, option, endpoint) for part in parts]
+    for part, first in zip(reversed(parts[:-1]), reversed(firsts), strict=True):
+        if not isinstance(first, Judge):
+            raise ConfigurationError(
+                option, name, f"{part} is a model, which does not say how sure it is; only "
+                "the last of a cascade may be one",
+            )  # fmt: skip
+        found = CascadeJudge(first, found)
+    return found
+
+
+def _one(
+    name: str, given: str, option: str, endpoint: Callable[[str], Judge | Model]
+) -> Judge | Model:
+    if name == "embedded":
+        return judge_from(name)
+    if name.startswith(_ENDPOINT):
+        return endpoint(name)
+    if ":" not in name:
+        raise ConfigurationError(option, given, f"no such judge: {name!r}; use {FORMS}")
+    found = imported(name, option, f"use {FORMS}")
+    try:
+        return judge_from(found)  # type: ignore[arg-type]  # it checks what it is
+    except ConfigurationError as error:
+        kind = "a class" if isinstance(found, type) else f"an object of {type(found).__name__}"
+        raise ConfigurationError(
+            option, given, f"{name} is {kind}, not a judge: it needs a `name` and `async "
+            "label(call)` or `async complete(request)`, or to be a framework's model",
+        ) from error  # fmt: skip
+
+
+def imported(name: str, option: str, use: str) -> object:
+    """Import `MODULE:OBJECT`, from the working directory as well.
+
+    Args:
+        name: the module and the object in it, which may be `a.b`.
+        option: the option that it was given to, for error messages.
+        use: the forms that the option accepts, for error messages.
+
+    Raises:
+        ConfigurationError: names the module or the object that was not found.
+    """
+    module, _, path = name.partition(":")
+    if not module or not path or module.startswith("."):
+        raise ConfigurationError(option, name, use)
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found: object = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            why = f"module {module!r} cannot be imported: {error}"
+        else:
+            why = f"no module {error.name!r} in {os.getcwd()} or on Python's path; {use}"
+        raise ConfigurationError(option, name, why) from error
+    except ImportError as error:
+        why = f"module {module!r} cannot be imported: {error}"
+        raise ConfigurationError(option, name, why) from error
+    except SystemExit as error:  # its exit code would be taken for this command's
+        why = f"module {module!r} cannot be imported: it ends the program"
+        raise ConfigurationError(option, name, why) from error
+    place = module
+    for part in path.split("."):
+        try:
+            found = getattr(found, part)
+        except AttributeError as error:
+            raise ConfigurationError(option, name, f"{place} has no {part!r}") from error
+        place = f"{place}.{part}"
+    return found

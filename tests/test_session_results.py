@@ -1,0 +1,128 @@
+"""What the pytest plugin says of a session: bounded, escaped, and complete."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import pytest
+from hostile import HOSTILE, acting
+
+from rag_eval_integrations import RagEvaluator
+from rag_eval_integrations._session_results import SessionResults, checked_path
+from rag_eval_integrations.records import Evaluation, to_line
+from rag_eval_integrations.testing import ScriptedModel, labels_reply, small_call
+
+
+def evaluation(name: str = "scripted") -> Evaluation:
+    """A small call, whose second response sentence is unsupported."""
+    model = ScriptedModel([labels_reply(["0a"], ["a", "b"])], name=name)
+    return RagEvaluator(model).evaluate_sync(small_call().call)
+
+
+def results(*failures: str, keep: bool = False) -> SessionResults:
+    """One evaluation in each of some tests, which fail with these messages."""
+    found = SessionResults(keep=keep)
+    line = to_line(evaluation())
+    for number, failure in enumerate(failures):
+        found.add(f"t.py::test_{number}", [line], failure)
+    return found
+
+
+# --- Markdown
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_text_begins_markup(text: str) -> None:
+    """Every cell is text alone: no link, image, mention, tag, formula or further cell."""
+    page = results(text).markdown()
+    (row,) = [line for line in page.splitlines() if "test&#95;0" in line]
+    cells = row.removeprefix("| ").removesuffix(" |").split(" | ")
+
+    assert len(cells) == 2
+    signs = re.sub(r"&#\d+;|&emsp;|<br>", "", cells[1])
+    assert not re.search(r"[\\`*_\[\]<>#!|~@&$:.]", signs)
+    assert acting(page) == []
+    kept = html.unescape(cells[1].replace("<br>", "\n"))
+    if acting(text) == []:
+        assert kept.split() == text.split()
+
+
+def test_the_summary_is_bounded() -> None:
+    """By bytes; the failed tests that do not fit are counted."""
+    found = results(*["“wrong”, " * 300] * 1_100)
+    page = found.markdown()
+
+    assert len(page.encode()) <= 200_000
+    shown = page.count("&#58;&#58;test&#95;")
+    assert 10 < shown < 100
+    assert page.endswith(f"\n{1_100 - shown} failed tests left out; see the log.\n")
+
+
+def test_a_summary_that_github_would_drop_is_not_written(tmp_path: Path) -> None:
+    """Above 1,024 KiB all of a step's summary is dropped: what other steps wrote stays readable."""
+    path = tmp_path / "summary.md"
+    path.write_bytes(b"x" * 999_500)
+    found = results("wrong")
+    found.append_to(str(path))
+
+    assert path.stat().st_size <= 1_000_000
+    path.write_bytes(b"x" * 1_000_000)
+    found.append_to(str(path))
+    assert path.stat().st_size == 1_000_000
+    assert found.lines()[-1].endswith("the summary of this step is full")
+
+
+# --- The terminal
+
+
+def test_scores_made_differently_have_a_line_each() -> None:
+    """They have no common mean."""
+    found = SessionResults(keep=False)
+    found.add("t.py::test_one", [to_line(evaluation("first")), to_line(evaluation("second"))], None)
+
+    lines = [re.sub(" +", " ", line) for line in found.lines()]
+    assert "adherence (first, gpt-labeling, labels) 1.00 1/1 scored" in lines
+    assert "adherence (second, gpt-labeling, labels) 1.00 1/1 scored" in lines
+    assert lines[-1] == "2 evaluations in 1 test"
+
+
+# --- The report
+
+
+def test_the_report_is_written_whole(tmp_path: Path) -> None:
+    """The lines as they came, also when they went to the disk meanwhile."""
+    path = tmp_path / "evals.jsonl"
+    found = results(*["wrong"] * 3, keep=True)
+    line = to_line(evaluation())
+
+    assert found.write(str(path))
+    assert path.read_text() == f"{line}\n" * 3
+    assert found.lines()[-1] == f"report: {path}"
+
+
+def test_another_file_is_not_replaced(tmp_path: Path) -> None:
+    """Neither at the start nor, if it appears meanwhile, at the end."""
+    path = tmp_path / "evals.jsonl"
+    assert checked_path(str(path)) == path
+    assert list(tmp_path.iterdir()) == []
+
+    path.write_text("notes of mine\n")
+    with pytest.raises(ValueError, match="was not made by this program"):
+        checked_path(str(path))
+    found = results("wrong", keep=True)
+    assert not found.write(str(path))
+    assert path.read_text() == "notes of mine\n"
+    assert found.lines()[-1].startswith("the report was not written: ")
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    """To the file that they lead to, whatever its name; the link's says the format."""
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(tmp_path / "real")
+
+    assert checked_path(str(link)) == link
+    assert results("wrong", keep=True).write(str(link))
+    assert link.is_symlink()
+    assert (tmp_path / "real").read_text().startswith('{"schema":')
