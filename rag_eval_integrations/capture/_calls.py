@@ -206,6 +206,7 @@ def to_call(
         "started_at": started_at,
         "app": app,
         "sentences": None,
+        "relevant_ids": None,
     }
     if identify and not label:
         shown = [(seen.header, seen.text) for seen in documents]

@@ -129,9 +129,12 @@ def run_command(
     metrics: Annotated[
         str,
         typer.Option(
-            metavar="trace,geval:NAME,FILE.geval.yaml,FILE.metric.prompty",
-            help="Metrics, separated by commas. NAME of a G-Eval metric: coherence, consistency, "
-            "fluency, relevance (each also as NAME:summary), correctness, groundedness.",
+            metavar="trace,retrieval,label_retrieval,context_recall,geval:NAME,FILE.geval.yaml,"
+            "FILE.metric.prompty",
+            help="Metrics, separated by commas. `retrieval` needs `relevant_ids` in the calls, "
+            "`label_retrieval` a judge, `context_recall` a judge and `reference`. NAME of a G-Eval "
+            "metric: coherence, consistency, fluency, relevance (each also as NAME:summary), "
+            "correctness, groundedness.",
         ),
     ] = "trace",
     metric_var: Annotated[
@@ -153,6 +156,25 @@ def run_command(
         typer.Option(
             metavar="N",
             help="Number of answers averaged for a G-Eval score without log-probabilities.",
+        ),
+    ] = None,
+    k: Annotated[
+        str | None,
+        typer.Option(
+            "--k", metavar="N,N,…", help="Ranks at which `retrieval` cuts (1,3,5,10 by default)."
+        ),
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(
+            metavar="id|text",
+            help="Whether `relevant_ids` are the ids of documents (default) or their texts.",
+        ),
+    ] = None,
+    id_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="Field of a document's metadata to match instead of its id."
         ),
     ] = None,
     formulas: Formulas = "gpt-labeling",
@@ -217,6 +239,7 @@ def run_command(
         fail_under=fail_under or [], metric_var=metric_var or [], max_error_rate=max_error_rate,
         model_options=model_options(timeout, max_tokens, extra_body),
         geval={"estimator": geval_estimator, "samples": geval_samples},
+        retrieval={"k": k, "match": match, "id_key": id_key},
     )  # fmt: skip
     raise typer.Exit(command.run(settings))
 

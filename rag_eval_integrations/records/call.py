@@ -10,6 +10,7 @@ from json.encoder import encode_basestring_ascii as _quoted
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
+    AfterValidator,
     BeforeValidator,
     Field,
     JsonValue,
@@ -134,6 +135,19 @@ def _as_id(value: object) -> object:
     return "" if value is None else value
 
 
+def _as_ids(value: object) -> object:
+    # As above; a set has another order in every process.
+    if isinstance(value, str | bytes | Mapping):
+        raise ValueError("should be a list of ids")
+    return sorted(value, key=str) if isinstance(value, set | frozenset) else value
+
+
+def _no_empty_id(name: str) -> str:
+    if not name:
+        raise ValueError("should not be empty")
+    return name
+
+
 def row_key_of(
     question: str,
     documents: Iterable[tuple[str | None, str]],
@@ -193,6 +207,11 @@ class RagCall(Record):
     sentences: Sentences | None = None
     """Sentences recorded with the call (RAGBench's `documents_sentences`): used as they are
     instead of splitting."""
+    relevant_ids: Annotated[
+        tuple[Annotated[Text, AfterValidator(_no_empty_id)], ...] | None, BeforeValidator(_as_ids)
+    ] = None
+    """Ids of the documents that are relevant to the question, known beforehand (gold), for the
+    metric `Retrieval`; None where they are not known, empty where no document is relevant."""
 
     if TYPE_CHECKING:
         # What is accepted is wider than what is kept; type checkers are told so here.
@@ -210,6 +229,7 @@ class RagCall(Record):
             started_at: datetime | None = None,
             app: str | None = None,
             sentences: Sentences | None = None,
+            relevant_ids: Iterable[str] | None = None,
         ) -> None: ...
 
     @model_validator(mode="before")
@@ -234,6 +254,7 @@ class RagCall(Record):
         Content is what is judged: question, documents' headers and texts, response, reference and
         history. Labels and circumstances (id, metadata, document ids and scores, capture, time) are
         left out, so that the same call captured twice, or read from two files, has the same key.
+        `relevant_ids` are left out, too: no judge is shown them.
         """
         documents = [(one.header, one.text) for one in self.documents]
         return row_key_of(self.question, documents, self.response, self.reference, self.history)

@@ -174,6 +174,9 @@ class Evaluation(Record):
     sentences: Sentences
     document_ids: tuple[Text | None, ...] = ()
     """One per document, in order; None for a document without an id."""
+    relevant_ids: tuple[Text, ...] | None = None
+    """The call's: ids of the relevant documents, known beforehand; None where they are not known.
+    Retrieval scores were made with them, and an evaluation is not reused for others."""
     judge: JudgeInfo
     fingerprint: Text | None = None
     """Digest of everything that decides the scores besides the call: judge, metrics, splitter.
