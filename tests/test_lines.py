@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forked import forked
 
 from rag_eval_integrations._lines import LineFile
 from rag_eval_integrations.errors import ConfigurationError
@@ -134,15 +135,16 @@ def test_a_child_forked_meanwhile_does_not_keep_the_file_locked(path: Path) -> N
     go_on, end = os.pipe()
     with LineFile(path) as file:
         file.append(b"parent")
-        child = os.fork()
-        if child == 0:  # pragma: no cover  # runs in the child
+
+        def child() -> bytes:
             os.close(end)
-            os.read(go_on, 1)
-            os._exit(0)
+            return os.read(go_on, 1)
+
+        running = forked(child)
     with LineFile(path, wait=False) as file:
         file.append(b"again")
     os.close(end)
     os.close(go_on)
-    os.waitpid(child, 0)
+    running.said()
 
     assert path.read_bytes() == b"parent\nagain\n"

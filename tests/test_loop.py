@@ -7,6 +7,7 @@ import os
 import threading
 
 import pytest
+from forked import forked
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ReentryError
@@ -69,17 +70,7 @@ def test_many_threads_share_it() -> None:
 def test_it_survives_a_fork() -> None:
     """A forked child (gunicorn prefork) gets a loop of its own instead of hanging."""
     assert _loop.run(double(1)) == 2
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:  # pragma: no cover  # runs in the child
-        os.write(writing, str(_loop.run(double(21))).encode())
-        os._exit(0)
-
-    os.close(writing)
-    os.waitpid(child, 0)
-
-    assert os.read(reading, 10) == b"42"
-    os.close(reading)
+    assert forked(lambda: _loop.run(double(21))).said() == "42"
 
 
 def test_a_task_that_exits_does_not_stop_the_loop() -> None:

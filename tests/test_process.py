@@ -6,6 +6,7 @@ import os
 import threading
 
 import pytest
+from forked import forked
 
 from rag_eval_integrations import _process
 
@@ -43,17 +44,10 @@ def test_each_side_of_a_fork_is_told() -> None:
     try:
         for _ in range(20):
             observer.told.clear()
-            reading, writing = os.pipe()
-            child = os.fork()
-            if child == 0:  # pragma: no cover  # runs in the child
-                Recording()  # the registry can be used there
-                os.write(writing, " ".join(observer.told).encode())
-                os._exit(0)
-            os.close(writing)
-            os.waitpid(child, 0)
+            # The registry can be used in the child.
+            child = forked(lambda: (Recording(), *observer.told)[1:])
 
-            assert os.read(reading, 100) == b"before child"
-            os.close(reading)
+            assert child.said() == "('before', 'child')"
             assert observer.told == ["before", "parent"]
     finally:
         done.set()

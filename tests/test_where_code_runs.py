@@ -9,6 +9,7 @@ import time
 
 import httpx
 import pytest
+from forked import forked
 from loopback import Behaviour, LoopbackServer
 
 from rag_eval_integrations import _suppress
@@ -202,18 +203,11 @@ def test_a_forked_child_evaluates_and_so_does_the_parent() -> None:
         deadline = time.monotonic() + 10
         while len(server.requests) < 2 and time.monotonic() < deadline:
             time.sleep(0.001)
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:  # pragma: no cover  # runs in the child
-            errors = [e.evaluate_sync(numbered(1)).error for e in (over_http, in_threads)]
-            os.write(writing, str(errors).encode())
-            os._exit(0)
-
-        os.close(writing)
-        os.waitpid(child, 0)
+        said = forked(
+            lambda: [e.evaluate_sync(numbered(1)).error for e in (over_http, in_threads)]
+        ).said()
         thread.join(10)
         after = over_http.evaluate_sync(numbered(2))
 
-    assert os.read(reading, 1000) == b"[None, None]"
-    os.close(reading)
+    assert said == "[None, None]"
     assert [evaluation.error for evaluation in [*found, after]] == [None, None]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from by_hand import ScriptedJudge
+from forked import forked
 
 from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.errors import ReentryError
@@ -214,28 +215,20 @@ def test_a_forked_child_starts_empty_and_works() -> None:
     for number in range(5):
         background(call(number))
     until(lambda: len(gate.asked) == 2)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:  # pragma: no cover  # runs in the child
-        try:
-            at_start = background.counters
-            gate.open.set()
-            background(call(7))
-            background(call(8))
-            done = background.close(WAIT)
-            result = [at_start.captured, done, sorted(kept.ids), background.counters.scored]
-        except BaseException as error:  # noqa: BLE001 -- told to the parent
-            result = [repr(error)]
-        os.write(writing, json.dumps(result).encode())
-        os._exit(0)
 
-    os.close(writing)
-    os.waitpid(child, 0)
+    def child() -> str:
+        at_start = background.counters
+        gate.open.set()
+        background(call(7))
+        background(call(8))
+        done = background.close(WAIT)
+        return json.dumps([at_start.captured, done, sorted(kept.ids), background.counters.scored])
+
+    said = forked(child).said()
     gate.open.set()
     assert background.close(WAIT)
 
-    assert json.loads(os.read(reading, 1000)) == [0, True, ["7", "8"], 2]
-    os.close(reading)
+    assert json.loads(said) == [0, True, ["7", "8"], 2]
     assert sorted(kept.ids) == ["0", "1", "2", "3", "4"]
     assert background.counters.scored == 5
 

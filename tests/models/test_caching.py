@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import signal
 import sqlite3
@@ -14,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from forked import forked
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
 from rag_eval_integrations.models._answer_store import CacheFile
@@ -398,14 +398,12 @@ def test_the_child_of_a_fork_opens_its_own_connection(path: Path) -> None:
         assert completion.usage.requests == 0
         asyncio.run(cached.complete(request("in the child")))
 
-    process = multiprocessing.get_context("fork").Process(target=child)
-    process.start()
+    running = forked(child)
     asyncio.run(cached.complete(request("in the parent")))
-    process.join(30)
+    running.said()
     remembered = asyncio.run(cached.complete(request("in the child")))
     cached.close()
 
-    assert process.exitcode == 0
     assert remembered.usage.requests == 0
     assert len(rows(path)) == 3
 

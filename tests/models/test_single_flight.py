@@ -7,6 +7,7 @@ import os
 import threading
 
 import pytest
+from forked import forked
 
 from rag_eval_integrations.models._single_flight import SingleFlight
 
@@ -156,18 +157,11 @@ def test_a_forked_child_makes_its_own_request() -> None:
     parent = threading.Thread(target=lambda: asyncio.run(flights.get("k", slow)))
     parent.start()
     assert started.wait(5)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:  # pragma: no cover  # runs in the child
-        os.write(writing, str(asyncio.run(flights.get("k", quick))).encode())
-        os._exit(0)
-    os.close(writing)
-    os.waitpid(child, 0)
+    said = forked(lambda: asyncio.run(flights.get("k", quick))).said()
     go.set()
     parent.join(5)
 
-    assert os.read(reading, 10) == b"2"
-    os.close(reading)
+    assert said == "2"
 
 
 def test_a_coroutine_that_is_abandoned_while_another_asks_locks_nobody_out() -> None:

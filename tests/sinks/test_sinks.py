@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import forked
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import (
@@ -183,7 +184,7 @@ def test_a_fifo_or_folder_is_refused_at_once(tmp_path: Path) -> None:
 
 
 WRITER = """
-import sys; sys.path[:0] = ["tests/sinks"]
+import sys; sys.path[:0] = ["tests/sinks", "tests/support"]
 from test_sinks import made
 from rag_eval_integrations.sinks import JsonlSink
 sink = JsonlSink(sys.argv[1])
@@ -213,11 +214,7 @@ def test_a_forked_child_writes_on(tmp_path: Path) -> None:
     path = tmp_path / "evals.jsonl"
     sink = JsonlSink(path)
     sink.write([made("parent")])
-    child = os.fork()
-    if child == 0:  # pragma: no cover  # runs in the child
-        sink.write([made("child")])
-        os._exit(0)
-    os.waitpid(child, 0)
+    forked(lambda: sink.write([made("child")])).said()
     sink.write([made("again")])
 
     ids = [from_line(Evaluation, line).id for line in path.read_bytes().splitlines()]
