@@ -292,11 +292,18 @@ def agreement_command(
             "--baselines", help="Compare with the predictions published in the gold rows."
         ),
     ] = False,
-    plots: Annotated[
+    out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Folder for ROC and reliability plots, written as an HTML page."
+            "--out",
+            "-o",
+            metavar="PAGE.html",
+            help="Write the figures, with ROC and reliability curves, as an HTML page.",
         ),
+    ] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the same page as agreement.html in this folder."),
     ] = None,
     cascade: Annotated[
         Path | None,
@@ -323,6 +330,7 @@ def agreement_command(
             document=document,
             system=system,
             plots=plots,
+            out=out,
             cascade=cascade,
         )
     )
