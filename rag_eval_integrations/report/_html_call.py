@@ -95,18 +95,20 @@ def view_of(evaluation: Evaluation, at: int, row: str) -> View:
 
 def _response(evaluation: Evaluation) -> Iterator[list[object]]:
     labels, said = evaluation.labels, evaluation.response or ""
-    end = 0
+    end: int | None = 0
     for sentence in evaluation.sentences.response:
         state = "" if labels is None else labels.support(sentence.key)
         details = () if labels is None else labels.contradictions.get(sentence.key, ())
-        gap = said[end : sentence.start] if end else ""
-        if end and (sentence.start is None or gap.strip()):
-            gap = " "
+        gap = " "
+        if end is not None and sentence.start is not None:
+            gap = said[end : sentence.start]
+            if gap.strip():  # recorded sentences may leave something out
+                yield ["", "", "", [shown(gap)]]
+                gap = ""
         yield [shown(sentence.key), state, shown(gap), _pieces(sentence.text, details)]
-        end = sentence.end or end or 1
-    rest = said[end:] if end else ""
-    if rest.strip():  # what the recorded sentences leave out
-        yield ["", "", " ", [shown(rest.strip())]]
+        end = sentence.end
+    if end and said[end:].strip():
+        yield ["", "", "", [shown(said[end:])]]
 
 
 def _pieces(text: str, details: Sequence[str]) -> list[str]:
@@ -164,35 +166,38 @@ def _documents(evaluation: Evaluation) -> Iterator[View]:
         by_number.setdefault(sentence.key.rstrip(ascii_lowercase), []).append(sentence)
     names = {str(at): name for at, name in enumerate(evaluation.document_ids)}
     for number, sentences in by_number.items():
+        whole = "".join([one[0] + one[1] for one in sentences])
+        plain = whole.isascii() and whole.isprintable()  # most are, and need no look at each
         listed, end = [], 0
-        for sentence in sentences:
-            states = (sentence.key in relevant, sentence.key in used)
-            state = {(True, True): "ru", (True, False): "r", (False, True): "u"}.get(states, "")
+        for key, text, start, stop in sentences:
+            state = _STATE[key in relevant, key in used]
+            gap = "" if not end else " " if start is None or start == end + 1 else _gap(end, start)
+            end = stop or 0
             listed.append(
-                [shown(sentence.key), state, _gap(end, sentence.start), [shown(sentence.text)]]
+                [key, state, gap, [text]] if plain else [shown(key), state, gap, [shown(text)]]
             )
-            end = sentence.end or 0
         yield {
             "number": shown(number),
             "name": shown(names.get(number) or ""),
-            "note": _note([one.key for one in sentences], relevant, used, labels),
+            "note": _note({one[0] for one in sentences}, relevant, used, labels),
             "sentences": listed,
         }
 
 
-def _gap(end: int, start: int | None) -> str:
+_STATE = {(True, True): "ru", (True, False): "r", (False, True): "u", (False, False): ""}
+
+
+def _gap(end: int, start: int) -> str:
     """Return white space of the kind that stood between two sentences of a document."""
-    if start is None or not end:
-        return " " if end else ""
-    return "\n" if start - end > 1 else " " * (start - end)
+    return "\n" if start > end else ""
 
 
-def _note(keys: Sequence[str], relevant: set[str], used: set[str], labels: Labels | None) -> str:
+def _note(keys: set[str], relevant: set[str], used: set[str], labels: Labels | None) -> str:
     if not keys:
         return "empty"
     if labels is None:
         return _count(len(keys), "sentence")
-    found, taken = (sum(key in one for key in keys) for one in (relevant, used))
+    found, taken = len(keys & relevant), len(keys & used)
     if not found and not taken:
         return f"nothing relevant in {_count(len(keys), 'sentence')}"
     return f"{found} relevant and {taken} used of {_count(len(keys), 'sentence')}"
@@ -313,20 +318,16 @@ def _facts(evaluation: Evaluation) -> Iterator[list[object]]:
 
 def _common(evaluation: Evaluation) -> dict[str, object]:
     """Return the provenance that all scores share, without what is said of the judge above."""
-    makers = [score.by.model_dump(exclude_none=True) for score in _apart(evaluation)]
-    if not makers:
-        return {}
+    makers = list({id(score.by): score.by for score in evaluation.scores.values()}.values())
+    found = {name: getattr(makers[0], name) for name in _MADE_BY} if makers else {}
     return {
         name: value
-        for name, value in makers[0].items()
-        if name not in ("judge", "model", "judge_version")
-        and all(maker.get(name) == value for maker in makers)
+        for name, value in found.items()
+        if all(getattr(by, name) == value for by in makers[1:])
     }
 
 
-def _apart(evaluation: Evaluation) -> list[Score]:
-    """Return one score per maker: those of one metric share theirs."""
-    return list({id(score.by): score for score in evaluation.scores.values()}.values())
+_MADE_BY = ("prompt_version", "formulas", "relevance_baseline", "splitter", "windows")
 
 
 def _pairs(items: Sequence[Sequence[object]]) -> list[list[str]]:
