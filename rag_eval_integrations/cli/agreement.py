@@ -112,7 +112,7 @@ def agreement(
         pages.append(("--plots", plots / "agreement.html"))
     drawn = _drawn(matched.pairs) if pages else {}
     for option, page in pages:
-        title = f"{evals.name} against {gold.name}"
+        title = f"Agreement of {evals.name} with {gold.name}"
         write_agreement(found, page, title=title, curves=drawn, cascade=curve, field=option)
         print_stderr(f"Wrote {page}")
     return reader.exit_code()

@@ -42,14 +42,15 @@ from rag_eval_integrations.report._plots import EDGE, SIDE, course, reliability,
 
 _STRIP = 160
 """Width of the drawing of an interval."""
+_RMSE = "Typical distance from gold per call; 0 is best."
 _MEANINGS = {
     ("adherence", "auroc"): "How well it ranks answers that are not adherent above the others; "
     "0.5 is chance, 1 is best.",
     ("adherence", "kappa"): "How often its verdicts are gold's, beyond chance; 0 is chance, 1 is "
     "best.",
-    ("context_relevance", "rmse"): "How far it is off for a call; 0 is best.",
-    ("context_utilization", "rmse"): "How far it is off for a call; 0 is best.",
-    ("completeness", "rmse"): "How far it is off for a call; 0 is best.",
+    ("context_relevance", "rmse"): _RMSE,
+    ("context_utilization", "rmse"): _RMSE,
+    ("completeness", "rmse"): _RMSE,
 }
 _BASELINES = {
     "constant": "the gold mean of the data set, for every call",
@@ -160,9 +161,12 @@ def _card(found: Agreement) -> Iterator[dict[str, Any]]:
             ("scores", score, statistic),
         )
         if statistic == "rmse" and ("estimates", score) in found.pooled.blocks:
-            words = f"{score}, estimate, RMSE"
+            words = f"{score} (estimate) RMSE"
             yield _row(
-                words, "Of the estimate beside the score.", found, ("estimates", score, "rmse")
+                words,
+                "The same, of the estimate beside the score.",
+                found,
+                ("estimates", score, "rmse"),
             )
 
 
@@ -316,6 +320,8 @@ def _everything(found: Agreement) -> Iterator[dict[str, Any]]:
 
 
 def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
+    heading = shown(heading)
+    curves = {shown(name): found for name, found in curves.items()}
     return {
         "heading": heading,
         "kinds": [
