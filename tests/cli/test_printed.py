@@ -286,7 +286,7 @@ def test_reports_of_prompt_tests(clean: Command, tmp_path: Path, text: str) -> N
     assert (table.code, as_csv.code, page.code, as_json.code) == (1, 0, 0, 0), table.err
     assert "50.0" in table.out
     assert formulas(as_csv.out) == []
-    for name in ("overview.csv", "report.json", "README.md"):
+    for name in ("overview.csv", "report.json", "README.md", "report.html"):
         assert acting((folder / name).read_text()) == []
 
 
