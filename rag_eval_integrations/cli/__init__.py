@@ -260,6 +260,51 @@ def score_command(
     )
 
 
+@app.command("report", cls=Command)
+def report_command(
+    evals: Annotated[
+        Path,
+        typer.Argument(metavar="EVALS.jsonl", help="The evaluations; - is standard input."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="REPORT",
+            help="File for the report; - is standard output. A report in HTML replaces an earlier "
+            "one.",
+        ),
+    ],
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="html|md|csv|json",
+            help="One page to open in a browser, the figures as Markdown or JSON, or one row per "
+            "call as CSV.",
+        ),
+    ] = "html",
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")] = None,
+    skip_invalid: SkipInvalid = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Show evaluations: figures, every call with its evidence, as one HTML file."""
+    from rag_eval_integrations.cli import report as command
+    from rag_eval_integrations.dataset._input import Input
+
+    raise typer.Exit(
+        command.report(
+            Input(evals),
+            out,
+            form=form,
+            title=title,
+            skip_invalid=skip_invalid,
+            overwrite=overwrite,
+        )
+    )
+
+
 @app.command("agreement", cls=Command)
 def agreement_command(
     evals: Annotated[

@@ -77,11 +77,8 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
     made = summary.calls - reused
     rate = f", {made / seconds:.0f} per second" if made and seconds > 0 else ""
     earlier = f", {reused} reused from an earlier run" if reused else ""
-    usage = summary.usage
-    cost = "unknown" if usage.requests and usage.cost_usd is None else f"${usage.cost_usd or 0:.4f}"
     console.print(
-        f"{summary.calls} calls in {seconds:.1f} s{rate}{earlier}; {usage.requests} judge "
-        f"requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens, cost {cost}",
+        f"{summary.calls} calls in {seconds:.1f} s{rate}{earlier}; {summary.cost()}",
         soft_wrap=True,
     )
 

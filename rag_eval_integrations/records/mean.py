@@ -39,6 +39,13 @@ class Interval:
     method: str
     """How it was made: `Student's t`, `Wilson`, or `Wilson, one value seen` (`RunningMean`)."""
 
+    def __format__(self, spec: str) -> str:
+        """Write both ends, each by the format of a float: `f"{interval:.2f}"` is `0.81–0.87`."""
+        return f"{self.low:{spec}}–{self.high:{spec}}" if spec else str(self)
+
+    def __str__(self) -> str:
+        return f"{self:.3f} ({self.method})"
+
 
 @dataclass
 class RunningMean:

@@ -1,6 +1,7 @@
 """Reports for people: the figures of many evaluations, tables on a terminal, and plots.
 
 evaluations  `Evaluations`: a list of evaluations that can be looked at, saved and compared
+html         `write_report`: one HTML file to look at, with every call and its evidence
 summary      `Summary`: the one model of figures that every report shows
 console      tables on a terminal
 """
@@ -12,6 +13,8 @@ from rag_eval_integrations._lazy import lazy
 if TYPE_CHECKING:
     from rag_eval_integrations.records.mean import Interval
     from rag_eval_integrations.report.console import calls_table, plain, unsupported_sentences
+    from rag_eval_integrations.report.evaluations import Evaluations, MeanOf
+    from rag_eval_integrations.report.html import write_report
     from rag_eval_integrations.report.summary import (
         PatternFigures,
         RankFigures,
@@ -21,7 +24,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Evaluations",
     "Interval",
+    "MeanOf",
     "PatternFigures",
     "RankFigures",
     "RetrievalFigures",
@@ -30,12 +35,15 @@ __all__ = [
     "calls_table",
     "plain",
     "unsupported_sentences",
+    "write_report",
 ]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "Evaluations": "evaluations",
         "Interval": "summary",
+        "MeanOf": "evaluations",
         "PatternFigures": "summary",
         "RankFigures": "summary",
         "RetrievalFigures": "summary",
@@ -44,5 +52,6 @@ __getattr__, __dir__ = lazy(
         "calls_table": "console",
         "plain": "console",
         "unsupported_sentences": "console",
+        "write_report": "html",
     },
 )

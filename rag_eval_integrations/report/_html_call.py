@@ -290,30 +290,30 @@ def _warnings(evaluation: Evaluation) -> list[str]:
 # --- What else is known of a call
 
 
-def _facts(evaluation: Evaluation) -> Iterator[list[object]]:
+def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
     """List headings, each with pairs of a name and a value."""
     judge, usage, capture = evaluation.judge, evaluation.usage, evaluation.capture
-    call = [["id", evaluation.id], ["flags", ", ".join(evaluation.flags)]]
-    yield ["Call", _pairs(call)]
+    call = [("id", evaluation.id), ("flags", ", ".join(evaluation.flags))]
+    yield "Call", _pairs(call)
     if capture is not None:
         observed = [
-            ["framework", capture.framework], ["status", capture.status],
-            ["documents seen in", capture.documents_from], ["retrievers", list(capture.retrievers)],
-            ["latency", "" if capture.latency_s is None else f"{capture.latency_s:.3f} s"],
-            ["tags", list(capture.tags)], ["run", capture.run_id],
-            *([name, value] for name, value in capture.metadata.items()),
+            ("framework", capture.framework), ("status", capture.status),
+            ("documents seen in", capture.documents_from), ("retrievers", list(capture.retrievers)),
+            ("latency", "" if capture.latency_s is None else f"{capture.latency_s:.3f} s"),
+            ("tags", list(capture.tags)), ("run", capture.run_id),
+            *((name, value) for name, value in capture.metadata.items()),
         ]  # fmt: skip
-        yield ["Captured", _pairs(observed)]
+        yield "Captured", _pairs(observed)
     if evaluation.metadata:
-        yield ["Metadata", _pairs(list(map(list, evaluation.metadata.items())))]
+        yield "Metadata", _pairs(list(evaluation.metadata.items()))
     cost = "" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
     made = [
-        ["judge", judge.name], ["model", judge.model], ["version", judge.version],
-        ["requests", usage.requests], ["prompt tokens", usage.prompt_tokens],
-        ["completion tokens", usage.completion_tokens], ["cost", cost],
-        *([name.replace("_", " "), value] for name, value in _common(evaluation).items()),
+        ("judge", judge.name), ("model", judge.model), ("version", judge.version),
+        ("requests", usage.requests or None), ("prompt tokens", usage.prompt_tokens or None),
+        ("completion tokens", usage.completion_tokens or None), ("cost", cost),
+        *((name.replace("_", " "), value) for name, value in _common(evaluation).items()),
     ]  # fmt: skip
-    yield ["Judge and cost", _pairs(made)]
+    yield "Judge and cost", _pairs(made)
 
 
 def _common(evaluation: Evaluation) -> dict[str, object]:
@@ -334,7 +334,7 @@ def _pairs(items: Sequence[Sequence[object]]) -> list[list[str]]:
     return [
         [shown(str(name)), _value(value)]
         for name, value in items
-        if value not in (None, "", 0, [], {})
+        if value is not None and value not in ("", [], {})
     ]
 
 

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.metrics import Diagnosis, diagnose
 from rag_eval_integrations.records import (
     By,
@@ -291,6 +292,24 @@ class Summary:
     def ranks(self) -> tuple[RankFigures, ...]:
         """The figures of every rank: `retrieval.ranks`."""
         return self.retrieval.ranks
+
+    def headline(self) -> str:
+        """Say in one line, visible and without figures of scores, what was summed up."""
+        counts = [f"{self.calls:,} call{'' if self.calls == 1 else 's'}", f"{self.scored:,} scored"]
+        if self.failed:
+            counts.append(f"{self.failed:,} failed")
+        judges = [" ".join(filter(None, (one.name, one.model))) for one in list(self.judges)[:4]]
+        names = f"; judged by {', '.join(judges)}" if judges else ""
+        names += " and others" if len(self.judges) > 4 else ""
+        return one_line(f"{', '.join(counts)}{names}; {self.cost()}", 400)
+
+    def cost(self) -> str:
+        """Say the requests, the tokens and, where it is known, what they cost."""
+        usage = self.usage
+        unknown = usage.requests and usage.cost_usd is None
+        cost = "unknown" if unknown else f"${usage.cost_usd or 0:.4f}"
+        tokens = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens"
+        return f"{usage.requests} judge requests, {tokens}, cost {cost}"
 
     def advice(self) -> list[tuple[Diagnosis, int]]:
         """List the diagnoses with their numbers of calls, the most frequent first."""

@@ -715,9 +715,13 @@
 
   // --- Begin
 
+  byId("without-script").remove();
   if (rows.length) {
     buildTable();
-    const labelled = (label, element) => make("label", {}, label, element);
+    const labelled = (label, element) => {
+      element.id = element.id || `filter-${label}`.toLowerCase();
+      return make("span", { class: "field" }, make("label", { for: element.id }, label), element);
+    };
     list.append(
       make("div", { class: "controls", role: "search", "aria-label": "Calls" },
         labelled("Search questions and ids", search),

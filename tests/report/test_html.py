@@ -1,0 +1,245 @@
+"""The report as a file: its figures, its size, its bytes; what a browser shows is in test_browser."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile import acting
+from report_rows import attacks, evaluations, graded, labelled, oven
+
+from rag_eval_integrations import Evaluation
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.report import Summary, write_report
+from rag_eval_integrations.report._html_call import view_of
+from rag_eval_integrations.report.html import report_pieces
+
+
+class Page(HTMLParser):
+    """The texts of a page's elements, and its data."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.cells: list[str] = []
+        self.data: dict[str, str] = {}
+        self._cell: list[str] | None = None
+        self._script = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "script":
+            self._script = dict(attrs).get("id") or "code"
+            self.data[self._script] = ""
+        elif tag in ("td", "th"):
+            self._cell = []
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "script":
+            self._script = ""
+        elif tag in ("td", "th") and self._cell is not None:
+            self.cells.append(" ".join("".join(self._cell).split()))
+            self._cell = None
+
+    def handle_data(self, data: str) -> None:
+        if self._script:
+            self.data[self._script] += data
+        elif self._cell is not None:
+            self._cell.append(data)
+
+
+def calls_of(page: Page) -> list[dict[str, Any]]:
+    """All calls, unpacked."""
+    found: list[dict[str, Any]] = []
+    at = 0
+    while f"calls-{at}" in page.data:
+        found += json.loads(zlib.decompress(base64.b64decode(page.data[f"calls-{at}"])))
+        at += 1
+    return found
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return "".join(report_pieces(evaluations(), title="Our own"))
+
+
+@pytest.fixture(scope="module")
+def page(text: str) -> Page:
+    return Page(text)
+
+
+def test_the_figures_are_those_of_the_evaluations(page: Page) -> None:
+    """Mean, interval, counts and bins of every score; shares of every pattern; every rank."""
+    summary = Summary.of(evaluations())
+    cells = page.cells
+
+    for score in summary.scores:
+        if score.mean is None or score.interval is None or score.deviation is None:
+            continue
+        scored = f"{score.scored} of {score.total}"
+        if score.with_threshold:
+            scored += f"{score.passed} of {score.with_threshold} passed"
+        interval = f"{score.interval.low:.3f}–{score.interval.high:.3f}{score.interval.method}"
+        line = [f"{score.mean:.3f}", interval, scored]
+        assert any(cells[at : at + 3] == line for at in range(len(cells)))
+        counts = [str(count) for count in score.bins]
+        assert any(
+            cells[at : at + 11] == [*counts, f"{score.deviation:.3f}"] for at in range(len(cells))
+        )
+        for code, count in score.unscored.items():
+            assert any(f"{count} {code}" in cell for cell in cells)
+    for pattern in summary.patterns:
+        share = f"{pattern.share:.1%} ({pattern.interval.low:.1%}–{pattern.interval.high:.1%})"
+        at = cells.index(share)
+        assert cells[at - 1 : at + 2] == [str(pattern.calls), share, pattern.fix]
+    for rank in summary.ranks:
+        relevant = f"{rank.relevant / rank.calls:.1%} ({rank.relevant})"
+        used = f"{rank.used / rank.calls:.1%} ({rank.used})"
+        at = cells.index(str(rank.rank), cells.index("Held something used"))
+        assert cells[at : at + 4] == [str(rank.rank), str(rank.calls), relevant, used]
+
+
+def test_every_call_is_in_the_page_as_it_is(page: Page) -> None:
+    """The index has all values to the last bit, and the details have all texts."""
+    index = json.loads(page.data["index"])
+    settings = json.loads(page.data["page-data"])
+    calls = calls_of(page)
+
+    assert len(index) == len(calls) == len(evaluations())
+    for evaluation, row, call in zip(evaluations(), index, calls, strict=True):
+        assert row[0] == call["row"]
+        assert call["id"] == evaluation.id
+        assert call["question"] == evaluation.question
+        for name, score in evaluation.scores.items():
+            value = row[3][settings["scores"].index(name)]
+            if score.value is not None:
+                assert value == score.value
+            else:
+                assert settings["codes"][-1 - value] == (score.unscored or score.status)
+        sentences = [one for document in call["documents"] for one in document["sentences"]]
+        assert [(one[0], "".join(one[3])) for one in sentences] == [
+            one[:2] for one in evaluation.sentences.documents
+        ]
+        said = "".join(one[2] + "".join(one[3]) for one in call["response"])
+        assert said.split() == " ".join(one.text for one in evaluation.sentences.response).split()
+
+
+def test_the_same_evaluations_give_the_same_bytes(tmp_path: Path, text: str) -> None:
+    """No time of day, no order of a set."""
+    first = write_report(evaluations(), tmp_path / "a.html", title="Our own").read_bytes()
+    again = write_report(iter(evaluations()), tmp_path / "b.html", title="Our own").read_bytes()
+
+    assert first == again == text.encode()
+    assert (tmp_path / "a.html").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_report_replaces_a_report_and_no_other_file(tmp_path: Path) -> None:
+    """A page that somebody wrote by hand is refused."""
+    path = tmp_path / "report.html"
+    write_report([oven()], path)
+    write_report([graded()], path)
+    assert "coherence" in path.read_text()
+    path.write_text("<!doctype html>mine")
+
+    with pytest.raises(ConfigurationError, match="not made by this program"):
+        write_report([oven()], path)
+
+    assert path.read_text() == "<!doctype html>mine"
+
+
+def test_the_gravest_calls_come_first_and_healthy_ones_not_at_all(text: str) -> None:
+    """Unsupported answers first, at most twenty, each with the judge's words."""
+    worst = re.findall(r'<details class="worst" id="call-(\d+)"', text)
+    listed = [evaluations()[int(number) - 1] for number in worst]
+    patterns = [view_of(one, 1, "row")["patterns"] for one in listed]
+
+    assert len(worst) == 20
+    assert all(found[0] == "hallucination" for found in patterns)
+    alone = "".join(report_pieces([labelled("well", ["Bees dance."], "Bees dance.", relevant="0a",
+                                            used="0a", support=(("a", "0a", True, ""),))]))  # fmt: skip
+    assert "No call shows a problem." in alone
+
+
+def test_no_evaluation_gives_a_page_that_says_so() -> None:
+    """An empty list is no error here; the command refuses it."""
+    text = "".join(report_pieces([]))
+
+    assert "No calls." in text
+    assert json.loads(Page(text).data["index"]) == []
+
+
+def test_calls_of_one_name_have_links_of_their_own() -> None:
+    """The second and third call of a name are numbered, also where that name is taken."""
+    again = [oven().model_copy(update={"id": name}) for name in ("x", "x", "x (2)", "x", "", " ")]
+    rows = [row[0] for row in json.loads(Page("".join(report_pieces(again))).data["index"])]
+
+    assert len(set(rows)) == len(rows)
+    assert rows[:2] == ["x", "x (2)"]
+
+
+def test_hostile_texts_reach_the_page_as_text() -> None:
+    """No character of the file acts, no element is added, and data blocks are whole."""
+    text = "".join(report_pieces(attacks(), title="</title><script>alert(1)</script>"))
+    page = Page(text)
+
+    assert acting(text) == []
+    assert set(page.data) == {"page-data", "index", "calls-0", "code"}
+    assert len(json.loads(page.data["index"])) == len(calls_of(page)) == len(attacks())
+    assert acting(json.dumps(calls_of(page), ensure_ascii=False)) == []
+
+
+@pytest.mark.parametrize(
+    ("response", "texts"),
+    [
+        ("One.  Two.", ["One.", "  ", "Two."]),
+        ("One.\n\nTwo.\n", ["One.", "\n\n", "Two."]),
+    ],
+)
+def test_white_space_between_sentences_is_that_of_the_response(
+    response: str, texts: list[str]
+) -> None:
+    """So lists and paragraphs look as they were written."""
+    view = view_of(labelled("x", ["One."], response), 1, "x")
+
+    assert [
+        part for _, _, gap, pieces in view["response"] for part in (gap, *pieces) if part
+    ] == texts
+
+
+def test_text_that_recorded_sentences_leave_out_is_shown() -> None:
+    """A response is shown whole, whatever its sentences cover."""
+    made = oven()
+    first, *_ = made.sentences.response
+    kept = made.sentences.model_copy(update={"response": (first,)})
+    view = view_of(made.model_copy(update={"sentences": kept}), 1, "x")
+
+    shown = "".join(gap + "".join(pieces) for _, _, gap, pieces in view["response"])
+    assert shown == made.response
+
+
+def test_details_that_a_document_contradicts_are_marked_in_the_sentence() -> None:
+    """Also where the detail is a kind, a name or a negation; others stay as they are."""
+    view = view_of(oven(), 1, "oven")
+    marked: dict[str, list[str]] = {one[0]: one[3][1::2] for one in view["response"]}
+
+    assert marked == {"a": ["nine"], "b": [], "c": ["five"], "d": [], "e": []}
+
+
+def test_a_call_without_a_response_labels_or_documents_is_shown() -> None:
+    """A retrieval alone, a failed call and an empty context have their places."""
+    made = oven()
+    bare = Evaluation(
+        id="bare", row_key="k", question="", response=None, scores={}, labels=None,
+        sentences=made.sentences.model_copy(update={"documents": (), "response": ()}),
+        judge=made.judge,
+    )  # fmt: skip
+    text = "".join(report_pieces([bare]))
+
+    assert "1 call. Judged by recorded." in text
+    assert calls_of(Page(text))[0]["said"] is None
