@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,31 +10,25 @@ from functools import cache
 from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import pytest
+from agreement_rows import judged
 from hostile import HOSTILE, acting
-from own_rows import made_rows, second_opinion
 from rich.console import Console
 
-from rag_eval_integrations import Evaluation, Trace
+from rag_eval_integrations import Evaluation
 from rag_eval_integrations._visible import visible
 from rag_eval_integrations.agreement import (
     Agreement,
     CascadePoint,
     Curves,
-    Gold,
-    Matched,
     agree,
     cascade_curve,
     curves,
-    match,
 )
 from rag_eval_integrations.cli import _agreement_tables
-from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.report._agreement_page import agreement_pieces, write_agreement
-from rag_eval_integrations.sentences import Punkt
 
 
 class Tags(HTMLParser):
@@ -52,22 +45,6 @@ class Tags(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
-
-
-def scored(row: dict[str, Any]) -> Evaluation:
-    return score_labelled(labelled_from(row, Punkt()), [Trace()])
-
-
-@cache
-def judged(*, probabilities: bool = True) -> tuple[Matched, list[Evaluation]]:
-    """Forty of our own rows with their gold labels, and the evaluations of a second judge."""
-    source = random.Random(3)
-    predicted, second, gold = [], [], []
-    for row in made_rows(40):
-        predicted.append(scored(second_opinion(source, row, probabilities=probabilities)))
-        second.append(scored(second_opinion(source, row, probabilities=False)))
-        gold.append(Gold.from_row(scored(row), row, human="rating"))
-    return match(predicted, gold), second
 
 
 def page(

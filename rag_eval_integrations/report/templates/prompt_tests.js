@@ -47,7 +47,9 @@
     for (const [name, field] of fields) if (field.value) state.set(name, field.value);
     if (page > 1) state.set("page", page);
     const text = state.toString();
-    history.replaceState(null, "", text ? `#${text}` : "#failures");
+    try {
+      history.replaceState(null, "", text ? `#${text}` : "#failures");
+    } catch { /* a frame without rights keeps no address */ }
   }
 
   function read() {
@@ -106,7 +108,8 @@
 
   // The sections of the plain page: their headings and links stand for what the script does.
   for (const section of pages) {
-    section.querySelector("h3").hidden = true;
+    section.querySelector(".range").hidden = true;
+    section.removeAttribute("aria-labelledby");
     const links = section.querySelector("nav");
     if (links) links.hidden = true;
   }
