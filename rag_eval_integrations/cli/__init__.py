@@ -54,6 +54,13 @@ Overwrite = Annotated[
         "--overwrite", help="Replace an output file that exists, once the new one is whole."
     ),
 ]
+RunReport = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.html",
+        help="Also write the report of the evaluations at the end, as one HTML file.",
+    ),
+]
 _JUDGES = "embedded|openai:MODEL|cascade:A,B[,C]|MODULE:OBJECT"
 Formulas = Annotated[
     str, typer.Option(metavar="gpt-labeling|ragbench", help="The set of TRACe formulas.")
@@ -200,6 +207,7 @@ def run_command(
             help="Exit 1 if more than this share of the calls ended in an error.",
         ),
     ] = 0.05,
+    report: RunReport = None,
     timeout: Timeout = None,
     max_tokens: MaxTokens = None,
     extra_body: ExtraBody = None,
@@ -215,6 +223,7 @@ def run_command(
         relevance_baseline=relevance_baseline, max_concurrency=max_concurrency, rpm=rpm, tpm=tpm,
         cache=cache, resume=resume, limit=limit, skip_invalid=skip_invalid, dry_run=dry_run,
         fail_under=fail_under or [], metric_var=metric_var or [], max_error_rate=max_error_rate,
+        report=report,
         model_options=model_options(timeout, max_tokens, extra_body),
         geval={"estimator": geval_estimator, "samples": geval_samples},
     )  # fmt: skip
@@ -242,6 +251,7 @@ def score_command(
     ] = False,
     skip_invalid: SkipInvalid = False,
     overwrite: Overwrite = False,
+    report: RunReport = None,
 ) -> None:
     """Score recorded labels with TRACe, without a judge."""
     from rag_eval_integrations.cli import score as command
@@ -256,6 +266,7 @@ def score_command(
             relevance_baseline=relevance_baseline,
             raw_keys=raw_keys,
             skip_invalid=skip_invalid,
+            report=report,
         )
     )
 

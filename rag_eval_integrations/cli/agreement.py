@@ -39,6 +39,7 @@ from rag_eval_integrations.records import (
     from_object,
 )
 from rag_eval_integrations.report._agreement_page import write_agreement
+from rag_eval_integrations.report._page import check
 from rag_eval_integrations.sentences import Punkt, sentencize
 
 
@@ -74,6 +75,7 @@ def agreement(
             or no row has the human rating.
         OSError: when a file cannot be read or written.
     """
+    pages = _pages(out, plots)
     reader = _Reader()
     predicted = list(reader.values(evals, _evaluation))
     if not predicted:
@@ -106,16 +108,23 @@ def agreement(
         write_stdout(f"{visible_json(content)}\n")
     else:
         print_agreement(found, curve)
-    pages = [] if out is None else [("--out", out)]
-    if plots is not None:
-        _target.make_folder(plots, "--plots")
-        pages.append(("--plots", plots / "agreement.html"))
     drawn = _drawn(matched.pairs) if pages else {}
     for option, page in pages:
         title = f"Agreement of {evals.name} with {gold.name}"
         write_agreement(found, page, title=title, curves=drawn, cascade=curve, field=option)
         print_stderr(f"Wrote {page}")
     return reader.exit_code()
+
+
+def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
+    """List the pages to write, each with its option; refuse those that may not be replaced."""
+    pages = [] if out is None else [("--out", out)]
+    if plots is not None:
+        _target.make_folder(plots, "--plots")
+        pages.append(("--plots", plots / "agreement.html"))
+    for option, page in pages:
+        check(page, field=option)
+    return pages
 
 
 def _evaluation(content: dict[str, Any]) -> Evaluation:

@@ -109,8 +109,17 @@ def write(
         ConfigurationError: there is a file that this program did not make, or no regular file.
         OSError: it cannot be written; an earlier page is as it was.
     """
-    _target.write_page(path, content, lambda head: _GENERATOR in head, field=field, mode=mode)
+    _target.write_page(path, content, _is_ours, field=field, mode=mode)
     return path
+
+
+def check(path: Path, *, field: str = "path") -> Path:
+    """Follow links to a page that is going to be written, and refuse what `write` would refuse."""
+    return _target.check_page(path, _is_ours, field=field)
+
+
+def _is_ours(head: bytes) -> bool:
+    return _GENERATOR in head
 
 
 _RISKY = re.compile("[<>&\u2028\u2029]")

@@ -6,6 +6,7 @@ import random
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from hostile import HOSTILE, acting
@@ -64,7 +65,7 @@ class Page(HTMLParser):
         )
 
 
-def rule_result(outcome: str | None, model: str = "m", rule: int = 1, **test: object) -> Result:
+def rule_result(outcome: str | None, model: str = "m", rule: int = 1, **test: Any) -> Result:
     return make_result(
         outcome, model=model, uid=f"t{rule}{model}{outcome}", rule_id=rule,
         rule=f"Rule text {rule}.", **test,
