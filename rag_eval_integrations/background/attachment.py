@@ -56,6 +56,11 @@ class Attachment:
         """The latest evaluations of the background evaluator, oldest first; empty without one."""
         return Evaluations() if self._background is None else self._background.evaluations
 
+    @property
+    def kept(self) -> int:
+        """Number of evaluations that `evaluations` holds."""
+        return 0 if self._background is None else self._background.kept
+
     def flush(self, timeout: float = 30.0) -> bool:
         """Wait until the calls so far are evaluated and the evaluations delivered.
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import math
 import time
-from collections import deque
 from collections.abc import Sequence
 from typing import Literal, Self, get_args
 
@@ -33,8 +32,8 @@ from rag_eval_integrations.background.counters import (
 from rag_eval_integrations.errors import ConfigurationError, ReentryError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import judge_base
-from rag_eval_integrations.records import Evaluation, RagCall
-from rag_eval_integrations.report.evaluations import Evaluations
+from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.report.evaluations import Evaluations, Latest
 from rag_eval_integrations.sinks import Sink
 
 OnSigterm = Literal["leave", "drain"]
@@ -76,8 +75,8 @@ class BackgroundEvaluator(_process.ProcessObserver):
         exit_grace: seconds that the end of the program waits for pending calls at most, from 0.
             With nothing pending it does not wait. `os._exit` and signals without a handler end a
             process at once.
-        keep: number of the latest evaluations that `evaluations` holds, from 0. One takes some 50
-            kB of memory (a call with four documents, its labels and scores); sinks get all of them.
+        keep: number of the latest evaluations that `evaluations` holds, from 0. They take about 4
+            kB each, and 50 kB once `evaluations` has been read; sinks get every evaluation.
         on_sigterm: `drain` to have SIGTERM wait `exit_grace` seconds for pending calls before it
             ends the process, where it has no handler. A handler of the app's, set before or later,
             stays and decides: if it ends the program normally (`sys.exit`), `exit_grace` applies.
@@ -155,7 +154,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._failures = FailureLog()
         self._tally = Tally()
         self._aggregate = Aggregate()
-        self._kept: deque[Evaluation] = deque(maxlen=self._keep)
+        self._latest = Latest(self._keep)
         self._bounded = BoundedEvaluator(
             self._evaluator, self._budget, self._evaluation_timeout, self._failures
         )
@@ -233,7 +232,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
     async def _evaluate(self, call: RagCall, probability: float) -> None:
         try:
             evaluation, fate = await self._bounded.evaluate(call)
-            self._kept.append(evaluation)
+            self._latest.add(evaluation)
             self._aggregate.add(evaluation, probability)
             for delivery in self._deliveries:
                 delivery.put(evaluation)
@@ -268,7 +267,12 @@ class BackgroundEvaluator(_process.ProcessObserver):
     @property
     def evaluations(self) -> Evaluations:
         """A snapshot of the latest `keep` evaluations, oldest first, also of those that failed."""
-        return Evaluations(self._kept.copy())
+        return self._latest.evaluations()
+
+    @property
+    def kept(self) -> int:
+        """Number of evaluations that `evaluations` holds; reading it costs nothing."""
+        return len(self._latest)
 
     def summary(self) -> TrafficSummary:
         """Compute mean scores over the traffic, weighted by inverse sampling probability."""

@@ -56,8 +56,8 @@ class Outlet:
     def __repr__(self) -> str:
         """Show the target, what came of it, and the failures."""
         to = getattr(self._given, "__qualname__", None) or repr(self._given)
-        kept = () if self._attachment is None else self._attachment.evaluations
-        count = f"{len(kept)} evaluation{'s' if len(kept) > 1 else ''}, " if kept else ""
+        kept = 0 if self._attachment is None else self._attachment.kept
+        count = f"{kept} evaluation{'s' if kept > 1 else ''}, " if kept else ""
         return f"{to}, {count}{self.delivery.failed} failed"
 
     def flush(self, timeout: float) -> bool:

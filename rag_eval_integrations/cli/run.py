@@ -69,7 +69,7 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
         console.print("Diagnoses:")
         for diagnosis, count in summary.advice():
             console.print(
-                f"  {diagnosis.pattern} ({count} of {summary.calls} calls): "
+                f"  {diagnosis.pattern} ({count} of {summary.labelled} labelled calls): "
                 f"{diagnosis.problem} {diagnosis.fix}",
                 soft_wrap=True,
             )

@@ -41,6 +41,7 @@ STYLE = (
     "<style>.rag-eval{line-height:1.5;overflow-wrap:anywhere}"
     ".rag-eval table{text-align:left;border-collapse:collapse}"
     ".rag-eval th,.rag-eval td{text-align:left;vertical-align:top;padding:.2em .6em}"
+    ".rag-eval th{overflow-wrap:normal}"
     ".rag-eval-full{background:#4090ff30;border-bottom:2px solid #3d8ee0}"
     ".rag-eval-partial{background:#ffc10740;border-bottom:2px dashed #b98900}"
     ".rag-eval-none{background:#ff563040;border-bottom:3px double #d4452b}"
@@ -87,6 +88,18 @@ def call_html(evaluation: Evaluation, most: int) -> str:
     return "".join([*parts, more, end])
 
 
+def answer_html(evaluation: Evaluation, sentences: int, width: int) -> str:
+    """Show the answer's first sentences, highlighted, each cut at a width."""
+    labels, response = evaluation.labels, evaluation.sentences.response
+    if not response:
+        return text(evaluation.response or "(none)", width)
+    shown = "".join(
+        _marked(one.key, "" if labels is None else labels.support(one.key), one.text, width)
+        for one in response[:sentences]
+    )
+    return f"{shown}…" if len(response) > sentences else shown
+
+
 def text(words: str, width: int | None = None) -> str:
     """Write other people's text on one line, visible and escaped."""
     return escape(one_line(words, width))
@@ -124,10 +137,10 @@ def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
         yield _marked(sentence.key, state, sentence.text), 1
 
 
-def _marked(key: str, state: str, words: str) -> str:
+def _marked(key: str, state: str, words: str, width: int = _OF_A_SENTENCE) -> str:
     sign = f" {SIGNS[state]}" if state else ""
     css = f' class="rag-eval-{state}" title="{STATES[state]}"' if state else ""
-    return f"<span{css}><b>{text(key, 20)}{sign}</b> {text(words, _OF_A_SENTENCE)}</span> "
+    return f"<span{css}><b>{text(key, 20)}{sign}</b> {text(words, width)}</span> "
 
 
 def _why(labels: Any, response: Iterable[Any]) -> Iterator[tuple[str, int]]:

@@ -141,7 +141,7 @@ def makers_of(evaluation: Evaluation) -> Iterator[tuple[Made, Score]]:
     shared: By | None = None  # the scores of one metric share one `By`; a copy takes 20 µs
     maker = By()
     for name, score in evaluation.scores.items():
-        if score.by is not shared:
+        if score.by is not shared and score.by != shared:
             shared = score.by
             maker = shared.model_copy(update={"splitter": None, "windows": None})
         yield Made(name, maker, score.method), score

@@ -67,8 +67,9 @@ def view_of(evaluation: Evaluation, at: int, row: str) -> View:
         at: its number, from 1.
         row: its name in links, which no other call of the page has.
     """
-    labels = evaluation.labels
-    error = evaluation.error
+    labels, error = evaluation.labels, evaluation.error
+    response = list(_response(evaluation))
+    said = None if response or evaluation.response is None else shown(evaluation.response)
     return {
         "at": at,
         "row": row,
@@ -78,8 +79,8 @@ def view_of(evaluation: Evaluation, at: int, row: str) -> View:
         "error": error and shown(f"failed ({error.stage}): {error.type}: {error.message}"),
         "patterns": [one.pattern for one in diagnose(evaluation.scores)],
         "labelled": labels is not None,
-        "response": list(_response(evaluation)),
-        "said": None if evaluation.response is None else shown(evaluation.response),
+        "response": response,
+        "said": said,
         "support": list(_support(evaluation)),
         "documents": list(_documents(evaluation)),
         "judged": [] if labels is None else list(_judged(labels)),

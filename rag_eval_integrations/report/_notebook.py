@@ -9,6 +9,7 @@ from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._shown_html import (
     MOST_BYTES,
     STYLE,
+    answer_html,
     call_html,
     legend_html,
     text,
@@ -18,6 +19,7 @@ from rag_eval_integrations.report.summary import Summary
 
 _MOST_ROWS = 20
 _MOST_COLUMNS = 8
+_MOST_SENTENCES = 5
 _MOST_FIGURES = 16
 _LAST_WORDS = 200  # bytes left for what follows the rows
 
@@ -36,7 +38,7 @@ def evaluations_html(evaluations: Sequence[Evaluation]) -> str:
         share = max(0, left // (len(shown) - at) - len(row.encode()) - _LAST_WORDS)
         details = call_html(evaluation, share)
         details = (
-            f'<tr><td></td><td colspan="{len(names) + 2}"><details><summary>sentences and reasons'
+            f'<tr><td></td><td colspan="{len(names) + 2}"><details><summary>documents and reasons'
             f"</summary>{details}</details></td></tr>"
         )
         if len(row.encode()) > left:
@@ -65,17 +67,18 @@ def _head(summary: Summary, names: Sequence[str]) -> Iterator[str]:
             f"<tr><td>{text(one.name, 60)}</td><td>{mean}</td><td>{interval}</td>"
             f"<td>{one.scored:,} of {one.total:,}</td><td>{text(made, 100)}</td></tr>"
         )
-    yield "</table><table><tr><th></th><th>question</th>"
-    yield from (f"<th>{text(name, 30)}</th>" for name in names)
+    yield "</table><table><tr><th></th><th>question and answer</th>"
+    yield from (f"<th>{text(name.removeprefix('context_'), 30)}</th>" for name in names)
     yield "<th>diagnosis</th></tr>"
 
 
 def _row(number: int, evaluation: Evaluation, names: Sequence[str]) -> str:
     values = "".join(f"<td>{text(cell(evaluation.scores.get(name)), 30)}</td>" for name in names)
-    found = ", ".join(one.pattern for one in diagnose(evaluation))
+    found = ", ".join(one.pattern.replace("_", " ") for one in diagnose(evaluation))
     if evaluation.error is not None:
         found = f"failed: {evaluation.error.type}"
     return (
-        f"<tr><td>{number}</td><td>{text(evaluation.question, 120)}</td>{values}"
+        f"<tr><td>{number}</td><td><b>{text(evaluation.question, 120)}</b><br>"
+        f"{answer_html(evaluation, _MOST_SENTENCES, 160)}</td>{values}"
         f"<td>{text(found, 80)}</td></tr>"
     )

@@ -34,6 +34,8 @@ _WORST = 20
 """Calls that are shown in full without a script."""
 _CHUNK = 100
 """Calls per compressed piece: fewer take more room, more take longer to open one."""
+_LEVEL = 5
+"""Of compression: 6 saves 3 % of the room, and takes half as long again."""
 _PRINTED = 200
 """Rows of the table that are printed."""
 _QUESTION = 160
@@ -136,7 +138,7 @@ class _Calls:
         """Compress the calls that were added since the last piece."""
         if self._chunk:
             # zlib's format, because that of gzip holds the name of a system.
-            packed = zlib.compress(to_json(self._chunk), 6)
+            packed = zlib.compress(to_json(self._chunk), _LEVEL)
             self.chunks.append(b64encode(packed).decode("ascii"))
             self._chunk = []
 
@@ -144,6 +146,7 @@ class _Calls:
         """Gather what the script needs beside the calls."""
         return {
             "scores": [shown(name) for name in self._names],
+            "means": self._means(),
             "codes": [shown(code) for code in self._codes],
             "patterns": list(self._patterns),
             "gravest": [*_GRAVEST_FIRST, "healthy"],
@@ -151,6 +154,16 @@ class _Calls:
             "states": STATES,
             "chunk": _CHUNK,
             "printed": _PRINTED,
+        }
+
+    def _means(self) -> dict[str, str]:
+        """Return the mean of every score that was made in one way."""
+        figures = self.summary.scores
+        several = Counter(one.name for one in figures)
+        return {
+            shown(one.name): f"{one.mean:.3f}"
+            for one in figures
+            if one.mean is not None and several[one.name] == 1
         }
 
     def _row_name(self, name: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from browser import Opened, chromium
-from report_rows import ATTACKS, LONG_WORD, attacks, evaluations
+from report_rows import ATTACKS, LONG_WORD, SCORE_NAMES, attacks, evaluations
 
 from rag_eval_integrations._visible import visible
 from rag_eval_integrations.report.html import write_report
@@ -99,8 +99,9 @@ def lit(page: Page, within: str = "#one") -> list[str]:
 
 def column(page: Page, name: str) -> int:
     """Where a column stands."""
-    heads: list[str] = page.locator(".head [role=columnheader]").all_inner_texts()
-    return [" ".join(head.split()).rstrip(" ▲▼") for head in heads].index(name)
+    heads: list[str] = page.locator(".head [role=columnheader] button").all_inner_texts()
+    names = [" ".join(head.split()).rstrip(" ▲▼") for head in heads]
+    return names.index(" ".join(name.split()))
 
 
 def count(page: Page) -> str:
@@ -380,6 +381,7 @@ def test_the_static_call_and_the_opened_one_say_the_same(opened: Open) -> None:
 # --- Hostile content
 
 
+@pytest.mark.slow
 def test_hostile_texts_stay_text(opened: Open, hostile: Path) -> None:
     """Nothing runs, nothing is asked for, no element comes of them, and every call opens."""
     page = opened(path=hostile).page
@@ -405,6 +407,24 @@ def test_hostile_texts_stay_text(opened: Open, hostile: Path) -> None:
     )
     assert {link[0] for link in links} == {"#"}
     assert "owned" not in page.title()
+
+
+@pytest.mark.parametrize("name", SCORE_NAMES)
+def test_a_score_of_any_name_is_sorted_and_filtered_by(
+    opened: Open, hostile: Path, name: str
+) -> None:
+    """Also by one that a script's objects have, or that looks like a filter."""
+    page = opened(path=hostile).page
+    place = column(page, name.replace("_", " "))
+    page.locator("[role=columnheader] button").nth(place).click()
+    assert rows(page)[0][place] == "0.12"
+    assert page.locator("[role=columnheader]").nth(place).inner_text().endswith("mean 0.125")
+    page.get_by_label("Score", exact=True).select_option(value=name)
+    page.get_by_label("value", exact=True).fill("0.2")
+    page.get_by_role("button", name="Add filter").click()
+    assert count(page) == f"1 of {len(ATTACKS) + 1} calls"
+    again = opened("#" + address(page), hostile).page
+    assert [cells[2] for cells in rows(again)] == [cells[2] for cells in rows(page)]
 
 
 @pytest.mark.parametrize("address", ["", "#row=long"])
@@ -462,6 +482,7 @@ def axe(page: Page) -> list[str]:
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_keeps_the_rules_of_accessibility(opened: Open, small: Path, scheme: str) -> None:
     """Contrast, labels, roles, names, order of headings: no violation, light or dark."""

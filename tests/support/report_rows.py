@@ -25,8 +25,12 @@ ATTACKS = (
     "&s=a&sort=-adherence#row=2",
     "constructor",
     "__proto__",
+    "a,b<=0.5=c&s=a",
 )
 """Texts that want to act in a page, its script or its address."""
+
+SCORE_NAMES = ("constructor", "__proto__", "a,b<=0.5=c&s=a", "</title></svg><b>bold</b>")
+"""Those that name a score, too."""
 
 
 def labelled(
@@ -140,6 +144,8 @@ def attacked(number: int, text: str) -> Evaluation:
         "grade": Score(name="grade", status="scored", value=0.5, reason=text,
                        evidence={text: text}, distribution={text: 1.0}),
     }  # fmt: skip
+    if text in SCORE_NAMES:
+        scores[text] = Score(name=text, status="scored", value=0.125)
     return made.model_copy(
         update={
             "scores": scores,

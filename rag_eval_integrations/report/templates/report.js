@@ -29,6 +29,7 @@
 
   const NAME = 0, QUESTION = 1, PATTERNS = 2, VALUES = 3, FAILED = 4, MARKS = 5, ERROR = 6;
   const rowOf = new Map(rows.map((row, at) => [row[NAME], at]));
+  const means = new Map(Object.entries(page.means)); // a score may be called `constructor`
   const rank = page.patterns.map((name) => page.gravest.indexOf(name));
   const value = (row, score) => {
     const found = row[VALUES][score];
@@ -49,15 +50,15 @@
   }
   const gravity = (row) => (row[PATTERNS].length ? Math.min(...row[PATTERNS].map((at) => rank[at])) : null);
   const columns = [
-    { name: ":call", label: "Call", width: "3.5rem", num: true, of: (row, at) => at },
-    { name: ":question", label: "Question", width: "minmax(14rem, 2fr)", of: (row) => row[QUESTION] },
-    { name: ":id", label: "Id", width: "minmax(5rem, .6fr)", of: (row) => row[NAME] },
-    { name: ":pattern", label: "Pattern", width: "minmax(7rem, .8fr)", of: gravity },
+    { name: ":call", label: "Call", width: "3.25rem", printed: ".4fr", num: true, of: (row, at) => at },
+    { name: ":question", label: "Question", width: "minmax(14rem, 1fr)", printed: "2fr", of: (row) => row[QUESTION] },
+    { name: ":id", label: "Id", width: "minmax(5rem, .3fr)", printed: ".8fr", of: (row) => row[NAME] },
+    { name: ":pattern", label: "Pattern", width: "8.25rem", printed: "1fr", of: gravity },
     ...page.scores.map((name, at) => ({
-      name, label: words(name), width: "minmax(6.25rem, .5fr)", num: true, score: at,
-      of: (row) => value(row, at),
+      name, label: words(name), mean: means.get(name), width: "6rem", printed: ".65fr", num: true,
+      score: at, of: (row) => value(row, at),
     })),
-    { name: ":marks", label: "Sentences", width: "minmax(6rem, .6fr)", of: (row) => row[MARKS] || null },
+    { name: ":marks", label: "Sentences", width: "6rem", printed: ".65fr", of: (row) => row[MARKS] || null },
   ];
   const columnOf = new Map(columns.map((column) => [column.name, column]));
 
@@ -205,11 +206,13 @@
   function buildTable() {
     const least = columns.reduce((sum, column) => sum + parseFloat(/[\d.]+/.exec(column.width)[0]) + 0.75, 1.5);
     grid.style.setProperty("--columns", columns.map((column) => column.width).join(" "));
+    grid.style.setProperty("--printed", columns.map((column) => `minmax(0, ${column.printed})`).join(" "));
     grid.style.setProperty("--least", `${least}rem`);
     for (const column of columns) {
       const button = make("button", { type: "button" }, column.label);
       button.addEventListener("click", () => sortBy(column));
-      column.head = make("span", { role: "columnheader", class: column.num ? "num" : null }, button);
+      column.head = make("span", { role: "columnheader", class: column.num ? "num" : null }, button,
+        column.mean ? make("span", { class: "mean-of" }, `mean ${column.mean}`) : "");
       head.append(column.head);
     }
     rows.forEach((row, at) => {
