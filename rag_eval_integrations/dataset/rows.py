@@ -318,6 +318,7 @@ def _from_evaluation(evaluation: Evaluation) -> Labelled:
         response=evaluation.response,
         id=evaluation.id,
         reference=evaluation.reference,
+        history=evaluation.history,
         metadata=evaluation.metadata,
         capture=evaluation.capture,
     )

@@ -25,7 +25,7 @@ from rag_eval_integrations.records._shown import (
     score_text,
 )
 from rag_eval_integrations.records._shown_html import evaluation_html
-from rag_eval_integrations.records.call import Capture, Sentences
+from rag_eval_integrations.records.call import Capture, Sentences, Turn
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
 
 EVALS_SCHEMA = 2
@@ -163,6 +163,8 @@ class Evaluation(Record):
     question: Text
     response: Text | None
     reference: Text | None = None
+    history: tuple[Turn, ...] = ()
+    """Earlier turns of the conversation, oldest first."""
     metadata: JsonObject = Field(default_factory=dict)
     capture: Capture | None = None
     scores: dict[Text, Score]
@@ -261,7 +263,16 @@ def _other_schema(schema: object) -> str:
 @cache
 def _build() -> None:
     # Before 2.13, pydantic fails at a record of a deferred class that nobody validated yet.
-    for kind in (Capture, EvaluationError, JudgeInfo, Labels, ScoreEstimate, Sentences, Usage):
+    for kind in (
+        Capture,
+        EvaluationError,
+        JudgeInfo,
+        Labels,
+        ScoreEstimate,
+        Sentences,
+        Turn,
+        Usage,
+    ):
         kind.model_rebuild()
 
 

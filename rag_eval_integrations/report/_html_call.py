@@ -75,6 +75,7 @@ def view_of(evaluation: Evaluation, at: int, row: str) -> View:
         "row": row,
         "id": shown(evaluation.id),
         "question": shown(evaluation.question),
+        "turns": [[one.role, shown(one.content)] for one in evaluation.history],
         "reference": None if evaluation.reference is None else shown(evaluation.reference),
         "error": error and shown(f"failed ({error.stage}): {error.type}: {error.message}"),
         "patterns": [one.pattern for one in diagnose(evaluation.scores)],

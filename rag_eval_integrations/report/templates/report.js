@@ -168,7 +168,7 @@
     for (let at = 0; at * page.chunk < rows.length; at += 1) {
       for (const call of await unpack(byId(`calls-${at}`).textContent.trim())) {
         found.push([
-          call.id, call.question, call.said || "", call.reference || "", call.error || "",
+          call.id, call.question, call.said || "", call.reference || "", call.error || "", ...call.turns.map((turn) => turn[1]),
           ...call.response.flatMap((sentence) => sentence[3].join("")),
           ...call.documents.flatMap((document) => [document.name, document.sentences.map((sentence) => sentence[2] + sentence[3].join("")).join("")]),
           ...call.support.flatMap((entry) => [entry.why, ...entry.against]),
@@ -416,6 +416,10 @@
     if (!call.documents.length) documents.append(make("p", { class: "quiet" }, "(none)"));
     const article = make("article", { class: "call", "data-call": call.at });
     if (call.error) article.append(make("p", { class: "note none" }, make("b", {}, "Not evaluated:"), " ", make("bdi", {}, call.error)));
+    if (call.turns.length) {
+      article.append(make("details", { class: "more", open: "" }, make("summary", {}, `Earlier in the conversation (${call.turns.length})`),
+        call.turns.map(([role, text]) => make("p", { class: "text" }, make("b", {}, `${role}:`), " ", make("bdi", {}, text)))));
+    }
     article.append(make("div", { class: "sides" }, answer, documents),
       make("table", { class: "scores" }, make("caption", { class: "unseen" }, "Scores of this call"),
         make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Score"), make("th", { scope: "col", class: "number" }, "Value"), make("th", { scope: "col" }, "Why"))),
