@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -110,6 +111,8 @@ def agreement(
         print_agreement(found, curve)
     drawn = _drawn(matched.pairs) if pages else {}
     for option, page in pages:
+        if option == "--plots":
+            _target.make_folder(page.parent, option)
         title = f"Agreement of {evals.name} with {gold.name}"
         write_agreement(found, page, title=title, curves=drawn, cascade=curve, field=option)
         print_stderr(f"Wrote {page}")
@@ -120,10 +123,10 @@ def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
     """List the pages to write, each with its option; refuse those that may not be replaced."""
     pages = [] if out is None else [("--out", out)]
     if plots is not None:
-        _target.make_folder(plots, "--plots")
         pages.append(("--plots", plots / "agreement.html"))
     for option, page in pages:
-        check(page, field=option)
+        if option == "--out" or os.path.lexists(page.parent):  # the folder is made at the end
+            check(page, field=option)
     return pages
 
 

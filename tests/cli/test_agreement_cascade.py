@@ -155,3 +155,19 @@ def test_a_page_of_others_is_refused_before_anything_is_printed(
     assert "--out" in done.err
     assert "was not made by this program" in done.err
     assert gold.read_bytes() == before
+
+
+def test_a_comparison_that_fails_leaves_no_folder(
+    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """`--plots` makes its folder for the page; a file of that name is refused."""
+    first, _, _ = judged
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "file").write_text("")
+
+    assert (
+        rag_eval("agreement", first, tmp_path / "empty.jsonl", "--plots", tmp_path / "p").code == 2
+    )
+    assert not (tmp_path / "p").exists()
+    done = rag_eval("agreement", first, judged[1], "--plots", tmp_path / "file")
+    assert (done.code, "file" in done.err) == (2, True)

@@ -98,7 +98,7 @@ def failures(page: Page) -> list[str]:
 
 def axe(page: Page) -> list[str]:
     """What axe finds wrong: rule and element."""
-    from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+    from axe_playwright_python.sync_playwright import Axe
 
     violations = Axe().run(page).response["violations"]
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in violations]
