@@ -132,12 +132,13 @@ class _Calls:
     """Why a score has no value → its number."""
     _patterns: dict[str, int] = field(default_factory=dict)
     _rows: Counter[str] = field(default_factory=Counter)
-    _chunk: list[View] = field(default_factory=list)
+    _chunk: list[bytes] = field(default_factory=list)
 
     def add(self, evaluation: Evaluation) -> None:
         self.summary.add(evaluation)
         call = view_of(evaluation, len(self.index) + 1, self._row_name(evaluation.id))
-        self._chunk.append(call)
+        # As bytes at once: a hundred calls are too many objects for the garbage collector.
+        self._chunk.append(to_json(call))
         if len(self._chunk) == _CHUNK:
             self.end_chunk()
         self.index.append(data(self._row(evaluation, call)))
@@ -146,7 +147,7 @@ class _Calls:
     def end_chunk(self) -> None:
         """Compress the calls that were added since the last piece."""
         if self._chunk:
-            self.chunks.append(self.pool.submit(_packed, to_json(self._chunk)))
+            self.chunks.append(self.pool.submit(_packed, b"[%b]" % b",".join(self._chunk)))
             self._chunk = []
 
     def settings(self) -> dict[str, Any]:
