@@ -24,6 +24,7 @@ from rag_eval_integrations.cli._options import (
     set_variables,
     thresholds_from,
 )
+from rag_eval_integrations.cli._run_report import check_report, write_run_report
 from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, stdout
 from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
@@ -108,6 +109,7 @@ class Settings:
     dry_run: bool = False
     fail_under: list[str] = field(default_factory=list)
     max_error_rate: float = 0.05
+    report: Path | None = None
     model_options: Mapping[str, Any] = field(default_factory=dict)
     metric_var: list[str] = field(default_factory=list)
     geval: Mapping[str, object] = field(default_factory=dict)
@@ -168,6 +170,7 @@ def run(settings: Settings) -> int:
     print_summary(console, summary, time.perf_counter() - started, rows.reused)
     if isinstance(file, EvaluationFile):
         console.print(f"Wrote {written} evaluations to {settings.out}", soft_wrap=True)
+        write_run_report(settings.report, settings.out, console)
     failed = _check_errors(settings, summary)
     return max(rows.exit_code(), failed, _check(thresholds, summary))
 
@@ -219,6 +222,7 @@ def _check_out(settings: Settings) -> None:
             raise ConfigurationError("--resume", True, "needs a file to go on with, not `-`")
     elif not settings.dry_run:
         check_out(settings.out, resume=settings.resume, overwrite=settings.overwrite, field="--out")
+    check_report(settings.report, settings.calls, settings.out, {"--cache": settings.cache})
 
 
 def _check_cache(settings: Settings) -> None:
