@@ -454,8 +454,8 @@ def compare_command(
         str | None,
         typer.Option(
             metavar="FIELD|none",
-            help="Field of the metadata that names a call's conversation, whose calls are not "
-            "independent; by default thread_id, conversation_id or session_id.",
+            help="Field of the metadata that names the conversation; calls of one conversation are "
+            "resampled together. Default: thread_id, conversation_id or session_id.",
         ),
     ] = None,
     fail_on_regression: Annotated[
