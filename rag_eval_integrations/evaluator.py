@@ -344,7 +344,11 @@ class RagEvaluator:
         return labelling.model_copy(update={"labels": reconcile(labelling.labels, call)})
 
     def _unasked(self, code: UnscoredCode | None, reason: str) -> Labelling:
-        info = JudgeInfo(name=self.judge.name, version=self._judge.version)
+        # What a labelling says: of a judge that asks a model, the model's version; the judge's own
+        # holds the prompt's as well, and scores beside it would look as if of another judge.
+        model = self._judge.model
+        version = self._judge.version if model is None else model.version
+        info = JudgeInfo(name=self.judge.name, version=version)
         return Labelling(labels=None, judge=info, usage=Usage(), unscored=code, reason=reason)
 
     # --- Metrics that ask a model
