@@ -23,7 +23,7 @@ from typing import Any
 from rag_eval_integrations._recent import Recent
 from rag_eval_integrations.sentences._blocks import Block, BlockKind, blocks
 from rag_eval_integrations.sentences._decision import Parameters
-from rag_eval_integrations.sentences._scripts import End, ends
+from rag_eval_integrations.sentences._scripts import End, closes, ends, positions
 
 _VERSION = 1  # version of the rules in this package; raise it when any text gives other sentences
 _REACH = 64  # characters of a word that are read; longer words are not abbreviations
@@ -43,6 +43,7 @@ _WORD_AFTER = re.compile(r"[(\[{]?" + _WORD.pattern)
 _INITIALS = re.compile(r"[^\W\d_](?:\.-?[^\W\d_])*")
 _FIGURE = re.compile(r"[#(\[]?[A-Z]{0,2}\d|[IVXLC]{1,7}(?![\w'])")
 _SPEAKERS = {"he", "she", "they", "we", "asked", "asks", "said", "says", "replied", "cried"}
+_ELLIPSIS = "... "  # stands for the word before "…", "..." or ". ."; no word has a space
 _YEAR = re.compile(r"\(\d")
 
 
@@ -88,26 +89,34 @@ class Punkt:
 
 
 def _split(language: str, text: str) -> tuple[tuple[int, int], ...]:
-    model = _model(language)
+    decided = _Decided(_model(language))
     found: list[tuple[int, int]] = []
+    marks = positions(text)
+    mark = next(marks, len(text))
     for block in blocks(text):
-        if block.kind in _SPLIT_KINDS:
-            found.extend(_sentences(model, text, block))
+        start, body, end, kind = block
+        while mark < body:
+            mark = next(marks, len(text))
+        # Most lines of hostile texts have no mark, or one at their end.
+        if mark < end - 1 and kind in _SPLIT_KINDS and not closes(text, mark, end):
+            found.extend(_sentences(decided, text, block))
         else:
-            found.append((block.start, block.end))
+            found.append((start, end))
     return tuple(found)
 
 
-def _sentences(model: _Model, text: str, block: Block) -> Iterator[tuple[int, int]]:
+def _sentences(decided: _Decided, text: str, block: Block) -> Iterator[tuple[int, int]]:
     begun, read, has_words = block.start, block.body, False
     last: tuple[int, int] | None = None
     for end in ends(text, block.body, block.end):
         has_words = has_words or _LETTER.search(text, read, end.mark) is not None
         read = end.stop
         # A sentence has a word, and is more than a list number: "2. Press".
-        if not has_words or _is_list_number(text, begun, end.stop):
+        if not has_words or (
+            end.stop - begun <= 8 and _LIST_NUMBER.fullmatch(text, begun, end.stop)
+        ):
             continue
-        if end.certain or _ends(model, text, begun, end, block):
+        if end.certain or _ends(decided, text, begun, end, block):
             if last is not None:
                 yield last
             last, begun, has_words = (begun, end.stop), end.next, False
@@ -121,7 +130,7 @@ def _sentences(model: _Model, text: str, block: Block) -> Iterator[tuple[int, in
         yield last[0], block.end
 
 
-def _ends(model: _Model, text: str, begun: int, end: End, block: Block) -> bool:
+def _ends(decided: _Decided, text: str, begun: int, end: End, block: Block) -> bool:
     """Decide about a mark that also occurs inside sentences."""
     before = text[max(begun, end.mark - _REACH) : end.mark]
     after = text[end.next : min(end.next + _REACH, block.end)].split(None, 1)[0].lstrip(_OPENING)
@@ -132,23 +141,23 @@ def _ends(model: _Model, text: str, begun: int, end: End, block: Block) -> bool:
         return False
     if closed and _YEAR.match(after):
         return False  # a reference: “… is it so?” (2019)
-    small = following.islower() and following.lstrip("([{")[:1].isalpha()
     if marks.strip(".…"):
+        small = _is_small(following)
         speaks = closed and following in _SPEAKERS
         named = begun == block.start and len(before.split()) < 3
         return not (small and (speaks or named))  # “Why?” she asked; Yahoo! is
     if marks != "." or before.endswith((". ", ".\xa0")):
-        return model.decides(f"... {following}")
-    return model.ends_after(word, following, small=small)
+        word = _ELLIPSIS
+    return decided[word, following]
+
+
+def _is_small(following: str) -> bool:
+    return following.islower() and following.lstrip("([{")[:1].isalpha()
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.match(text)
     return match[0] if match else ""
-
-
-def _is_list_number(text: str, start: int, stop: int) -> bool:
-    return stop - start <= 8 and _LIST_NUMBER.fullmatch(text, start, stop) is not None
 
 
 @dataclass(frozen=True)
@@ -182,6 +191,22 @@ class _Model:
         if len(word) > 1 and word.isalpha() and key not in self.special:
             return True  # Punkt's decision for every other word, without computing it
         return self.decides(f"{word}. {following}")
+
+
+class _Decided(dict[tuple[str, str], bool]):
+    """Decisions within one text, by the word before a mark and the one after it."""
+
+    def __init__(self, model: _Model) -> None:
+        self._model = model
+
+    def __missing__(self, words: tuple[str, str]) -> bool:
+        word, following = words
+        if word == _ELLIPSIS:
+            decision = self._model.decides(f"... {following}")
+        else:
+            decision = self._model.ends_after(word, following, small=_is_small(following))
+        self[words] = decision
+        return decision
 
 
 @cache
