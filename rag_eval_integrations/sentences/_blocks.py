@@ -125,17 +125,15 @@ def _blocks(lines: Lines) -> Iterator[_Made]:
             yield start[at - 1], start[at - 1], end[at], BlockKind.HEADING
             opened, marker = at + 1, 0
             continue
-        kind = _kind(lines, at, in_table=row == at - 1)
+        kind = _kind(lines, at, in_table=row == at - 1) if facts >= IS_FENCE else None
         if kind is not None:
             yield from _paragraphs(lines, opened, at, marker)
             last, opened = _code_end(lines, at) if kind is BlockKind.CODE else (at, at + 1)
             marker, row = 0, at if kind is BlockKind.TABLE_ROW else row
             yield start[at], start[at], end[last], kind
-        elif facts & (BULLETED | NUMBERED) and (
-            length := _marker_length(lines, at, opened, marker)
-        ):
+        elif facts & BULLETED or (facts & NUMBERED and _is_number(lines, at, opened, marker)):
             yield from _paragraphs(lines, opened, at, marker)
-            opened, marker = at, length
+            opened, marker = at, lines.markers[lines.words[at]]
     yield from _paragraphs(lines, opened, len(lines.facts), marker)
 
 
@@ -194,21 +192,17 @@ def _is_underline(lines: Lines, at: int, opened: int, marker: int) -> bool:
     return len(above) <= LONGEST_HEADING and not ended
 
 
-def _marker_length(lines: Lines, at: int, opened: int, marker: int) -> int:
-    """Return the length of the list marker that line *at* begins with; 0 when there is none.
+def _is_number(lines: Lines, at: int, opened: int, marker: int) -> bool:
+    """Tell whether the number that line *at* begins with is a list marker.
 
     A number that opens a line in the middle of a sentence ("… on page␤12. The") is not a marker.
     """
-    words = lines.words[at]
-    if (
-        lines.facts[at] & BULLETED
-        or opened == at
-        or marker
-        or _FIRST_NUMBER.match(words)
-        or _TERMINATED.search(lines.words[at - 1][-6:])
-    ):
-        return lines.markers[words]
-    return 0
+    return (
+        opened == at
+        or marker > 0
+        or _FIRST_NUMBER.match(lines.words[at]) is not None
+        or _TERMINATED.search(lines.words[at - 1][-6:]) is not None
+    )
 
 
 def _paragraphs(lines: Lines, first: int, stop: int, marker: int) -> Iterable[_Made]:

@@ -42,7 +42,7 @@ NARROWEST_WRAP = 40
 
 
 # Facts about the words of a line, as bits. A line with none from `QUOTED` on is plain: it begins a
-# paragraph or continues one.
+# paragraph or continues one; one from `IS_FENCE` on may be a block of its own.
 SMALL = 1 << 0  # begins with a lower-case letter
 LABELLED = 1 << 1  # begins with "Label: "
 INTRODUCES = 1 << 2  # ends with a colon

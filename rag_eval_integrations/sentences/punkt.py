@@ -109,14 +109,17 @@ def _sentences(decided: _Decided, text: str, block: Block) -> Iterator[tuple[int
     begun, read, has_words = block.start, block.body, False
     last: tuple[int, int] | None = None
     for end in ends(text, block.body, block.end):
-        has_words = has_words or _LETTER.search(text, read, end.mark) is not None
+        has_words = (
+            has_words or text[read].isalnum() or _LETTER.search(text, read, end.mark) is not None
+        )
         read = end.stop
-        # A sentence has a word, and is more than a list number: "2. Press".
-        if not has_words or (
-            end.stop - begun <= 8 and _LIST_NUMBER.fullmatch(text, begun, end.stop)
+        if not has_words:
+            continue  # a sentence has a word
+        if end.certain or (
+            # It is more than a list number: "2. Press".
+            not (end.stop - begun <= 8 and _LIST_NUMBER.fullmatch(text, begun, end.stop))
+            and _ends(decided, text, begun, end, block)
         ):
-            continue
-        if end.certain or _ends(decided, text, begun, end, block):
             if last is not None:
                 yield last
             last, begun, has_words = (begun, end.stop), end.next, False
@@ -134,7 +137,6 @@ def _ends(decided: _Decided, text: str, begun: int, end: End, block: Block) -> b
     """Decide about a mark that also occurs inside sentences."""
     before = text[max(begun, end.mark - _REACH) : end.mark]
     after = text[end.next : min(end.next + _REACH, block.end)].split(None, 1)[0].lstrip(_OPENING)
-    word = _first(_WORD, before[::-1])[::-1]
     following = _first(_WORD_AFTER, after) or after[:1] or '"'
     marks, closed = text[end.mark : end.closing], end.closing < end.stop
     if following[0] in ")….":
@@ -147,8 +149,8 @@ def _ends(decided: _Decided, text: str, begun: int, end: End, block: Block) -> b
         named = begun == block.start and len(before.split()) < 3
         return not (small and (speaks or named))  # “Why?” she asked; Yahoo! is
     if marks != "." or before.endswith((". ", ".\xa0")):
-        word = _ELLIPSIS
-    return decided[word, following]
+        return decided[_ELLIPSIS, following]
+    return decided[_first(_WORD, before[::-1])[::-1], following]
 
 
 def _is_small(following: str) -> bool:
