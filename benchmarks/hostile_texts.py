@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
-from repeated import PARSERS, REPEATED
+from repeated import PARSERS, REPEATED, repeated
 
 
 def seconds(read: Callable[[str], object], text: str) -> float:
@@ -60,11 +60,8 @@ def main() -> int:
     for name in given.parser or PARSERS:
         read = PARSERS[name]
         read("A text. Another one.")
-        found = []
-        for piece in pieces(given.pieces):
-            text = (piece * (given.size // len(piece) + 1))[: given.size]
-            found.append((seconds(read, text), piece))
-        found.sort(reverse=True)
+        texts = ((piece, repeated(piece, given.size)) for piece in pieces(given.pieces))
+        found = sorted(((seconds(read, text), piece) for piece, text in texts), reverse=True)
         over += sum(took > 1 for took, _ in found)
         for took, piece in found if given.all else found[: given.worst]:
             print(f"{name:14} {took:6.2f} s/MB {took / baseline:7.1f} x {piece!r}", flush=True)

@@ -15,7 +15,7 @@ import pkgutil
 import random
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from re import _constants as constants  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 from growth import cost, is_linear
-from repeated import PARSERS, REPEATED, grown
+from repeated import PARSERS, REPEATED, grown, repeated
 
 import rag_eval_integrations
 from rag_eval_integrations.judges._intents import signs
@@ -224,12 +224,8 @@ def read(pattern: re.Pattern[str], methods: frozenset[str], text: str) -> None:
 def is_slow(pattern: re.Pattern[str], methods: frozenset[str], begin: str, unit: str) -> bool:
     """Tell whether the time grows faster than the text."""
     size = 1_000 * GROWTH
-    short = grown(begin, unit, size)
-    if cost(lambda: read(pattern, methods, short)) < size * FAST:
-        return False
-    return not is_linear(
-        lambda text: read(pattern, methods, text), lambda many: grown(begin, unit, many), size
-    )
+    made, search = partial(grown, begin, unit), partial(read, pattern, methods)
+    return cost(partial(search, made(size))) >= size * FAST and not is_linear(search, made, size)
 
 
 def test_every_pattern_takes_linear_time() -> None:
@@ -269,10 +265,10 @@ def test_every_parser_takes_linear_time(name: str) -> None:
     parse = PARSERS[name]
     slow = []
     for unit in REPEATED:
-        short = grown("", unit, size)[:-1]
-        if cost(lambda text=short: parse(text)) < size * FAST:  # type: ignore[misc]
+        made = partial(repeated, unit)
+        if cost(partial(parse, made(size))) < size * FAST:
             continue
-        if not is_linear(parse, lambda many, unit=unit: grown("", unit, many)[:-1], size):  # type: ignore[misc]
+        if not is_linear(parse, made, size):
             slow.append(unit)
     assert slow == []
 

@@ -11,6 +11,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -146,15 +147,16 @@ def test_time_is_linear() -> None:
     """Eight times a case, repeated without end, takes about eight times the time."""
     size = 10_000
     slow = []
+
+    def search(text: str) -> bool:
+        return speaks_to_a_judge([text])
+
     for text in [*CASES["attacks"][::8], *CASES["benign"][::8]]:
         # What is flagged ends the search, so the text is also read without its last words.
         for unit in (text + " ", text[: len(text) * 2 // 3] + " "):
-            if cost(lambda unit=unit: speaks_to_a_judge([grown("", unit, size)])) < size * 0.2e-6:  # type: ignore[misc]
+            made = partial(grown, "", unit)
+            if cost(partial(search, made(size))) < size * 0.2e-6:
                 continue  # flagged at once
-            if not is_linear(
-                lambda one: speaks_to_a_judge([one]),
-                lambda many, unit=unit: grown("", unit, many),
-                size,  # type: ignore[misc]
-            ):
+            if not is_linear(search, made, size):
                 slow.append(unit)
     assert slow == []

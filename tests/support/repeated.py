@@ -97,4 +97,9 @@ REPEATED = (
 
 def grown(begin: str, unit: str, size: int) -> str:
     """Make a text of a size, and a character at its end that nothing matches."""
-    return (begin + unit * (size // len(unit) + 1))[:size] + "\0"
+    return (begin + repeated(unit, size))[:size] + "\0"
+
+
+def repeated(unit: str, size: int) -> str:
+    """Make a text of a size that repeats one piece."""
+    return (unit * (size // len(unit) + 1))[:size]
