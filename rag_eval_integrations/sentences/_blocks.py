@@ -127,7 +127,8 @@ def _blocks(lines: Lines) -> Iterator[_Made]:
             continue
         kind = _kind(lines, at, in_table=row == at - 1) if facts >= IS_FENCE else None
         if kind is not None:
-            yield from _paragraphs(lines, opened, at, marker)
+            if opened < at:
+                yield from _paragraphs(lines, opened, at, marker)
             last, opened = _code_end(lines, at) if kind is BlockKind.CODE else (at, at + 1)
             marker, row = 0, at if kind is BlockKind.TABLE_ROW else row
             yield start[at], start[at], end[last], kind
