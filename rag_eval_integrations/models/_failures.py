@@ -47,7 +47,10 @@ _FRAME = re.compile(
 )
 _IN_LINE = re.compile(r"""File ["'][^"'\n]*["'], line \d+(?:, in [\w.<>]+)?""")
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):?")
-_MARKUP = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^<>]{1,300}>", re.DOTALL | re.I)
+# What is not closed reaches to the end: looking for the end of each in vain takes quadratic time.
+_MARKUP = re.compile(
+    r"<(?:style|script)\b.*?(?:</(?:style|script)>|\Z)|<[^<>]{1,300}>", re.DOTALL | re.I
+)
 # Not part of a URL, and not an API's own path, which says what was asked for.
 _PATH = re.compile(
     r"""(?<![\w.:/<])/(?!v\d|api\b|openai\b|chat\b|completions\b)(?:[\w.@+~ -]{0,80}[\w.@+~-]/)+"""
