@@ -144,8 +144,11 @@ class _Units:
     def method(self) -> str | None:
         if self.size < MIN_PAIRS:
             return None
+        # By the mean of a unit: conversations that did not change are alike, whatever their length.
         seen = Counter(
-            (total, count) for total, count in zip(self.sums, self.counts, strict=True) if count
+            (total // divisor, count // divisor)
+            for total, count in zip(self.sums, self.counts, strict=True)
+            if (divisor := math.gcd(total, count))
         )
         most = seen.most_common(1)[0][1]
         sparse = most > 1 and self.size - most < MIN_CHANGED
