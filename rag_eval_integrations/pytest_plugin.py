@@ -11,6 +11,7 @@ report comes there also from a worker that crashes later. PYTEST_DONT_REWRITE
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Collection, Generator, Mapping
@@ -96,6 +97,8 @@ class _State:
         self.failure: str | None = None
         """Why the marker failed the test."""
         self.ended = False
+        self.numbers = itertools.count(1)
+        """Of the calls that the fixture was given, in the order in which it was."""
 
 
 _STATE = pytest.StashKey[_State]()
@@ -208,10 +211,10 @@ class RagEvalFixture:
         if not isinstance(call, RagCall):
             kind = type(call).__name__
             raise ConfigurationError("call", f"a {kind}", "is not a RagCall; pass its fields")
+        number = next(self._state.numbers)  # at once: several may be evaluated at the same time
         if "id" in call.model_fields_set:
             return call
         # Two runs are compared by id, and by default the id follows from the response as well.
-        number = len(self._state.evaluations) + 1
         name = self._item.nodeid if number == 1 else f"{self._item.nodeid}#{number}"
         return call.model_copy(update={"id": name})
 
@@ -242,7 +245,8 @@ def rag_eval_judge(pytestconfig: pytest.Config) -> Judge | Model:
     try:
         return named_judge(name, "--rag-eval-judge" if option else "rag_eval_judge")
     except ValueError as error:
-        pytest.fail(str(error), pytrace=False)
+        mistake = str(error)
+    pytest.fail(mistake, pytrace=False)  # outside of the `except`: pytest would show both
 
 
 @pytest.fixture(scope="session")
@@ -391,7 +395,7 @@ class _Collector:
         """Print the means, and where the report is."""
         if self._results is not None:
             lines = self._results.lines()
-        elif self._path is not None:
+        elif self._path is not None and not terminalreporter.config.option.collectonly:
             lines = [f"no test evaluated anything: {self._path} was not written"]
         else:
             return
