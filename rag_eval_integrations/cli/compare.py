@@ -82,7 +82,7 @@ def compare_files(settings: Settings) -> int:
         ConfigurationError: for options or files that cannot be compared.
         OSError: when a file cannot be read or written.
     """
-    gates = dict(_gate(word) for word in settings.gates)
+    gates = _gates(settings)
     form = _format(settings)
     _check(settings)
     invalid = [_Invalid(one) for one in settings.evals]
@@ -162,6 +162,20 @@ class _Verdict:
     outcome: str
     line: str
     pairs: int
+
+
+def _gates(settings: Settings) -> dict[str, float]:
+    gates: dict[str, float] = {}
+    for word in settings.gates:
+        name, delta = _gate(word)
+        if name in gates:  # one of the two would not be checked
+            why = f"{name} has a DELTA already, {gates[name]:g}; give one"
+            raise ConfigurationError("--fail-on-regression", word, why)
+        gates[name] = delta
+    if settings.fail_on_unclear and not gates:
+        why = "--fail-on-unclear needs a score: --fail-on-regression NAME=DELTA"
+        raise ConfigurationError("--fail-on-unclear", None, why, missing=True)
+    return gates
 
 
 def _gate(word: str) -> tuple[str, float]:

@@ -79,6 +79,7 @@ def test_too_few_calls_pass_unless_told(rag_eval: Command, tmp_path: Path) -> No
         (["--fail-on-regression", "adherence=much"], "a number from 0 to 1"),
         (["--fail-on-regression", "adherence=nan"], "a number from 0 to 1"),
         (["--fail-on-regression", "adherence"], "use NAME=DELTA"),
+        (["--fail-on-regression", "adherence=0.5"], "adherence has a DELTA already, 0; give one"),
         (["--by", "name"], "use id or question"),
         (["--format", "pdf"], "use html, md or json"),
     ],
@@ -91,6 +92,14 @@ def test_mistakes_are_named(
 
     assert done.code == 2
     assert said in done.err
+
+
+def test_a_flag_without_a_gate_is_a_mistake(rag_eval: Command, before: Path, after: Path) -> None:
+    """--fail-on-unclear alone would pass whatever happened."""
+    done = rag_eval("compare", before, after, "--fail-on-unclear")
+
+    assert (done.code, done.out) == (2, "")
+    assert "--fail-on-unclear needs a score: --fail-on-regression NAME=DELTA" in done.err
 
 
 def test_one_file_is_too_few(rag_eval: Command, before: Path) -> None:
