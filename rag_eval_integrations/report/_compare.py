@@ -64,8 +64,9 @@ def compare(
         seed: of the random draws.
 
     Raises:
-        ConfigurationError: a run is empty; the calls cannot be paired (says how many keys repeat or
-            are missing); scores were made differently (says what differs); `names` are too few.
+        ConfigurationError: a run is empty; no call has the field `conversation`; the calls cannot
+            be paired (says how many keys repeat or are missing); scores were made differently (says
+            what differs); `names` are too few.
         InputError: a line of a file is not an evaluation.
         OSError: a file cannot be read.
     """
@@ -79,6 +80,10 @@ def compare(
         if not run.calls:
             raise ConfigurationError("runs", name, "has no evaluations")
         runs.append(run)
+    if conversation and not any(call.conversation for run in runs for call in run.calls):
+        raise ConfigurationError(
+            "conversation", conversation, "is a field of the metadata of no call"
+        )
     first, *later = (_compared(runs[0], run, by, allow_mixed, seed) for run in runs[1:])
     return replace(first, others=tuple(later))
 
@@ -132,7 +137,7 @@ def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int)
         values[name] = [
             None if before is None or after is None else (before, after) for before, after in found
         ]
-    groups = conversations(a, pairing.pairs)
+    groups = conversations(a, b, pairing.pairs)
     figures = paired(values, groups, seed=seed)
     return Comparison(
         names=(a.name, b.name),

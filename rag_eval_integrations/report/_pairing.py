@@ -264,13 +264,15 @@ def _paired(
     return Pairing(by, pairs, len(keys_a) - len(pairs), len(keys_b) - len(pairs), other)
 
 
-def conversations(a: Run, pairs: Iterable[tuple[int, int]]) -> list[Hashable] | None:
+def conversations(a: Run, b: Run, pairs: Iterable[tuple[int, int]]) -> list[Hashable] | None:
     """Group paired calls by conversation; None where that makes no difference.
 
-    One id for all calls names the run and not a conversation. A call without an id is a group of
-    its own.
+    The second run says it where no call of the first one names its conversation. One id for all
+    calls names the run and not a conversation. A call without an id is a group of its own.
     """
-    found: list[Hashable] = [
-        place if (one := a.calls[place].conversation) is None else one for place, _ in pairs
-    ]
+    pairs = tuple(pairs)
+    named = [a.calls[i].conversation for i, _ in pairs]
+    if all(one is None for one in named):
+        named = [b.calls[j].conversation for _, j in pairs]
+    found: list[Hashable] = [place if one is None else one for place, one in enumerate(named)]
     return found if 1 < len(set(found)) < len(found) else None

@@ -327,6 +327,18 @@ def test_calls_of_one_conversation_are_kept_together() -> None:
     assert "conversation" in str(by_user)
     alone = compare(before, before, conversation=False)
     assert alone.scores["adherence"].conversations is None
+    bare = [one.model_copy(update={"metadata": {}}) for one in before]
+    assert compare(bare, before).scores["adherence"].conversations == 30
+    assert compare(bare, bare).scores["adherence"].conversations is None
+
+
+def test_a_field_that_no_call_has_names_no_conversation() -> None:
+    """A misspelt one would leave the intervals too narrow without a word."""
+    before = run(HALF, metadata={"user": "u"})
+
+    assert compare(before, before, conversation="user").pairs == 100
+    with pytest.raises(ConfigurationError, match=r"'usr': is a field of the metadata of no call"):
+        compare(before, before, conversation="usr")
 
 
 def test_few_conversations_have_no_verdict() -> None:
