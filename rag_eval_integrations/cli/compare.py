@@ -21,6 +21,7 @@ from rag_eval_integrations.report.comparison import (
     GENERATOR,
     HEADINGS,
     Comparison,
+    calls,
     cells,
     decimal,
     remarks,
@@ -142,7 +143,12 @@ def _most_changed(run: Comparison) -> Iterator[str]:
     """List the calls that changed most, with every score that changed."""
     changes = run.changed_calls(_SHOWN)
     if changes:
-        yield f"The {len(changes)} of {run.changed_count:,} changed calls that changed most:"
+        count = run.changed_count
+        yield (
+            f"The {len(changes)} of {count:,} changed calls that changed most:"
+            if count > len(changes)
+            else f"{calls(count)} changed:"
+        )
     for change in changes:
         moved = ", ".join(
             f"{one_line(name)} {decimal(old)} to {decimal(new)}"

@@ -26,7 +26,7 @@ from rag_eval_integrations.report._pairing import (
     value_of,
     why_not,
 )
-from rag_eval_integrations.report.comparison import Comparison, ScoreDifference
+from rag_eval_integrations.report.comparison import Comparison, ScoreDifference, calls
 
 Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
 
@@ -76,9 +76,10 @@ def compare(
     named = _names(sources, names)
     runs = []
     for name, source in zip(named, sources, strict=True):
-        run = run_of(name, _opened(source), conversation)
+        run = run_of(name, _opened(name, source), conversation)
         if not run.calls:
-            raise ConfigurationError("runs", name, "has no evaluations")
+            why = "has no evaluations; `rag-eval run CALLS -o FILE` makes them"
+            raise ConfigurationError("runs", name, why)
         runs.append(run)
     if conversation and not any(call.conversation for run in runs for call in run.calls):
         raise ConfigurationError(
@@ -92,8 +93,8 @@ def _names(sources: Sequence[Source], given: Sequence[str] | None) -> list[str]:
     if given is not None:
         if isinstance(given, str) or len(given) != len(sources):
             raise ConfigurationError("names", given, f"give one name for each of {len(sources)}")
-        if len(set(given)) < len(given):
-            raise ConfigurationError("names", given, "give each run another name")
+        if len(set(given)) < len(given) or not all(isinstance(one, str) for one in given):
+            raise ConfigurationError("names", given, "give each run another name, a text")
         return list(given)
     letters = [chr(ord("A") + place) if place < 26 else f"run {place + 1}"
                for place in range(len(sources))]  # fmt: skip
@@ -112,11 +113,15 @@ def _path(source: Source) -> str | None:
     return os.fspath(source) if isinstance(source, str | os.PathLike) else None
 
 
-def _opened(source: Source) -> EvaluationsFile | InMemory:
+def _opened(name: str, source: Source) -> EvaluationsFile | InMemory:
     if isinstance(source, EvaluationsFile):
         return source
     if isinstance(source, str | os.PathLike):
         return EvaluationsFile(source)
+    given: object = source
+    if isinstance(given, Evaluation) or not isinstance(given, Iterable):
+        why = f"should be evaluations or the path of an EVALS file, not {type(given).__name__}"
+        raise ConfigurationError("runs", name, why)
     return InMemory(list(source))
 
 
@@ -199,13 +204,13 @@ def _notes(a: Run, b: Run, pairing: Pairing, mixed: Sequence[str]) -> Iterable[s
         yield f"The scores were made differently ({'; '.join(mixed)})."
     if pairing.only_a or pairing.only_b:
         yield (
-            f"Left out: {pairing.only_a:,} calls only in {a.name}, {pairing.only_b:,} only in "
+            f"Left out: {calls(pairing.only_a)} only in {a.name}, {pairing.only_b:,} only in "
             f"{b.name}."
         )
     if pairing.other_question:
         yield (
-            f"{pairing.other_question:,} of {len(pairing.pairs):,} calls with the same id have "
-            "another question or reference."
+            f"{pairing.other_question:,} of {calls(len(pairing.pairs))} with the same id "
+            f"{'has' if pairing.other_question == 1 else 'have'} another question or reference."
         )
     for run, other in ((a, b), (b, a)):
         missing = [name for name in run.means.total if name not in other.means.total]

@@ -47,6 +47,11 @@ Values = tuple[float, float]
 """One pair's values in the first and the second run, in [0, 1]."""
 
 
+def millionths(value: float) -> int:
+    """Return a value as it is compared: values that agree in it are ties."""
+    return round(value * _MILLIONTHS)
+
+
 @dataclass(frozen=True, slots=True)
 class Paired:
     """The difference of one score over its pairs."""
@@ -126,7 +131,7 @@ class _Units:
             if pair is None:
                 continue
             unit = index if groups is None else at[groups[index]]
-            difference = round(pair[1] * _MILLIONTHS) - round(pair[0] * _MILLIONTHS)
+            difference = millionths(pair[1]) - millionths(pair[0])
             differences.append(difference)
             sums[unit] += difference
             counts[unit] += 1

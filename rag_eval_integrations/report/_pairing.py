@@ -97,9 +97,11 @@ class EvaluationsFile:
                 self._numbers.append(line.number)
                 yield line.value
             elif line.error is not None:
+                error = line.error
                 if self._report is None:
-                    raise line.error
-                self._report(line.error)
+                    raise InputError(error.why, field=error.field, line=error.line,
+                                     path=str(self.path))  # fmt: skip
+                self._report(error)
 
     def at(self, positions: Collection[int]) -> dict[int, Evaluation]:
         """Read the evaluations at some positions; of all other lines, only the ends are looked for.
@@ -147,7 +149,8 @@ def run_of(
     calls = []
     for evaluation in evaluations:
         if not isinstance(evaluation, Evaluation):
-            raise ConfigurationError("runs", name, f"holds a {type(evaluation).__name__}")
+            why = f"holds a {type(evaluation).__name__}, which is not an Evaluation"
+            raise ConfigurationError("runs", name, why)
         means.add(evaluation)
         calls.append(_called(evaluation, fields))
     return Run(name, tuple(calls), means, evaluations)

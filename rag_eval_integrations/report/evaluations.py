@@ -209,8 +209,8 @@ class Evaluations(Sequence[Evaluation]):
             for line in read_lines(path, lambda content: from_object(Evaluation, content)):
                 if line.value is None:
                     error = line.error or InputError("is not an evaluation", line=line.number)
-                    raise InputError(f"of {os.fspath(path)}: {error.why}", line=error.line,
-                                     field=error.field)  # fmt: skip
+                    raise InputError(error.why, field=error.field, line=error.line,
+                                     path=os.fspath(path))  # fmt: skip
                 yield line.value
 
         return cls(rows())

@@ -43,6 +43,28 @@ def test_figures_are_printed(rag_eval: Command, before: Path, after: Path) -> No
     assert "Intervals: bootstrap; p: sign flips; random seed" in done.out
 
 
+def test_one_changed_call_reads_well(rag_eval: Command, tmp_path: Path) -> None:
+    """Neither "1 calls" nor "the 1 of 1"."""
+    before, after = (write(tmp_path / f"{n}.jsonl", run([float(n)])) for n in (1, 0))
+
+    done = rag_eval("compare", before, after)
+
+    assert "1 call paired by id.\n1 call changed:\n  q0 " in done.out
+
+
+def test_a_file_without_evaluations_says_how_to_make_them(
+    rag_eval: Command, before: Path, tmp_path: Path
+) -> None:
+    """Such as the file of calls that they are made of."""
+    calls = tmp_path / "calls.jsonl"
+    calls.write_text('{"question": "When?", "documents": ["Nine."], "response": "Nine."}\n')
+
+    done = rag_eval("compare", before, calls)
+
+    assert done.code == 2
+    assert "has no evaluations; `rag-eval run CALLS -o FILE` makes them" in done.err
+
+
 def test_a_regression_fails(rag_eval: Command, before: Path, after: Path) -> None:
     """With exit code 1 and the worst calls on stderr; a fall within DELTA does not."""
     done = rag_eval("compare", before, after, "--fail-on-regression", "adherence=0.02")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -94,6 +95,10 @@ def test_a_run_is_any_iterable_of_evaluations() -> None:
     assert len(found.changed("adherence", None)) == 12
     with pytest.raises(ConfigurationError, match="holds a dict"):
         compare([{"id": "q0"}], run([1.0]))  # type: ignore[list-item]
+    others: tuple[Any, ...] = (None, 3, call("q0", {"adherence": 1.0}), object())
+    for other in others:
+        with pytest.raises(ConfigurationError, match=r"'B': should be evaluations or the path"):
+            compare(run([1.0]), other)
 
 
 def test_a_call_without_a_question_has_no_pair_by_question() -> None:
@@ -131,7 +136,7 @@ def test_a_line_that_is_no_evaluation_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", run([1.0]))
     path.write_text(path.read_text() + "{}\n")
 
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"a\.jsonl: line 2: field `id`: is missing"):
         compare(path, path)
 
 
@@ -145,7 +150,8 @@ def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert compare(first, second).names == (str(first), str(second))
     assert compare(first, first).names == ("A", "B")
     assert compare(first, second, names=["old", "new"]).names == ("old", "new")
-    for names in (["one"], ["same", "same"], "ab"):
+    wrong: tuple[Any, ...] = (["one"], ["same", "same"], "ab", [1, 2])
+    for names in wrong:
         with pytest.raises(ConfigurationError, match="names"):
             compare(first, second, names=names)
 
@@ -253,6 +259,27 @@ def down(share: float, n: int) -> Comparison:
     return compare(run([1.0] * n), run([0.0] * fallen + [1.0] * (n - fallen)))
 
 
+def test_what_counts_as_the_same_is_not_listed_as_changed() -> None:
+    """Values that differ by less than a millionth are ties, in the counts and in the lists."""
+    before = run([0.5, 0.5, *[1.0] * 10])
+    found = compare(before, run([0.5 + 1e-7, 0.6, *[1.0] * 10]))
+
+    assert (found.scores["adherence"].wins, found.scores["adherence"].ties) == (1, 11)
+    assert found.changed_count == 1
+    assert [one.after.id for one in found.changed("adherence")] == ["q1"]
+
+
+def test_one_call_is_a_call() -> None:
+    """The sentences are read by people."""
+    found = compare(run([1.0]), [call("q0", {"adherence": 0.0}, question="Other?")], by="id")
+
+    assert "1 call paired by id." in str(found)
+    assert "1 of 1 call with the same id has another question or reference." in str(found)
+    assert (
+        found.scores["adherence"].verdict(0.1).reason == "1 call in both runs, at least 10 needed"
+    )
+
+
 def test_three_verdicts() -> None:
     """Worse beyond doubt, fine beyond doubt, or too few calls to tell."""
     worse = down(0.2, 200).scores["adherence"].verdict(0.02)
@@ -290,9 +317,9 @@ def test_equal_runs_of_few_calls_are_not_known_to_be_fine() -> None:
     assert down(0.0, 200).scores["adherence"].verdict(0.02).outcome == "fine"
 
 
-@pytest.mark.parametrize("delta", [-0.01, 1.5, float("nan")])
-def test_a_delta_that_is_none_is_refused(delta: float) -> None:
-    """It is a size, from 0 to 1."""
+@pytest.mark.parametrize("delta", [-0.01, 1.5, float("nan"), True, "0.02"])
+def test_a_delta_that_is_none_is_refused(delta: Any) -> None:
+    """It is a size, from 0 to 1; True is no number."""
     with pytest.raises(ConfigurationError, match="delta"):
         down(0.1, 20).scores["adherence"].verdict(delta)
 

@@ -196,7 +196,7 @@ def test_a_line_that_is_no_evaluation_is_named(evaluations: Evaluations, tmp_pat
     path = evaluations[:2].save(tmp_path / "evals.jsonl")
     good = path.read_text()
     path.write_text(good + '{"id": "1"}\n')
-    with pytest.raises(InputError, match=r"line 3: .*evals\.jsonl: is missing"):
+    with pytest.raises(InputError, match=r"evals\.jsonl: line 3: field `row_key`: is missing"):
         Evaluations.load(path)
     path.write_text('{"schema": 1, "id": "1"}\n')
     with pytest.raises(ConfigurationError, match="rag-eval run"):
