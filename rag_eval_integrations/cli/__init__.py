@@ -378,7 +378,7 @@ def compare_command(
     evals: Annotated[
         list[Path],
         typer.Argument(
-            metavar="A.jsonl B.jsonl [MORE.jsonl]...",
+            metavar="A.jsonl B.jsonl [MORE.jsonl]",
             help="Evaluations of the same calls: the baseline A, and what to compare with it; one "
             "of them may be - for standard input.",
         ),
@@ -412,7 +412,7 @@ def compare_command(
         str | None,
         typer.Option(
             metavar="FIELD|none",
-            help="Field of the metadata that names a call's conversation, whose calls are not "
+            help="Field of the metadata that names the conversation, whose calls are not "
             "independent; by default thread_id, conversation_id or session_id.",
         ),
     ] = None,

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from rag_eval_integrations.report.comparison import Comparison
 
 
+_LONGEST_ID = 200
+"""Characters of an id that may have been misspelt."""
+
+
 @dataclass(frozen=True)
 class MeanOf:
     """The mean of one score over evaluations that were all made in the same way."""
@@ -123,7 +127,9 @@ class Evaluations(Sequence[Evaluation]):
         if len(found) == 1:
             return found[0]
         if not found:
-            near = get_close_matches(str(id), [one.id for one in self._items[:1_000]], 1)
+            # Comparing long ids takes quadratic time, and shows nothing that helps.
+            ids = [one.id for one in self._items[:1_000] if len(one.id) <= _LONGEST_ID]
+            near = get_close_matches(str(id), ids, 1) if len(str(id)) <= _LONGEST_ID else []
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ConfigurationError("id", id, f"none of {len(self)} evaluations has it{hint}")
         raise ConfigurationError(

@@ -103,6 +103,16 @@ def test_a_call_is_looked_up_by_its_id(evaluations: Evaluations) -> None:
         (evaluations + evaluations).by_id("alone")
 
 
+def test_a_long_id_suggests_no_other(evaluations: Evaluations) -> None:
+    """A text that was taken for an id; to find near ones would take quadratic time."""
+    long = evaluations[-1].model_copy(update={"id": "ferry " * 100})
+
+    with pytest.raises(ConfigurationError) as error:
+        Evaluations([*evaluations, long]).by_id("ferry " * 99)
+
+    assert "did you mean" not in str(error.value)
+
+
 # --- Figures
 
 
@@ -182,7 +192,7 @@ def test_a_file_is_not_replaced_by_chance(evaluations: Evaluations, tmp_path: Pa
     """Only when it is said; an error leaves it as it was."""
     path = tmp_path / "evals.jsonl"
     path.write_text("mine")
-    with pytest.raises(ConfigurationError, match=r"`path`.*exists.*overwrite=True"):
+    with pytest.raises(ConfigurationError, match=r"name, or --overwrite .* replace it$"):
         evaluations.save(path)
     assert path.read_text() == "mine"
     with pytest.raises(ConfigurationError, match="a folder"):
