@@ -170,7 +170,8 @@ class RagEvalFixture:
         for one in evaluations:
             if not isinstance(one, Evaluation):
                 kind = type(one).__name__
-                raise ConfigurationError("evaluation", f"a {kind}", "is not an Evaluation")
+                why = "is not an Evaluation; write record(*evaluations) for several"
+                raise ConfigurationError("evaluation", f"a {kind}", why)
             if self._state.ended:
                 why = f"comes after the end of its test {self._item.nodeid}; flush the handler"
                 raise ConfigurationError("evaluation", one.id, why)

@@ -89,8 +89,8 @@ def test_made_elsewhere(rag_eval):
 def test_mistakes(rag_eval, args, fields):
     with pytest.raises(ValueError, match="`call`"):
         rag_eval.evaluate_sync(*args, **fields)
-    with pytest.raises(ValueError, match="is not an Evaluation"):
-        rag_eval.record(3)
+    with pytest.raises(ValueError, match="is not an Evaluation; write record"):
+        rag_eval.record([])
 """,
     )
     result.assert_outcomes(passed=6)

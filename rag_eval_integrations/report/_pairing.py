@@ -173,6 +173,25 @@ def _called(evaluation: Evaluation, fields: Sequence[str]) -> Called:
     )
 
 
+def evaluations_at(run: Run, positions: Collection[int]) -> dict[int, Evaluation]:
+    """Look up the evaluations of some calls, as they were when the run was gone through.
+
+    Raises:
+        ConfigurationError: the run's file holds others by now.
+        OSError: it cannot be read any more.
+    """
+    try:
+        found = run.evaluations.at(positions)
+    except InputError:
+        found = {}
+    for position in positions:
+        known, now = run.calls[position], found.get(position)
+        if now is None or _called(now, ())._replace(conversation=known.conversation) != known:
+            why = "has changed since it was compared; compare it again"
+            raise ConfigurationError("runs", run.name, why)
+    return found
+
+
 def value_of(run: Run, place: int, name: str) -> float | None:
     """Return the value of a call's score; None without one."""
     found = run.calls[place].scores.get(name)

@@ -15,7 +15,7 @@ from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records.mean import Interval
 from rag_eval_integrations.report import _paired
 from rag_eval_integrations.report._paired import millionths
-from rag_eval_integrations.report._pairing import PairedBy, Run, value_of
+from rag_eval_integrations.report._pairing import PairedBy, Run, evaluations_at, value_of
 
 Outcome = Literal["worse", "fine", "cannot tell"]
 
@@ -256,8 +256,8 @@ class Comparison:
 
     def _changes(self, wanted: Sequence[tuple[int, int, float | None]]) -> list[Change]:
         a, b = self._runs
-        before = a.evaluations.at([i for i, _, _ in wanted])
-        after = b.evaluations.at([j for _, j, _ in wanted])
+        before = evaluations_at(a, [i for i, _, _ in wanted])
+        after = evaluations_at(b, [j for _, j, _ in wanted])
         return [Change(before[i], after[j], difference) for i, j, difference in wanted]
 
     def changed_calls(self, limit: int | None = 20) -> list[Change]:

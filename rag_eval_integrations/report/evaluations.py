@@ -277,7 +277,12 @@ class Evaluations(Sequence[Evaluation]):
 
     def __repr__(self) -> str:
         scores = self.summary().scores
-        means = [f"{one.name} {one.mean:.2f}" for one in scores if one.mean is not None]
+        ways = Counter(one.name for one in scores if one.mean is not None)
+        shown = {one.name: f"{one.name} {one.mean:.2f}" for one in scores if one.mean is not None}
+        means = [
+            shown[name] if count == 1 else f"{name} made in {count} ways"
+            for name, count in ways.items()
+        ]
         more = [", ".join([*means[:6], *["…"][: len(means) - 6]])] if means else []
         calls = f"{len(self):,} call{'' if len(self) == 1 else 's'}"
         return f"<Evaluations of {one_line(': '.join([calls, *more]), 240)}>"

@@ -140,6 +140,25 @@ def test_a_line_that_is_no_evaluation_is_an_error(tmp_path: Path) -> None:
         compare(path, path)
 
 
+def test_a_file_that_changed_since_is_not_mixed_with_its_old_figures(tmp_path: Path) -> None:
+    """A notebook that runs its pipeline again would see other calls' texts beside old changes."""
+    before = write(tmp_path / "a.jsonl", run([1.0] * 12))
+    after = write(tmp_path / "b.jsonl", run([0.0] * 12))
+    found = compare(before, after)
+    assert len(found.changed("adherence", None)) == 12
+    old = found.changed("adherence")[0]
+
+    for changed in (run([0.5] * 12), run([0.0] * 3), [*run([0.0] * 12)][::-1]):
+        write(after, changed)
+        with pytest.raises(ConfigurationError, match=r"'b\.jsonl': has changed since it was"):
+            found.changed("adherence")
+    after.write_text("{}\n" * 12)
+    with pytest.raises(ConfigurationError, match=r"'b\.jsonl': has changed since it was"):
+        found.changed("adherence")
+    write(after, run([0.0] * 12))
+    assert found.changed("adherence")[0] == old
+
+
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
     """By their folders, or by letters where one file is compared with itself."""
     for folder in ("a", "b"):

@@ -318,6 +318,8 @@ def test_a_repr_is_one_short_line(evaluations: Evaluations) -> None:
     )
     assert len(repr(evaluations)) < 240
     assert repr(Evaluations()) == "<Evaluations of 0 calls>"
+    mixed = repr(made(4) + made(5, "ragbench"))
+    assert mixed.startswith("<Evaluations of 9 calls: context_relevance made in 2 ways, ")
     assert str(Evaluations()).startswith("0 calls")
 
 
