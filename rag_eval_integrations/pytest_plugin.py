@@ -332,7 +332,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Put what was evaluated since the last report on this one: strings, which xdist can send."""
     state = item.stash.get(_STATE, None)
-    if state is None:
+    if state is None or (call.when == "setup" and call.excinfo is None):
+        # The body's report takes along what fixtures evaluated: only it tells of a run again.
         return (yield)
     lines, state.lines = state.lines, []
     properties, state.properties = state.properties, []

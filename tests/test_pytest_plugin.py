@@ -562,6 +562,39 @@ def test_flaky(rag_eval): rag_eval.evaluate_sync(**calls.pop())
     assert len(set(adherence)) == len(adherence)
 
 
+def test_what_a_fixture_evaluates_counts_once_when_a_test_is_run_again(
+    pytester: pytest.Pytester,
+) -> None:
+    """Equal ids in a report could not be compared with another run's."""
+    pytester.makeconftest(RERUN)
+    code = """
+calls = [GOOD, BAD]
+
+@pytest.fixture
+def answered(rag_eval): return rag_eval.evaluate_sync(**calls.pop())
+
+def test_flaky(answered): assert_scores(answered, adherence=1.0)
+"""
+    result = run(pytester, code, "--rag-eval-report=evals.jsonl")
+
+    assert summary(result)[-2] == "1 evaluation in 1 test"
+    assert named_tests(pytester.path / "evals.jsonl") == ["test_app.py::test_flaky"]
+
+
+def test_a_fixture_that_fails_reports_what_it_evaluated(pytester: pytest.Pytester) -> None:
+    """There is no body then, whose report could tell of it."""
+    code = """
+@pytest.fixture
+def answered(rag_eval): assert_scores(rag_eval.evaluate_sync(**BAD), adherence=1.0)
+
+def test_broken(answered): pass
+"""
+    result = run(pytester, code)
+
+    result.assert_outcomes(errors=1)
+    assert summary(result)[-1] == "1 evaluation in 1 test; 1 test failed by scores"
+
+
 def test_texts_of_others_do_not_act(pytester: pytest.Pytester) -> None:
     """Neither in a failure nor in the summary."""
     code = r"""
