@@ -21,6 +21,7 @@ from rag_eval_integrations.report._pairing import (
     Pairing,
     Run,
     conversations,
+    key_of,
     pair,
     run_of,
     value_of,
@@ -136,13 +137,15 @@ def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int)
             "--allow-mixed (allow_mixed=True)",
         )  # fmt: skip
     pairing = pair(a, b, by)
+    # The random draws are by position: in any order of the files, and of the two runs, the same.
+    ordered = sorted(pairing.pairs, key=lambda at: str(key_of(a.calls[at[0]], pairing.by)))
     values: dict[str, list[Values | None]] = {}
     for name in names:
-        found = [(value_of(a, i, name), value_of(b, j, name)) for i, j in pairing.pairs]
+        found = [(value_of(a, i, name), value_of(b, j, name)) for i, j in ordered]
         values[name] = [
             None if before is None or after is None else (before, after) for before, after in found
         ]
-    groups = conversations(a, b, pairing.pairs)
+    groups = conversations(a, b, ordered)
     figures = paired(values, groups, seed=seed)
     return Comparison(
         names=(a.name, b.name),

@@ -260,8 +260,13 @@ def pair(a: Run, b: Run, by: PairedBy | None = None) -> Pairing:
     )  # fmt: skip
 
 
+def key_of(call: Called, by: str) -> str | bytes | None:
+    """Return what says which call it is; None if it does not say."""
+    return call.id if by == "id" else call.question
+
+
 def _keys(run: Run, by: str) -> list[Hashable]:
-    return [call.id if by == "id" else call.question for call in run.calls]
+    return [key_of(call, by) for call in run.calls]
 
 
 def _trouble(run: Run, keys: Sequence[Hashable], by: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,27 @@ def test_a_run_is_any_iterable_of_evaluations() -> None:
     for other in others:
         with pytest.raises(ConfigurationError, match=r"'B': should be evaluations or the path"):
             compare(run([1.0]), other)
+
+
+@pytest.mark.parametrize("by", ["id", "question"])
+def test_the_order_of_the_files_does_not_matter(by: Any) -> None:
+    """Nor does that of the runs: figures of random draws are mirrored, too."""
+    generator = random.Random(8)
+    before, after = (run([generator.random() for _ in range(120)]) for _ in "AB")
+    found = compare(before, after, by=by).scores["adherence"]
+    generator.shuffle(before)
+    generator.shuffle(after)
+
+    again = compare(before, after, by=by).scores["adherence"]
+    mirrored = compare(after, before, by=by).scores["adherence"]
+
+    assert found.interval is not None
+    assert mirrored.interval is not None
+    assert found.interval.method == "bootstrap"
+    assert (again.interval, again.p) == (found.interval, found.p)
+    assert mirrored.p == found.p
+    assert mirrored.interval.low == pytest.approx(-found.interval.high, abs=1e-12)
+    assert mirrored.interval.high == pytest.approx(-found.interval.low, abs=1e-12)
 
 
 def test_a_call_without_a_question_has_no_pair_by_question() -> None:
