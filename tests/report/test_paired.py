@@ -254,6 +254,17 @@ def test_calls_of_a_conversation_count_as_one() -> None:
     assert pretended.std_error < 0.6 * alone.std_error
 
 
+@pytest.mark.parametrize("n", [12, 20, 60])
+def test_calls_that_repeat_each_other_widen_no_certainty(n: int) -> None:
+    """Also where nothing changed: a conversation of 30 equal calls is one call."""
+    groups = [str(place) for place in range(n) for _ in range(30)]
+
+    alone, together = one([(1.0, 1.0)] * n), one([(1.0, 1.0)] * (30 * n), groups)
+
+    assert together.std_error == pytest.approx(alone.std_error)
+    assert ends(together)[0] <= ends(alone)[0] + 1e-9  # t for the normal distribution
+
+
 def test_conversations_of_unequal_length_have_the_clustered_error() -> None:
     """SE² = C / (C - 1) · Σ_c (Σ_i (x_i - mean))² / n²."""
     generator = random.Random(12)
