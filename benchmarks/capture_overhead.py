@@ -5,6 +5,15 @@ Run: python benchmarks/capture_overhead.py [--calls 2000] [--memory-calls 10000]
 For each framework, calls without a handler, with one that does nothing, and with ours take turns in
 one loop, so that a busy machine affects all alike; the medians are compared. After many calls, the
 remaining open calls, failures and resident memory are printed.
+
+On a busy machine times vary by half, so changes were compared by instructions per call (callgrind,
+without garbage collections, and with LangChain's threads run inline), of all that is added to a
+call without a handler. A handler that does nothing adds 320,000 to the chain and 150,000 to the
+query. Capture added 621,000 and 646,000 while it made every call's default id by `json.dumps` and
+looked at each text by itself for lone surrogates; now it adds 572,000 and 497,000, and 535,000 and
+463,000 where the target is an evaluator, whose thread makes the id. While ids were made when they
+were first read, and texts kept their lone surrogates, it was 526,000 to 533,000 and 479,000 to
+485,000.
 """
 
 from __future__ import annotations

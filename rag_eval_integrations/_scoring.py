@@ -14,8 +14,9 @@ from typing import TypeVar
 
 from rag_eval_integrations._contain import EscapedError, contained, words_of
 from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import speaks_to_a_judge
-from rag_eval_integrations.metrics import LabelMetric, Measured, Metric
+from rag_eval_integrations.metrics import CallMetric, LabelMetric, Measured, Metric
 from rag_eval_integrations.metrics.metric import as_promised
 from rag_eval_integrations.models import ModelBase
 from rag_eval_integrations.records import (
@@ -46,7 +47,7 @@ Outcome = Measured | EvaluationError
 def score_labelling(
     call: SentencizedCall,
     labelling: Labelling,
-    metrics: Sequence[LabelMetric],
+    metrics: Sequence[LabelMetric | CallMetric],
     fingerprint: str | None = None,
 ) -> Evaluation:
     """Score existing labels: the last step of the flow, without a judge.
@@ -56,8 +57,17 @@ def score_labelling(
         labelling: reconciled labels, or the reason why there are none.
         metrics: what to score.
         fingerprint: fingerprint of the evaluator that made the labelling; None without one.
+
+    Raises:
+        ConfigurationError: a metric needs labels of another text than the response.
     """
-    outcomes = scored(call, labelling, metrics)
+    of_labels = [metric for metric in metrics if isinstance(metric, LabelMetric)]
+    for metric in of_labels:
+        if metric.judged != "response":
+            why = f"needs labels of the {metric.judged}, and these are of the response"
+            raise ConfigurationError("metrics", metric, why)
+    outcomes = scored(call, labelling, of_labels)
+    outcomes |= scored_alone(call.call, [m for m in metrics if isinstance(m, CallMetric)])
     return evaluation_of(call, labelling, metrics, outcomes, fingerprint)
 
 
@@ -69,6 +79,13 @@ def scored(
     return {
         metric.names: made(call.call, metric, partial(metric.score, call, labelling, by))
         for metric in metrics
+    }
+
+
+def scored_alone(call: RagCall, metrics: Sequence[CallMetric]) -> dict[tuple[str, ...], Outcome]:
+    """Score a call by each metric that needs no labels."""
+    return {
+        metric.names: made(call, metric, partial(metric.score, call, By())) for metric in metrics
     }
 
 
@@ -133,10 +150,34 @@ def nothing_to_judge(call: SentencizedCall) -> tuple[UnscoredCode, str] | None:
     return None
 
 
+def about_reference(call: SentencizedCall, reference: SentencizedCall) -> SentencizedCall:
+    """Make the call of which a judge labels the reference: it stands where the response did.
+
+    Args:
+        call: the call with its sentences. Those of its documents keep their keys.
+        reference: the reference, split as the response of a call.
+    """
+    sentences = Sentences(documents=call.documents, response=reference.response)
+    recorded = call.call.sentences is not None
+    asked = {
+        "response": call.call.reference,
+        "reference": None,
+        "sentences": sentences if recorded else None,
+        # A retriever that was captured alone has no response that a judge could do without.
+        "capture": None,
+    }
+    # Made anew, not copied: a copy would keep the key of the row.
+    fields = {name: getattr(call.call, name) for name in RagCall.model_fields}
+    judged = RagCall(**{**fields, **asked})
+    return SentencizedCall(call=judged, sentences=sentences, splitter=call.splitter)
+
+
 def _is_retrieval_alone(call: RagCall) -> bool:
     """Whether a retriever was captured alone, without any answer."""
     capture = call.capture
-    return call.response is None and capture is not None and capture.status == "ok"
+    if call.response is not None or capture is None or capture.status != "ok":
+        return False
+    return bool(call.documents) or capture.documents_from != "none"
 
 
 def _by(call: SentencizedCall, labelling: Labelling) -> By:
@@ -176,6 +217,8 @@ def maker_of(
 ) -> By:
     """Return the provenance of a metric's scores that have no value."""
     model = models.get(metric.names)
+    if isinstance(metric, CallMetric):
+        return By()
     if model is None:
         return _by(call, labelling)
     return By(judge=model.name, judge_version=model.version, splitter=call.splitter, windows=1)
@@ -188,8 +231,29 @@ def evaluation_of(
     outcomes: Mapping[tuple[str, ...], Outcome],
     fingerprint: str | None,
     models: Mapping[tuple[str, ...], ModelBase] = {},
+    reference: tuple[SentencizedCall, Labelling] | None = None,
 ) -> Evaluation:
-    source, usage = call.call, labelling.usage
+    """Put an evaluation together.
+
+    Args:
+        call: the call with its sentences.
+        labelling: what the judge said of it.
+        metrics: the metrics, in the order of their scores.
+        outcomes: what each of them gave, by its names.
+        fingerprint: of the evaluator; None without one.
+        models: the models that metrics asked.
+        reference: the call about the reference, and what the judge said of it; None if no metric
+            wanted to know.
+    """
+    source, usage, flags = call.call, labelling.usage, labelling.flags + _flags(call, labelling)
+    if reference is not None:
+        from rag_eval_integrations.judges.cascade import CASCADE_FLAGS  # noqa: PLC0415  # imports models
+
+        about, said = reference
+        usage += said.usage
+        # Which judge of a cascade labelled is told of the response, if it was labelled.
+        told = (flag for flag in said.flags if not (flag in CASCADE_FLAGS and labelling.flags))
+        flags = tuple(dict.fromkeys((*flags, *told, *_flags(about, said))))
     scores: dict[str, Score] = {}
     for metric in metrics:
         outcome = outcomes[metric.names]
@@ -210,11 +274,12 @@ def evaluation_of(
     # Validated, it takes three times as long (16 against 5 µs); all parts are valid records.
     return Evaluation.model_construct(
         id=source.id, row_key=source.row_key, question=source.question, response=source.response,
-        reference=source.reference, metadata=metadata, capture=source.capture, scores=scores,
+        reference=source.reference, history=source.history, metadata=metadata,
+        capture=source.capture, scores=scores,
         labels=labelling.labels, sentences=call.sentences,
-        document_ids=tuple(d.id for d in source.documents), judge=labelling.judge,
-        fingerprint=fingerprint, usage=usage, flags=labelling.flags + _flags(call, labelling),
-        error=errors[0] if errors else None,
+        document_ids=tuple(d.id for d in source.documents), relevant_ids=source.relevant_ids,
+        judge=labelling.judge,
+        fingerprint=fingerprint, usage=usage, flags=flags, error=errors[0] if errors else None,
     )  # fmt: skip
 
 

@@ -44,7 +44,7 @@ def checked_path(path: str) -> Path:
         known = " or ".join(_FORMATS)
         raise ConfigurationError("path", path, f"should end in {known}, for the format")
     ours, _ = _FORMATS[whole.suffix.lower()]
-    target = _target.page_target(whole, ours)
+    target = _target.check_page(whole, ours)
     probe = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
     try:
         os.close(_target.create(probe))

@@ -382,6 +382,21 @@ def is_backed_up(path: Path) -> bool:
 # --- Pages derived from results, which can be made again
 
 
+def check_page(path: Path, ours: Callable[[bytes], bool], *, field: str = "path") -> Path:
+    """Follow links to a page that is going to be written; refuse one that was made by others.
+
+    Arguments and errors as for `write_page`.
+    """
+    target = resolved(path, field)
+    if target.exists():
+        with target.open("rb") as stream:
+            head = stream.read(_HEAD)
+        if head.strip() and not ours(head):
+            why = "was not made by this program and is not replaced; move it away"
+            raise ConfigurationError(field, str(path), why)
+    return target
+
+
 def write_page(
     path: Path,
     text: str | Iterable[str],
@@ -403,19 +418,7 @@ def write_page(
         ConfigurationError: there is a file that this program did not make, or no regular file.
         OSError: it cannot be written.
     """
-    target = page_target(path, ours, field)
+    target = check_page(path, ours, field=field)
     with replacing(target, mode=mode) as stream:
         for piece in (text,) if isinstance(text, str) else text:
             stream.write(piece.encode("utf-8", "surrogatepass"))
-
-
-def page_target(path: Path, ours: Callable[[bytes], bool], field: str = "path") -> Path:
-    """Return where a page would be written; arguments and errors are those of `write_page`."""
-    target = resolved(path, field)
-    if target.exists():
-        with target.open("rb") as stream:
-            head = stream.read(_HEAD)
-        if head.strip() and not ours(head):
-            why = "was not made by this program and is not replaced; move it away"
-            raise ConfigurationError(field, str(path), why)
-    return target

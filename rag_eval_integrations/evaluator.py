@@ -1,7 +1,8 @@
 """`RagEvaluator`: from a captured call to its `Evaluation` (stages 2 to 4 of the flow).
 
     RagCall ─▶ split ─▶ label, by the judge ──▶ score, by `LabelMetric` ─▶ Evaluation
-                └─────▶ ask a model, by `ModelMetric` ─────────────────────▲
+       │        └─────▶ ask a model, by `ModelMetric` ─────────────────────▲
+       └──────────────▶ score, by `CallMetric` ────────────────────────────┘
 
 A step that can fail returns an `EvaluationError` instead of its result. The last steps are in
 `_scoring`, for labels that exist already as well.
@@ -13,12 +14,14 @@ import hashlib
 import warnings
 from collections.abc import Collection, Hashable, Sequence
 from functools import cached_property, partial
+from typing import NamedTuple
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations._scoring import (
     NO_CALL,
     Outcome,
+    about_reference,
     bare,
     evaluation_of,
     failure_of,
@@ -29,6 +32,7 @@ from rag_eval_integrations._scoring import (
     names_of,
     nothing_to_judge,
     scored,
+    scored_alone,
     sound,
 )
 from rag_eval_integrations._suppress import suppress_capture
@@ -36,7 +40,14 @@ from rag_eval_integrations._visible import visible
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges import Judge, judge_from, reconcile
 from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base
-from rag_eval_integrations.metrics import LabelMetric, Measured, Metric, ModelMetric, Trace
+from rag_eval_integrations.metrics import (
+    CallMetric,
+    LabelMetric,
+    Measured,
+    Metric,
+    ModelMetric,
+    Trace,
+)
 from rag_eval_integrations.metrics.metric import checked_metrics
 from rag_eval_integrations.models import ModelBase, with_retries
 from rag_eval_integrations.models._single_flight import SingleFlight
@@ -61,10 +72,11 @@ class RagEvaluator:
     """Evaluates RAG calls: splits a call into sentences, has a judge label them, and scores it.
 
     One object may evaluate any number of calls at once, from any thread or loop. The judge is asked
-    once per call, whatever the number of metrics that read its labels; calls with the same content
-    share one judge request, also when they are evaluated at the same time (single flight). Metrics
-    that ask a model themselves (G-Eval) run concurrently with the judge; if one fails, the others
-    keep their scores.
+    once per call, whatever the number of metrics that read its labels, and once more if a metric
+    reads labels of the reference (`ContextRecall`); calls with the same content share one judge
+    request, also when they are evaluated at the same time (single flight). Metrics that ask a model
+    themselves (G-Eval) run concurrently with the judge, and metrics that need no labels
+    (`Retrieval`) ask nobody; if one fails, the others keep their scores.
 
     Args:
         judge: a judge's name (`embedded`), any `Judge`, or a model (`Model`, a LangChain chat
@@ -178,17 +190,28 @@ class RagEvaluator:
         split = await self._split(call)
         if isinstance(split, EvaluationError):
             return self._without_result(call, split, metrics)
-        of_labels = [metric for metric in metrics if isinstance(metric, LabelMetric)]
+        labels = [metric for metric in metrics if isinstance(metric, LabelMetric)]
+        of_labels = [metric for metric in labels if metric.judged == "response"]
+        of_reference = [metric for metric in labels if metric.judged == "reference"]
         of_models = [metric for metric in metrics if isinstance(metric, ModelMetric)]
-        labelled, measured = await self._ask(split, of_labels, of_models)
-        if isinstance(labelled, EvaluationError):
-            labelling = self._unasked(None, labelled.message)
-            outcomes: dict[tuple[str, ...], Outcome] = dict.fromkeys(names_of(of_labels), labelled)
-        else:
-            labelling = labelled
-            outcomes = scored(split, labelling, of_labels)
-        outcomes |= zip(names_of(of_models), measured, strict=True)
-        return evaluation_of(split, labelling, metrics, outcomes, self.fingerprint, self._models)
+        outcomes = scored_alone(call, [m for m in metrics if isinstance(m, CallMetric)])
+        asked = await self._ask(split, bool(of_labels), bool(of_reference), of_models)
+        labelling, reference = self._unasked(None, ""), None
+        if isinstance(asked.labelled, EvaluationError):
+            labelling = self._unasked(None, asked.labelled.message)
+            outcomes |= dict.fromkeys(names_of(of_labels), asked.labelled)
+        elif asked.labelled is not None:
+            labelling = asked.labelled
+            outcomes |= scored(split, labelling, of_labels)
+        if isinstance(asked.reference, EvaluationError):
+            outcomes |= dict.fromkeys(names_of(of_reference), asked.reference)
+        elif asked.reference is not None:
+            reference = asked.reference
+            outcomes |= scored(*reference, of_reference)
+        outcomes |= zip(names_of(of_models), asked.measured, strict=True)
+        return evaluation_of(
+            split, labelling, metrics, outcomes, self.fingerprint, self._models, reference
+        )
 
     def evaluate_sync(self, call: RagCall, *, only: Collection[str] | None = None) -> Evaluation:
         """Evaluate one call from synchronous code, notebooks included."""
@@ -263,17 +286,19 @@ class RagEvaluator:
     async def _ask(
         self,
         call: SentencizedCall,
-        of_labels: Sequence[LabelMetric],
+        response: bool,
+        reference: bool,
         of_models: Sequence[ModelMetric],
-    ) -> tuple[Labelling | EvaluationError, Sequence[Outcome]]:
-        """Ask the judge for labels, if a metric reads them, and the metrics' models meanwhile."""
-        labelled = self._label(call) if of_labels else self._not_asked()
-        if not of_models:  # without a task of its own, which costs 60 µs per call
-            return await labelled, ()
+    ) -> _Asked:
+        """Ask the judge for the labels that metrics read, and the metrics' models meanwhile."""
+        if not of_models and not reference:  # without a task of its own, which costs 60 µs per call
+            return _Asked(await self._label(call) if response else None)
         import asyncio  # noqa: PLC0415  # as above
 
+        labelled = self._label(call) if response else _nothing()
+        referred = self._label_reference(call) if reference else _nothing()
         measured = asyncio.gather(*(self._measure(call, metric) for metric in of_models))
-        return await asyncio.gather(labelled, measured)
+        return _Asked(*await asyncio.gather(labelled, referred, measured))
 
     # --- Labels
 
@@ -289,6 +314,21 @@ class RagEvaluator:
         except Exception as error:  # noqa: BLE001 -- the boundary
             return failure_of(call.call, "judge", error)
 
+    async def _label_reference(
+        self, call: SentencizedCall
+    ) -> tuple[SentencizedCall, Labelling] | EvaluationError:
+        """Have the judge label the reference in place of the response, as a call of its own."""
+        text = RagCall(question="", documents=(), response=call.call.reference)
+        split = await self._split(text)
+        if isinstance(split, EvaluationError):
+            return split
+        try:
+            about = about_reference(call, split)
+        except Exception as error:  # noqa: BLE001 -- the call's metadata may have been changed since
+            return failure_of(call.call, "judge", error)
+        labelled = await self._label(about)
+        return labelled if isinstance(labelled, EvaluationError) else (about, labelled)
+
     async def _label_once(self, call: SentencizedCall) -> Labelling:
         with suppress_capture(), contained:
             labelling: object = await self.judge.label(call)
@@ -303,11 +343,12 @@ class RagEvaluator:
             return labelling  # reconciling would change nothing, and takes 0.2 ms
         return labelling.model_copy(update={"labels": reconcile(labelling.labels, call)})
 
-    async def _not_asked(self) -> Labelling:
-        return self._unasked(None, "")
-
     def _unasked(self, code: UnscoredCode | None, reason: str) -> Labelling:
-        info = JudgeInfo(name=self.judge.name, version=self._judge.version)
+        # What a labelling says: of a judge that asks a model, the model's version; the judge's own
+        # holds the prompt's as well, and scores beside it would look as if of another judge.
+        model = self._judge.model
+        version = self._judge.version if model is None else model.version
+        info = JudgeInfo(name=self.judge.name, version=version)
         return Labelling(labels=None, judge=info, usage=Usage(), unscored=code, reason=reason)
 
     # --- Metrics that ask a model
@@ -346,6 +387,18 @@ class RagEvaluator:
             raise JudgeError(f"the metric returned {kind} instead of a Measured with its Usage")
         usage = measured.usage if is_own(metric) else sound(measured.usage)
         return Measured(given_by(metric, measured.scores), usage)
+
+
+class _Asked(NamedTuple):
+    """What judge and models said of a call; None for what no metric reads."""
+
+    labelled: Labelling | EvaluationError | None
+    reference: tuple[SentencizedCall, Labelling] | EvaluationError | None = None
+    measured: Sequence[Outcome] = ()
+
+
+async def _nothing() -> None:
+    return None
 
 
 def _split(call: RagCall, splitter: Splitter) -> SentencizedCall:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import gzip
 import os
 import signal
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,6 +60,27 @@ def pytest_collection_finish() -> None:
     """Take what the frameworks left in memory out of every later garbage collection."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _close_the_loop_that_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Close the loop that LlamaIndex's synchronous methods make and leave set.
+
+    The next test that sets another would drop it, and the warning that it is not closed would fail
+    whatever test runs when it is collected.
+    """
+    yield
+    if request.node.get_closest_marker("asyncio") is not None:
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            loop = asyncio.get_event_loop()
+    except RuntimeError:  # there is none
+        return
+    if not loop.is_running():
+        loop.close()
+        asyncio.set_event_loop(None)
 
 
 @pytest.fixture(scope="session")

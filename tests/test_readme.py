@@ -68,6 +68,23 @@ def test_the_picture_is_the_demo(tmp_path: Path) -> None:
     assert shown in printed, "put the demo's second call into README.md as it is printed now"
 
 
+def test_pictures_are_small_and_said_in_words() -> None:
+    """Light and dark, with a text for those who do not see them; made by a script in the tree."""
+    shown = re.findall(r'(?:srcset|src)="([^"]+)"', README)
+    said = re.findall(r'<img alt="([^"]+)"', README)
+
+    assert len(shown) == 2 * len(said) >= 4
+    assert all(len(words) > 60 for words in said)
+    for name in shown:
+        picture = (ROOT / name).read_bytes()
+        assert picture.startswith(b"\x89PNG"), name
+        assert len(picture) <= 150_000, name
+    dark = re.findall(r'dark\)" srcset="([^"]+)"', README)
+    assert [name.replace("-dark", "-light") for name in dark] == re.findall(
+        r' src="([^"]+)"', README
+    )
+
+
 def test_the_pages_code_runs(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

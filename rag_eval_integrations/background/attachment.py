@@ -36,6 +36,9 @@ class Attachment:
     ) -> None:
         self._background: BackgroundEvaluator | None = None
         self.target: Callable[[RagCall], object]
+        # A subclass of the user's may look at the calls that it is given.
+        self.identifies = isinstance(target, RagEvaluator) or type(target) is BackgroundEvaluator
+        """Whether the target makes the default id of the calls itself, off the request path."""
         if isinstance(target, RagEvaluator):
             told = [] if on_evaluation is None else [CallbackSink(on_evaluation)]
             self._background = BackgroundEvaluator(target, told)

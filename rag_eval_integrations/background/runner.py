@@ -33,6 +33,7 @@ from rag_eval_integrations.errors import ConfigurationError, ReentryError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import judge_base
 from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.records.call import identify
 from rag_eval_integrations.report.evaluations import Evaluations, Latest
 from rag_eval_integrations.sinks import Sink
 
@@ -198,6 +199,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
             fate = None if plain else self._refuse(call)
             probability = 1.0
             if not self._judge_all and fate is None:
+                identify(call)
                 probability = probability_of(call, self._sample_rate)
                 if not chosen(call.id, probability):
                     fate = "sampled_out"
@@ -231,6 +233,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
 
     async def _evaluate(self, call: RagCall, probability: float) -> None:
         try:
+            identify(call)
             evaluation, fate = await self._bounded.evaluate(call)
             self._latest.add(evaluation)
             self._aggregate.add(evaluation, probability)

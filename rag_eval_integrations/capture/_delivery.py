@@ -55,12 +55,13 @@ class TargetDelivery:
     Args:
         target: a plain callable that takes a `RagCall`.
         logger: the logger for failures.
+        identify: whether calls need their default id before the target gets them.
 
     Raises:
         ConfigurationError: `target` cannot be called, or is async.
     """
 
-    def __init__(self, target: Target, logger: logging.Logger) -> None:
+    def __init__(self, target: Target, logger: logging.Logger, *, identify: bool = True) -> None:
         if not callable(target):
             raise ConfigurationError("target", target, "should be a callable that takes a RagCall")
         if is_async(target):
@@ -68,6 +69,8 @@ class TargetDelivery:
                 "target", target, "is async; pass a plain callable that schedules its own work"
             )
         self._target = target
+        self.identify = identify
+        """Whether calls need their default id before the target gets them."""
         self._failures = LogOnce(logger, logging.ERROR)
 
     @property

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import JsonValue
+
 from rag_eval_integrations._suppress import suppressed
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct, to_call
 from rag_eval_integrations.capture._delivery import TargetDelivery
 from rag_eval_integrations.capture.current import open_call
-from rag_eval_integrations.records import CaptureStatus, RagCall
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.records import CaptureStatus, RagCall, from_object, whole_text
 
 _ADDING = threading.Lock()  # retrievals of one call may run in many threads
 
@@ -37,22 +40,35 @@ class Retrieval:
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     began: float = field(default_factory=time.monotonic)
 
-    def record(self, name: str, seen: Iterable[Snapshot], **capture: Any) -> RagCall:
+    def record(
+        self,
+        name: str,
+        seen: Iterable[Snapshot],
+        *,
+        framework: str,
+        run_id: str | None = None,
+        tags: tuple[str, ...] = (),
+        metadata: dict[str, JsonValue] | None = None,
+    ) -> RagCall:
         """Make the record of the retrieval: a call with documents and without a response.
 
         Args:
             name: name of the retriever.
             seen: snapshots of the documents.
-            **capture: the other fields of `Capture`: `framework`, `run_id`, `tags`, `metadata`.
+            framework: stored in `Capture`, as the rest.
+            run_id: the framework's id of the run.
+            tags: tags of the run.
+            metadata: metadata of the run.
         """
         return to_call(
             Context(distinct(seen), "retriever", ()),
-            {
-                **capture,
-                "status": self.status,
-                "latency_s": time.monotonic() - self.began,
-                "retrievers": (name,),
-            },
+            framework=framework,
+            run_id=run_id,
+            status=self.status,
+            latency_s=time.monotonic() - self.began,
+            tags=tags,
+            metadata=metadata or {},
+            retrievers=(name,),
             question=self.question,
             response=None,
             started_at=self.started_at,
@@ -91,6 +107,47 @@ def retrieving(
                 delivery.deliver(call)
         except Exception as failure:  # noqa: BLE001 -- the boundary
             delivery.failure("capture (retriever)", failure)
+
+
+def gold_ids(given: object, field: str) -> tuple[str, ...] | None:
+    """Read the ids of relevant documents that a user gave; None for none.
+
+    Args:
+        given: the ids.
+        field: name of the argument, for the error message.
+
+    Raises:
+        ConfigurationError: they are not a list of non-empty strings.
+    """
+    try:
+        call = {"question": "", "documents": (), "response": None, "relevant_ids": given}
+        return from_object(RagCall, call).relevant_ids
+    except InputError as error:
+        at = (error.field or "").removeprefix("relevant_ids")
+        raise ConfigurationError(f"{field}{at}", given, error.why) from error
+
+
+def gold_by_question(given: object) -> dict[str, tuple[str, ...] | None]:
+    """Read the relevant ids that a wrapper around a retriever is given for its questions.
+
+    Args:
+        given: question → ids; None for none.
+
+    Raises:
+        ConfigurationError: it is not a mapping of strings, or the ids of one are not ids.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        why = "should be a dict: question → ids of the relevant documents"
+        raise ConfigurationError("relevant_ids", given, why)
+    for question in given:
+        if not isinstance(question, str):
+            raise ConfigurationError("relevant_ids", question, "each key should be a question")
+    return {
+        whole_text(question): gold_ids(ids, f"relevant_ids[{question!r}]")
+        for question, ids in given.items()
+    }
 
 
 def added_to_block(

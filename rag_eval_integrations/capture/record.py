@@ -119,26 +119,23 @@ def made_record(
             missing = AttributeError(f"a call has no field {name!r}")
             delivery.failure(f"capture ({name})", missing)
     shown = read("documents", lambda given: _documents(given, delivery), call.documents, None)
-    record = to_call(
+    return to_call(
         Context(shown or (), "none" if shown is None else "dataflow", ()),
-        {
-            "framework": "plain",
-            "run_id": None,
-            "status": status,
-            "latency_s": read("latency_s", _seconds, latency_s, None),
-            "tags": read("tags", _tags, call.tags, ()),
-            "metadata": read("metadata", _metadata, call.metadata, {}),
-            "retrievers": (),
-        },
+        framework="plain",
+        run_id=None,
+        status=status,
+        latency_s=read("latency_s", _seconds, latency_s, None),
+        tags=read("tags", _tags, call.tags, ()),
+        metadata=read("metadata", _metadata, call.metadata, {}),
+        retrievers=(),
         question=read("question", as_text, call.question, ""),
         response=read("response", as_text, call.response, None),
         reference=read("reference", as_text, call.reference, None),
         history=read("history", _turns, call.history, ()),
         app=read("app", as_text, call.app, None),
         started_at=read("started_at", _moment, started_at, None),
+        label=read("id", _label, call.id, ""),
     )
-    label = read("id", _label, call.id, None)
-    return record.model_copy(update={"id": label}) if label else record
 
 
 def as_text(given: object) -> str:

@@ -54,6 +54,13 @@ Overwrite = Annotated[
         "--overwrite", help="Replace an output file that exists, once the new one is whole."
     ),
 ]
+RunReport = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.html",
+        help="Also write the report of the evaluations at the end, as one HTML file.",
+    ),
+]
 _JUDGES = "embedded|openai:MODEL|cascade:A,B[,C]|MODULE:OBJECT"
 Formulas = Annotated[
     str, typer.Option(metavar="gpt-labeling|ragbench", help="The set of TRACe formulas.")
@@ -129,9 +136,12 @@ def run_command(
     metrics: Annotated[
         str,
         typer.Option(
-            metavar="trace,geval:NAME,FILE.geval.yaml,FILE.metric.prompty",
-            help="Metrics, separated by commas. NAME of a G-Eval metric: coherence, consistency, "
-            "fluency, relevance (each also as NAME:summary), correctness, groundedness.",
+            metavar="trace,retrieval,label_retrieval,context_recall,geval:NAME,FILE.geval.yaml,"
+            "FILE.metric.prompty",
+            help="Metrics, separated by commas. `retrieval` needs `relevant_ids` in the calls, "
+            "`label_retrieval` a judge, `context_recall` a judge and `reference`. NAME of a G-Eval "
+            "metric: coherence, consistency, fluency, relevance (each also as NAME:summary), "
+            "correctness, groundedness.",
         ),
     ] = "trace",
     metric_var: Annotated[
@@ -153,6 +163,25 @@ def run_command(
         typer.Option(
             metavar="N",
             help="Number of answers averaged for a G-Eval score without log-probabilities.",
+        ),
+    ] = None,
+    k: Annotated[
+        str | None,
+        typer.Option(
+            "--k", metavar="N,N,…", help="Ranks at which `retrieval` cuts (1,3,5,10 by default)."
+        ),
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(
+            metavar="id|text",
+            help="Whether `relevant_ids` are the ids of documents (default) or their texts.",
+        ),
+    ] = None,
+    id_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD", help="Field of a document's metadata to match instead of its id."
         ),
     ] = None,
     formulas: Formulas = "gpt-labeling",
@@ -200,6 +229,7 @@ def run_command(
             help="Exit 1 if more than this share of the calls ended in an error.",
         ),
     ] = 0.05,
+    report: RunReport = None,
     timeout: Timeout = None,
     max_tokens: MaxTokens = None,
     extra_body: ExtraBody = None,
@@ -215,8 +245,10 @@ def run_command(
         relevance_baseline=relevance_baseline, max_concurrency=max_concurrency, rpm=rpm, tpm=tpm,
         cache=cache, resume=resume, limit=limit, skip_invalid=skip_invalid, dry_run=dry_run,
         fail_under=fail_under or [], metric_var=metric_var or [], max_error_rate=max_error_rate,
+        report=report,
         model_options=model_options(timeout, max_tokens, extra_body),
         geval={"estimator": geval_estimator, "samples": geval_samples},
+        retrieval={"k": k, "match": match, "id_key": id_key},
     )  # fmt: skip
     raise typer.Exit(command.run(settings))
 
@@ -242,6 +274,7 @@ def score_command(
     ] = False,
     skip_invalid: SkipInvalid = False,
     overwrite: Overwrite = False,
+    report: RunReport = None,
 ) -> None:
     """Score recorded labels with TRACe, without a judge."""
     from rag_eval_integrations.cli import score as command
@@ -256,6 +289,7 @@ def score_command(
             relevance_baseline=relevance_baseline,
             raw_keys=raw_keys,
             skip_invalid=skip_invalid,
+            report=report,
         )
     )
 
@@ -337,11 +371,18 @@ def agreement_command(
             "--baselines", help="Compare with the predictions published in the gold rows."
         ),
     ] = False,
-    plots: Annotated[
+    out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Folder for ROC and reliability plots, written as an HTML page."
+            "--out",
+            "-o",
+            metavar="PAGE.html",
+            help="Write the figures, with ROC and reliability curves, as an HTML page.",
         ),
+    ] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the same page as agreement.html in this folder."),
     ] = None,
     cascade: Annotated[
         Path | None,
@@ -368,6 +409,7 @@ def agreement_command(
             document=document,
             system=system,
             plots=plots,
+            out=out,
             cascade=cascade,
         )
     )
@@ -412,8 +454,8 @@ def compare_command(
         str | None,
         typer.Option(
             metavar="FIELD|none",
-            help="Field of the metadata that names the conversation, whose calls are not "
-            "independent; by default thread_id, conversation_id or session_id.",
+            help="Field of the metadata that names the conversation; calls of one conversation are "
+            "resampled together. Default: thread_id, conversation_id or session_id.",
         ),
     ] = None,
     fail_on_regression: Annotated[

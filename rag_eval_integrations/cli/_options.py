@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.dataset import read_calls
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics import Formulas, Metric, Trace
+from rag_eval_integrations.metrics import CallMetric, Formulas, Metric, Trace
 
 if TYPE_CHECKING:
     from rag_eval_integrations.metrics.prompty import PromptyMetric
+
+
+_NUMBER = re.compile("[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ def metrics_from(
     formulas: str,
     relevance_baseline: int | None,
     geval: Mapping[str, object] | None = None,
+    retrieval: Mapping[str, object] | None = None,
 ) -> list[Metric]:
     """Make the metrics named in `--metrics`, which are separated by commas.
 
@@ -40,6 +45,7 @@ def metrics_from(
         formulas: the set of TRACe formulas.
         relevance_baseline: divisor of relevance; None for the number of sentences.
         geval: arguments that replace those of every G-Eval metric.
+        retrieval: arguments of `Retrieval`, `k` as written; None for a default.
 
     Raises:
         ConfigurationError: for an unknown metric, or options that contradict each other.
@@ -48,10 +54,14 @@ def metrics_from(
     """
     metrics: list[Metric] = []
     changes = {key: value for key, value in (geval or {}).items() if value is not None}
+    gold = {key: value for key, value in (retrieval or {}).items() if value is not None}
     for word in words.split(","):
         name = word.strip()
         if name == "trace":
             metrics.append(trace_from(formulas, relevance_baseline))
+            continue
+        if name in _RETRIEVAL:
+            metrics.append(_retrieval_from(name, gold))
             continue
         make = next((make for is_one, make in _NAMED if is_one(name)), None)
         if make is None:
@@ -60,14 +70,43 @@ def metrics_from(
     if changes and not any(name.startswith("geval:") for m in metrics for name in m.names):
         field, value = next(iter(changes.items()))
         raise ConfigurationError(f"--geval-{field}", value, "--metrics names no G-Eval metric")
+    if gold and not any(isinstance(metric, CallMetric) for metric in metrics):
+        field, value = next(iter(gold.items()))
+        raise ConfigurationError(_OPTION[field], value, "--metrics does not name retrieval")
     return metrics
 
 
-METRICS = "trace, geval:NAME, FILE.geval.yaml or FILE.metric.prompty"
+METRICS = (
+    "trace, retrieval, label_retrieval, context_recall, geval:NAME, FILE.geval.yaml or "
+    "FILE.metric.prompty"
+)
 """The forms that `--metrics` accepts."""
 
 
 # Each metric's module is imported only if the option names such a metric.
+
+
+_RETRIEVAL = ("retrieval", "label_retrieval", "context_recall")
+_OPTION = {"k": "--k", "match": "--match", "id_key": "--id-key"}
+
+
+def _retrieval_from(name: str, gold: Mapping[str, object]) -> Metric:
+    from rag_eval_integrations.metrics import (  # noqa: PLC0415
+        ContextRecall,
+        LabelRetrieval,
+        Retrieval,
+    )
+
+    if name != "retrieval":
+        return LabelRetrieval() if name == "label_retrieval" else ContextRecall()
+    settings: dict[str, Any] = dict(gold)
+    if "k" in settings:
+        words = str(settings["k"]).split(",")
+        settings["k"] = [int(word) if _NUMBER.fullmatch(word.strip()) else 0 for word in words]
+    try:
+        return Retrieval(**settings)
+    except ConfigurationError as error:
+        raise ConfigurationError(_OPTION[error.field], gold[error.field], error.why) from error
 
 
 def _geval_from(name: str, changes: Mapping[str, object]) -> Metric:

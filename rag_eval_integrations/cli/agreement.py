@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from rag_eval_integrations import _target
 from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.agreement import (
@@ -37,7 +39,8 @@ from rag_eval_integrations.records import (
     Sentences,
     from_object,
 )
-from rag_eval_integrations.report._plots import write_plots
+from rag_eval_integrations.report._agreement_page import write_agreement
+from rag_eval_integrations.report._page import check
 from rag_eval_integrations.sentences import Punkt, sentencize
 
 
@@ -51,6 +54,7 @@ def agreement(
     document: str = "doc_id",
     system: str = "system_id",
     plots: Path | None = None,
+    out: Path | None = None,
     cascade: Path | None = None,
 ) -> int:
     """Compare two files and return the exit code: 2 for invalid lines, else 0.
@@ -63,7 +67,8 @@ def agreement(
         as_json: whether to print JSON instead of tables.
         document: field that identifies the source document.
         system: field that identifies the system that wrote the response.
-        plots: folder for the plots; None for no plots.
+        plots: folder for a page `agreement.html`; None for none.
+        out: file for the same page; None for none.
         cascade: a second judge's evaluations; None for no cascade.
 
     Raises:
@@ -71,6 +76,7 @@ def agreement(
             or no row has the human rating.
         OSError: when a file cannot be read or written.
     """
+    pages = _pages(out, plots)
     reader = _Reader()
     predicted = list(reader.values(evals, _evaluation))
     if not predicted:
@@ -103,10 +109,25 @@ def agreement(
         write_stdout(f"{visible_json(content)}\n")
     else:
         print_agreement(found, curve)
-    if plots is not None:
-        page = write_plots(_drawn(matched.pairs), plots, f"{evals.name} against {gold.name}")
-        print_stderr(f"Wrote the plots to {page}")
+    drawn = _drawn(matched.pairs) if pages else {}
+    for option, page in pages:
+        if option == "--plots":
+            _target.make_folder(page.parent, option)
+        title = f"Agreement of {evals.name} with {gold.name}"
+        write_agreement(found, page, title=title, curves=drawn, cascade=curve, field=option)
+        print_stderr(f"Wrote {page}")
     return reader.exit_code()
+
+
+def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
+    """List the pages to write, each with its option; refuse those that may not be replaced."""
+    pages = [] if out is None else [("--out", out)]
+    if plots is not None:
+        pages.append(("--plots", plots / "agreement.html"))
+    for option, page in pages:
+        if option == "--out" or os.path.lexists(page.parent):  # the folder is made at the end
+            check(page, field=option)
+    return pages
 
 
 def _evaluation(content: dict[str, Any]) -> Evaluation:

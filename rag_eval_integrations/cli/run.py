@@ -8,13 +8,13 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._scoring import nothing_to_judge
+from rag_eval_integrations._scoring import about_reference, nothing_to_judge
 from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._judges import Limits, judge_of
 from rag_eval_integrations.cli._options import (
@@ -24,6 +24,7 @@ from rag_eval_integrations.cli._options import (
     set_variables,
     thresholds_from,
 )
+from rag_eval_integrations.cli._run_report import check_report, write_run_report
 from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, stdout
 from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
@@ -32,12 +33,12 @@ from rag_eval_integrations.dataset.files import EvaluationPipe, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLMJudge
-from rag_eval_integrations.metrics import ModelMetric
+from rag_eval_integrations.metrics import CallMetric, LabelMetric, ModelMetric
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.records import RagCall, Usage
+from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
 from rag_eval_integrations.report.console import KEYS, summary_tables
 from rag_eval_integrations.report.summary import Summary
-from rag_eval_integrations.sentences import sentencize
+from rag_eval_integrations.sentences import Splitter, sentencize
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -108,9 +109,11 @@ class Settings:
     dry_run: bool = False
     fail_under: list[str] = field(default_factory=list)
     max_error_rate: float = 0.05
+    report: Path | None = None
     model_options: Mapping[str, Any] = field(default_factory=dict)
     metric_var: list[str] = field(default_factory=list)
     geval: Mapping[str, object] = field(default_factory=dict)
+    retrieval: Mapping[str, object] = field(default_factory=dict)
 
 
 def run(settings: Settings) -> int:
@@ -127,8 +130,9 @@ def run(settings: Settings) -> int:
     if settings.limit is not None:  # more than `islice` takes is all
         settings = replace(settings, limit=min(settings.limit, sys.maxsize))
     metrics = metrics_from(
-        settings.metrics, settings.formulas, settings.relevance_baseline, settings.geval
-    )
+        settings.metrics, settings.formulas, settings.relevance_baseline, settings.geval,
+        settings.retrieval,
+    )  # fmt: skip
     set_variables(metrics, settings.metric_var)
     names = [name for metric in metrics for name in metric.names]
     thresholds = thresholds_from(settings.fail_under, names)
@@ -137,6 +141,8 @@ def run(settings: Settings) -> int:
     check_rows(settings.calls, settings.limit, metrics)
     progress = Progress(settings.calls, settings.limit)
     judge, watched = _judge(settings, progress)
+    if any(isinstance(metric, CallMetric) for metric in metrics):
+        watched = None  # every call is scored, whether the judge can be used or not
     evaluator = RagEvaluator(judge, metrics)
     if settings.dry_run:
         return _dry_run(rows, evaluator)
@@ -164,6 +170,7 @@ def run(settings: Settings) -> int:
     print_summary(console, summary, time.perf_counter() - started, rows.reused)
     if isinstance(file, EvaluationFile):
         console.print(f"Wrote {written} evaluations to {settings.out}", soft_wrap=True)
+        write_run_report(settings.report, settings.out, console)
     failed = _check_errors(settings, summary)
     return max(rows.exit_code(), failed, _check(thresholds, summary))
 
@@ -215,6 +222,7 @@ def _check_out(settings: Settings) -> None:
             raise ConfigurationError("--resume", True, "needs a file to go on with, not `-`")
     elif not settings.dry_run:
         check_out(settings.out, resume=settings.resume, overwrite=settings.overwrite, field="--out")
+    check_report(settings.report, settings.calls, settings.out, {"--cache": settings.cache})
 
 
 def _check_cache(settings: Settings) -> None:
@@ -335,7 +343,9 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     calls = characters = 0
     usage = Usage()
     asking = [metric for metric in evaluator.metrics if isinstance(metric, ModelMetric)]
-    labeller = evaluator.judge if len(asking) < len(evaluator.metrics) else None
+    of_labels = [metric for metric in evaluator.metrics if isinstance(metric, LabelMetric)]
+    texts = {metric.judged for metric in of_labels}
+    labeller = evaluator.judge if of_labels else None
     about = "about"
     while isinstance(labeller, CascadeJudge):  # its last judge is the one that asks
         labeller, about = labeller.second, "at most"
@@ -344,9 +354,9 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
         characters += len(call.question) + len(call.response or "")
         characters += sum(len(document.text) for document in call.documents)
         if isinstance(labeller, LLMJudge):
-            sentencized = sentencize(call, evaluator.splitter)
-            if nothing_to_judge(sentencized) is None:
-                usage += labeller.estimate(sentencized)
+            for judged in _judged(call, texts, evaluator.splitter):
+                if nothing_to_judge(judged) is None:
+                    usage += labeller.estimate(judged)
     if isinstance(labeller, LLMJudge):
         cost = f"{about} {usage.requests} requests and {usage.prompt_tokens:,} prompt tokens"
     elif isinstance(labeller, EmbeddedJudge | None):
@@ -372,6 +382,16 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
         soft_wrap=True,
     )
     return rows.exit_code()
+
+
+def _judged(call: RagCall, texts: Collection[str], splitter: Splitter) -> Iterator[SentencizedCall]:
+    """Yield what a judge is asked about for a call: its response, its reference, or both."""
+    split = sentencize(call, splitter)
+    if "response" in texts:
+        yield split
+    if "reference" in texts:
+        text = RagCall(question="", documents=(), response=call.reference)
+        yield about_reference(split, sentencize(text, splitter))
 
 
 def nothing_scored(summary: Summary) -> str | None:

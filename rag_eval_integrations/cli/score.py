@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from rag_eval_integrations.cli._options import trace_from
+from rag_eval_integrations.cli._run_report import check_report, write_run_report
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.cli.run import nothing_scored, print_summary
 from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
@@ -25,6 +26,7 @@ def score(
     raw_keys: bool,
     skip_invalid: bool,
     overwrite: bool = False,
+    report: Path | None = None,
 ) -> int:
     """Score every labelled row of a file and return the exit code.
 
@@ -36,6 +38,7 @@ def score(
         raw_keys: whether to count key lists as recorded, with repeated and unknown keys.
         skip_invalid: whether to return 0 despite invalid lines.
         overwrite: whether to replace a file that exists.
+        report: file for the report, written at the end; None for none.
 
     Returns:
         2 for invalid lines, unless `skip_invalid`, and for no row at all; 1 when none was scored;
@@ -48,6 +51,7 @@ def score(
     metrics = [trace_from(formulas, relevance_baseline)]
     if labelled.is_file(out):
         raise ConfigurationError("--out", str(out), "is the input file")
+    check_report(report, labelled, out, {})
     splitter = Punkt()
     summary = Summary()
     invalid = 0
@@ -74,6 +78,7 @@ def score(
     print_summary(console, summary, time.perf_counter() - started)
     if not piped:
         console.print(f"Wrote {summary.calls} evaluations to {out}", soft_wrap=True)
+        write_run_report(report, out, console)
     if invalid:
         print_stderr(f"{labelled}: {invalid} invalid line(s) were left out of the output")
     why = nothing_scored(summary)

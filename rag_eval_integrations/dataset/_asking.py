@@ -122,6 +122,8 @@ class Question:
     """The user's id; by default the first 16 hex digits of a digest of text and reference."""
     metadata: dict[str, Any] = field(default_factory=dict)
     """Metadata of the call."""
+    relevant_ids: tuple[str, ...] | None = None
+    """Ids of the relevant documents; None where they are not known."""
 
     def __post_init__(self) -> None:
         if not self.label:
@@ -189,10 +191,10 @@ class AskingOptions(TypedDict, total=False):
     out: str | Path
     """File for the evaluations, in the format of `rag-eval run`; none by default."""
     resume: bool
-    """Go on with `out`: reuse its rows that have the id, question and reference of a question and
-    no error, instead of asking again. A file with rows of other questions, or made by another
-    evaluator, is refused. The app itself is not compared: resume a run that was interrupted, not
-    one of a changed app."""
+    """Go on with `out`: reuse its rows that have the id, question, reference and relevant ids of a
+    question and no error, instead of asking again. A file with rows of other questions, or made by
+    another evaluator, is refused. The app itself is not compared: resume a run that was
+    interrupted, not one of a changed app."""
     overwrite: bool
     """Replace an `out` that exists, which is refused otherwise."""
     progress: Callable[[int, int], object]
@@ -293,6 +295,7 @@ class _AskingEvaluator:
         answered = await self.ask(question)
         known = {
             "id": question.label, "reference": question.reference, "metadata": question.metadata,
+            "relevant_ids": question.relevant_ids,
         }  # fmt: skip
         fields = {name: getattr(answered.call, name) for name in RagCall.model_fields}
         return Answered(RagCall(**{**fields, **known}), answered.error)
@@ -306,6 +309,7 @@ def _unasked(question: Question) -> RagCall:
         ("id", question.label),
         ("reference", question.reference),
         ("metadata", question.metadata),
+        ("relevant_ids", question.relevant_ids),
     ):
         with suppress(InputError):
             from_object(RagCall, {**fields, name: value})
@@ -313,19 +317,32 @@ def _unasked(question: Question) -> RagCall:
     return RagCall(**fields)
 
 
+_Known = tuple[str, str | None, frozenset[str] | None]
+"""What a row and its question have in common: id, reference and relevant ids."""
+
+
+def _known(label: str, reference: str | None, gold: tuple[str, ...] | None) -> _Known:
+    return label, reference, None if gold is None else frozenset(gold)
+
+
+def _of_question(question: Question) -> _Known:
+    return _known(question.label, question.reference, question.relevant_ids)
+
+
 class _Earlier:
     """The rows of an earlier run, by question."""
 
     def __init__(self, rows: Iterable[Evaluation]) -> None:
-        self._rows: dict[tuple[str, str | None], list[Evaluation]] = {}
+        self._rows: dict[_Known, list[Evaluation]] = {}
         for row in rows:
-            self._rows.setdefault((row.id, row.reference), []).append(row)
+            known = _known(row.id, row.reference, row.relevant_ids)
+            self._rows.setdefault(known, []).append(row)
 
     def others(self, questions: Sequence[Question]) -> int:
         """Count the rows that are of none of the questions."""
-        texts: dict[tuple[str, str | None], set[str]] = {}
+        texts: dict[_Known, set[str]] = {}
         for question in questions:
-            texts.setdefault((question.label, question.reference), set()).add(question.text)
+            texts.setdefault(_of_question(question), set()).add(question.text)
         return sum(
             {"", row.question}.isdisjoint(texts.get(key, ()))
             for key, rows in self._rows.items()
@@ -334,7 +351,7 @@ class _Earlier:
 
     def take(self, question: Question) -> Evaluation | None:
         """Return the next row of a question, and None when there is no more."""
-        rows = self._rows.get((question.label, question.reference), [])
+        rows = self._rows.get(_of_question(question), [])
         for at, row in enumerate(rows):
             if row.error is None and (not question.text or row.question == question.text):
                 return rows.pop(at)

@@ -371,6 +371,7 @@ def _is_torn(line: bytes) -> bool:
 
 
 def _identity(row: RagCall | Evaluation) -> bytes:
-    """Digest what a row is known by: its content, its label and its metadata."""
-    text = json.dumps([row.row_key, row.id, row.metadata], sort_keys=True)
+    """Digest what a row is known by: its content, its label, its metadata and its gold ids."""
+    gold = None if row.relevant_ids is None else sorted(row.relevant_ids)
+    text = json.dumps([row.row_key, row.id, row.metadata, gold], sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).digest()[:16]

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from pydantic import JsonValue
@@ -18,7 +19,7 @@ from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations._scoring import nothing_to_judge, score_labelling
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.judges import reconcile
-from rag_eval_integrations.metrics import LabelMetric
+from rag_eval_integrations.metrics import CallMetric, LabelMetric
 from rag_eval_integrations.records import (
     Document,
     Evaluation,
@@ -311,15 +312,20 @@ def _from_evaluation(evaluation: Evaluation) -> Labelled:
     for number, sentence in zip(numbers, evaluation.sentences.documents, strict=True):
         texts[number].append(sentence.text)
     # An EVALS row holds sentences instead of documents. Joining them is close enough, because only
-    # the number of documents matters from here on. The row keeps its identity.
+    # the number of documents and their ids matter from here on. The row keeps its identity.
     call = RagCall(
         question=evaluation.question,
-        documents=tuple(Document(text=" ".join(sentences)) for sentences in texts),
+        documents=tuple(
+            Document(text=" ".join(sentences), id=name)
+            for sentences, name in zip_longest(texts, evaluation.document_ids)
+        ),
         response=evaluation.response,
         id=evaluation.id,
         reference=evaluation.reference,
+        history=evaluation.history,
         metadata=evaluation.metadata,
         capture=evaluation.capture,
+        relevant_ids=evaluation.relevant_ids,
     )
     first = next(iter(evaluation.scores.values()), None)
     by = first.by if first else None
@@ -341,7 +347,7 @@ def _from_evaluation(evaluation: Evaluation) -> Labelled:
 
 
 def score_labelled(
-    labelled: Labelled, metrics: Sequence[LabelMetric], *, raw_keys: bool = False
+    labelled: Labelled, metrics: Sequence[LabelMetric | CallMetric], *, raw_keys: bool = False
 ) -> Evaluation:
     """Score one labelled row without a judge.
 
@@ -376,7 +382,7 @@ def score_labelled(
     return _with_identity(scored, labelled.evaluation) if labelled.evaluation else scored
 
 
-def _unlabelled(labelled: Labelled, metrics: Sequence[LabelMetric]) -> Evaluation:
+def _unlabelled(labelled: Labelled, metrics: Sequence[LabelMetric | CallMetric]) -> Evaluation:
     recorded = labelled.evaluation
     assert recorded is not None
     if recorded.error is not None:

@@ -101,7 +101,9 @@ class CallRuns(BaseCallbackHandler):
         """Look for documents in the inputs or outputs of a chain; a graph's node has `tags`."""
         try:
             if may_hold_documents(value):
-                state = any(tag.startswith("graph:step:") for tag in tags or ())
+                state = False
+                for tag in tags or ():  # `any` would need a generator, which is slow
+                    state = state or tag.startswith("graph:step:")
                 run.call.passed(run, value, state=state)
         except Exception as error:  # noqa: BLE001 -- the boundary
             self._delivery.failure("capture (chain)", error)
@@ -192,7 +194,8 @@ class CallRuns(BaseCallbackHandler):
             if self._runs:
                 self._forget([call])
         try:
-            record = finish(call, root, outputs, inputs, error)
+            identify = self._delivery.identify
+            record = finish(call, root, outputs, inputs, error, identify=identify)
             if record is None and error is None:
                 self._note_uncaptured(call, root)
         finally:

@@ -31,7 +31,13 @@ from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
 
 
 def finish(
-    call: Call, root: Run, outputs: object, inputs: object, error: BaseException | None
+    call: Call,
+    root: Run,
+    outputs: object,
+    inputs: object,
+    error: BaseException | None,
+    *,
+    identify: bool = True,
 ) -> RagCall | None:
     """Make the record of a call that has ended.
 
@@ -41,6 +47,7 @@ def finish(
         outputs: the root's outputs; None when it failed.
         inputs: the root's inputs, if its end event carries them.
         error: the exception with which the root ended, if any.
+        identify: whether the record needs its default id now.
 
     Returns:
         The record; None when it was not a RAG call.
@@ -82,22 +89,19 @@ def finish(
         metadata[FAILED] = [*hooks.failed]
     return to_call(
         context,
-        {
-            "framework": "langchain",
-            "run_id": str(call.run_id),
-            "status": status,
-            "documents_from": "none",
-            "latency_s": latency,
-            "tags": tuple(map(str, call.tags)) if call.tags else (),
-            "metadata": metadata,
-            "retrievers": tuple([one.name for one in retrievals]),
-            "not_in_prompt": (),
-        },
+        framework="langchain",
+        run_id=str(call.run_id),
+        status=status,
+        latency_s=latency,
+        tags=tuple(map(str, call.tags)) if call.tags else (),
+        metadata=metadata,
+        retrievers=tuple([one.name for one in retrievals]),
         question=question,
         response=response,
         history=call.history,
         started_at=datetime.fromtimestamp(call.started_at, UTC),
         app=call.name,
+        identify=identify,
     )
 
 

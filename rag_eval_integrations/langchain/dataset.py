@@ -19,6 +19,7 @@ from langchain_core.runnables.config import merge_configs
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.capture._calls import json_object, json_value
+from rag_eval_integrations.capture._retrieval import gold_ids
 from rag_eval_integrations.dataset._asking import (
     Answered,
     AskingOptions,
@@ -31,7 +32,7 @@ from rag_eval_integrations.dataset._asking import (
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.langchain._values import answer_of, question_of
-from rag_eval_integrations.langchain.evaluators._given import reference_in
+from rag_eval_integrations.langchain.evaluators._given import reference_in, relevant_ids_in
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.report.evaluations import Evaluations
@@ -71,6 +72,8 @@ def example_from(
     given = fields.get("inputs", fields.get("question")) if make_input is None else make_input(item)
     expected = (fields[name] for name in _EXPECTED if fields.get(name) is not None)
     reference = next(map(reference_in, expected), None)
+    outputs = fields.get("reference_outputs", fields.get("outputs"))
+    gold = fields["relevant_ids"] if "relevant_ids" in fields else relevant_ids_in(outputs)
     asked = fields.get("question")
     metadata = fields.get("metadata")
     label = fields.get("id")
@@ -80,6 +83,7 @@ def example_from(
         reference=reference,
         label=_digest(given, reference) if label in (None, "") else str(label),
         metadata=json_object(metadata) if isinstance(metadata, Mapping) else {},
+        relevant_ids=gold_ids(gold, f"{place}.relevant_ids"),
     )
 
 
@@ -87,8 +91,8 @@ def _fields(item: object, place: str) -> Mapping[str, Any]:
     if isinstance(item, str):
         return {"question": item}
     if isinstance(item, RagCall):
-        names = ("question", "reference", "id", "metadata")
-        return {name: getattr(item, name) for name in names}
+        taken = ("question", "reference", "id", "metadata", "relevant_ids")
+        return {name: getattr(item, name) for name in taken}
     if isinstance(item, Mapping):
         fields = item
     else:
@@ -144,8 +148,9 @@ async def aevaluate_dataset(
     """Run a chain over examples by its `ainvoke`, and evaluate each call.
 
     An example is a string (the question); a dict with `question` or `inputs` and, if known,
-    `reference` (or `reference_outputs`, `outputs`), `id` and `metadata`; a `RagCall`, whose
-    documents and response are replaced by those of the chain; or LangSmith's `Example`.
+    `reference` (or `reference_outputs`, `outputs`), `relevant_ids`, `id` and `metadata`; a
+    `RagCall`, whose documents and response are replaced by those of the chain; or LangSmith's
+    `Example`, with `relevant_ids` among its outputs.
 
     If the chain fails on an example, its evaluation has no response and no values (unscored,
     `empty_response`); `evaluation.error` holds the exception, with the stage `app`. Such a call is
@@ -159,8 +164,8 @@ async def aevaluate_dataset(
             `resume`, `overwrite`, `progress`.
 
     Returns:
-        `Evaluations`: one per example, in the examples' order; `id`, `reference` and `metadata` are
-        the example's. Empty when there are no examples.
+        `Evaluations`: one per example, in the examples' order; `id`, `reference`, `relevant_ids`
+        and `metadata` are the example's. Empty when there are no examples.
 
     Raises:
         ConfigurationError: an example cannot be read, an option cannot be used, or `out` exists

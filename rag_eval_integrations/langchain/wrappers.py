@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
 from typing import Any
@@ -20,7 +20,12 @@ from pydantic import Field, PrivateAttr
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import json_object
 from rag_eval_integrations.capture._outlet import Captures, Outlet
-from rag_eval_integrations.capture._retrieval import Retrieval, added_to_block, retrieving
+from rag_eval_integrations.capture._retrieval import (
+    Retrieval,
+    added_to_block,
+    gold_by_question,
+    retrieving,
+)
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain._documents import snapshot
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
@@ -42,8 +47,9 @@ class EvaluatedRetriever(Captures, BaseRetriever):
     Inside a captured call its documents belong to that call: a `RagEvalCallbackHandler` that
     watches the chain around it sees them pass, and a `capture_call` around it gets them added to
     `call.documents`. Otherwise each retrieval is a call of its own, without a response: a
-    `RagEvaluator` scores its `context_relevance` and leaves the other scores unscored
-    (`empty_response`). An exception gives the status `error`, a cancellation `aborted`.
+    `RagEvaluator` scores its `context_relevance` and, if it has them, the retrieval metrics, and
+    leaves the other scores unscored (`empty_response`). An exception gives the status `error`, a
+    cancellation `aborted`.
 
     Failures of the target are logged and counted, and never reach the app.
 
@@ -52,11 +58,14 @@ class EvaluatedRetriever(Captures, BaseRetriever):
         target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, or a `RagEvaluator`,
             which is then run in the background: see `flush` and `evaluations`.
         on_evaluation: called with every evaluation; only with a `RagEvaluator` as target.
+        relevant_ids: question → ids of the documents that are relevant to it, for the metric
+            `Retrieval`; a question that is not there has none, and is not scored by it.
         **settings: `name`, `tags` and `metadata` of this retriever; all others, such as `k`, are
             passed to the wrapped retriever with every call that does not set them itself.
 
     Raises:
-        ConfigurationError: `retriever` is not a runnable, or the target cannot be used.
+        ConfigurationError: `retriever` is not a runnable, the target cannot be used, or
+            `relevant_ids` is not a dict of questions and lists of ids.
     """
 
     retriever: Runnable[str, list[Document]]
@@ -65,6 +74,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
     """Arguments passed to the wrapped retriever with every call."""
 
     _outlet: Outlet = PrivateAttr()
+    _gold: dict[str, tuple[str, ...] | None] = PrivateAttr()
 
     def __init__(
         self,
@@ -72,15 +82,18 @@ class EvaluatedRetriever(Captures, BaseRetriever):
         target: Any,
         *,
         on_evaluation: Callable[[Evaluation], object] | None = None,
+        relevant_ids: Mapping[str, Iterable[str]] | None = None,
         **settings: Any,
     ) -> None:
         if not isinstance(retriever, Runnable):
             raise ConfigurationError("retriever", retriever, "should be a retriever")
+        gold = gold_by_question(relevant_ids)
         outlet = Outlet(target, _LOGGER, on_evaluation)
         own = {name: settings.pop(name) for name in _OWN_SETTINGS if name in settings}
         own.setdefault("name", retriever.get_name())
         super().__init__(retriever=retriever, defaults=settings, **own)  # type: ignore[call-arg]
         self._outlet = outlet
+        self._gold = gold
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> EvaluatedRetriever:
         """Copy the wrapped retriever; the copy's calls go to the same target."""
@@ -135,7 +148,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
             for handler in manager.handlers:
                 if isinstance(handler, RagEvalCallbackHandler):
                     handler.leave_to_wrapper(manager.run_id)
-            return retrieval.record(
+            call = retrieval.record(
                 self.get_name(),
                 [snapshot(document, None) for document in found],
                 framework="langchain",
@@ -143,6 +156,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
                 tags=tuple(map(str, manager.tags)),
                 metadata=json_object(manager.metadata),
             )
+            return call.model_copy(update={"relevant_ids": self._gold.get(call.question)})
 
         return retrieving(query, self._outlet.delivery, made)
 

@@ -35,11 +35,9 @@ _MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest a
 class CallSpan(Span):
     """A span with the call to which it belongs."""
 
+    # Set by whoever makes the span: a constructor that calls the other one took as long as both.
     __slots__ = ("call",)
-
-    def __init__(self, span_id: str, call: Call, parent: Span | None, stage: Stage) -> None:
-        super().__init__(span_id, parent, stage)
-        self.call = call
+    call: Call
 
 
 class Call:
@@ -92,7 +90,8 @@ class Call:
         self.key = span_id
         self.began = time.monotonic()
         self.is_run = method == "run"
-        self.root = CallSpan(span_id, self, None, stage)
+        self.root = CallSpan(span_id, None, stage)
+        self.root.call = self
         self.open: set[str] = {span_id}
         """Ids of the spans that have not ended; the root's id until the call is closed."""
         self.producing: list[str] = []
@@ -235,12 +234,15 @@ class Call:
 
     # --- at the end of the call -------------------------------------------------------------
 
-    def finish(self, status: CaptureStatus, response: str | None) -> RagCall | None:
+    def finish(
+        self, status: CaptureStatus, response: str | None, *, identify: bool = True
+    ) -> RagCall | None:
         """Make the record; the call cannot be used afterwards.
 
         Args:
             status: how the call ended.
             response: the answer, as far as it is known.
+            identify: whether the record needs its default id now.
 
         Returns:
             The record; None when it was not a RAG call.
@@ -270,20 +272,19 @@ class Call:
             )
         return to_call(
             chosen,
-            {
-                "framework": "llama_index",
-                "run_id": self.key,
-                "status": status,
-                "latency_s": latency,
-                "tags": self._tag_names(),
-                "metadata": self._tags,
-                "retrievers": tuple(self._retrievers),
-            },
+            framework="llama_index",
+            run_id=self.key,
+            status=status,
+            latency_s=latency,
+            tags=self._tag_names(),
+            metadata=self._tags,
+            retrievers=tuple(self._retrievers),
             question=question,
             response=response if self._hooks is None else self._whole(status, response),
             history=() if self._earlier == [] else self._history(),
             started_at=self._started_at,
             app=self._app,
+            identify=identify,
         )
 
     def _question(self) -> str:

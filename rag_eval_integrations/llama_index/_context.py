@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rag_eval_integrations.capture._calls import Context, Snapshot, distinct
-from rag_eval_integrations.capture._prompts import reached
+from rag_eval_integrations.capture._prompts import in_order, reached
 from rag_eval_integrations.llama_index._tree import Span, Stage
 from rag_eval_integrations.llama_index._values import same_text
 from rag_eval_integrations.records import DocumentsFrom
@@ -99,6 +99,8 @@ def _in_prompts(
     LlamaIndex puts a node's metadata in front of its text. Apps that write their prompts themselves
     often use the text alone; then the text alone is the document.
     """
+    if in_order([seen.text for seen in candidates], prompts, question):  # the usual case
+        return list(candidates)
     there, cut = _find(candidates, prompts, question)
     if bodies and (cut or len(there) < len(candidates)):
         shown = {seen.text for seen in there} - cut
@@ -206,6 +208,8 @@ def unused(
     retrieved: Sequence[Snapshot], documents: Sequence[Snapshot], bodies: Mapping[str, str]
 ) -> list[Snapshot]:
     """Return the retrieved nodes of which no part is among the documents."""
+    if retrieved == documents:  # the usual case
+        return []
     texts = {seen.text for seen in documents}
     absent = [seen for seen in retrieved if seen.text not in texts]
     if not absent:

@@ -80,24 +80,22 @@ _KNOWN: dict[tuple[str, type], Stage | None] = {}
 _MAX_KNOWN = 10_000
 
 
-def stage_of(span_id: str, instance: object, *, nested: bool = False) -> Stage | None:
+def stage_of(span_id: str, instance: object) -> Stage | None:
     """Return the stage of a span; None for a span that is not relevant.
 
     Args:
         span_id: id of the span, which begins with the names of class and method.
         instance: the object whose method it is; None for a function and for a workflow's step.
-        nested: whether the span runs inside a call.
     """
     name = span_id[:-37]  # Class.method-<uuid of 36 characters>
     kind = type(instance)
     try:
-        stage = _KNOWN[name, kind]
+        return _KNOWN[name, kind]
     except KeyError:
         if len(_KNOWN) >= _MAX_KNOWN:
             _KNOWN.clear()
         stage = _KNOWN[name, kind] = _stage_of(name.rpartition(".")[2], instance)
-    # A step may be called `query` as well; outside of a call, an app's own function begins one.
-    return None if stage == "answer" and nested and instance is None else stage
+        return stage
 
 
 def _stage_of(method: str, instance: object) -> Stage | None:

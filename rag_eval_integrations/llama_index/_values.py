@@ -55,8 +55,10 @@ def question_of(arguments: Mapping[str, Any]) -> str:
 
 
 def _named(given: Mapping[str, Any]) -> str | None:
-    texts = (text_of(given[name]) for name in _QUESTIONS if name in given)
-    return next((text for text in texts if text is not None), None)
+    for name in _QUESTIONS:
+        if name in given and (text := text_of(given[name])) is not None:
+            return text
+    return None
 
 
 def _asks(turn: Turn) -> bool:

@@ -12,6 +12,7 @@ from llama_index.core.schema import QueryBundle
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.capture._calls import json_object
+from rag_eval_integrations.capture._retrieval import gold_ids
 from rag_eval_integrations.dataset._asking import (
     Answered,
     AskingOptions,
@@ -59,9 +60,9 @@ async def aevaluate_query_engine(
     """Ask a query engine questions by its `aquery`, and evaluate its answers.
 
     A question is a string; a `QueryBundle`; a dict with `question` (or `query`) and, if known,
-    `reference` (or `reference_answer`), `id` and `metadata`; an example of a LlamaIndex
-    `LabelledRagDataset`; or a `RagCall`, whose documents and response are replaced by those of the
-    engine. Streams are read to their end.
+    `reference` (or `reference_answer`), `relevant_ids`, `id` and `metadata`; an example of a
+    LlamaIndex `LabelledRagDataset`; or a `RagCall`, whose documents and response are replaced by
+    those of the engine. Streams are read to their end.
 
     If the engine fails on a question, its evaluation has no response and no values (unscored,
     `empty_response`); `evaluation.error` holds the exception, with the stage `app`. Such a call is
@@ -75,8 +76,8 @@ async def aevaluate_query_engine(
             `overwrite`, `progress`.
 
     Returns:
-        `Evaluations`: one per question, in the questions' order; `id`, `reference` and `metadata`
-        are the question's. Empty when there are no questions.
+        `Evaluations`: one per question, in the questions' order; `id`, `reference`,
+        `relevant_ids` and `metadata` are the question's. Empty when there are no questions.
 
     Raises:
         ConfigurationError: a question cannot be read, an option cannot be used, or `out` exists
@@ -139,7 +140,10 @@ def _read(engine: object, questions: Iterable[object]) -> list[Question]:
     return [_question(item, f"questions[{at}]") for at, item in enumerate(questions)]
 
 
-_NAMES = ("question", "query", "query_str", "reference", "reference_answer", "id", "metadata")
+_NAMES = (
+    "question", "query", "query_str", "reference", "reference_answer", "id", "metadata",
+    "relevant_ids",
+)  # fmt: skip
 
 
 def _question(item: object, place: str) -> Question:
@@ -161,4 +165,5 @@ def _question(item: object, place: str) -> Question:
         reference,
         label="" if label is None else str(label),
         metadata=json_object(metadata) if isinstance(metadata, Mapping) else {},
+        relevant_ids=gold_ids(fields.get("relevant_ids"), f"{place}.relevant_ids"),
     )

@@ -24,6 +24,7 @@ from rag_eval_integrations.llama_index._answers import (
     answer_from,
     document_of,
 )
+from rag_eval_integrations.metrics.retrieval import LABEL_RETRIEVAL_SCORES
 from rag_eval_integrations.records import Capture, Evaluation, RagCall
 
 # --- Tables of `BatchEvalRunner`'s results, in which an unscored item does not count as zero
@@ -84,6 +85,12 @@ def _reason(item: EvaluationResult) -> str:
 
 _RETRIEVAL = Capture(framework="llama_index", documents_from="retriever")
 """Marks a question with contexts and without a response: only the retrieval is scored."""
+
+_UNSEEN = Capture(framework="llama_index")
+"""Marks a question of which nobody said what was retrieved."""
+
+_OF_RETRIEVAL = ("context_relevance", *LABEL_RETRIEVAL_SCORES)
+"""The scores that labels give without a response."""
 
 
 class RagEvaluationResult(EvaluationResult):
@@ -161,19 +168,23 @@ class ScoreEvaluator(BaseEvaluator):
 
         Args:
             query: the question.
-            response: the answer; without one only `context_relevance` can be scored.
+            response: the answer; without one only scores of the retrieval can be made:
+                `context_relevance`, and those of `Retrieval`, `LabelRetrieval`, `ContextRecall`.
             contexts: the documents: strings or nodes.
             **kwargs: `reference`, the expected answer, for metrics that compare with one;
+                `relevant_ids`, ids of the relevant nodes, for `Retrieval`;
                 `sleep_time_in_seconds`, seconds to wait before. Other names are for other
                 evaluators of the same batch, and are ignored.
         """
         try:
             await asyncio.sleep(kwargs.get("sleep_time_in_seconds") or 0)
             given = [document_of(item, self._mode) for item in _listed(contexts)]
-            alone = response is None and self.name == "context_relevance"
+            alone = response is None and self.name in _OF_RETRIEVAL
             call = RagCall(
                 question=query or "", documents=given, response=response,
-                reference=kwargs.get("reference"), capture=_RETRIEVAL if alone else None,
+                reference=kwargs.get("reference"),
+                capture=_UNSEEN if contexts is None else _RETRIEVAL if alone else None,
+                relevant_ids=kwargs.get("relevant_ids"),
             )  # fmt: skip
             return await self._result(call, query)
         except Exception as error:  # noqa: BLE001 -- reported in the result
@@ -185,7 +196,7 @@ class ScoreEvaluator(BaseEvaluator):
         """Evaluate a response, from sync code; see `aevaluate_response`."""
         try:
             answer = answer_from(response, self._mode)
-            return _loop.run(self._evaluate_answer(query, answer, kwargs))
+            return _loop.run(self._evaluate_answer(query, response, answer, kwargs))
         except Exception as error:  # noqa: BLE001 -- reported in the result
             return _invalid(query, None, None, error)
 
@@ -201,7 +212,7 @@ class ScoreEvaluator(BaseEvaluator):
         """
         try:
             answer = await aanswer_from(response, self._mode)
-            return await self._evaluate_answer(query, answer, kwargs)
+            return await self._evaluate_answer(query, response, answer, kwargs)
         except Exception as error:  # noqa: BLE001 -- reported in the result
             return _invalid(query, None, None, error)
 
@@ -216,12 +227,14 @@ class ScoreEvaluator(BaseEvaluator):
     # --- the score --------------------------------------------------------------------------------
 
     async def _evaluate_answer(
-        self, query: str | None, answer: Answer, kwargs: Mapping[str, Any]
+        self, query: str | None, response: object, answer: Answer, kwargs: Mapping[str, Any]
     ) -> EvaluationResult:
         await asyncio.sleep(kwargs.get("sleep_time_in_seconds") or 0)
+        seen = answer.documents or hasattr(response, "source_nodes")
         call = RagCall(
             question=query or "", documents=answer.documents, response=answer.text,
-            reference=kwargs.get("reference"),
+            reference=kwargs.get("reference"), relevant_ids=kwargs.get("relevant_ids"),
+            capture=None if seen else _UNSEEN,
         )  # fmt: skip
         return await self._result(call, query)
 

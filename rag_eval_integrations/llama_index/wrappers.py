@@ -7,7 +7,7 @@ LlamaIndex and its tracers the wrapped object is called directly.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +25,12 @@ from llama_index_instrumentation.dispatcher import (
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import Snapshot, distinct, json_object
 from rag_eval_integrations.capture._outlet import Captures, Outlet
-from rag_eval_integrations.capture._retrieval import Retrieval, added_to_block, retrieving
+from rag_eval_integrations.capture._retrieval import (
+    Retrieval,
+    added_to_block,
+    gold_by_question,
+    retrieving,
+)
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index._values import document_snapshot, nodes_of
 from rag_eval_integrations.llama_index.handler import ScopedHandler, in_captured_call
@@ -176,8 +181,9 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
     Inside a captured call its documents belong to that call: a `RagEvalHandler` or an
     `EvaluatedQueryEngine` sees them pass, and a `capture_call` around it gets them added to
     `call.documents`. Otherwise each retrieval is a call of its own, without a response: a
-    `RagEvaluator` scores its `context_relevance` and leaves the other scores unscored
-    (`empty_response`). An exception gives the status `error`, a cancellation `aborted`.
+    `RagEvaluator` scores its `context_relevance` and, if it has them, the retrieval metrics, and
+    leaves the other scores unscored (`empty_response`). An exception gives the status `error`, a
+    cancellation `aborted`.
 
     Failures of the target are logged and counted, and never reach the app.
 
@@ -185,9 +191,12 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
         retriever: the retriever to wrap.
         target: as for `EvaluatedQueryEngine`.
         on_evaluation: called with every evaluation; only with a `RagEvaluator` as target.
+        relevant_ids: question → ids of the nodes that are relevant to it, for the metric
+            `Retrieval`; a question that is not there has none, and is not scored by it.
 
     Raises:
-        ConfigurationError: `retriever` is not a retriever, or the target cannot be used.
+        ConfigurationError: `retriever` is not a retriever, the target cannot be used, or
+            `relevant_ids` is not a dict of questions and lists of ids.
     """
 
     def __init__(
@@ -196,9 +205,11 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
         target: TargetOrEvaluator,
         *,
         on_evaluation: Callable[[Evaluation], object] | None = None,
+        relevant_ids: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
         if not isinstance(retriever, BaseRetriever):
             raise ConfigurationError("retriever", retriever, "should be a retriever")
+        self._gold = gold_by_question(relevant_ids)
         self._wrapped: BaseRetriever = retriever
         self._outlet = Outlet(target, _LOGGER, on_evaluation)
 
@@ -255,7 +266,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
         if in_captured_call():
             return None
         name = type(self._wrapped).__name__
-        return retrieval.record(
+        call = retrieval.record(
             name,
             seen(),
             framework="llama_index",
@@ -263,6 +274,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
             tags=(),
             metadata=json_object(active_instrument_tags.get()),
         )
+        return call.model_copy(update={"relevant_ids": self._gold.get(call.question)})
 
 
 def _document(one: Snapshot) -> tuple[str, Document]:

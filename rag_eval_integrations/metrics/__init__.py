@@ -1,4 +1,4 @@
-"""Stage 4, metrics: labels become scores (`Trace`), or a model grades a call (`GEval`, prompty).
+"""Stage 4, metrics: scores from labels (`Trace`), a model (`GEval`, prompty), gold (`Retrieval`).
 
 Each metric is a package of its own; those that ask a model are imported on first use.
 """
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval_integrations._lazy import lazy, publish
 from rag_eval_integrations.metrics.metric import (
+    CallMetric,
     CompletionMetric,
     LabelMetric,
     Measured,
@@ -20,25 +21,36 @@ from rag_eval_integrations.metrics.trace import TRACE_SCORES, Diagnosis, Formula
 if TYPE_CHECKING:
     from rag_eval_integrations.metrics.geval import GEval
     from rag_eval_integrations.metrics.prompty import PromptyMetric
+    from rag_eval_integrations.metrics.retrieval import ContextRecall, LabelRetrieval, Retrieval
 
 __all__ = [
     "TRACE_SCORES",
+    "CallMetric",
     "CompletionMetric",
+    "ContextRecall",
     "Diagnosis",
     "Formulas",
     "GEval",
     "LabelMetric",
+    "LabelRetrieval",
     "Measured",
     "Metric",
     "ModelMetric",
     "PromptyMetric",
+    "Retrieval",
     "Trace",
     "diagnose",
 ]
 
 __getattr__, __dir__ = lazy(
     __name__,
-    {"GEval": "geval", "PromptyMetric": "prompty"},
+    {
+        "ContextRecall": "retrieval",
+        "GEval": "geval",
+        "LabelRetrieval": "retrieval",
+        "PromptyMetric": "prompty",
+        "Retrieval": "retrieval",
+    },
 )
 
 publish(__name__, __all__)

@@ -1,11 +1,14 @@
-"""Stage 4, the base classes of metrics: `LabelMetric` scores labels, `ModelMetric` asks a model."""
+"""Stage 4, the base classes of metrics.
+
+`LabelMetric` scores a judge's labels, `ModelMetric` asks a model, `CallMetric` needs neither.
+"""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import (
@@ -24,10 +27,14 @@ if TYPE_CHECKING:
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+>")
 
 
-class Metric(ABC):
-    """The part that both kinds share; one object may score any number of calls concurrently.
+Judged = Literal["response", "reference"]
+"""The text of a call whose sentences a judge labels against the documents."""
 
-    Inherit `LabelMetric` or `ModelMetric`, not this class.
+
+class Metric(ABC):
+    """The part that all kinds share; one object may score any number of calls concurrently.
+
+    Inherit `LabelMetric`, `ModelMetric` or `CallMetric`, not this class.
 
     The evaluator's fingerprint is computed from the `repr` of its metrics and their `version`:
     together they name everything that decides the scores besides the call and the judge. A frozen
@@ -63,12 +70,17 @@ class Metric(ABC):
 class LabelMetric(Metric):
     """A metric that scores a labelled call, without I/O."""
 
+    judged: Judged = "response"
+    """The text that the judge labels for it: the call's `response`; or its `reference`, in place of
+    the response, which is one more judgement per call, shared by all metrics that ask for it."""
+
     @abstractmethod
     def score(self, call: SentencizedCall, labelling: Labelling, by: By) -> tuple[Score, ...]:
         """Score one call; a score that has no value states the reason.
 
         Args:
-            call: the call with its keyed sentences.
+            call: the call with its keyed sentences. For a metric of the reference, its response is
+                the reference.
             labelling: the judge's labels; None in it, with a code and a reason, if there are none.
             by: provenance for the scores.
 
@@ -112,6 +124,25 @@ CompletionMetric = ModelMetric
 """The former name of `ModelMetric`."""
 
 
+class CallMetric(Metric):
+    """A metric that scores a call by itself: no judge labels it, no model is asked, no I/O."""
+
+    @abstractmethod
+    def score(self, call: RagCall, by: By) -> tuple[Score, ...]:
+        """Score one call; a score that has no value states the reason.
+
+        Args:
+            call: the call, not split into sentences.
+            by: provenance for the scores, which names no judge.
+
+        Returns:
+            One score per name in `names`.
+        """
+
+
+_KINDS = (LabelMetric, ModelMetric, CallMetric)
+
+
 def checked_metrics(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     """Return the metrics of an evaluator after checking what can be checked before any call.
 
@@ -126,10 +157,14 @@ def checked_metrics(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     if not checked:
         raise ConfigurationError("metrics", checked, "give at least one metric")
     for metric in checked:
-        if not isinstance(metric, LabelMetric | ModelMetric):
+        kinds = [kind.__name__ for kind in _KINDS if isinstance(metric, kind)]
+        if not kinds:
             raise ConfigurationError("metrics", metric, _not_a_metric(metric))
-        if isinstance(metric, LabelMetric) and isinstance(metric, ModelMetric):
-            why = "inherits both LabelMetric and ModelMetric; make it two metrics"
+        if len(kinds) > 1:
+            why = f"inherits both {kinds[0]} and {kinds[1]}; make it two metrics"
+            raise ConfigurationError("metrics", metric, why)
+        if isinstance(metric, LabelMetric) and metric.judged not in get_args(Judged):
+            why = f"its `judged` should be one of {', '.join(get_args(Judged))}"
             raise ConfigurationError("metrics", metric, why)
         if not _are_names(getattr(metric, "names", None)):
             raise ConfigurationError(
@@ -161,7 +196,10 @@ def _not_a_metric(thing: object) -> str:
         return f"has `measure`: let {kind} inherit rag_eval_integrations.metrics.ModelMetric"
     if hasattr(thing, "score"):
         return f"has `score`: let {kind} inherit rag_eval_integrations.metrics.LabelMetric"
-    return "is not a metric; inherit rag_eval_integrations.metrics.LabelMetric or ModelMetric"
+    return (
+        "is not a metric; inherit rag_eval_integrations.metrics.LabelMetric, ModelMetric or "
+        "CallMetric"
+    )
 
 
 def _not_scores(given: object) -> str | None:

@@ -9,7 +9,7 @@ from rag_eval_integrations.errors import JudgeOutputError
 from rag_eval_integrations.models._reading import json_of, mended, unfenced
 
 _BULLET = re.compile(r"^\s*(?:(?:\d{1,3}[.)]|[-*•–]|_(?=\s))\s+)+")
-_HEADING = re.compile(r"^(?:[#*_\s]*)(?:[\w ]{0,30})?(?:rules|specification)[*_\s]*:[*_\s]*$", re.I)
+_HEADING = re.compile(r"^[#*_\s]*+(?:[\w ]{0,30})?(?:rules|specification)[*_\s]*:[*_\s]*$", re.I)
 _REFUSAL = re.compile(
     r"^\W*(?:i['’]?m (?:very )?sorry|i am sorry|sorry|i apologi[sz]e|"
     r"i (?:can['’]?t|cannot|can not|won['’]?t|will not|am unable to|['’]?m unable to)\b|"

@@ -8,7 +8,7 @@ their owner only; links are followed.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.prompt_tests._cleaning import NUMBER, one_line
 from rag_eval_integrations.prompt_tests.journal import Journal
 from rag_eval_integrations.prompt_tests.records import Rule, Spec
+from rag_eval_integrations.report._page import write
 
 INTENT = "intent.txt"
 INPUT_SPEC = "input_spec.txt"
@@ -107,6 +108,10 @@ class Workspace:
         """
         path = self.path(name)
         _target.write_page(path, text, lambda head: head.startswith(begins), field="file")
+
+    def write_html(self, name: str, content: Iterable[str]) -> None:
+        """Write a page of HTML in pieces, in place of an earlier one; errors of `write_page`."""
+        write(self.path(name), content, field="file")
 
     def read_json(self, name: str) -> Any:
         """Read a file's JSON.

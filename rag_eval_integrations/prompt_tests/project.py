@@ -19,6 +19,7 @@ from rag_eval_integrations.prompt_tests.generate import OWN_METRICS, read_tests_
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result
 from rag_eval_integrations.prompt_tests.report import Report, UnknownAs
+from rag_eval_integrations.prompt_tests.report._html import report_pieces
 from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests.run import run_tests
 from rag_eval_integrations.prompt_tests.upstream import (
@@ -37,6 +38,7 @@ Tell = Callable[[str], None]
 OVERVIEW = "overview.csv"
 REPORT_JSON = "report.json"
 REPORT_MD = "README.md"
+REPORT_HTML = "report.html"
 
 
 class Project:
@@ -310,7 +312,7 @@ class Project:
         return Report(self.prompt.name, results, spec, checks, rules, unknown_as)
 
     def write_report(self, report: Report) -> list[Path]:
-        """Write `overview.csv`, `report.json` and `README.md`, and return their paths.
+        """Write `overview.csv`, `report.json`, `README.md` and `report.html`; return their paths.
 
         Raises:
             ConfigurationError: when one of these files is there and is not an earlier report.
@@ -318,7 +320,9 @@ class Project:
         self.workspace.write_page(OVERVIEW, to_csv(report.overview()), b"model,")
         self.workspace.write_page(REPORT_JSON, to_json(report), b'{\n "schema": ')
         self.workspace.write_page(REPORT_MD, to_markdown(report), b"# Prompt tests of ")
-        return [self.workspace.path(name) for name in (OVERVIEW, REPORT_JSON, REPORT_MD)]
+        self.workspace.write_html(REPORT_HTML, report_pieces(report))
+        names = (OVERVIEW, REPORT_JSON, REPORT_MD, REPORT_HTML)
+        return [self.workspace.path(name) for name in names]
 
 
 def find_metrics(

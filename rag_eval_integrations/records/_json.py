@@ -38,13 +38,18 @@ def whole_text(text: str) -> str:
     Scraped documents and cut replies hold lone surrogates. One character replaces one, so offsets
     stay.
     """
+    return text if text.isascii() or is_whole(text) else _SURROGATES.sub("\ufffd", text)
+
+
+def is_whole(text: str) -> bool:
+    """Return whether a text has a UTF-8 form: whether it holds no lone surrogate."""
     if text.isascii():
-        return text
+        return True
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        return _SURROGATES.sub("\ufffd", text)
-    return text
+        return False
+    return True
 
 
 Text = Annotated[str, AfterValidator(whole_text)]

@@ -25,7 +25,7 @@ from rag_eval_integrations.records._shown import (
     score_text,
 )
 from rag_eval_integrations.records._shown_html import evaluation_html
-from rag_eval_integrations.records.call import Capture, Sentences
+from rag_eval_integrations.records.call import Capture, Sentences, Turn
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
 
 EVALS_SCHEMA = 2
@@ -163,6 +163,8 @@ class Evaluation(Record):
     question: Text
     response: Text | None
     reference: Text | None = None
+    history: tuple[Turn, ...] = ()
+    """Earlier turns of the conversation, oldest first."""
     metadata: JsonObject = Field(default_factory=dict)
     capture: Capture | None = None
     scores: dict[Text, Score]
@@ -172,6 +174,9 @@ class Evaluation(Record):
     sentences: Sentences
     document_ids: tuple[Text | None, ...] = ()
     """One per document, in order; None for a document without an id."""
+    relevant_ids: tuple[Text, ...] | None = None
+    """The call's: ids of the relevant documents, known beforehand; None where they are not known.
+    Retrieval scores were made with them, and an evaluation is not reused for others."""
     judge: JudgeInfo
     fingerprint: Text | None = None
     """Digest of everything that decides the scores besides the call: judge, metrics, splitter.
@@ -261,7 +266,16 @@ def _other_schema(schema: object) -> str:
 @cache
 def _build() -> None:
     # Before 2.13, pydantic fails at a record of a deferred class that nobody validated yet.
-    for kind in (Capture, EvaluationError, JudgeInfo, Labels, ScoreEstimate, Sentences, Usage):
+    for kind in (
+        Capture,
+        EvaluationError,
+        JudgeInfo,
+        Labels,
+        ScoreEstimate,
+        Sentences,
+        Turn,
+        Usage,
+    ):
         kind.model_rebuild()
 
 

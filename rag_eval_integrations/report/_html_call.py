@@ -1,8 +1,8 @@
 """One call as a page shows it: plain data that the template and the page's script both render.
 
 All texts are made visible here, and every figure is written here, so that both say the same. A
-sentence is `[key, state, gap, pieces]`: `gap` is the white space in front of it, and every second
-piece is a detail that a document contradicts.
+sentence is `[key, state, gap, text]`: `gap` is the white space in front of it. In the response, the
+text is a list of pieces, of which every second one is a detail that a document contradicts.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def view_of(evaluation: Evaluation, at: int, row: str) -> View:
         "row": row,
         "id": shown(evaluation.id),
         "question": shown(evaluation.question),
+        "turns": [[one.role, shown(one.content)] for one in evaluation.history],
         "reference": None if evaluation.reference is None else shown(evaluation.reference),
         "error": error and shown(f"failed ({error.stage}): {error.type}: {error.message}"),
         "patterns": [one.pattern for one in diagnose(evaluation.scores)],
@@ -175,7 +176,7 @@ def _documents(evaluation: Evaluation) -> Iterator[View]:
             gap = "" if not end else " " if start is None or start == end + 1 else _gap(end, start)
             end = stop or 0
             listed.append(
-                [key, state, gap, [text]] if plain else [shown(key), state, gap, [shown(text)]]
+                [key, state, gap, text] if plain else [shown(key), state, gap, shown(text)]
             )
         yield {
             "number": shown(number),
@@ -254,7 +255,7 @@ def _made(score: Score) -> Iterator[str]:
     if score.std_error is not None:
         yield f"standard error {score.std_error:.2f}"
     if score.mass is not None:
-        yield f"{score.mass:.0%} of the answers are scores"
+        yield f"score mass {score.mass:.2f}"
     if score.estimate is not None:
         error = score.estimate.std_error
         spread = "" if error is None else f" ± {error:.2f}"

@@ -52,13 +52,17 @@ def overview(summary: Summary) -> dict[str, Any]:
 def _lead(summary: Summary) -> str:
     if not summary.calls:
         return "No calls."
-    parts = [f"{summary.calls:,} calls" if summary.calls > 1 else "1 call"]
+    parts = [_calls(summary.calls)]
     if summary.failed:
         parts.append(f"{summary.failed:,} could not be evaluated")
     judges = [_judge(judge.name, judge.model) for judge, _ in summary.judges.most_common(3)]
     if len(summary.judges) > 3:
         judges.append("others")
     return f"{', '.join(parts)}. Judged by {', '.join(dict.fromkeys(judges))}."
+
+
+def _calls(count: int) -> str:
+    return f"{count:,} call{'' if count == 1 else 's'}"
 
 
 def _judge(name: str, model: str | None) -> str:
@@ -184,7 +188,7 @@ def _made(summary: Summary) -> Iterator[tuple[str, list[str]]]:
     judges = [
         _judge(judge.name, judge.model)
         + (f", version {shown(judge.version)}" if judge.version else "")
-        + (f" ({count:,} calls)" if len(summary.judges) > 1 else "")
+        + (f" ({_calls(count)})" if len(summary.judges) > 1 else "")
         for judge, count in summary.judges.most_common(_MOST_LISTED)
     ]
     yield "judge", judges
@@ -204,7 +208,7 @@ def _made(summary: Summary) -> Iterator[tuple[str, list[str]]]:
 def _counted(values: Counter[str], *, always: bool = False) -> list[str]:
     tell = always or len(values) > 1
     listed = [
-        f"{shown(value)}{f' ({count:,} calls)' if tell else ''}"
+        f"{shown(value)}{f' ({_calls(count)})' if tell else ''}"
         for value, count in values.most_common(_MOST_LISTED)
     ]
     more = len(values) - len(listed)

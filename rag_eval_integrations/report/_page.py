@@ -91,13 +91,16 @@ def _hash(text: str) -> str:
     return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def write(path: Path, content: Iterable[str], *, field: str = "path") -> Path:
+def write(
+    path: Path, content: Iterable[str], *, field: str = "path", mode: int = _target.PRIVATE
+) -> Path:
     """Write a page, readable by its owner only, in place of an earlier one of this program.
 
     Args:
         path: the page; links are followed.
         content: its pieces.
         field: name of the argument, for the error.
+        mode: of a new page; `_target.PUBLIC` for one without texts of calls.
 
     Returns:
         The file that was written.
@@ -106,8 +109,13 @@ def write(path: Path, content: Iterable[str], *, field: str = "path") -> Path:
         ConfigurationError: there is a file that this program did not make, or no regular file.
         OSError: it cannot be written; an earlier page is as it was.
     """
-    _target.write_page(path, content, is_page, field=field)
+    _target.write_page(path, content, is_page, field=field, mode=mode)
     return path
+
+
+def check(path: Path, *, field: str = "path") -> Path:
+    """Follow links to a page that is going to be written, and refuse what `write` would refuse."""
+    return _target.check_page(path, is_page, field=field)
 
 
 def is_page(head: bytes) -> bool:

@@ -1,131 +1,126 @@
-"""ROC and reliability plots as one HTML page: inline SVG, no scripts, no external resources."""
+"""Plots as what a template draws: a path, points with their words, and the axes' ends.
+
+Every plot stands on one square or rectangle with its axes outside of it, says its figures in its
+title, and has them in a table beside it; a colour never tells anything alone.
+"""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+import math
+from collections.abc import Sequence
+from typing import Any
 
-from rag_eval_integrations import _target
-from rag_eval_integrations._visible import visible
-from rag_eval_integrations.agreement._curves import Curves
+from rag_eval_integrations.agreement import Curves
 
-_SIDE = 260
-_EDGE = 34  # room for the axes' numbers
+SIDE = 260
+EDGE = 34
+"""Pixels around a plot, which hold the axes' numbers and words."""
 _MOST_POINTS = 400
 """Limit on the points drawn per curve; more cannot be told apart on 260 pixels."""
+_LISTED = 10
+"""Steps of a ROC curve in its table."""
 
-_STYLE = """
-body{font:15px/1.45 system-ui,sans-serif;color:#1c1c1c}
-body{margin:2rem auto;max-width:64rem;padding:0 1rem}
-h1{font-size:1.4rem}h2{font-size:1.1rem;margin:2rem 0 .3rem}p{margin:.2rem 0 .8rem;color:#444}
-figure{display:inline-block;margin:0 1.5rem 1rem 0}figcaption{font-size:.85rem;color:#444}
-svg{background:#fff}text{font:11px system-ui,sans-serif;fill:#444}
-.axis{stroke:#999;fill:none}.chance{stroke:#bbb;stroke-dasharray:4 4}
-.curve{stroke:#1558b0;stroke-width:2;fill:none}.point{fill:#1558b0}
-"""
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_GENERATOR = '<meta name="generator" content="rag-eval">'
-"""Marks a page of this program, which may be replaced by a newer one."""
+Plot = dict[str, Any]
 
 
-def write_plots(groups: Mapping[str, Mapping[str, Curves]], folder: Path, title: str) -> Path:
-    """Write `agreement.html` into a folder, which is created if it does not exist.
-
-    Args:
-        groups: heading (all rows, or a data set) → the result of `agreement.curves` on its rows.
-        folder: folder of the page.
-        title: title of the page; any text.
-
-    Returns:
-        The page's path.
-
-    Raises:
-        ConfigurationError: there is an `agreement.html` that this program did not make, or the
-            folder is a file.
-        OSError: the page cannot be written.
-    """
-    _target.make_folder(folder, "--plots")
-    path = folder / "agreement.html"
-    _target.write_page(
-        path,
-        page(groups, title),
-        lambda head: _GENERATOR.encode("ascii") in head,
-        field="--plots",
-        mode=_target.PUBLIC,
-    )
-    return path
+def roc(curves: Curves, title: str) -> Plot:
+    """Draw a ROC curve, with chance as a dashed line; empty when gold has one class only."""
+    area = "undefined: gold has one class only" if curves.auroc is None else f"{curves.auroc:.3f}"
+    points = curves.roc
+    drawn: Sequence[tuple[float, float]] = ()
+    if points:
+        step = -(-len(points) // _MOST_POINTS)
+        drawn = [*points[:-1:step], points[-1]]
+    return _plot(
+        title, f"ROC; area {area}", "false positives", "true positives", drawn, [], diagonal=True
+    ) | {"table": [(f"{x:.3f}", f"{y:.3f}") for x, y in _thinned(points)]}
 
 
-def page(groups: Mapping[str, Mapping[str, Curves]], title: str) -> str:
-    """Return the page's HTML; arguments as in `write_plots`."""
-    parts = [
-        "<!doctype html><html lang=en><head><meta charset=utf-8>",
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">{_GENERATOR}',
-        f"<title>{_text(title)}</title><style>{_STYLE}</style></head><body>",
-        f"<h1>{_text(title)}</h1>",
-        "<p>Left: ROC, with chance dashed. Right: reliability in ten bins, with perfect "
-        "calibration dashed; a point's area is its share of the items.</p>",
-    ]
-    for heading, found in groups.items():
-        parts.append(f"<h2>{_text(heading)}</h2>")
-        if not found:
-            parts.append("<p>The judge gave no probabilities here.</p>")
-        parts.extend(part for name, curves in found.items() for part in _verdict(name, curves))
-    return "".join([*parts, "</body></html>\n"])
-
-
-def _text(text: str) -> str:
-    """Write a text that neither HTML nor SVG reads as markup, without control characters."""
-    return html.escape(visible(text))
-
-
-def _verdict(name: str, curves: Curves) -> Iterable[str]:
-    auroc = "undefined: gold has one class only" if curves.auroc is None else f"{curves.auroc:.3f}"
-    counts = f"{curves.positives} of {curves.n} positive in gold"
-    yield f"<p><b>{_text(name)}</b>: {counts}</p>"
-    yield _figure(_roc(curves.roc), f"ROC; area {auroc}", "false positives", "true positives")
-    error = f"expected calibration error {curves.calibration_error:.3f}"
-    yield _figure(_reliability(curves), f"reliability; {error}", "probability", "share in gold")
-
-
-def _figure(marks: str, caption: str, across: str, up: str) -> str:
-    size, low, high = _SIDE + 2 * _EDGE, _EDGE, _EDGE + _SIDE
-    middle = (low + high) / 2
-    return (
-        f'<figure><svg width="{size}" height="{size}" viewBox="0 0 {size} {size}" role="img" '
-        f'aria-label="{_text(caption)}">'
-        f'<path class="axis" d="M{low} {low}V{high}H{high}"/>'
-        f'<path class="chance" d="M{low} {high}L{high} {low}"/>'
-        f'<text x="{low - 6}" y="{high + 14}">0</text><text x="{high - 4}" y="{high + 14}">1</text>'
-        f'<text x="{low - 14}" y="{low + 4}">1</text>'
-        f'<text x="{middle}" y="{high + 28}" text-anchor="middle">{_text(across)}</text>'
-        f'<text x="12" y="{middle}" text-anchor="middle" '
-        f'transform="rotate(-90 12 {middle})">{_text(up)}</text>'
-        f"{marks}</svg><figcaption>{_text(caption)}</figcaption></figure>"
-    )
-
-
-def _at(x: float, y: float) -> tuple[str, str]:
-    return f"{_EDGE + x * _SIDE:.1f}", f"{_EDGE + (1 - y) * _SIDE:.1f}"
-
-
-def _roc(points: Sequence[tuple[float, float]]) -> str:
-    if not points:
-        return ""
-    step = -(-len(points) // _MOST_POINTS)
-    kept = [*points[:-1:step], points[-1]]
-    return f'<path class="curve" d="M{"L".join(" ".join(_at(x, y)) for x, y in kept)}"/>'
-
-
-def _reliability(curves: Curves) -> str:
+def reliability(curves: Curves, title: str) -> Plot:
+    """Draw the share in gold by probability, in ten bins; a point's area is its share of items."""
     dots = []
     for one in curves.bins:
         x, y = _at(one.mean, one.share)
+        words = f"{one.n:,} items: mean probability {one.mean:.3f}, share in gold {one.share:.3f}"
         radius = 2 + 14 * (one.n / curves.n) ** 0.5
-        dots.append(
-            f'<circle class="point" cx="{x}" cy="{y}" r="{radius:.1f}" fill-opacity=".6">'
-            f"<title>{one.n} items: mean probability {one.mean:.3f}, share in gold "
-            f"{one.share:.3f}</title></circle>"
-        )
-    return "".join(dots)
+        dots.append({"x": x, "y": y, "r": f"{radius:.1f}", "title": words})
+    return _plot(
+        title,
+        f"reliability; expected calibration error {curves.calibration_error:.3f}",
+        "probability",
+        "share in gold",
+        (),
+        dots,
+        diagonal=True,
+    ) | {
+        "table": [
+            (f"{one.n:,}", f"{one.mean:.3f}", f"{one.share:.3f}") for one in curves.bins
+        ]
+    }  # fmt: skip
+
+
+def course(
+    values: Sequence[tuple[float, float | None]], title: str, across: str, up: str
+) -> Plot | None:
+    """Draw values in [0, 1] by a share, on an axis that ends at the tenths around them.
+
+    Args:
+        values: (share, value); a value that is undefined is left out.
+        title: name of the plot.
+        across: words at the horizontal axis.
+        up: words at the vertical axis.
+
+    Returns:
+        The plot; None without a value.
+    """
+    known = [(share, value) for share, value in values if value is not None]
+    if not known:
+        return None
+    low = math.floor(min(value for _, value in known) * 10) / 10
+    high = math.ceil(max(value for _, value in known) * 10) / 10
+    if high - low < 0.05:
+        low, high = (low, low + 0.1) if low < 0.95 else (low - 0.1, low)
+    scaled = [(share, (value - low) / (high - low)) for share, value in known]
+    dots = [
+        {"x": _at(*place)[0], "y": _at(*place)[1], "r": "3.5", "title": f"{share:.0%}: {value:.3f}"}
+        for place, (share, value) in zip(scaled, known, strict=True)
+    ]
+    return _plot(title, title, across, up, scaled, dots, ends=(f"{low:.1f}", f"{high:.1f}"))
+
+
+def _plot(
+    title: str,
+    caption: str,
+    across: str,
+    up: str,
+    line: Sequence[tuple[float, float]],
+    dots: list[dict[str, str]],
+    *,
+    diagonal: bool = False,
+    ends: tuple[str, str] = ("0", "1"),
+) -> Plot:
+    return {
+        "title": title,
+        "caption": caption,
+        "across": across,
+        "up": up,
+        "path": f"M{'L'.join(' '.join(_at(x, y)) for x, y in line)}" if line else "",
+        "dots": dots,
+        "diagonal": diagonal,
+        "low": ends[0],
+        "high": ends[1],
+    }
+
+
+def _at(x: float, y: float) -> tuple[str, str]:
+    return f"{EDGE + x * SIDE:.1f}", f"{EDGE + (1 - y) * SIDE:.1f}"
+
+
+def _thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Choose points of a ROC curve at steps of its false positives, with both ends."""
+    found: list[tuple[float, float]] = []
+    for step in range(_LISTED + 1):
+        upto = [point for point in points if point[0] <= step / _LISTED]
+        if upto and upto[-1] not in found:
+            found.append(upto[-1])
+    return found

@@ -14,6 +14,7 @@ from base64 import b64encode
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -75,10 +76,12 @@ def report_pieces(
     evaluations: Iterable[Evaluation], *, title: str = "RAG evaluation"
 ) -> Iterator[str]:
     """Render the report in pieces, for standard output; arguments as for `write_report`."""
-    calls = _Calls()
-    for evaluation in evaluations:
-        calls.add(evaluation)
-    calls.end_chunk()
+    # zlib releases the interpreter, so one thread compresses while the next calls are read.
+    with ThreadPoolExecutor(1, "rag-eval-report") as pool:
+        calls = _Calls(pool)
+        for evaluation in evaluations:
+            calls.add(evaluation)
+        calls.end_chunk()
     yield from pieces(
         "report.html",
         script="report.js",
@@ -87,7 +90,7 @@ def report_pieces(
         **overview(calls.summary),
         settings=calls.settings(),
         index=calls.index,
-        chunks=calls.chunks,
+        chunks=(chunk.result() for chunk in calls.chunks),
         worst=[call for *_, call in calls.worst],
         worst_lead=_worst_lead(len(calls.worst)),
         signs=SIGNS,
@@ -109,13 +112,19 @@ def _evidence_of(call: View, key: str) -> list[str]:
     return found
 
 
+def _packed(text: bytes) -> str:
+    # zlib's format, because that of gzip holds the name of a system.
+    return b64encode(zlib.compress(text, _LEVEL)).decode("ascii")
+
+
 @dataclass
 class _Calls:
     """What the page needs of the calls, gathered one by one."""
 
+    pool: ThreadPoolExecutor
     summary: Summary = field(default_factory=Summary)
     index: list[Markup] = field(default_factory=list)
-    chunks: list[str] = field(default_factory=list)
+    chunks: list[Future[str]] = field(default_factory=list)
     worst: list[tuple[int, float, float, int, View]] = field(default_factory=list)
     _names: dict[str, int] = field(default_factory=dict)
     """Score → its column."""
@@ -123,12 +132,13 @@ class _Calls:
     """Why a score has no value → its number."""
     _patterns: dict[str, int] = field(default_factory=dict)
     _rows: Counter[str] = field(default_factory=Counter)
-    _chunk: list[View] = field(default_factory=list)
+    _chunk: list[bytes] = field(default_factory=list)
 
     def add(self, evaluation: Evaluation) -> None:
         self.summary.add(evaluation)
         call = view_of(evaluation, len(self.index) + 1, self._row_name(evaluation.id))
-        self._chunk.append(call)
+        # As bytes at once: a hundred calls are too many objects for the garbage collector.
+        self._chunk.append(to_json(call))
         if len(self._chunk) == _CHUNK:
             self.end_chunk()
         self.index.append(data(self._row(evaluation, call)))
@@ -137,9 +147,7 @@ class _Calls:
     def end_chunk(self) -> None:
         """Compress the calls that were added since the last piece."""
         if self._chunk:
-            # zlib's format, because that of gzip holds the name of a system.
-            packed = zlib.compress(to_json(self._chunk), _LEVEL)
-            self.chunks.append(b64encode(packed).decode("ascii"))
+            self.chunks.append(self.pool.submit(_packed, b"[%b]" % b",".join(self._chunk)))
             self._chunk = []
 
     def settings(self) -> dict[str, Any]:

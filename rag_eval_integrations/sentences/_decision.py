@@ -46,6 +46,9 @@ class Parameters(NamedTuple):
 
     def has_break(self, text: str) -> bool:
         """Tell whether a sentence ends inside a text of one line."""
+        word, _, following = text.partition(". ")
+        if word.isalnum() and following.isalnum():
+            return self._ends(word + ".", following)  # most texts are two plain words
         return any(self._ends(word, following) for word, following in pairwise(_words(text)))
 
     def _ends(self, word: str, following: str) -> bool:
@@ -53,17 +56,20 @@ class Parameters(NamedTuple):
             return True
         if word[-1] != ".":
             return False
-        kind, next_kind = _without_stop(_kind(word)), self._next_kind(following)
         ellipsis, abbreviation = word.endswith(".."), self._is_abbreviation(word)
-        initial = _is_initial(word)
+        initial = len(word) == 2 and _is_initial(word)
+        numeric = not initial and _without_stop(_kind(word)) == _ANY_NUMBER
+        if not (ellipsis or abbreviation or initial or numeric):
+            return True
+        next_kind = self._next_kind(following)
         context = self.contexts.get(next_kind, 0)
+        begins = _begins_sentence(following, context)
         if (abbreviation or ellipsis) and not initial:
-            if _begins_sentence(following, context):
+            if begins:
                 return True
             if following[0].isupper() and next_kind in self.starters:
                 return True
-        if initial or kind == _ANY_NUMBER:
-            begins = _begins_sentence(following, context)
+        if initial or numeric:
             if begins is False:
                 return False
             if begins is None and initial and following[0].isupper() and not context & _SMALL:
@@ -74,7 +80,9 @@ class Parameters(NamedTuple):
         if word == "." or word.endswith(".."):
             return False
         bare = word[:-1].lower()
-        return bare in self.abbreviations or bare.rpartition("-")[2] in self.abbreviations
+        return bare in self.abbreviations or (
+            "-" in bare and bare.rpartition("-")[2] in self.abbreviations
+        )
 
     def _next_kind(self, word: str) -> str:
         kind = _kind(word)

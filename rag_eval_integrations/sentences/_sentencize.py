@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count, islice, product
+from operator import itemgetter
+from string import ascii_lowercase
 from typing import Protocol
 
 from rag_eval_integrations.errors import ConfigurationError
@@ -112,8 +115,8 @@ def sentencize(call: RagCall, splitter: Splitter) -> SentencizedCall:
 
 def _sentences(documents: tuple[Sentence, ...], response: tuple[Sentence, ...]) -> Sentences:
     # Validated, 35 sentences take 32 instead of 2 µs. Only the offsets come from the splitter.
-    offsets = [at for _, _, *span in (*documents, *response) for at in span]
-    if {int}.issuperset(map(type, offsets)):
+    offsets = (map(itemgetter(at), side) for side in (documents, response) for at in (2, 3))
+    if {int}.issuperset(map(type, chain.from_iterable(offsets))):
         return Sentences.model_construct(documents=documents, response=response)
     return Sentences(documents=documents, response=response)
 
@@ -121,8 +124,9 @@ def _sentences(documents: tuple[Sentence, ...], response: tuple[Sentence, ...]) 
 def _keyed(text: str, prefix: str, splitter: Splitter) -> list[Sentence]:
     spans = splitter.spans(text)
     _check(spans, text, splitter)
+    new = tuple.__new__  # as `Sentence` itself does, in two thirds of the time
     return [
-        Sentence(prefix + key, text[start:end], start, end)
+        new(Sentence, (prefix + key, text[start:end], start, end))
         for key, (start, end) in zip(_letters(len(spans)), spans, strict=True)
     ]
 
@@ -146,10 +150,15 @@ def _check(spans: Iterable[tuple[int, int]], text: str, splitter: Splitter) -> N
 
 def _letters(size: int) -> Iterable[str]:
     # Precomputed, since few texts have more sentences.
-    return _FIRST[:size] if size <= len(_FIRST) else map(letters, range(size))
+    return _FIRST[:size] if size <= len(_FIRST) else islice(_all_letters(), size)
 
 
-_FIRST = tuple(map(letters, range(100)))
+def _all_letters() -> Iterator[str]:
+    for length in count(1):
+        yield from map("".join, product(ascii_lowercase, repeat=length))
+
+
+_FIRST = tuple(islice(_all_letters(), 100))
 
 
 def locate(keyed: Sequence[tuple[str, str]], text: str) -> tuple[Sentence, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.resources import files
@@ -23,7 +23,7 @@ from typing import Any
 from rag_eval_integrations._recent import Recent
 from rag_eval_integrations.sentences._blocks import Block, BlockKind, blocks
 from rag_eval_integrations.sentences._decision import Parameters
-from rag_eval_integrations.sentences._scripts import End, ends
+from rag_eval_integrations.sentences._scripts import End, closes, ends, positions
 
 _VERSION = 1  # version of the rules in this package; raise it when any text gives other sentences
 _REACH = 64  # characters of a word that are read; longer words are not abbreviations
@@ -39,10 +39,11 @@ _LIST_NUMBER = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})[.)]+")
 _OPENING = "\"'“”‘’«»„‚*_`\u200b\u200e\u200f\ufeff"
 # The characters that Punkt's decision treats as one word.
 _WORD = re.compile(r"[^\s?!\"'“”‘’«»(){}\[\];:*–—/]*+")
-_WORD_AFTER = re.compile(r"[(\[{]?" + _WORD.pattern)
+_AFTER = re.compile(rf"[{re.escape(_OPENING)}]*+([(\[{{]?{_WORD.pattern})")
 _INITIALS = re.compile(r"[^\W\d_](?:\.-?[^\W\d_])*")
 _FIGURE = re.compile(r"[#(\[]?[A-Z]{0,2}\d|[IVXLC]{1,7}(?![\w'])")
 _SPEAKERS = {"he", "she", "they", "we", "asked", "asks", "said", "says", "replied", "cried"}
+_ELLIPSIS = "... "  # stands for the word before "…", "..." or ". ."; no word has a space
 _YEAR = re.compile(r"\(\d")
 
 
@@ -88,67 +89,87 @@ class Punkt:
 
 
 def _split(language: str, text: str) -> tuple[tuple[int, int], ...]:
-    model = _model(language)
+    decided = _Decided(_model(language))
     found: list[tuple[int, int]] = []
+    marks = positions(text)
+    mark = next(marks, len(text))
     for block in blocks(text):
-        if block.kind in _SPLIT_KINDS:
-            found.extend(_sentences(model, text, block))
+        start, body, end, kind = block
+        while mark < body:
+            mark = next(marks, len(text))
+        # Most lines of hostile texts have no mark, or one at their end.
+        if mark < end - 1 and kind in _SPLIT_KINDS and not closes(text, mark, end):
+            _add_sentences(found, decided, text, block)
         else:
-            found.append((block.start, block.end))
+            found.append((start, end))
     return tuple(found)
 
 
-def _sentences(model: _Model, text: str, block: Block) -> Iterator[tuple[int, int]]:
-    begun, read, has_words = block.start, block.body, False
+def _add_sentences(
+    found: list[tuple[int, int]], decided: _Decided, text: str, block: Block
+) -> None:
+    """Add the sentences of a block."""
+    start, read, final, _ = block
+    begun, has_words = start, False
     last: tuple[int, int] | None = None
-    for end in ends(text, block.body, block.end):
-        has_words = has_words or _LETTER.search(text, read, end.mark) is not None
-        read = end.stop
-        # A sentence has a word, and is more than a list number: "2. Press".
-        if not has_words or _is_list_number(text, begun, end.stop):
-            continue
-        if end.certain or _ends(model, text, begun, end, block):
+    for end in ends(text, read, final):
+        mark, _, stop, following, certain = end
+        has_words = has_words or text[read].isalnum() or _has_letter(text, read, mark)
+        read = stop
+        if not has_words:
+            continue  # a sentence has a word
+        if certain or (
+            # It is more than a list number: "2. Press".
+            not (stop - begun <= 8 and _LIST_NUMBER.fullmatch(text, begun, stop))
+            and _ends(decided, text, begun, end, block)
+        ):
             if last is not None:
-                yield last
-            last, begun, has_words = (begun, end.stop), end.next, False
-    has_words = has_words or _LETTER.search(text, read, block.end) is not None
+                found.append(last)
+            last, begun, has_words = (begun, stop), following, False
     if last is None:
-        yield block.start, block.end
-    elif has_words:
-        yield last
-        yield begun, block.end
+        found.append((start, final))
+    elif has_words or _has_letter(text, read, final):
+        found.append(last)
+        found.append((begun, final))
     else:
-        yield last[0], block.end
+        found.append((last[0], final))
 
 
-def _ends(model: _Model, text: str, begun: int, end: End, block: Block) -> bool:
+def _has_letter(text: str, start: int, stop: int) -> bool:
+    return _LETTER.search(text, start, stop) is not None
+
+
+def _ends(decided: _Decided, text: str, begun: int, end: End, block: Block) -> bool:
     """Decide about a mark that also occurs inside sentences."""
-    before = text[max(begun, end.mark - _REACH) : end.mark]
-    after = text[end.next : min(end.next + _REACH, block.end)].split(None, 1)[0].lstrip(_OPENING)
-    word = _first(_WORD, before[::-1])[::-1]
-    following = _first(_WORD_AFTER, after) or after[:1] or '"'
-    marks, closed = text[end.mark : end.closing], end.closing < end.stop
+    mark, closing, stop, begins, _ = end
+    limit = min(begins + _REACH, block.end)
+    after = _AFTER.match(text, begins, limit)
+    at = after.start(1) if after else begins
+    following = (after[1] if after else "") or text[at : min(at + 1, limit)].strip() or '"'
     if following[0] in ")….":
         return False
-    if closed and _YEAR.match(after):
+    closed = closing < stop
+    if closed and _YEAR.match(text, at, limit):
         return False  # a reference: “… is it so?” (2019)
-    small = following.islower() and following.lstrip("([{")[:1].isalpha()
-    if marks.strip(".…"):
-        speaks = closed and following in _SPEAKERS
-        named = begun == block.start and len(before.split()) < 3
-        return not (small and (speaks or named))  # “Why?” she asked; Yahoo! is
-    if marks != "." or before.endswith((". ", ".\xa0")):
-        return model.decides(f"... {following}")
-    return model.ends_after(word, following, small=small)
+    before, marks = text[max(begun, mark - _REACH) : mark], text[mark:closing]
+    if marks == ".":
+        if before.endswith((". ", ".\xa0")):
+            return decided[_ELLIPSIS, following]
+        return decided[_first(_WORD, before[::-1])[::-1], following]
+    if not marks.strip(".…"):
+        return decided[_ELLIPSIS, following]
+    speaks = closed and following in _SPEAKERS
+    named = begun == block.start and len(before.split()) < 3
+    return not ((speaks or named) and _is_small(following))  # “Why?” she asked; Yahoo! is
+
+
+def _is_small(following: str) -> bool:
+    return following.islower() and following.lstrip("([{")[:1].isalpha()
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.match(text)
     return match[0] if match else ""
-
-
-def _is_list_number(text: str, start: int, stop: int) -> bool:
-    return stop - start <= 8 and _LIST_NUMBER.fullmatch(text, start, stop) is not None
 
 
 @dataclass(frozen=True)
@@ -182,6 +203,22 @@ class _Model:
         if len(word) > 1 and word.isalpha() and key not in self.special:
             return True  # Punkt's decision for every other word, without computing it
         return self.decides(f"{word}. {following}")
+
+
+class _Decided(dict[tuple[str, str], bool]):
+    """Decisions within one text, by the word before a mark and the one after it."""
+
+    def __init__(self, model: _Model) -> None:
+        self._model = model
+
+    def __missing__(self, words: tuple[str, str]) -> bool:
+        word, following = words
+        if word == _ELLIPSIS:
+            decision = self._model.decides(f"... {following}")
+        else:
+            decision = self._model.ends_after(word, following, small=_is_small(following))
+        self[words] = decision
+        return decision
 
 
 @cache

@@ -137,6 +137,62 @@ def test_a_plain_function_leaves_nothing_to_wait_for(attach: Attach) -> None:
     assert capturing.evaluations == ()
 
 
+# --- The default id
+
+
+def test_whoever_gets_a_call_finds_its_id(attach: Attach) -> None:
+    """A function, a function that decides what is judged, and the evaluation itself."""
+    calls: list[RagCall] = []
+    asked: list[tuple[str, str]] = []
+
+    def rate(call: RagCall) -> float:
+        asked.append((call.__dict__["id"], call.row_key[:16]))
+        return 1.0
+
+    attach(calls.append)[1]()
+    background = BackgroundEvaluator(RagEvaluator(), sample_rate=rate)
+    attach(background)[1]()
+    background.close()
+    evaluated, ask = attach(RagEvaluator())
+    ask()
+
+    assert evaluated.flush()
+    wanted = calls[0].row_key[:16]
+    assert calls[0].__dict__["id"] == wanted
+    assert asked == [(wanted, wanted)]
+    assert [one.id for one in evaluated.evaluations] == [wanted]
+
+
+def test_a_target_of_the_users_own_class_finds_it_too(attach: Attach) -> None:
+    """What it does with a call before it evaluates it is not known."""
+    given: list[str] = []
+
+    class Own(BackgroundEvaluator):
+        def submit(self, call: RagCall) -> None:
+            given.append(call.__dict__["id"])
+
+    with Own(RagEvaluator()) as background:
+        attach(background)[1]()
+
+    assert len(given[0]) == 16
+
+
+@pytest.mark.parametrize("handler", [langchain_handler, llama_index_handler])
+def test_the_app_does_not_wait_for_an_id_that_is_made_later(
+    handler: Attach, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handler leaves it to the evaluator's own thread."""
+    given: list[tuple[str, bool]] = []
+
+    def submit(self: BackgroundEvaluator, call: RagCall) -> None:
+        given.append((call.__dict__["id"], "row_key" in call.__dict__))
+
+    monkeypatch.setattr(BackgroundEvaluator, "submit", submit)
+    handler(RagEvaluator())[1]()
+
+    assert given == [("", False)]
+
+
 def test_nothing_evaluates_where_no_evaluator_was_made(
     attach: Attach, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
@@ -61,14 +60,13 @@ class TestCommonHeader:
         """Without others that begin alike, 48 characters tell a cut document."""
         assert found(CHUNKS["a"][:50], texts={"a": CHUNKS["a"], "x": "Something else."}) == "A"
 
+    @pytest.mark.timeout(60)
     def test_of_many_takes_little_time(self) -> None:
-        """500 chunks with one header, all of them cut, take far less than a second."""
-        many = {str(i): f"{HEADER}Appliance {i} {'is described here ' * 30}" for i in range(500)}
-        began = time.process_time()
+        """1,000 chunks with one header, all of them cut; a search per pair would take minutes."""
+        many = {str(i): f"{HEADER}Appliance {i} {'is described here ' * 30}" for i in range(1_000)}
         places = reached(list(many.values()), "\n".join(t[:200] for t in many.values()), "How?")
 
-        assert sum(place is not None for place in places) == 500
-        assert time.process_time() - began < 1
+        assert sum(place is not None for place in places) == 1_000
 
 
 class TestQuoted:

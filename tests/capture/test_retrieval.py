@@ -36,7 +36,9 @@ def test_a_retrieval_that_ends_badly_is_delivered_as_that(
     delivery = TargetDelivery(calls.append, logging.getLogger("test"))
 
     def fail(made: bool) -> None:
-        with retrieving("q", delivery, lambda one: one.record("r", []) if made else None):
+        with retrieving(
+            "q", delivery, lambda one: one.record("r", [], framework="host") if made else None
+        ):
             if raised is not None:
                 raise raised
 

@@ -117,3 +117,57 @@ def test_plots_are_written(
     for words in ("all 8 rows", "set0", "set1", "not adherent", "relevant", "unsupported"):
         assert words in page
     assert "agreement.html" in done.err
+
+
+def test_the_page_goes_where_it_is_asked_for(
+    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """`-o PAGE` writes what `--plots DIR` writes, the cascade included."""
+    first, gold, second = judged
+    page, plots = tmp_path / "page.html", tmp_path / "plots"
+
+    done = rag_eval(
+        "agreement", first, gold, "-o", page, "--plots", plots, "--cascade", second, "--baselines"
+    )
+
+    assert done.code == 0
+    assert page.read_bytes() == (plots / "agreement.html").read_bytes()
+    text = page.read_text(encoding="utf-8")
+    for words in (
+        "Agreement of first.jsonl with gold.jsonl",
+        "share of calls escalated",
+        "constant",
+    ):
+        assert words in text
+    assert "Agreement with gold by data set" in done.out
+
+
+def test_a_page_of_others_is_refused_before_anything_is_printed(
+    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """Also one of the two files that are compared."""
+    first, gold, _ = judged
+    before = gold.read_bytes()
+
+    done = rag_eval("agreement", first, gold, "-o", gold)
+
+    assert (done.code, done.out) == (2, "")
+    assert "--out" in done.err
+    assert "was not made by this program" in done.err
+    assert gold.read_bytes() == before
+
+
+def test_a_comparison_that_fails_leaves_no_folder(
+    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """`--plots` makes its folder for the page; a file of that name is refused."""
+    first, _, _ = judged
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "file").write_text("")
+
+    assert (
+        rag_eval("agreement", first, tmp_path / "empty.jsonl", "--plots", tmp_path / "p").code == 2
+    )
+    assert not (tmp_path / "p").exists()
+    done = rag_eval("agreement", first, judged[1], "--plots", tmp_path / "file")
+    assert (done.code, "file" in done.err) == (2, True)

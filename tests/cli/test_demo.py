@@ -1,7 +1,8 @@
-"""`rag-eval demo`: both frameworks for real, the invented sentence found, two files written."""
+"""`rag-eval demo`: both frameworks for real, the invented sentence found, files and report written."""
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import os
 import re
@@ -111,6 +112,30 @@ def test_does_not_replace_calls_of_somebody_else(
     assert done.code == 2
     assert "calls.jsonl': was not made by this program and is not replaced" in done.err
     assert (tmp_path / "calls.jsonl").read_text() == '{"question": "mine"}\n'
+
+
+def test_ends_with_the_report(done: tuple[int, str, Path]) -> None:
+    """The page of all six calls stands beside them, and the last lines say where."""
+    _, screen, out = done
+    page = (out / "report.html").read_text(encoding="utf-8")
+
+    assert "6 calls" in page
+    assert html.escape(INVENTED) in page
+    assert f"Wrote {out / 'report.html'}" in screen.replace("\n", "")
+    assert "open report.html" in screen
+
+
+def test_does_not_replace_a_page_of_somebody_else(
+    rag_eval: Callable[..., Any], tmp_path: Path
+) -> None:
+    """It is told before the first call, so no file is written beside it."""
+    (tmp_path / "report.html").write_text("<html>mine</html>")
+
+    done = rag_eval("demo", "--out", tmp_path)
+
+    assert (done.code, done.out) == (2, "")
+    assert "report.html': was not made by this program and is not replaced" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
 @pytest.mark.parametrize(

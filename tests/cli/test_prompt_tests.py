@@ -122,7 +122,7 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
         "prompt.json", "shout.prompty", "intent.txt", "input_spec.txt", "rules.txt",
         "inverse_rules.txt", "tests.json", "baseline_tests.txt", "replies.sqlite",
         "test_results.json", "test_evals.json", "rule_evals.json", "overview.csv", "report.json",
-        "README.md",
+        "README.md", "report.html",
     }  # fmt: skip
     asked = len(server.requests)
     second = rag_eval(*words)
@@ -676,15 +676,26 @@ def test_an_import_that_fails_leaves_the_folder_as_it_was(
 
 
 def test_files_of_others_are_not_replaced_by_a_report(rag_eval: Command, answered: Path) -> None:
-    """A README.md of the user's own stays; the program's own are written anew."""
-    assert rag_eval("prompt-tests", "report", answered).code == 0
-    assert rag_eval("prompt-tests", "report", answered).code == 0
-    (answered / "README.md").write_text("# My notes\n")
+    """A page of the user's own stays; the program's own are written anew."""
+    for name in ("README.md", "report.html"):
+        assert rag_eval("prompt-tests", "report", answered).code == 0
+        assert rag_eval("prompt-tests", "report", answered).code == 0
+        (answered / name).write_text("# My notes\n")
 
-    done = rag_eval("prompt-tests", "report", answered)
+        done = rag_eval("prompt-tests", "report", answered)
 
-    assert (done.code, "was not made by this program" in done.err) == (2, True)
-    assert (answered / "README.md").read_text() == "# My notes\n"
+        assert (done.code, "was not made by this program" in done.err) == (2, True)
+        assert (answered / name).read_text() == "# My notes\n"
+        (answered / name).unlink()
+
+
+def test_the_page_is_printed_as_it_is_written(rag_eval: Command, answered: Path) -> None:
+    """`--format html` prints what `report.html` holds."""
+    done = rag_eval("prompt-tests", "report", answered, "--format", "html")
+
+    assert done.code == 0
+    assert done.out == (answered / "report.html").read_text(encoding="utf-8")
+    assert "Prompt tests of " in done.out
 
 
 CALL = {"question": "q", "documents": ["d"], "response": "LOUD", "reference": "r"}

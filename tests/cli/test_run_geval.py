@@ -107,7 +107,7 @@ def test_ready_made_and_own_metrics_beside_trace(
     [
         (["--metrics", "geval:coherence"], "asks a model, and the judge embedded"),
         (["--metrics", "geval:beauty"], "no such metric; use one of coherence"),
-        (["--metrics", "rouge"], "no such metric; use trace, geval:NAME"),
+        (["--metrics", "rouge"], "no such metric; use trace, retrieval"),
         (["--metrics", "none.geval.yaml"], "none.geval.yaml"),
         (["--metrics", "geval:fluency,geval:fluency"], "two metrics"),
         (["--metrics", "bad.geval.yaml"], "field `scale`"),

@@ -26,6 +26,7 @@ from rag_eval_integrations.records import (
     Evaluation,
     RagCall,
     Sentence,
+    Turn,
     from_line,
     parse_object,
     to_line,
@@ -422,3 +423,13 @@ def test_fuzz_evaluations_read_back() -> None:
     """Any line of EVALS is an evaluation or one bad row."""
     line = json.loads(to_line(RagEvaluator().evaluate_sync(call_from(PLAIN))))
     fuzz("evaluations", lambda rng: disturbed(rng, written(mangled(rng, line))), check_evaluation)
+
+
+def test_the_conversation_stays_with_the_call() -> None:
+    """Of a labelled row and, when its evaluation is scored again, of that."""
+    turns = (Turn(role="user", content="hi"),)
+    scored = score_labelled(labelled_from(ROW, Punkt()), [Trace()])
+    again = score_labelled(labelled_from(json.loads(to_line(scored)), Punkt()), [Trace()])
+
+    assert scored.history == again.history == turns
+    assert again.row_key == scored.row_key

@@ -13,12 +13,15 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.metrics import (
     TRACE_SCORES,
+    CallMetric,
     CompletionMetric,
+    ContextRecall,
     GEval,
     LabelMetric,
     Measured,
     ModelMetric,
     PromptyMetric,
+    Retrieval,
     Trace,
 )
 from rag_eval_integrations.metrics.prompty.file import parse_prompty
@@ -66,6 +69,19 @@ class OfModel(ModelMetric):
         return Measured(made(*self.given), Usage(requests=1))
 
 
+@dataclass(frozen=True)
+class OfCalls(CallMetric):
+    """Promises `five`, and returns what it is told; fails where it is told to."""
+
+    given: tuple[str, ...] = ("five",)
+    names = ("five",)
+
+    def score(self, call: RagCall, by: By) -> tuple[Score, ...]:
+        if not self.given:
+            raise SystemExit("a metric's own")
+        return made(*self.given)
+
+
 class Nameless(LabelMetric):
     """A metric that forgot its names."""
 
@@ -85,6 +101,10 @@ class Both(OfLabels, ModelMetric):
 
     async def measure(self, call: RagCall, judge: ModelBase) -> Measured:
         return Measured(())
+
+
+class BothToo(OfLabels, OfCalls):  # type: ignore[misc]
+    """The same, of labels and of calls."""
 
 
 class HasScore:
@@ -113,7 +133,9 @@ def test_the_librarys_metrics_are_of_one_kind_each() -> None:
     assert issubclass(Trace, LabelMetric)
     assert issubclass(GEval, ModelMetric)
     assert issubclass(PromptyMetric, ModelMetric)
-    assert not any(issubclass(kind, LabelMetric) for kind in (GEval, PromptyMetric))
+    assert issubclass(Retrieval, CallMetric)
+    assert issubclass(ContextRecall, LabelMetric)
+    assert not any(issubclass(kind, LabelMetric) for kind in (GEval, PromptyMetric, Retrieval))
     assert CompletionMetric is ModelMetric
 
 
@@ -126,7 +148,8 @@ def test_the_librarys_metrics_are_of_one_kind_each() -> None:
         ([Trace], "is a class"),
         (["trace"], r"is a name; pass objects, as in \[Trace\(\), GEval.coherence\(\)\]"),
         ("trace", "'trace': is a name"),
-        ([Both()], "inherits both"),
+        ([Both()], "inherits both LabelMetric and ModelMetric"),
+        ([BothToo()], "inherits both LabelMetric and CallMetric"),
         ([Nameless()], "its `names` should be"),
         ([Nameless(())], "its `names` should be"),
         ([Nameless("adherence")], "its `names` should be"),
@@ -140,6 +163,35 @@ def test_an_evaluator_refuses_what_is_no_metric(metrics: Any, said: str) -> None
     """At construction, and with what to do."""
     with pytest.raises(ConfigurationError, match=f"^`metrics` = .*{said}"):
         RagEvaluator(metrics=metrics)
+
+
+async def test_a_metric_of_calls_asks_nobody() -> None:
+    """Neither the judge nor a model; and its scores name none."""
+    judge = ScriptedJudge(LABELS)
+
+    evaluation = await RagEvaluator(judge, [OfCalls()]).evaluate(CALL)
+    assert judge.asked == []
+    assert (evaluation.scores["five"].value, evaluation.labels, evaluation.usage) == (
+        0.5, None, Usage(),
+    )  # fmt: skip
+
+    evaluation = await RagEvaluator(judge, [Trace(), OfCalls()]).evaluate(CALL, only=["five"])
+    assert judge.asked == []
+    assert list(evaluation.scores) == ["five"]
+
+
+@pytest.mark.parametrize("given", [(), ("six",), ("five", "five")])
+async def test_a_metric_of_calls_that_fails_leaves_the_rest(given: tuple[str, ...]) -> None:
+    """Whatever it raises or returns, its own score is an error, which names no judge."""
+    evaluator = RagEvaluator(ScriptedJudge(LABELS), [Trace(), OfCalls(given)])
+
+    evaluation = await evaluator.evaluate(CALL)
+
+    assert evaluation.scores["adherence"].value == 1.0
+    score = evaluation.scores["five"]
+    assert (score.status, score.by) == ("error", By())
+    assert evaluation.error is not None
+    assert evaluation.error.stage == "metrics"
 
 
 class Unstable(OfLabels):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import unicodedata
 from typing import Any
 
@@ -303,15 +302,13 @@ def test_a_message_is_one_short_line(text: str) -> None:
     assert not [c for c in line if unicodedata.category(c) in ("Cc", "Cf", "Cs")]
 
 
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     "text", ["/a" * 10**6, "/ " * 10**6, "<" * 10**6, 'File "' * 10**6, " \n" * 10**6, "'loc': (" * 10**6]
 )  # fmt: skip
 def test_reading_a_message_takes_no_time(text: str) -> None:
-    """A megabyte of the worst for each pattern takes far less than a second."""
-    before = time.process_time()
-    readable(text)
-
-    assert time.process_time() - before < 1
+    """A megabyte of the worst for each pattern is read; what is quadratic would take hours."""
+    assert len(readable(text)) <= 300
 
 
 def test_urls_and_an_apis_paths_stay() -> None:

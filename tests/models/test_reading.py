@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import suppress
 
 import pytest
@@ -296,12 +295,15 @@ def test_any_text_is_survived(pieces: list[str]) -> None:
             read(text)
 
 
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("start", STARTS, ids=range(len(STARTS)))
 def test_time_is_in_proportion_to_the_length(start: str) -> None:
-    """Of what the patterns look for, 40,000 characters each; quadratic, this would take minutes."""
+    """Of what the patterns look for, 40,000 characters each; quadratic, this would take minutes.
+
+    `tests/test_linear_time.py` compares how the time of each reader grows.
+    """
     for piece in PIECES:
         text = start + piece * (40_000 // len(piece)) + "x}"
-        before = time.process_time()
 
         answer_in(text)
         unfenced(text)
@@ -314,22 +316,15 @@ def test_time_is_in_proportion_to_the_length(start: str) -> None:
         with suppress(ValueError):
             json_of(text)
 
-        assert time.process_time() - before < 5, piece
 
-
-def test_a_megabyte_of_braces_takes_less_than_a_second() -> None:
-    """Of each reader."""
+@pytest.mark.timeout(60)
+def test_a_megabyte_of_braces_is_read() -> None:
+    """Of each reader; what is quadratic would take hours."""
     text = "{" * 1_000_000
-    for read in (
-        answer_in,
-        unfenced,
-        lambda it: list(objects_in(it)),
-        lambda it: list(fields_in(it)),
-    ):
-        before = time.process_time()
-        read(text)
-        assert time.process_time() - before < 1
-    before = time.process_time()
+
+    assert answer_in(text).text == text
+    assert unfenced(text) == text
+    assert len(list(objects_in(text))) <= 1_000
+    assert list(fields_in(text)) == []
     with pytest.raises(JudgeOutputError, match="cut off"):
         mended(text)
-    assert time.process_time() - before < 1

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 import pickle
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rag_eval_integrations.records import RagCall, from_line, to_line
+from rag_eval_integrations.records import Document, RagCall, Turn, from_line, to_line
 
 
 def unlabelled() -> RagCall:
@@ -45,6 +49,37 @@ def unset(call: RagCall) -> dict[str, Any]:
 def test_is_the_same_however_asked(look: Callable[[RagCall], Any]) -> None:
     """Every way to look at a record's fields finds the id, even the first."""
     assert look(unlabelled()) == WANTED
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.sampled_from(
+    ['"', "\\", "a\x00\x1f\x7f\n", "\u2028é\U0001f600", "[null]", ""]
+)
+CALLS = st.builds(
+    RagCall,
+    question=TEXTS,
+    documents=st.lists(
+        st.builds(Document, text=TEXTS, header=st.none() | TEXTS, id=st.none() | TEXTS), max_size=3
+    ),
+    response=st.none() | TEXTS,
+    reference=st.none() | TEXTS,
+    history=st.lists(st.builds(Turn, role=st.just("user"), content=TEXTS), max_size=2),
+)
+
+
+@given(CALLS)
+def test_the_key_is_the_hash_of_the_content_as_json(call: RagCall) -> None:
+    """Of the bytes that `json.dumps` writes, in ASCII and without spaces: files hold such keys."""
+    content = [
+        call.question,
+        [[one.header, one.text] if one.header else one.text for one in call.documents],
+        call.response,
+        call.reference,
+        [[turn.role, turn.content] for turn in call.history],
+    ]
+    text = json.dumps(content, ensure_ascii=True, separators=(",", ":"))
+
+    assert call.row_key == hashlib.sha256(text.encode("ascii")).hexdigest()
+    assert call.id == call.row_key[:16]
 
 
 def test_is_not_a_field_that_was_set() -> None:

@@ -30,6 +30,7 @@ from rag_eval_integrations.records import (
     Sentence,
     Sentences,
     SentenceSupport,
+    Turn,
     Usage,
     from_line,
     to_line,
@@ -120,6 +121,9 @@ EVALUATIONS = st.builds(
     question=TEXTS,
     response=st.none() | TEXTS,
     reference=st.none() | TEXTS,
+    history=st.lists(
+        st.builds(Turn, role=st.sampled_from(["user", "tool"]), content=TEXTS), max_size=2
+    ).map(tuple),
     metadata=OBJECTS,
     capture=st.none()
     | st.builds(

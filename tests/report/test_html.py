@@ -124,7 +124,7 @@ def test_every_call_is_in_the_page_as_it_is(page: Page) -> None:
             else:
                 assert settings["codes"][-1 - value] == (score.unscored or score.status)
         sentences = [one for document in call["documents"] for one in document["sentences"]]
-        assert [(one[0], "".join(one[3])) for one in sentences] == [
+        assert [(one[0], one[3]) for one in sentences] == [
             one[:2] for one in evaluation.sentences.documents
         ]
         said = "".join(one[2] + "".join(one[3]) for one in call["response"])

@@ -137,7 +137,7 @@ def test_an_unclosed_fence_runs_to_the_end() -> None:
 )
 def test_hard_wrapped_prose_is_one_block(text: str) -> None:
     """A line break inside a sentence is a space."""
-    assert len(blocks(text)) == 1
+    assert len(list(blocks(text))) == 1
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_every_character_lies_in_exactly_one_block(text: str) -> None:
 )
 def test_hostile_texts_come_to_an_end(text: str) -> None:
     """Each takes a fraction of a second; with anything quadratic the suite would stand still."""
-    found = blocks(text)
+    found = list(blocks(text))
 
     assert all(left.end <= right.start for left, right in itertools.pairwise(found))
 

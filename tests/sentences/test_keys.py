@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.sentences import Punkt, sentencize
 from rag_eval_integrations.sentences._sentencize import document_number, letters, position
 
 
@@ -23,6 +25,16 @@ def test_letters_count_like_spreadsheet_columns(index: int, text: str) -> None:
 def test_letters_and_position_are_inverse(index: int) -> None:
     """Any index comes back."""
     assert position(letters(index)) == index
+
+
+def test_keys_count_on_in_long_texts() -> None:
+    """Past the keys that are made ahead, past zz and past zzz."""
+    call = RagCall(question="", documents=["", "a\n" * 18_300], response="b\n" * 800)
+
+    split = sentencize(call, Punkt())
+
+    assert [one.key for one in split.documents] == [f"1{letters(at)}" for at in range(18_300)]
+    assert [one.key for one in split.response] == [letters(at) for at in range(800)]
 
 
 @pytest.mark.parametrize("text", ["", "A", "a1", "é", "a b"])

@@ -26,7 +26,10 @@ def chromium() -> Iterator[Browser]:
     """Start the browser, or skip the test and say what is missing."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
-        pytest.skip(f"needs a browser: none of {', '.join(NAMES)} is on PATH")
+        why = f"needs a browser: none of {', '.join(NAMES)} is on PATH"
+        if os.environ.get("RAG_EVAL_TEST_BROWSER") == "required":  # the gate installs one
+            pytest.fail(why)
+        pytest.skip(why)
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     # As root, chromium has no sandbox of its own.
     root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []

@@ -9,7 +9,7 @@ from own_rows import HAND_MADE, made_rows
 
 from rag_eval_integrations import Evaluation, Labels, RagCall, Score, Trace
 from rag_eval_integrations.dataset import Labelled, labelled_from, score_labelled
-from rag_eval_integrations.records import By, Capture, Document, EvaluationError, JudgeInfo
+from rag_eval_integrations.records import By, Capture, Document, EvaluationError, JudgeInfo, Turn
 from rag_eval_integrations.sentences import Punkt
 
 LONG_WORD = "w" * 100_000
@@ -101,6 +101,10 @@ def oven() -> Evaluation:
             "capture": capture,
             "metadata": {"team": "kitchen"},
             "document_ids": ("manual-1", "manual-2"),
+            "history": (
+                Turn(role="user", content="Which oven do I have?"),
+                Turn(role="assistant", content="The small one."),
+            ),
             "reference": "It heats up in four minutes.",
         }
     )

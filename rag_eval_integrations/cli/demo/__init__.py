@@ -53,16 +53,18 @@ INTRODUCTION = (
 )
 
 NEXT = (
-    "Next: `rag-eval run CALLS.jsonl -o EVALS.jsonl` scores calls of your own, and README.md shows "
-    "how to attach a handler to your app."
+    "Next: open report.html in a browser. `rag-eval run CALLS.jsonl -o EVALS.jsonl --report "
+    "REPORT.html` scores calls of your own, and README.md shows how to attach a handler to your "
+    "app."
 )
 
 
 def run_demo(out: Path, console: Console) -> int:
-    """Run both apps, print each call as it is scored, and write `calls.jsonl` and `evals.jsonl`.
+    """Run both apps, print each call as it is scored, and write calls, evaluations and report.
 
     Args:
-        out: folder for the two files; created if it does not exist.
+        out: folder for `calls.jsonl`, `evals.jsonl` and `report.html`; created if it does not
+            exist.
         console: where the result is printed.
 
     Returns:
@@ -83,6 +85,7 @@ def run_demo(out: Path, console: Console) -> int:
         )
         return 2
     _target.make_folder(out, "--out")
+    _check_report(out / _REPORT)
     console.width = min(console.width, _WIDTH)
     _introduce(console)
     calls: list[RagCall] = []
@@ -100,8 +103,9 @@ def run_demo(out: Path, console: Console) -> int:
             failed += ended.value
     _write(out / "calls.jsonl", calls)
     _write(out / "evals.jsonl", evaluations)
+    _write_report(out / _REPORT, evaluations)
     _print_together(evaluations, console)
-    for path in ("calls.jsonl", "evals.jsonl"):
+    for path in ("calls.jsonl", "evals.jsonl", _REPORT):
         console.print(f"Wrote {plain(str(out / path))}", soft_wrap=True)
     console.print(NEXT)
     if failed:
@@ -110,6 +114,7 @@ def run_demo(out: Path, console: Console) -> int:
     return 0
 
 
+_REPORT = "report.html"
 _WIDTH = 80
 """Columns at most: longer lines are hard to read."""
 
@@ -135,6 +140,20 @@ def _write(path: Path, records: list[RagCall] | list[Evaluation]) -> None:
 
     text = "".join(f"{to_line(record)}\n" for record in records)
     _target.write_page(path, text, _is_ours, field="--out")
+
+
+def _check_report(path: Path) -> None:
+    from rag_eval_integrations.report import _page  # noqa: PLC0415 -- pydantic
+
+    _page.check(path, field="--out")
+
+
+def _write_report(path: Path, evaluations: list[Evaluation]) -> None:
+    from rag_eval_integrations.report import _page  # noqa: PLC0415 -- pydantic
+    from rag_eval_integrations.report.html import report_pieces  # noqa: PLC0415 -- Jinja2
+
+    content = report_pieces(evaluations, title="A weather station's manual: six questions")
+    _page.write(path, content, field="--out")
 
 
 def _is_ours(head: bytes) -> bool:

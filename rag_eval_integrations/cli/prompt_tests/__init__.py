@@ -81,7 +81,9 @@ def report_command(
     folder: Dir,
     format_: Annotated[
         str | None,
-        typer.Option("--format", metavar="md|csv|json", help="Print the report in this format."),
+        typer.Option(
+            "--format", metavar="md|csv|json|html", help="Print the report in this format."
+        ),
     ] = None,
     before: Annotated[
         Path | None,
@@ -90,7 +92,7 @@ def report_command(
     unknown_as_err: UnknownErr = False,
     fail_under: FailUnder = None,
 ) -> None:
-    """Print the overview and write overview.csv, report.json and README.md to the folder."""
+    """Print the overview and write overview.csv, report.json, README.md and report.html."""
     from rag_eval_integrations.cli.prompt_tests import commands
 
     raise typer.Exit(commands.report(folder, format_, before, unknown_as_err, fail_under))

@@ -38,6 +38,8 @@ from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generat
 from rag_eval_integrations.prompt_tests.models import ModelUnderTest, model_of
 from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.report import Report
+from rag_eval_integrations.prompt_tests.report._html import report_pieces
 from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
 from rag_eval_integrations.prompt_tests.upstream.files import (
     Imported,
@@ -47,7 +49,7 @@ from rag_eval_integrations.prompt_tests.upstream.files import (
 )
 from rag_eval_integrations.report.console import add_row, plain_table
 
-_FORMATS = ("md", "csv", "json")
+_FORMATS = ("md", "csv", "json", "html")
 _FAILED = 1
 
 
@@ -191,7 +193,12 @@ def report(
         print_report(found)
         stdout().print(f"Wrote {', '.join(map(str, written))}", soft_wrap=True)
     else:
-        formats = {"md": to_markdown, "csv": lambda one: to_csv(one.overview()), "json": to_json}
+        formats: dict[str, Callable[[Report], str]] = {
+            "md": to_markdown,
+            "csv": lambda one: to_csv(one.overview()),
+            "json": to_json,
+            "html": lambda one: "".join(report_pieces(one)),
+        }
         write_stdout(formats[format_](found))
     if before is not None:
         for comparison in found.compare(Project(before, print_stderr).report()):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
 from rag_eval_integrations.capture._calls import finite, json_object
+from rag_eval_integrations.capture._retrieval import gold_ids
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain._values import answer_of, history_of, question_of
 from rag_eval_integrations.langchain.evaluators._run_tree import captured_in
@@ -50,6 +51,9 @@ class Values(TypedDict, total=False):
     """The answer as text; None for a retrieval without an answer."""
     reference: str | None
     """The expected answer as text."""
+    relevant_ids: Iterable[str] | None
+    """Ids of the documents that are relevant to the question, for the metric `Retrieval`; by
+    default the `relevant_ids` of the expected outputs."""
 
 
 def call_from(run: object, example: object, values: Values) -> RagCall:
@@ -90,10 +94,17 @@ def _named(values: Values) -> RagCall:
         documents=documents or (),
         response=_response_given(values),
         reference=_reference_given(values),
+        relevant_ids=_relevant_given(values),
         history=history_of(values.get("inputs")),
-        # A call without an answer, where none is missing: a retrieval, to be judged as one.
-        capture=Capture(framework="plain", documents_from="dataflow") if asked_alone else None,
+        capture=_seen_as(documents, asked_alone),
     )
+
+
+def _seen_as(documents: object, asked_alone: bool) -> Capture | None:
+    if documents is None:  # nobody said what was retrieved
+        return Capture(framework="plain")
+    # A call without an answer, where none is missing: a retrieval, to be judged as one.
+    return Capture(framework="plain", documents_from="dataflow") if asked_alone else None
 
 
 def _observed(run: Any, example: Any, values: Values) -> RagCall:
@@ -106,12 +117,15 @@ def _observed(run: Any, example: Any, values: Values) -> RagCall:
     documents = _documents_given(values)
     if documents is None:
         documents = call.documents or documents_in(outputs, "outputs")
+    if documents is None and call.capture is None:
+        call = call.model_copy(update={"capture": _seen_as(documents, False)})
     found = {
         "id": str(label) if label else call.id,
         "question": _question_given(values) or call.question or question_of(asked),
         "documents": documents or (),
         "response": _response_given(values) or call.response,
         "reference": _reference_given(values) or reference_in(getattr(example, "outputs", None)),
+        "relevant_ids": _relevant_given(values, getattr(example, "outputs", None)),
     }
     return call.model_copy(update=found)
 
@@ -126,6 +140,18 @@ def _response_given(values: Values) -> str | None:
 
 def _reference_given(values: Values) -> str | None:
     return values.get("reference") or reference_in(values.get("reference_outputs"))
+
+
+def _relevant_given(values: Values, expected: object = None) -> tuple[str, ...] | None:
+    given: object = values.get("relevant_ids")
+    if given is None:
+        given = relevant_ids_in(values.get("reference_outputs"))
+    return gold_ids(relevant_ids_in(expected) if given is None else given, "relevant_ids")
+
+
+def relevant_ids_in(outputs: object) -> object:
+    """Find the ids of the relevant documents in an example's outputs, unchecked; None without."""
+    return outputs.get("relevant_ids") if isinstance(outputs, Mapping) else None
 
 
 def _documents_given(values: Values) -> tuple[Document, ...] | None:

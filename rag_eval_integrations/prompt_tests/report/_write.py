@@ -1,4 +1,4 @@
-"""Reports as CSV, JSON or Markdown, in which texts under test stay text."""
+"""Reports as CSV, JSON, Markdown or HTML, in which texts under test stay text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.prompt_tests.report._overview import Row
 from rag_eval_integrations.prompt_tests.report.rates import Rate
-from rag_eval_integrations.prompt_tests.report.report import Report
+from rag_eval_integrations.prompt_tests.report.report import KINDS, Report
 from rag_eval_integrations.records import SCHEMA
 from rag_eval_integrations.report._cells import csv_text, inline, markdown_table
 
@@ -33,7 +33,7 @@ def to_json(report: Report) -> str:
         "compliance": {
             model: {
                 kind: _rate(report.tnc(model=model, by=by))
-                for kind, by in _KINDS.items()
+                for kind, by in KINDS.items()
             }
             for model in report.models
         },
@@ -46,11 +46,6 @@ def to_json(report: Report) -> str:
         "failures": [asdict(failure) for failure in report.failures()],
     }  # fmt: skip
     return visible_json(content) + "\n"
-
-
-_KINDS: dict[str, Any] = {
-    "all": None, "rule": "rule", "inverse": "inverse", "baseline": "baseline", "valid": "valid",
-}  # fmt: skip
 
 
 def to_markdown(report: Report) -> str:
@@ -95,7 +90,7 @@ def to_markdown(report: Report) -> str:
 def _compliance(report: Report) -> list[Row]:
     rows: list[Row] = []
     for model in report.models:
-        for kind, by in _KINDS.items():
+        for kind, by in KINDS.items():
             rate = report.tnc(model=model, by=by)
             if not rate.ok + rate.err + rate.unknown + rate.errors:
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -12,6 +12,13 @@ from rag_eval_integrations.prompt_tests.records import Result, RuleCheck, Spec, 
 from rag_eval_integrations.prompt_tests.report._compare import Comparison, compare
 from rag_eval_integrations.prompt_tests.report._overview import Row, overview
 from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of
+
+Tests = Literal["rule", "inverse", "baseline", "valid"]
+"""Some of the tests; see `Report.tnc`."""
+KINDS: Mapping[str, Tests | None] = {
+    "all": None, "rule": "rule", "inverse": "inverse", "baseline": "baseline", "valid": "valid",
+}  # fmt: skip
+"""The kinds of tests whose compliance every report shows."""
 
 
 class ComplianceError(AssertionError):
@@ -40,7 +47,7 @@ class Report:
         self,
         *,
         model: str | None = None,
-        by: Literal["rule", "inverse", "baseline", "valid"] | None = None,
+        by: Tests | None = None,
         scenario: str | None = None,
         rule_id: int | None = None,
     ) -> Rate:

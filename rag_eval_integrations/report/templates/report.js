@@ -54,11 +54,11 @@
     { name: ":question", label: "Question", width: "minmax(14rem, 1fr)", printed: "2fr", of: (row) => row[QUESTION] },
     { name: ":id", label: "Id", width: "minmax(5rem, .3fr)", printed: ".8fr", of: (row) => row[NAME] },
     { name: ":pattern", label: "Pattern", width: "8.25rem", printed: "1fr", of: gravity },
+    { name: ":marks", label: "Sentences", width: "6rem", printed: ".65fr", of: (row) => row[MARKS] || null },
     ...page.scores.map((name, at) => ({
       name, label: words(name), mean: means.get(name), width: "6rem", printed: ".65fr", num: true,
       score: at, of: (row) => value(row, at),
     })),
-    { name: ":marks", label: "Sentences", width: "6rem", printed: ".65fr", of: (row) => row[MARKS] || null },
   ];
   const columnOf = new Map(columns.map((column) => [column.name, column]));
 
@@ -168,9 +168,9 @@
     for (let at = 0; at * page.chunk < rows.length; at += 1) {
       for (const call of await unpack(byId(`calls-${at}`).textContent.trim())) {
         found.push([
-          call.id, call.question, call.said || "", call.reference || "", call.error || "",
+          call.id, call.question, call.said || "", call.reference || "", call.error || "", ...call.turns.map((turn) => turn[1]),
           ...call.response.flatMap((sentence) => sentence[3].join("")),
-          ...call.documents.flatMap((document) => [document.name, document.sentences.map((sentence) => sentence[2] + sentence[3].join("")).join("")]),
+          ...call.documents.flatMap((document) => [document.name, document.sentences.map((sentence) => sentence[2] + sentence[3]).join("")]),
           ...call.support.flatMap((entry) => [entry.why, ...entry.against]),
           ...call.scores.map((score) => score.reason),
         ].join("\n").toLowerCase());
@@ -221,8 +221,8 @@
         make("span", { role: "cell" }, make("a", { href: `#row=${encodeURIComponent(row[NAME])}`, tabindex: -1, title: row[QUESTION] }, make("bdi", {}, row[QUESTION] || "(no question)"))),
         make("span", { role: "cell" }, make("bdi", {}, row[NAME])),
         patternCell(row),
-        page.scores.map((_, score) => scoreCell(row, score)),
         make("span", { role: "cell" }, row[MARKS]),
+        page.scores.map((_, score) => scoreCell(row, score)),
       );
       element.dataset.at = at;
       elements.push(element);
@@ -353,7 +353,8 @@
 
   const linked = (call, sentence) => sentence[1] || call.response.includes(sentence);
   function sentenceOf(call, side, sentence, evidence) {
-    const [key, mark, gap, pieces] = sentence;
+    const [key, mark, gap] = sentence;
+    const pieces = [sentence[3]].flat();
     const named = key && linked(call, sentence);
     const element = make(named ? "a" : "span", {
       class: `s ${mark}`, "data-side": side, "data-key": key, "data-evidence": evidence.join(" "),
@@ -416,6 +417,10 @@
     if (!call.documents.length) documents.append(make("p", { class: "quiet" }, "(none)"));
     const article = make("article", { class: "call", "data-call": call.at });
     if (call.error) article.append(make("p", { class: "note none" }, make("b", {}, "Not evaluated:"), " ", make("bdi", {}, call.error)));
+    if (call.turns.length) {
+      article.append(make("details", { class: "more", open: "" }, make("summary", {}, `Earlier in the conversation (${call.turns.length})`),
+        call.turns.map(([role, text]) => make("p", { class: "text" }, make("b", {}, `${role}:`), " ", make("bdi", {}, text)))));
+    }
     article.append(make("div", { class: "sides" }, answer, documents),
       make("table", { class: "scores" }, make("caption", { class: "unseen" }, "Scores of this call"),
         make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Score"), make("th", { scope: "col", class: "number" }, "Value"), make("th", { scope: "col" }, "Why"))),

@@ -141,7 +141,7 @@ def test_any_text_is_a_prompt_or_a_stated_mistake(text: str) -> None:
         ("---\ninputs: [3]\n---\nhi", "without a `name`"),
         ("---\na: &a [1]\nb: [" + "*a, " * 30 + "]\n---\nhi", "more than 20 aliases"),
         ("---\na: " + "[" * 100_000 + "\n---\nhi", "nested more than 64 levels deep"),
-        ("---\na: " + "x" * 200_001 + "\n---\nhi", "characters of YAML"),
+        ("---\na: " + "9" * 101 + "\n---\nhi", "more than 100 characters"),
         ("---\na: \x07\n---\nhi", "not YAML"),
         ("---\n? {a: 1}\n: 2\n---\nhi", "not YAML"),
         ("---\nname: x\n---\n\n", "holds no text"),

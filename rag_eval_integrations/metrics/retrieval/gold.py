@@ -1,0 +1,219 @@
+"""`Retrieval`: how well documents known to be relevant were retrieved, without a judge."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, get_args
+
+from pydantic import JsonValue
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.metrics.metric import CallMetric
+from rag_eval_integrations.metrics.retrieval import _formulas as formulas
+from rag_eval_integrations.records import By, Document, RagCall, Score
+from rag_eval_integrations.records._json import MOST
+
+_BY_NAME: dict[str, Callable[[Sequence[int], int, int], float]] = {
+    "hit_rate": formulas.hit_rate,
+    "precision": formulas.precision,
+    "recall": formulas.recall,
+    "mrr": formulas.reciprocal_rank,
+    "map": formulas.average_precision,
+    "ndcg": formulas.ndcg,
+}
+
+MEASURES = tuple(_BY_NAME)
+"""The measures, in the order of their scores."""
+
+Match = Literal["id", "text"]
+
+_MOST_NAMED = 12  # a reason is read by a person
+_PIECE = 256  # characters that are normalised at once
+
+
+@dataclass(frozen=True)
+class Retrieval(CallMetric):
+    """Hit rate, precision, recall, MRR, MAP and nDCG at k, by the call's `relevant_ids`.
+
+    A score per measure and k: `hit_rate@5`, `precision@5`, `recall@5`, `mrr@5`, `map@5`, `ndcg@5`.
+    Each is in [0, 1], 1 is best, and is that of one call: the mean of `mrr@k` over the calls is the
+    MRR, that of `map@k` the MAP. Relevance is binary. The definitions are trec_eval's: precision
+    divides by k even if fewer documents were retrieved, and `map@k` by the number of all relevant
+    documents. No judge is asked.
+
+    The ranking is the order of `call.documents`. A document that occurs again does not count: later
+    ones move up, and k counts distinct documents. With no document retrieved all scores are 0.
+
+    A score is unscored, never 0, if `relevant_ids` is None (`missing_param`) or empty
+    (`no_relevant`), if one of the documents that it needs has nothing to be matched by
+    (`missing_param`), or if a capture did not see what was retrieved (`no_context`).
+
+    Source: trec_eval; see `metrics/retrieval/_formulas.py` and `docs/retrieval.md`.
+
+    Raises:
+        ConfigurationError: `k` is not a whole number from 1, or several distinct ones; `match` or
+            `id_key` is not one of those below.
+    """
+
+    k: int | Sequence[int] = (1, 3, 5, 10)
+    """Where the ranking is cut: one or more distinct whole numbers from 1."""
+    match: Match = "id"
+    """`id`: a document is relevant if its id, exactly, is one of `relevant_ids`. `text`: those are
+    texts, and a document is relevant if its text is one of them but for case, white space and
+    Unicode's compatibility forms (NFKC)."""
+    id_key: str | None = None
+    """The field of a document's metadata that holds its id, such as `source`: a string or a whole
+    number. None for the document's own id."""
+    names: tuple[str, ...] = field(init=False, repr=False)
+    version = "1"
+
+    def __post_init__(self) -> None:
+        given: object = self.k
+        cuts = (given,) if isinstance(given, int) else given
+        if isinstance(cuts, str | bytes) or not isinstance(cuts, Sequence) or not cuts:
+            raise ConfigurationError("k", self.k, "use one or more whole numbers from 1")
+        for cut in cuts:
+            if type(cut) is not int or not 1 <= cut <= MOST:
+                raise ConfigurationError("k", self.k, "use whole numbers from 1")
+        if len(set(cuts)) < len(cuts):
+            raise ConfigurationError("k", self.k, "has a number twice")
+        if self.match not in get_args(Match):
+            raise ConfigurationError("match", self.match, f"use {' or '.join(get_args(Match))}")
+        key: object = self.id_key
+        if key is not None and not (isinstance(key, str) and key):
+            raise ConfigurationError("id_key", self.id_key, "use the name of a field of metadata")
+        if self.id_key is not None and self.match == "text":
+            raise ConfigurationError("id_key", self.id_key, "leave it out: texts are matched")
+        object.__setattr__(self, "k", tuple(cuts))
+        names = tuple(f"{measure}@{cut}" for measure in MEASURES for cut in cuts)
+        object.__setattr__(self, "names", names)
+
+    @property
+    def method(self) -> str:
+        """What the scores are made by: `gold_ids`, `gold_ids:KEY` or `gold_texts`."""
+        if self.match == "text":
+            return "gold_texts"
+        return "gold_ids" if self.id_key is None else f"gold_ids:{self.id_key}"
+
+    def score(self, call: RagCall, by: By) -> tuple[Score, ...]:
+        """Score one call.
+
+        Args:
+            call: the call, with its `relevant_ids`.
+            by: provenance for the scores.
+
+        Returns:
+            One score per name in `names`, in order. `evidence` has `relevant_ranks` (from 1, of the
+            first k), `found` (their ids; not for texts), `relevant` (the number of all relevant
+            documents) and `retrieved` (the number of distinct documents, at most k).
+        """
+        if call.relevant_ids is None:
+            return self.unscored("missing_param", "the call has no relevant_ids", by)
+        gold = frozenset(self._named(call.relevant_ids))
+        if not gold:
+            why = "relevant_ids names no document, so there is nothing to find"
+            return self.unscored("no_relevant", why, by)
+        if _is_unseen(call):
+            return self.unscored("no_context", "the capture did not see what was retrieved", by)
+        cuts = self.k if isinstance(self.k, tuple) else ()
+        ranking = self._ranking(call.documents, max(cuts))
+        columns = [self._cut(ranking, gold, cut, by) for cut in cuts]
+        return tuple([score for row in zip(*columns, strict=True) for score in row])
+
+    def _cut(self, ranking: _Ranking, gold: frozenset[str], k: int, by: By) -> Sequence[Score]:
+        """Make the scores of all measures at one k."""
+        if ranking.why is not None and len(ranking.names) < k:
+            fields: dict[str, Any] = {"status": "unscored", "unscored": "missing_param"}
+            return [
+                Score(name=f"{measure}@{k}", reason=ranking.why, by=by, **fields)
+                for measure in MEASURES
+            ]
+        first = ranking.names[:k]
+        ranks = [rank for rank, name in enumerate(first, 1) if name in gold]
+        found = {} if self.match == "text" else {"found": [first[rank - 1] for rank in ranks]}
+        # One is made, and the others are copies: a fifth of the time. `value` is computed, a float
+        # in [0, 1].
+        made = Score.model_construct(
+            name="", status="scored", scale=(0.0, 1.0), method=self.method, by=by,
+            reason=_reason(ranks, len(gold), len(first), k),
+        )  # fmt: skip
+        scores = []
+        for measure, formula in _BY_NAME.items():
+            value = formula(ranks, len(gold), k)
+            evidence: dict[str, JsonValue] = {
+                "relevant_ranks": [*ranks],
+                **{name: [*ids] for name, ids in found.items()},
+                "relevant": len(gold),
+                "retrieved": len(first),
+            }
+            own = {"name": f"{measure}@{k}", "value": value, "raw": value, "evidence": evidence}
+            scores.append(made.model_copy(update=own))
+        return scores
+
+    def _named(self, gold: Sequence[str]) -> Iterable[str]:
+        # A text of white space has nothing to be matched by.
+        return gold if self.match == "id" else filter(None, map(_normalised, gold))
+
+    def _ranking(self, documents: Sequence[Document], most: int) -> _Ranking:
+        """Name the distinct documents up to the first that has no name."""
+        names: dict[str, None] = {}
+        for number, document in enumerate(documents):
+            if len(names) == most:
+                break
+            name = self._name(document)
+            if name is None:
+                lacks = "id" if self.id_key is None else f"id as {self.id_key!r} in its metadata"
+                return _Ranking(tuple(names), f"document {number} has no {lacks}")
+            names.setdefault(name)
+        return _Ranking(tuple(names), None)
+
+    def _name(self, document: Document) -> str | None:
+        if self.match == "text":
+            return _normalised(document.text)
+        if self.id_key is None:
+            return document.id or None
+        found = document.metadata.get(self.id_key)
+        if isinstance(found, int) and not isinstance(found, bool):
+            return str(found)
+        return found or None if isinstance(found, str) else None
+
+
+class _Ranking(NamedTuple):
+    """The names of the distinct documents, best first."""
+
+    names: tuple[str, ...]
+    why: str | None
+    """Why it ends early; None if it is whole, or longer than any k."""
+
+
+def _reason(ranks: Sequence[int], total: int, retrieved: int, k: int) -> str:
+    text = f"{len(ranks)} of {total} relevant documents in the first {k}"
+    if ranks:
+        more = ", …" if len(ranks) > _MOST_NAMED else ""
+        text += f", at rank {', '.join(map(str, ranks[:_MOST_NAMED]))}{more}"
+    return f"{text}; {retrieved} retrieved." if retrieved < k else f"{text}."
+
+
+def _is_unseen(call: RagCall) -> bool:
+    """Whether there are no documents because a capture saw none, not because none was found."""
+    capture = call.capture
+    if call.documents or capture is None:
+        return False
+    seen = capture.documents_from != "none" or capture.retrievers
+    return capture.status != "ok" or not seen
+
+
+def _normalised(text: str) -> str:
+    """Fold what does not change a text's words: case, white space, compatibility forms."""
+    words = text.split()
+    if not text.isascii():
+        words = " ".join(map(_composed, words)).split()  # some forms are made of white space
+    return " ".join(words).casefold()
+
+
+def _composed(word: str) -> str:
+    # In pieces: Python takes quadratic time for a run of combining marks.
+    pieces = (word[at : at + _PIECE] for at in range(0, len(word), _PIECE))
+    return "".join(unicodedata.normalize("NFKC", piece) for piece in pieces)

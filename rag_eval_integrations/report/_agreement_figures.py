@@ -1,0 +1,128 @@
+"""Which figures of an agreement are shown, and how they are written: on terminals and on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from rag_eval_integrations.agreement import Agreement, CascadePoint, Figure, Group
+from rag_eval_integrations.records import Usage
+
+
+class Shown(NamedTuple):
+    """A statistic of a score that stands for its agreement."""
+
+    title: str
+    """A column's heading: the score's letter and the statistic."""
+    score: str
+    statistic: str
+
+
+STATISTICS = {"auroc": "AUROC", "kappa": "κ", "rmse": "RMSE", "f1": "F1"}
+SCORES = (
+    Shown("A AUROC", "adherence", "auroc"),
+    Shown("A κ", "adherence", "kappa"),
+    Shown("R RMSE", "context_relevance", "rmse"),
+    Shown("U RMSE", "context_utilization", "rmse"),
+    Shown("C RMSE", "completeness", "rmse"),
+)
+CURVE = tuple(one for one in SCORES if one.statistic != "kappa")
+"""Figures of a cascade."""
+SENTENCES = ("relevant", "utilized", "supported", "unsupported", "supporting")
+OF_SENTENCES = ("f1", "auroc", "kappa")
+LEVELS = {
+    "human": "over rows",
+    "human_by_document": "within documents",
+    "human_by_system": "over systems",
+}
+OF_HUMANS = ("pearson", "spearman", "kendall", "rmse")
+LEGEND = (
+    "A: adherence (AUROC and Cohen's κ for 'not adherent'); R: context_relevance; U:"
+    " context_utilization; C: completeness. Sentences: relevant and utilized document sentences;"
+    " supported and unsupported response sentences; supporting: pairs of a response sentence and"
+    " a document sentence that supports it, which have no probabilities and therefore no AUROC."
+)
+BASELINE_NOTE = "The judge's figures next to a baseline are over the same rows."
+POOLED_NOTE = (
+    "Pooled AUROC mostly reflects the differences between data sets: compare the mean over data"
+    " sets."
+)
+
+
+def value_of(figure: Figure | None) -> str:
+    """Format a value with three decimals; a dash if it is undefined."""
+    return "–" if figure is None or figure.value is None else f"{figure.value:.3f}"
+
+
+def figure_of(group: Group, *where: str) -> Figure | None:
+    """Look up a figure by the path of its block and its name; None if there is none."""
+    block = group.blocks.get(where[:-1])
+    return block.figures.get(where[-1]) if block else None
+
+
+def groups_of(found: Agreement) -> Iterator[tuple[str, Group]]:
+    """Yield the data sets, the mean over several of them, and all rows, each with its name."""
+    yield from found.by_dataset.items()
+    if len(found.by_dataset) > 1:
+        yield "mean over sets", found.mean_over_datasets
+    yield "pooled", found.pooled
+
+
+def formulas_of(found: Agreement) -> str:
+    """Name the formulas of the scores that are compared."""
+    used = {str(maker.get("formulas")) for maker in found.formulas.values()} - {"None"}
+    return ", ".join(sorted(used))
+
+
+def humans_only(found: Agreement) -> bool:
+    """Tell whether the gold rows have a human's ratings and no labels."""
+    return not found.formulas and any(path[0] in LEVELS for path in found.pooled.blocks)
+
+
+def count_of(counts: Mapping[str, int]) -> str:
+    """Format the number of rows, documents or systems behind agreement with human ratings."""
+    if "documents" in counts:
+        return f"{counts['documents']} ({counts['skipped']} skipped)"
+    return str(counts.get("systems", counts.get("n", 0)))
+
+
+def against(group: Group, score: str) -> Iterator[tuple[str, Figure, Figure | None]]:
+    """Yield each baseline of a score, its figure, and the judge's on the same rows."""
+    for path, block in group.blocks.items():
+        if path[0] != "baselines" or path[2] != score:
+            continue
+        for name, figure in block.figures.items():
+            if not name.startswith("judge_"):
+                own = block.figures.get(f"judge_{name}") or figure_of(group, "scores", score, name)
+                yield path[1], figure, own
+
+
+def baselines_of(found: Agreement) -> tuple[Group, dict[str, str]]:
+    """Return the group in which baselines are compared, and the statistic by score."""
+    # A mean over data sets needs rows that name their data set.
+    group = found.mean_over_datasets if found.by_dataset else found.pooled
+    scores = dict.fromkeys(path[2] for path in group.blocks if path[0] == "baselines")
+    return group, {score: "auroc" if score == "adherence" else "rmse" for score in scores}
+
+
+def group_of(point: CascadePoint) -> Group:
+    """Return the group of a cascade's point that is shown.
+
+    That is the mean over data sets, if rows name them: pooled figures mostly reflect the
+    differences between data sets.
+    """
+    return point.mean_over_datasets if point.mean_over_datasets.blocks else point.pooled
+
+
+def band_of(point: CascadePoint) -> str:
+    """Write when the second judge is asked, as `ask_when` of `CascadeJudge` takes it."""
+    if point.band is None:
+        return "never" if point.share == 0 else "no probability"
+    return f"({max(0.0, 0.5 - point.band):.3f}, {min(1.0, 0.5 + point.band):.3f})"
+
+
+def cost_of(usage: Usage) -> str:
+    """Write what requests cost."""
+    if usage.requests and usage.cost_usd is None:
+        return "unknown"
+    return f"${usage.cost_usd or 0:.4f}"

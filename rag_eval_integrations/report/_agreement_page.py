@@ -1,0 +1,371 @@
+"""`write_agreement`: the page of `rag-eval agreement`, a card of the judge that stands for it.
+
+It shows every figure that the command prints, with its interval, and the curves; a table beside
+each plot says what it draws. It has no script.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_eval_integrations import _target
+from rag_eval_integrations.agreement import Agreement, CascadePoint, Curves, Figure, Group
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.report._agreement_figures import (
+    BASELINE_NOTE,
+    CURVE,
+    LEGEND,
+    LEVELS,
+    OF_HUMANS,
+    OF_SENTENCES,
+    POOLED_NOTE,
+    SCORES,
+    SENTENCES,
+    STATISTICS,
+    against,
+    band_of,
+    baselines_of,
+    cost_of,
+    count_of,
+    figure_of,
+    formulas_of,
+    group_of,
+    groups_of,
+    humans_only,
+    value_of,
+)
+from rag_eval_integrations.report._page import drawn, pieces, shown, write
+from rag_eval_integrations.report._plots import EDGE, SIDE, course, reliability, roc
+
+_STRIP = 160
+"""Width of the drawing of an interval."""
+_RMSE = "Typical distance from gold per call; 0 is best."
+_MEANINGS = {
+    ("adherence", "auroc"): "How well it ranks answers that are not adherent above the others; "
+    "0.5 is chance, 1 is best.",
+    ("adherence", "kappa"): "How often its verdicts are gold's, beyond chance; 0 is chance, 1 is "
+    "best.",
+    ("context_relevance", "rmse"): _RMSE,
+    ("context_utilization", "rmse"): _RMSE,
+    ("completeness", "rmse"): _RMSE,
+}
+_BASELINES = {
+    "constant": "the gold mean of the data set, for every call",
+    "response_length": "the longer the answer, the likelier not adherent",
+}
+
+
+def write_agreement(
+    found: Agreement,
+    path: Path,
+    *,
+    title: str,
+    curves: Mapping[str, Mapping[str, Curves]],
+    cascade: Sequence[CascadePoint] = (),
+    field: str = "path",
+) -> Path:
+    """Write the page of an agreement.
+
+    Args:
+        found: the agreement.
+        path: the page; an earlier one of this program is replaced.
+        title: title of the page; any text.
+        curves: heading (all rows, or a data set) → the result of `agreement.curves` on its rows.
+        cascade: the curve of a cascade; empty for none.
+        field: name of the argument, for the error.
+
+    Returns:
+        The page's path.
+
+    Raises:
+        ConfigurationError: there is a file that this program did not make, or no regular file.
+        OSError: the page cannot be written.
+    """
+    content = agreement_pieces(found, title=title, curves=curves, cascade=cascade)
+    return write(path, content, field=field, mode=_target.PUBLIC)  # it holds no text of a call
+
+
+def agreement_pieces(
+    found: Agreement,
+    *,
+    title: str,
+    curves: Mapping[str, Mapping[str, Curves]],
+    cascade: Sequence[CascadePoint] = (),
+) -> Iterator[str]:
+    """Render the page in pieces; arguments as for `write_agreement`."""
+    only_humans = humans_only(found)
+    several = len(found.by_dataset) > 1
+    return pieces(
+        "agreement.html",
+        style="agreement.css",
+        title=title,
+        lead=_lead(found, only_humans),
+        several=several,
+        card=[] if only_humans else list(_card(found)),
+        sentences=[] if only_humans else list(_sentences(found)),
+        facts=[(name, values) for name, values in _facts(found) if values],
+        tables=[] if only_humans else list(_by_dataset(found)),
+        humans=list(_humans(found.pooled)),
+        baselines=list(_baselines(found)),
+        plots=[] if only_humans else [_drawn(*one) for one in curves.items()],
+        cascade=_cascade(cascade) if cascade else None,
+        everything=list(_everything(found)),
+        legend=LEGEND,
+        baseline_note=BASELINE_NOTE,
+        pooled_note=POOLED_NOTE if several else "",
+        side=SIDE,
+        edge=EDGE,
+    )
+
+
+def _lead(found: Agreement, only_humans: bool) -> str:
+    rows = len(found.matched.pairs)
+    parts = [f"{rows:,} rows" if rows > 1 else "1 row"]
+    if len(found.by_dataset) > 1:
+        parts[0] += f" in {len(found.by_dataset)} data sets"
+    formulas = formulas_of(found)
+    if formulas and not only_humans:
+        parts.append(f"scored with the {shown(formulas)} formulas")
+    return f"{', '.join(parts)}; 95 % intervals by bootstrap over rows."
+
+
+# --- Cells: a figure as it is printed, and as it is drawn from 0 to 1
+
+
+def _cell(figure: Figure | None) -> dict[str, str]:
+    if figure is None or figure.value is None:
+        return {"value": "–", "interval": "", "at": "", "low": "", "high": ""}
+    cell = {"value": value_of(figure), "at": drawn(figure.value, _STRIP)}
+    if figure.interval is None:
+        return cell | {"interval": "", "low": "", "high": ""}
+    low, high = figure.interval
+    return cell | {
+        "interval": f"{low:.3f} to {high:.3f}",
+        "low": drawn(low, _STRIP),
+        "high": drawn(high, _STRIP),
+    }
+
+
+# --- The card: who judged, and how far that agrees with gold
+
+
+def _card(found: Agreement) -> Iterator[dict[str, Any]]:
+    for _, score, statistic in SCORES:
+        yield _row(
+            f"{score} {STATISTICS[statistic]}",
+            _MEANINGS[score, statistic],
+            found,
+            ("scores", score, statistic),
+        )
+        if statistic == "rmse" and ("estimates", score) in found.pooled.blocks:
+            words = f"{score} (estimate) RMSE"
+            yield _row(
+                words,
+                "The same, of the estimate beside the score.",
+                found,
+                ("estimates", score, "rmse"),
+            )
+
+
+def _sentences(found: Agreement) -> Iterator[dict[str, Any]]:
+    for kind in SENTENCES:
+        for statistic in OF_SENTENCES:
+            if (kind, statistic) != ("supporting", "auroc"):
+                where = ("keys", kind, statistic)
+                yield _row(f"{kind} {STATISTICS[statistic]}", "", found, where)
+
+
+def _row(name: str, meaning: str, found: Agreement, where: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "meaning": meaning,
+        "mean": _cell(figure_of(found.mean_over_datasets, *where)),
+        "pooled": _cell(figure_of(found.pooled, *where)),
+    }
+
+
+def _facts(found: Agreement) -> Iterator[tuple[str, list[str]]]:
+    pairs = found.matched.pairs
+    yield "judge", _judges(pair.predicted for pair in pairs)
+    by = [score.by for pair in pairs for score in pair.predicted.scores.values()]
+    yield "prompt version", _distinct(one.prompt_version for one in by)
+    yield "formulas", _distinct(one.formulas for one in by)
+    yield "evaluator", _distinct(pair.predicted.fingerprint for pair in pairs)
+    yield "gold labels by", [shown(model) for model in found.gold_models]
+    matched = found.matched
+    counts = [
+        f"{matched.unmatched_predicted:,} of the judge's and {matched.unmatched_gold:,} of gold's "
+        "have no partner and are left out"
+        if matched.unmatched
+        else "",
+        f"{matched.joined_by_id:,} differ in content and were joined by id"
+        if matched.joined_by_id
+        else "",
+        f"{matched.ambiguous:,} are not unique and were joined in order"
+        if matched.ambiguous
+        else "",
+    ]
+    skipped = found.pooled.counts.get("keys_skipped", 0)
+    if skipped and not humans_only(found):
+        counts.append(f"{skipped:,} have no sentences that both sides labelled")
+    yield "rows", [f"{len(pairs):,} compared", *filter(None, counts)]
+    yield "left out", [shown(note) for note in found.notes]
+
+
+def _judges(evaluations: Iterable[Evaluation]) -> list[str]:
+    found = Counter(one.judge for one in evaluations)
+    named = []
+    for judge, count in found.most_common():
+        name = f"{judge.name} ({judge.model})" if judge.model else judge.name
+        version = f", version {judge.version}" if judge.version else ""
+        of = f" ({count:,} rows)" if len(found) > 1 else ""
+        named.append(shown(f"{name}{version}") + of)
+    return named
+
+
+def _distinct(values: Iterable[str | None]) -> list[str]:
+    return [shown(value) for value in dict.fromkeys(values) if value]
+
+
+# --- Tables by data set, of human ratings, of baselines, and of everything
+
+
+def _by_dataset(found: Agreement) -> Iterator[dict[str, Any]]:
+    yield _table(
+        found,
+        "Scores",
+        [(title, ("scores", score, statistic)) for title, score, statistic in SCORES],
+    )
+    for statistic in OF_SENTENCES:
+        columns = [(kind, ("keys", kind, statistic)) for kind in SENTENCES]
+        if statistic == "auroc":
+            columns = [one for one in columns if one[0] != "supporting"]
+        yield _table(found, f"Sentences: {STATISTICS[statistic]}", columns)
+
+
+def _table(
+    found: Agreement, title: str, columns: Sequence[tuple[str, tuple[str, ...]]]
+) -> dict[str, Any]:
+    return {
+        "title": title,
+        "columns": [name for name, _ in columns],
+        "rows": [
+            {
+                "name": name,
+                "n": f"{group.counts['n']:,}" if "n" in group.counts else "",
+                "cells": [_cell(figure_of(group, *where)) for _, where in columns],
+            }
+            for name, group in groups_of(found)
+        ],
+    }
+
+
+def _humans(group: Group) -> Iterator[dict[str, Any]]:
+    for level, over in LEVELS.items():
+        rows = [
+            (
+                path[1],
+                count_of(block.counts),
+                [_cell(block.figures.get(name)) for name in OF_HUMANS],
+            )
+            for path, block in group.blocks.items()
+            if path[0] == level
+        ]
+        if rows:
+            yield {"title": f"Agreement with human ratings {over}", "rows": rows}
+
+
+def _baselines(found: Agreement) -> Iterator[dict[str, Any]]:
+    mean, scores = baselines_of(found)
+    for score, statistic in scores.items():
+        groups = [*found.by_dataset.items(), ("pooled", found.pooled)]
+        yield {
+            "title": f"{score} {STATISTICS[statistic]}",
+            "over": "mean over data sets" if found.by_dataset else "pooled",
+            "better": "higher is better" if statistic == "auroc" else "lower is better",
+            "rows": list(_rivals(mean, score)),
+            "groups": [
+                (name, row)
+                for name, group in (groups if len(found.by_dataset) > 1 else [])
+                for row in _rivals(group, score)
+            ],
+        }
+
+
+def _rivals(group: Group, score: str) -> Iterator[dict[str, Any]]:
+    for baseline, theirs, own in against(group, score):
+        meaning = _BASELINES.get(baseline, "published with the gold rows")
+        yield {"name": baseline, "meaning": meaning, "theirs": _cell(theirs), "own": _cell(own)}
+
+
+def _everything(found: Agreement) -> Iterator[dict[str, Any]]:
+    for path, block in found.pooled.blocks.items():
+        mean = found.mean_over_datasets.blocks.get(path)
+        for name, figure in block.figures.items():
+            sets = 0 if mean is None or mean.sets is None else mean.sets.get(name, 0)
+            yield {
+                "name": " / ".join(path),
+                "statistic": STATISTICS.get(name, name),
+                "n": count_of(block.counts),
+                "mean": _cell(figure_of(found.mean_over_datasets, *path, name)),
+                "pooled": _cell(figure),
+                "sets": str(sets) if sets else "",
+            }
+
+
+# --- Curves
+
+
+def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
+    heading = shown(heading)
+    curves = {shown(name): found for name, found in curves.items()}
+    return {
+        "heading": heading,
+        "kinds": [
+            {
+                "name": name,
+                "counts": f"{found.positives:,} of {found.n:,} positive in gold",
+                "roc": roc(found, f"ROC of “{name}”, {heading}"),
+                "reliability": reliability(found, f"Reliability of “{name}”, {heading}"),
+            }
+            for name, found in curves.items()
+        ],
+    }
+
+
+def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
+    names = [f"{score} {STATISTICS[statistic]}" for _, score, statistic in CURVE]
+    plots = []
+    for name, (_, *where) in zip(names, CURVE, strict=True):
+        better = "higher" if where[1] == "auroc" else "lower"
+        values = [
+            (point.share, None if figure is None else figure.value)
+            for point in points
+            for figure in (figure_of(group_of(point), "scores", *where),)
+        ]
+        words = f"{name}; {better} is better"
+        plots.append(course(values, words, "share of calls escalated", STATISTICS[where[1]]))
+    rows = [
+        {
+            "share": f"{point.share:.0%}",
+            "band": band_of(point),
+            "cells": [
+                value_of(figure_of(group_of(point), "scores", *where)) for _, *where in CURVE
+            ],
+            "requests": f"{point.usage.requests:,}",
+            "prompt": f"{point.usage.prompt_tokens:,}",
+            "completion": f"{point.usage.completion_tokens:,}",
+            "cost": cost_of(point.usage),
+        }
+        for point in points
+    ]
+    over_sets = bool(points[0].mean_over_datasets.blocks)
+    return {
+        "over": "mean over data sets" if over_sets else "all rows",
+        "names": names,
+        "plots": [plot for plot in plots if plot is not None],
+        "rows": rows,
+    }

@@ -1,0 +1,181 @@
+"""`rag-eval run --metrics retrieval,…`: options, costs, resuming, a judge that is not there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_eval_integrations.metrics.retrieval import MEASURES
+from rag_eval_integrations.records import Evaluation, from_line
+
+Command = Callable[..., Any]
+
+ROWS: list[dict[str, Any]] = [
+    {
+        "id": "1",
+        "question": "When does the ferry leave?",
+        "documents": [
+            {"text": "Bicycles pay a fee.", "id": "fees", "metadata": {"page": 7}},
+            {"text": "The ferry leaves at nine.", "id": "times", "metadata": {"page": 3}},
+        ],
+        "response": "The ferry leaves at nine.",
+        "reference": "The ferry leaves at nine. Zebras compute nonsense.",
+        "relevant_ids": ["times"],
+    },
+    {"id": "2", "question": "Why?", "documents": [], "response": "So.", "relevant_ids": ["x"]},
+]
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    path = tmp_path / "calls.jsonl"
+    path.write_text("\n".join(map(json.dumps, ROWS)))
+    return path
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "evals.jsonl"
+
+
+def read(path: Path) -> list[Evaluation]:
+    return [from_line(Evaluation, line) for line in path.read_bytes().splitlines()]
+
+
+def test_all_retrieval_metrics(rag_eval: Command, calls: Path, out: Path) -> None:
+    """By name and k; the gold ids stand in the row, and thresholds know the names."""
+    done = rag_eval(
+        "run", calls, "-o", out, "--metrics", "retrieval,label_retrieval,context_recall",
+        "--k", "1, 5", "--fail-under", "mrr@5=0.25", "--fail-under", "hit_rate@1=0.1",
+    )  # fmt: skip
+
+    assert done.code == 1
+    assert "FAILED hit_rate@1: mean 0.0000 is below 0.1" in done.err
+    assert "mrr@5" not in done.err
+    first, second = read(out)
+    assert list(first.scores)[:12] == [f"{name}@{k}" for name in MEASURES for k in (1, 5)]
+    assert [first.scores[f"mrr@{k}"].value for k in (1, 5)] == [0, 1 / 2]
+    assert first.scores["context_recall"].value == 1 / 2
+    assert first.scores["document_precision"].value is not None
+    assert (first.relevant_ids, first.document_ids) == (("times",), ("fees", "times"))
+    assert second.scores["recall@5"].value == 0
+    assert second.scores["label_ndcg"].unscored == "no_context"
+    assert "recall@5" in done.out
+
+
+@pytest.mark.parametrize(
+    ("gold", "options"),
+    [
+        (["3"], ("--id-key", "page")),
+        (["the FERRY leaves at nine."], ("--match", "text")),
+    ],
+)
+def test_what_is_matched(
+    rag_eval: Command, calls: Path, out: Path, gold: list[str], options: tuple[str, ...]
+) -> None:
+    """Metadata, or texts."""
+    calls.write_text(json.dumps({**ROWS[0], "relevant_ids": gold}))
+
+    assert rag_eval("run", calls, "-o", out, "--metrics", "retrieval", *options).code == 0
+    assert read(out)[0].scores["mrr@3"].value == 1 / 2
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--metrics", "retrieval", "--k", "0"), "`--k` = '0': use whole numbers from 1"),
+        (
+            ("--metrics", "retrieval", "--k", "3,three"),
+            "`--k` = '3,three': use whole numbers from 1",
+        ),
+        (("--metrics", "retrieval", "--k", "3,3"), "`--k` = '3,3': has a number twice"),
+        (("--metrics", "retrieval", "--match", "name"), "`--match` = 'name': use id or text"),
+        (("--metrics", "retrieval", "--match", "text", "--id-key", "a"), "`--id-key` = 'a'"),
+        (("--k", "3"), "`--k` = '3': --metrics does not name retrieval"),
+        (("--metrics", "label_retrieval", "--id-key", "a"), "`--id-key` = 'a': --metrics does not"),
+        (("--metrics", "retrievals"), "no such metric; use trace, retrieval, label_retrieval"),
+    ],
+)
+def test_unusable_options_are_named(
+    rag_eval: Command, calls: Path, out: Path, options: tuple[str, ...], said: str
+) -> None:
+    """Before the first row."""
+    done = rag_eval("run", calls, "-o", out, *options)
+
+    assert done.code == 2
+    assert said in done.err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("gold", ["times", [1], [""], {"times": 1}])
+def test_bad_gold_is_a_bad_line(rag_eval: Command, calls: Path, out: Path, gold: object) -> None:
+    """Told with its line and field; the other rows are evaluated."""
+    calls.write_text(
+        "\n".join([json.dumps({**ROWS[0], "relevant_ids": gold}), json.dumps(ROWS[1])])
+    )
+
+    done = rag_eval("run", calls, "-o", out, "--metrics", "retrieval")
+
+    assert done.code == 2
+    assert "line 1: field `relevant_ids" in done.err
+    assert [row.id for row in read(out)] == ["2"]
+
+
+def test_a_dry_run_counts_requests(
+    rag_eval: Command, calls: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One for each text that is labelled; gold costs nothing. Row 2 has nothing to be judged by."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    for metrics, said in {
+        "retrieval": "no requests, no cost",
+        "label_retrieval": "about 1 requests",
+        "context_recall": "about 1 requests",
+        "trace,label_retrieval,context_recall,retrieval": "about 2 requests",
+    }.items():
+        done = rag_eval(
+            "run", calls, "-o", out, "--dry-run", "--judge", "openai:m", "--metrics", metrics
+        )
+        assert said in done.out, metrics
+
+
+def test_a_run_is_resumed_with_its_own_gold(rag_eval: Command, calls: Path, out: Path) -> None:
+    """Scores by other gold ids are other scores, though question and documents are the same."""
+    run = ("run", calls, "-o", out, "--metrics", "retrieval")
+    assert rag_eval(*run).code == 0
+    assert "2 reused" in rag_eval(*run, "--resume").out
+
+    calls.write_text("\n".join(map(json.dumps, [{**ROWS[0], "relevant_ids": ["fees"]}, ROWS[1]])))
+    done = rag_eval(*run, "--resume")
+
+    assert done.code == 2
+    assert "holds evaluations of 1 calls that are not among the calls" in done.err
+    calls.write_text("\n".join(map(json.dumps, [*ROWS, {**ROWS[0], "relevant_ids": ["fees"]}])))
+    assert "2 reused" in rag_eval(*run, "--resume").out
+    assert [row.scores["mrr@1"].value for row in read(out)] == [0, 0, 1]
+
+
+def test_a_judge_that_is_not_there_leaves_the_gold_scores(
+    rag_eval: Command, calls: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told at once, all rows are written, and the run fails."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    rows = [
+        {**ROWS[0], "id": str(number), "question": f"Question {number}?"} for number in range(5)
+    ]
+    calls.write_text("\n".join(map(json.dumps, rows)))
+
+    done = rag_eval(
+        "run", calls, "-o", out, "--judge", "openai:m", "--base-url", "http://127.0.0.1:9/v1",
+        "--metrics", "trace,retrieval", "--max-concurrency", 1,
+    )  # fmt: skip
+
+    assert done.code == 1
+    found = read(out)
+    assert [row.id for row in found] == ["0", "1", "2", "3", "4"]
+    assert {row.scores["mrr@3"].value for row in found} == {1 / 2}
+    assert {row.scores["adherence"].status for row in found} == {"error"}
+    assert "connection refused: nothing listens there" in done.err

@@ -1,0 +1,263 @@
+"""Retrieval metrics with LangChain: gold ids in wrappers, data sets, evaluator objects, examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from by_hand import ScriptedJudge, labels_of
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
+from langsmith.schemas import Example
+
+from rag_eval_integrations import RagCall, RagEvaluator
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.langchain import (
+    EvaluatedRetriever,
+    as_evaluators,
+    evaluate_dataset,
+)
+from rag_eval_integrations.metrics import ContextRecall, LabelRetrieval, Retrieval, Trace
+from rag_eval_integrations.report import Evaluations
+
+from .conftest import Captured, Sections, rag_chain, sections
+
+QUESTION = "How fast is the kettle?"
+GOLD = {"relevant_ids": ["b", "z"]}
+"""Of the documents a, b, c, in this order."""
+
+
+def evaluator() -> RagEvaluator:
+    return RagEvaluator(metrics=[Retrieval(k=(1, 3))])
+
+
+class TestRetriever:
+    def test_questions_with_gold_are_scored(self) -> None:
+        """Those without are unscored; nothing is asked of a judge."""
+        retriever = EvaluatedRetriever(Sections(), evaluator(), relevant_ids={QUESTION: ["b", "z"]})
+
+        retriever.invoke(QUESTION)
+        retriever.batch(["Another question?"])
+        retriever.flush()
+
+        known, unknown = retriever.evaluations
+        assert known.scores["mrr@1"].value == 0
+        assert known.scores["mrr@3"].value == 1 / 2
+        assert known.scores["recall@3"].value == 1 / 2
+        assert (known.relevant_ids, known.document_ids) == (("b", "z"), ("a", "b", "c"))
+        assert {score.unscored for score in unknown.scores.values()} == {"missing_param"}
+
+    async def test_a_real_store_gives_ids(self) -> None:
+        """The ranking is the store's, also in async code."""
+        calls: list[RagCall] = []
+        store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+        names = store.add_documents(
+            [Document(id=f"n{at}", page_content=f"{at}") for at in range(9)]
+        )
+        retriever = EvaluatedRetriever(
+            store.as_retriever(search_kwargs={"k": 4}), calls.append, relevant_ids={"q": {"n3", "n1"}}
+        )  # fmt: skip
+
+        found = [document.id for document in await retriever.ainvoke("q")]
+
+        (call,) = calls
+        assert [document.id for document in call.documents] == found
+        assert set(found) <= set(names)
+        assert call.relevant_ids == ("n1", "n3")
+
+    def test_a_failed_retrieval_is_not_a_bad_one(self) -> None:
+        """Nobody knows what would have been found."""
+        calls: list[RagCall] = []
+        wrapped = EvaluatedRetriever(
+            Sections(error="down"), calls.append, relevant_ids={QUESTION: ["a"]}
+        )
+
+        with pytest.raises(RuntimeError):
+            wrapped.invoke(QUESTION)
+
+        evaluation = evaluator().evaluate_sync(calls[0])
+        assert evaluation.relevant_ids == ("a",)
+        assert {score.unscored for score in evaluation.scores.values()} == {"no_context"}
+
+    def test_a_retrieval_of_nothing_is_zero(self) -> None:
+        """It ran, and found none of the relevant documents."""
+        wrapped = EvaluatedRetriever(
+            Sections(found=[]), evaluator(), relevant_ids={QUESTION: ["a"]}
+        )
+
+        wrapped.invoke(QUESTION)
+        wrapped.flush()
+
+        assert {score.value for score in wrapped.evaluations[0].scores.values()} == {0.0}
+
+    def test_ids_in_metadata(self) -> None:
+        """Chunks of one source count as one document."""
+        chunks = [
+            Document(page_content=text, metadata={"source": source})
+            for text, source in [("one", "x.md"), ("two", "x.md"), ("three", "y.md")]
+        ]
+        metric = Retrieval(k=2, id_key="source")
+        wrapped = EvaluatedRetriever(
+            Sections(found=chunks),
+            RagEvaluator(metrics=[metric]),
+            relevant_ids={QUESTION: ["y.md"]},
+        )
+
+        wrapped.invoke(QUESTION)
+        wrapped.flush()
+
+        assert wrapped.evaluations[0].scores["mrr@2"].value == 1 / 2
+
+    @pytest.mark.parametrize(
+        ("given", "field"),
+        [
+            (["a"], "relevant_ids"),
+            ({1: ["a"]}, "relevant_ids"),
+            ({"q": "a"}, "relevant_ids['q']"),
+            ({"q": ["a", 1]}, "relevant_ids['q'][1]"),
+            ({"q": [""]}, "relevant_ids['q'][0]"),
+        ],
+    )
+    def test_unusable_gold_is_refused(self, given: Any, field: str) -> None:
+        """When the wrapper is made, with the place."""
+        with pytest.raises(ConfigurationError) as refused:
+            EvaluatedRetriever(Sections(), [].append, relevant_ids=given)
+
+        assert refused.value.field == field
+
+
+class TestDataset:
+    @pytest.mark.parametrize(
+        "example",
+        [
+            {"question": QUESTION, **GOLD},
+            {"inputs": QUESTION, "outputs": GOLD},
+            {"inputs": QUESTION, "reference_outputs": GOLD},
+            RagCall(QUESTION, [], None, relevant_ids=["b", "z"]),
+            Example(id=uuid4(), dataset_id=uuid4(), inputs={"question": QUESTION}, outputs=GOLD),
+        ],
+        ids=["row", "outputs", "reference outputs", "call", "langsmith"],
+    )
+    def test_examples_bring_gold(self, example: Any) -> None:
+        """In each of the accepted forms; ids alone are not taken for an answer."""
+        make = {"make_input": lambda _: QUESTION}
+
+        (evaluation,) = evaluate_dataset(rag_chain(), [example], evaluator(), **make)  # type: ignore[arg-type]
+
+        assert evaluation.scores["mrr@3"].value == 1 / 2
+        assert (evaluation.relevant_ids, evaluation.reference) == (("b", "z"), None)
+
+    def test_other_gold_is_asked_again(self, tmp_path: Path) -> None:
+        """A row of an earlier run is reused for its own gold only."""
+        out = tmp_path / "evals.jsonl"
+        asked: list[object] = []
+
+        def chain(given: Any) -> str:
+            asked.append(given)
+            return "yes"
+
+        def run(*gold: list[str] | None, **options: Any) -> Evaluations:
+            examples = [{"question": QUESTION, "id": "1", "relevant_ids": one} for one in gold]
+            return evaluate_dataset(chain, examples, evaluator(), out=out, **options)
+
+        run(["a"], ["b"], None)
+        assert len(asked) == 3
+        found = run(None, ["b"], ["a"], [], resume=True)
+        assert len(asked) == 4
+        assert [one.relevant_ids for one in found] == [None, ("b",), ("a",), ()]
+        with pytest.raises(ConfigurationError, match="other questions"):
+            run(["c"], resume=True)
+
+    def test_unusable_gold_names_the_example(self) -> None:
+        """Before anything is run."""
+        with pytest.raises(ConfigurationError) as refused:
+            evaluate_dataset(
+                rag_chain(), [QUESTION, {"question": "q", "relevant_ids": "a"}], evaluator()
+            )
+
+        assert refused.value.field == "examples[1].relevant_ids"
+
+    def test_a_chain_that_retrieves_nothing_is_zero(self) -> None:
+        """A retriever ran in it; a chain without one is unscored."""
+        examples = [{"question": QUESTION, **GOLD}]
+
+        (empty,) = evaluate_dataset(rag_chain(Sections(found=[])), examples, evaluator())
+        (none,) = evaluate_dataset(lambda _: "yes", examples, evaluator())
+
+        assert empty.scores["recall@3"].value == 0
+        assert none.scores["recall@3"].unscored == "no_context"
+
+
+class TestEvaluatorObjects:
+    def test_values_by_name(self) -> None:
+        """Gold ids beside the documents, or in the expected outputs."""
+        views = as_evaluators(evaluator())
+        documents = sections()
+
+        plain = views["mrr@3"](question=QUESTION, documents=documents, relevant_ids=["b", "z"])
+        expected = views["mrr@3"](
+            inputs=QUESTION, outputs={"answer": "yes", "documents": documents}, reference_outputs=GOLD
+        )  # fmt: skip
+
+        for result in (plain, expected):
+            assert (result["key"], result["score"]) == ("mrr@3", 1 / 2)
+            assert result["metadata"]["method"] == "gold_ids"
+            assert "judge" not in result["metadata"] or result["metadata"]["judge"] == "embedded"
+
+    def test_a_run_and_its_example(self, captured: Captured) -> None:
+        """A run tree's documents, and the gold of the LangSmith example."""
+        rag_chain().invoke(QUESTION, captured.config)
+        example = Example(id=uuid4(), dataset_id=uuid4(), inputs={}, outputs=GOLD)
+
+        class Run:
+            id = uuid4()
+            inputs = QUESTION
+            outputs = {"answer": "yes", "documents": sections()}  # noqa: RUF012
+
+        result = as_evaluators(evaluator())["recall@3"](Run(), example)
+
+        assert result["score"] == 1 / 2
+        assert as_evaluators(evaluator())["recall@3"](captured.only)["score"] is None
+
+    def test_without_documents_there_is_no_number(self) -> None:
+        """Nobody said what was retrieved."""
+        view = as_evaluators(evaluator())["recall@3"]
+
+        class Run:
+            id = uuid4()
+            inputs = QUESTION
+            outputs = "yes"
+
+        for result in (
+            view(inputs=QUESTION, outputs="yes", relevant_ids=["a"]),
+            view(question=QUESTION, relevant_ids=["a"]),
+            view(question=QUESTION, response=None, relevant_ids=["a"]),
+            view(Run(), relevant_ids=["a"]),
+        ):
+            assert result["score"] is None
+            assert result["comment"].startswith("unscored (no_context)")
+        found = view(question=QUESTION, documents=[], relevant_ids=["a"])
+        assert found["score"] == 0
+
+    def test_views_share_the_judge(self) -> None:
+        """Labels of the response once, of the reference once, whatever the number of views."""
+        judge = ScriptedJudge(labels_of(["1a"], [], {"a": (["1a"], True)}))
+        views = as_evaluators(
+            RagEvaluator(judge, [Trace(), LabelRetrieval(), ContextRecall(), Retrieval(k=3)])
+        )
+        call = RagCall(QUESTION, sections(), "Four.", reference="In four.", relevant_ids=["b"])
+
+        found = {name: view(call)["score"] for name, view in views.items()}
+
+        assert len(judge.asked) == 2
+        assert (found["reciprocal_rank"], found["context_recall"], found["mrr@3"]) == (0.5, 1, 0.5)
+
+    def test_unusable_gold_is_refused(self) -> None:
+        """By name."""
+        with pytest.raises(ConfigurationError) as refused:
+            as_evaluators(evaluator())["mrr@3"](question="q", documents=["a"], relevant_ids="a")
+
+        assert refused.value.field == "relevant_ids"

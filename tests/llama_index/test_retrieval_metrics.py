@@ -1,0 +1,174 @@
+"""Retrieval metrics with LlamaIndex: gold ids in wrappers, data sets, evaluators, batches."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from by_hand import ScriptedJudge, labels_of
+from llama_index.core.base.response.schema import Response
+from llama_index.core.evaluation import BatchEvalRunner
+from llama_index.core.evaluation.retrieval.metrics import (
+    MRR,
+    NDCG,
+    AveragePrecision,
+    HitRate,
+    Precision,
+    Recall,
+)
+from llama_index.core.schema import NodeWithScore, TextNode
+
+from rag_eval_integrations import RagCall, RagEvaluator
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.llama_index import (
+    EvaluatedRetriever,
+    as_evaluators,
+    evaluate_query_engine,
+)
+from rag_eval_integrations.metrics import ContextRecall, LabelRetrieval, Retrieval
+
+from .conftest import Sections, engine, nodes
+
+QUESTION = "How fast is the kettle?"
+GOLD = ["b", "z"]
+"""Of the nodes a, b, c, in this order."""
+
+
+def evaluator() -> RagEvaluator:
+    return RagEvaluator(metrics=[Retrieval(k=(1, 3))])
+
+
+def sources() -> list[NodeWithScore]:
+    return [NodeWithScore(node=node, score=0.5) for node in nodes()]
+
+
+async def test_a_wrapped_retriever_is_scored() -> None:
+    """Node ids are the documents' ids; sync and async."""
+    wrapped = EvaluatedRetriever(Sections(nodes()), evaluator(), relevant_ids={QUESTION: GOLD})
+
+    wrapped.retrieve(QUESTION)
+    await wrapped.aretrieve("Another question?")
+    wrapped.flush()
+
+    known, unknown = wrapped.evaluations
+    assert [known.scores[f"mrr@{k}"].value for k in (1, 3)] == [0, 1 / 2]
+    assert (known.relevant_ids, known.document_ids) == (("b", "z"), ("a", "b", "c"))
+    assert {score.unscored for score in unknown.scores.values()} == {"missing_param"}
+
+
+def test_unusable_gold_is_refused() -> None:
+    """When the wrapper is made, or before the first question is asked."""
+    for given, field in (({"q": "a"}, "relevant_ids['q']"), ("a", "relevant_ids")):
+        with pytest.raises(ConfigurationError) as refused:
+            EvaluatedRetriever(Sections(nodes()), [].append, relevant_ids=given)  # type: ignore[arg-type]
+        assert refused.value.field == field
+    with pytest.raises(ConfigurationError) as refused:
+        evaluate_query_engine(engine(), [{"query": "q", "relevant_ids": [1]}], evaluator())
+    assert refused.value.field == "questions[0].relevant_ids[0]"
+
+
+def test_questions_bring_gold() -> None:
+    """As a row of a data set; the engine's source nodes are the ranking."""
+    (evaluation,) = evaluate_query_engine(
+        engine(), [{"query": QUESTION, "relevant_ids": ["a", "z"]}], evaluator()
+    )
+
+    assert evaluation.relevant_ids == ("a", "z")
+    assert evaluation.scores["recall@3"].value == 1 / 2
+
+
+def test_evaluators_take_gold() -> None:
+    """Beside contexts, and beside a response with source nodes; nodes without an answer will do."""
+    view = as_evaluators(evaluator())["mrr@3"]
+
+    by_texts = view.evaluate(QUESTION, None, sources(), relevant_ids=GOLD)  # type: ignore[arg-type]
+    by_response = view.evaluate_response(
+        QUESTION, Response("In four.", source_nodes=sources()), relevant_ids=GOLD
+    )
+
+    for result in (by_texts, by_response):
+        assert (result.score, result.invalid_result) == (1 / 2, False)
+
+
+def test_strings_are_matched_by_text() -> None:
+    """They have no id."""
+    texts = ["The lid opens.", "It boils in four minutes."]
+    by_id = as_evaluators(evaluator())["mrr@3"]
+    by_text = as_evaluators(RagEvaluator(metrics=[Retrieval(k=3, match="text")]))["mrr@3"]
+    gold = ["it boils in  FOUR minutes."]
+
+    assert by_text.evaluate(QUESTION, None, texts, relevant_ids=gold).score == 1 / 2
+    result = by_id.evaluate(QUESTION, None, texts, relevant_ids=gold)
+    assert result.invalid_reason == "missing_param: document 0 has no id"
+
+
+@pytest.mark.parametrize("response", ["An answer.", None])
+def test_without_contexts_there_is_no_number(response: str | None) -> None:
+    """Nobody said what was retrieved; an empty list, or no source node, says that nothing was."""
+    view = as_evaluators(evaluator())["mrr@3"]
+
+    unknown = view.evaluate(QUESTION, response, relevant_ids=GOLD)
+    assert (unknown.invalid_reason or "").startswith("no_context")
+    assert view.evaluate(QUESTION, response, [], relevant_ids=GOLD).score == 0
+    assert view.evaluate_response(QUESTION, Response("x"), relevant_ids=GOLD).score == 0
+
+
+def test_a_retrieval_is_scored_by_labels() -> None:
+    """Without an answer; the reference makes the recall of the context."""
+    judge = ScriptedJudge(labels_of(["1a"], [], {"a": (["1a"], True)}))
+    views = as_evaluators(RagEvaluator(judge, [LabelRetrieval(), ContextRecall()]))
+
+    found = {
+        name: view.evaluate(QUESTION, None, ["One.", "Two."], reference="In four.").score
+        for name, view in views.items()
+    }
+
+    assert found["document_precision"] == 1 / 2
+    assert found["reciprocal_rank"] == 1 / 2
+    assert found["context_recall"] == 1
+
+
+@pytest.mark.filterwarnings("ignore:asyncio_module:DeprecationWarning")
+async def test_a_batch_takes_gold_for_each_item() -> None:
+    """As LlamaIndex hands over what differs by item."""
+    runner = BatchEvalRunner({"mrr": as_evaluators(evaluator())["mrr@3"]})
+    responses = [Response("x", source_nodes=sources())] * 2
+    kwargs: dict[str, Any] = {"mrr": {"relevant_ids": [["a"], ["c"]]}}
+
+    found = await runner.aevaluate_responses(["q1", "q2"], responses, **kwargs)
+
+    assert [result.score for result in found["mrr"]] == [1, 1 / 3]
+
+
+def test_ids_of_sources_come_from_metadata() -> None:
+    """LlamaIndex makes ids of nodes anew with every ingestion."""
+    found = [TextNode(text=f"{at}", metadata={"file_name": name}) for at, name in enumerate("xxy")]
+    metric = Retrieval(k=2, id_key="file_name")
+    wrapped = EvaluatedRetriever(
+        Sections(found), RagEvaluator(metrics=[metric]), relevant_ids={QUESTION: ["y"]}
+    )
+
+    wrapped.retrieve(QUESTION)
+    wrapped.flush()
+
+    assert wrapped.evaluations[0].scores["mrr@2"].value == 1 / 2
+
+
+def test_equal_to_llama_indexs_own_where_they_agree() -> None:
+    """With a k that cuts nothing; precision divides by k here, by the number retrieved there."""
+    chance = random.Random(7)
+    pool = [f"n{number}" for number in range(12)]
+    for _ in range(300):
+        ranking, gold = (chance.sample(pool, chance.randint(1, 8)) for _ in range(2))
+        k = max(len(ranking), len(gold))
+        call = RagCall("q", [TextNode(text=n, id_=n) for n in ranking], None, relevant_ids=gold)
+        ours = RagEvaluator(metrics=[Retrieval(k=k)]).evaluate_sync(call).scores
+        for theirs in (HitRate(), MRR(), Recall(), AveragePrecision(), NDCG(), Precision()):
+            found = theirs.compute(expected_ids=gold, retrieved_ids=ranking).score
+            name = "map" if theirs.metric_name == "ap" else theirs.metric_name
+            value = ours[f"{name}@{k}"].value
+            assert value is not None
+            if name == "precision":
+                value = value * k / len(ranking)
+            assert value == pytest.approx(found, abs=1e-12)

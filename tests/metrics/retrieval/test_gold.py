@@ -1,0 +1,430 @@
+"""`Retrieval`: equal to trec_eval, right by hand, and never a number where there is none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import random
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytrec_eval
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.metrics import Retrieval
+from rag_eval_integrations.metrics.retrieval import MEASURES
+from rag_eval_integrations.records import By, Capture, Document, Evaluation, RagCall, Score
+
+KS = (1, 3, 5, 10)
+TREC = {
+    "hit_rate": "success",
+    "precision": "P",
+    "recall": "recall",
+    "map": "map_cut",
+    "ndcg": "ndcg_cut",
+}
+
+
+def call_of(ranking: Sequence[str], gold: Sequence[str] | None, **more: Any) -> RagCall:
+    """A call that retrieved documents of these ids."""
+    documents = [Document(f"text of {name}", id=name) for name in ranking]
+    return RagCall("q", documents, None, relevant_ids=gold, **more)
+
+
+def scores_of(metric: Retrieval, call: RagCall) -> dict[str, Score]:
+    return {score.name: score for score in metric.score(call, By())}
+
+
+def values(metric: Retrieval, call: RagCall) -> dict[str, float | None]:
+    return {name: score.value for name, score in scores_of(metric, call).items()}
+
+
+def by_trec(
+    rankings: Sequence[Sequence[str]], golds: Sequence[Sequence[str]], ks: Sequence[int]
+) -> list[dict[str, float]]:
+    """The reference implementation's values, under our names."""
+    cuts = ",".join(map(str, ks))
+    qrels = {str(at): dict.fromkeys(gold, 1) for at, gold in enumerate(golds)}
+
+    def run(k: int | None) -> dict[str, dict[str, float]]:
+        # trec_eval sorts by score; ties would be sorted by id.
+        return {
+            str(at): {name: float(-rank) for rank, name in enumerate(ranking[:k])}
+            for at, ranking in enumerate(rankings)
+        }
+
+    measures = {f"{theirs}.{cuts}" for theirs in TREC.values()}
+    whole = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run(None))
+    found: list[dict[str, float]] = [
+        {
+            f"{ours}@{k}": whole[str(at)][f"{theirs}_{k}"]
+            for ours, theirs in TREC.items()
+            for k in ks
+        }
+        for at in range(len(rankings))
+    ]
+    for k in ks:  # it has no reciprocal rank at k: that of a ranking that ends there
+        cut = pytrec_eval.RelevanceEvaluator(qrels, {"recip_rank"}).evaluate(run(k))
+        for at, row in enumerate(found):
+            row[f"mrr@{k}"] = cut[str(at)]["recip_rank"]
+    return found
+
+
+def check_against_trec(
+    rankings: Sequence[Sequence[str]], golds: Sequence[Sequence[str]], ks: Sequence[int]
+) -> Counter[str]:
+    """Compare every value; return how many are neither 0 nor 1, by measure."""
+    metric, between = Retrieval(k=ks), Counter[str]()
+    expected = by_trec(rankings, golds, ks)
+    for ranking, gold, theirs in zip(rankings, golds, expected, strict=True):
+        ours = values(metric, call_of(ranking, gold))
+        assert ours.keys() == theirs.keys()
+        for name, value in ours.items():
+            assert value is not None
+            assert abs(value - theirs[name]) <= 1e-12, (name, ranking, gold)
+            between[name.partition("@")[0]] += 0 < value < 1
+    return between
+
+
+@pytest.mark.slow
+def test_equal_to_trec_eval_on_random_rankings() -> None:
+    """10,000 rankings of 0 to 15 documents, 1 to 12 relevant ones, every measure, to 1e-12."""
+    chance = random.Random(20240607)
+    pool = [f"d{number}" for number in range(40)]
+    rankings = [chance.sample(pool, chance.randint(0, 15)) for _ in range(10_000)]
+    golds = [chance.sample(pool, chance.randint(1, 12)) for _ in rankings]
+
+    ks = (chance.randint(1, 4), chance.randint(5, 20))
+    between = check_against_trec(rankings, golds, ks)
+
+    assert all(between[measure] > 1_000 for measure in set(MEASURES) - {"hit_rate"})
+
+
+def bm25(question: str, documents: dict[str, str]) -> list[str]:
+    """Rank documents by the words that they share with a question, rare ones first (k1 1.2, b .75)."""
+    words = {name: re.findall(r"\w+", text.lower()) for name, text in documents.items()}
+    frequent = Counter(word for found in words.values() for word in set(found))
+    average = sum(map(len, words.values())) / len(words)
+
+    def score(name: str) -> float:
+        counts, long = Counter(words[name]), 0.25 + 0.75 * len(words[name]) / average
+        return sum(
+            math.log(1 + (len(words) - frequent[word] + 0.5) / (frequent[word] + 0.5))
+            * counts[word] * 2.2 / (counts[word] + 1.2 * long)
+            for word in set(re.findall(r"\w+", question.lower()))
+        )  # fmt: skip
+
+    return sorted(documents, key=lambda name: (-score(name), name))
+
+
+def test_equal_to_trec_eval_on_real_rankings(data: Path) -> None:
+    """Questions of HotpotQA ranked by BM25 over their own documents and those of other questions."""
+    rows = []
+    with gzip.open(data / "ragbench" / "hotpotqa_validation.jsonl.gz", "rt") as lines:
+        for line, _ in zip(lines, range(60), strict=False):
+            rows.append(json.loads(line))
+    rankings, golds = [], []
+    for at, row in enumerate(rows):
+        others = [document for near in rows[at - 4 : at] for document in near["documents"]]
+        texts = dict.fromkeys([*row["documents"], *others])
+        named = {f"d{number}": text for number, text in enumerate(texts)}
+        useful = {
+            key.rstrip("abcdefghijklmnopqrstuvwxyz") for key in row["all_relevant_sentence_keys"]
+        }
+        gold = [name for name in named if name[1:] in useful]
+        if gold:
+            rankings.append(bm25(row["question"], named))
+            golds.append(gold)
+
+    between = check_against_trec(rankings, golds, KS)
+
+    assert len(rankings) > 30
+    assert min(between[measure] for measure in ("recall", "mrr", "map", "ndcg")) > 10
+
+
+def test_by_hand() -> None:
+    """Two of three relevant documents, at ranks 2 and 4 of 4; worked out on paper."""
+    found = values(Retrieval(k=KS), call_of(["x", "a", "y", "b"], ["a", "b", "c"]))
+
+    ideal = 1 + 1 / math.log2(3) + 0.5
+    assert found == {
+        "hit_rate@1": 0, "hit_rate@3": 1, "hit_rate@5": 1, "hit_rate@10": 1,
+        "precision@1": 0, "precision@3": 1 / 3, "precision@5": 2 / 5, "precision@10": 2 / 10,
+        "recall@1": 0, "recall@3": 1 / 3, "recall@5": 2 / 3, "recall@10": 2 / 3,
+        "mrr@1": 0, "mrr@3": 1 / 2, "mrr@5": 1 / 2, "mrr@10": 1 / 2,
+        "map@1": 0, "map@3": pytest.approx(1 / 6), "map@5": pytest.approx(1 / 3),
+        "map@10": pytest.approx(1 / 3),
+        "ndcg@1": 0, "ndcg@3": pytest.approx(1 / math.log2(3) / ideal),
+        "ndcg@5": pytest.approx((1 / math.log2(3) + 1 / math.log2(5)) / ideal),
+        "ndcg@10": pytest.approx((1 / math.log2(3) + 1 / math.log2(5)) / ideal),
+    }  # fmt: skip
+
+
+def test_the_facts_stand_beside_the_value() -> None:
+    """Ranks, ids, numbers, and the same in words; the way of matching is the method."""
+    score = scores_of(Retrieval(k=5), call_of(["x", "a", "y", "b"], ["a", "b", "c"]))["recall@5"]
+
+    assert score.evidence == {
+        "relevant_ranks": [2, 4], "found": ["a", "b"], "relevant": 3, "retrieved": 4,
+    }  # fmt: skip
+    assert score.reason == "2 of 3 relevant documents in the first 5, at rank 2, 4; 4 retrieved."
+    assert (score.method, score.by, score.raw) == ("gold_ids", By(), score.value)
+
+
+def test_a_repeated_document_counts_once() -> None:
+    """At its first rank; later documents move up."""
+    metric = Retrieval(k=(2, 3))
+
+    repeated = values(metric, call_of(["x", "x", "a", "a", "b"], ["a", "b", "b"]))
+
+    assert repeated == values(metric, call_of(["x", "a", "b"], ["b", "a"]))
+    assert repeated["precision@2"] == 1 / 2
+
+
+def test_nothing_retrieved_is_zero() -> None:
+    """Whoever writes a call down says that there was nothing; so does a retriever that ran."""
+    written = call_of([], ["a"])
+    ran = call_of([], ["a"], capture=Capture(framework="plain", documents_from="retriever"))
+    named = call_of([], ["a"], capture=Capture(framework="langchain", retrievers=("Store",)))
+
+    for call in (written, ran, named):
+        assert set(values(Retrieval(k=3), call).values()) == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "reason"),
+    [
+        (call_of(["a"], None), "missing_param", "the call has no relevant_ids"),
+        (call_of(["a"], []), "no_relevant", "relevant_ids names no document"),
+        (call_of([], ["a"], capture=Capture(framework="plain")), "no_context", "did not see"),
+        (
+            call_of([], ["a"], capture=Capture(framework="plain", documents_from="retriever", status="error")),
+            "no_context",
+            "did not see",
+        ),
+        (RagCall("q", ["text"], "r", relevant_ids=["a"]), "missing_param", "document 0 has no id"),
+    ],
+    ids=["no gold", "nothing relevant", "not seen", "failed", "no id"],
+)  # fmt: skip
+def test_no_number_where_there_is_none(call: RagCall, code: str, reason: str) -> None:
+    """Unscored with its reason, never 0."""
+    for score in Retrieval().score(call, By()):
+        assert (score.status, score.value, score.unscored) == ("unscored", None, code)
+        assert reason in (score.reason or "")
+
+
+def test_only_the_documents_that_a_score_needs_need_an_id() -> None:
+    """A document without one at rank 3 leaves the scores at 1 and 2 what they are."""
+    call = RagCall(
+        "q", [Document("x", id="x"), Document("a", id="a"), "b"], None, relevant_ids=["a"]
+    )
+
+    found = scores_of(Retrieval(k=(1, 2, 3)), call)
+
+    assert found["mrr@2"].value == 1 / 2
+    assert {found[f"{measure}@3"].unscored for measure in MEASURES} == {"missing_param"}
+    assert found["mrr@3"].reason == "document 2 has no id"
+
+
+# --- What documents are matched by
+
+
+@pytest.mark.parametrize(
+    ("gold", "text"),
+    [
+        ("Bees  live\nin hives.", " bees live in HIVES. "),
+        ("straße", "STRASSE"),
+        ("ﬁne ½", "fine 1⁄2"),
+        ("caf\u00e9", "cafe\u0301"),
+        ("a\u00a0b\u3000c", "a b c"),
+    ],
+)
+def test_texts_match_but_for_case_space_and_form(gold: str, text: str) -> None:
+    """In either direction; ids play no part, and another text is another one."""
+    for one, other in ((gold, text), (text, gold)):
+        call = RagCall("q", [Document("x y", id=one), other], None, relevant_ids=[one])
+        assert values(Retrieval(k=2, match="text"), call)["mrr@2"] == 1 / 2
+
+    call = RagCall("q", [f"{text} more"], None, relevant_ids=[gold])
+    assert values(Retrieval(k=1, match="text"), call)["mrr@1"] == 0
+
+
+def test_blank_texts_match_nothing() -> None:
+    """Neither in the gold nor among the documents."""
+    blank = RagCall("q", ["", " "], None, relevant_ids=["\n"])
+    assert {s.unscored for s in Retrieval(match="text").score(blank, By())} == {"no_relevant"}
+
+    mixed = RagCall("q", ["", "a"], None, relevant_ids=["\n", "A"])
+    found = scores_of(Retrieval(k=2, match="text"), mixed)["recall@2"]
+    assert (found.value, found.method) == (1.0, "gold_texts")
+    assert found.evidence == {"relevant_ranks": [2], "relevant": 1, "retrieved": 2}
+
+
+def test_a_megabyte_of_marks_ends() -> None:
+    """Normalised as a whole it would take quadratic time: minutes."""
+    marks = "a" + "\u0315\u0300" * 500_000
+
+    call = RagCall("q", ["x", marks], None, relevant_ids=[marks])
+
+    assert values(Retrieval(k=2, match="text"), call)["mrr@2"] == 1 / 2
+
+
+def test_ids_match_exactly() -> None:
+    """No case, no space, no form of Unicode is folded, and a number in a text stays a text."""
+    for name, other in (("A", "a"), ("a", "a "), ("1", "1.0"), ("\u00e9", "e\u0301"), ("0", "00")):
+        assert values(Retrieval(k=1), call_of([other], [name]))["mrr@1"] == 0
+        assert values(Retrieval(k=1), call_of([name], [name]))["mrr@1"] == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["\x1b[31mred", "<script>alert(1)</script>", "a\nb", "x" * 100_000, "\ud800", "=1+1", "__proto__", "🐝"],
+    ids=["terminal", "page", "lines", "long", "surrogate", "sheet", "prototype", "bee"],
+)  # fmt: skip
+def test_hostile_ids_are_ids(name: str) -> None:
+    """They match, and survive the file; a lone surrogate is replaced alike on both sides."""
+    call = call_of(["x", name], [name])
+
+    evaluation = RagEvaluator(metrics=[Retrieval(k=2)]).evaluate_sync(call)
+
+    assert evaluation.scores["mrr@2"].value == 1 / 2
+    line = evaluation.model_dump_json()
+    assert line.isascii()
+    assert Evaluation.model_validate_json(line) == evaluation
+    assert "\x1b" not in str(evaluation)
+
+
+@pytest.mark.parametrize(
+    ("held", "found"),
+    [("a", 1.0), (7, 0.0), ("", None), (None, None), (True, None), (1.5, None), (["a"], None), ({"a": 1}, None)],
+)  # fmt: skip
+def test_ids_in_metadata(held: Any, found: float | None) -> None:
+    """A string or a whole number; anything else, or nothing, is no id."""
+    document = Document("text", id="other", metadata={"source": held})
+    metric = Retrieval(k=1, id_key="source")
+
+    score = scores_of(metric, RagCall("q", [document], None, relevant_ids=["a", "other"]))["mrr@1"]
+
+    assert (score.value, score.unscored) == (found, None if found is not None else "missing_param")
+    if found is None:
+        assert score.reason == "document 0 has no id as 'source' in its metadata"
+    else:
+        assert score.method == "gold_ids:source"
+
+
+def test_a_number_in_metadata_is_its_text() -> None:
+    """Data sets number their documents."""
+    document = Document("text", metadata={"doc": 7})
+    call = RagCall("q", [document], None, relevant_ids=["7"])
+
+    assert values(Retrieval(k=1, id_key="doc"), call)["mrr@1"] == 1.0
+
+
+# --- Properties
+
+
+NAMES = st.sampled_from([f"d{number}" for number in range(8)])
+CASES = st.tuples(st.lists(NAMES, max_size=10), st.lists(NAMES, min_size=1, max_size=8))
+
+
+@given(CASES)
+def test_bounds_and_growth(case: tuple[list[str], list[str]]) -> None:
+    """In [0, 1]; a longer cut loses no hit, no recall, no first rank, and nothing found so far."""
+    ranking, gold = case
+    ks = tuple(range(1, 12))
+    found = values(Retrieval(k=ks), call_of(ranking, gold))
+
+    assert all(value is not None and 0 <= value <= 1 for value in found.values())
+    for measure in ("hit_rate", "recall", "mrr", "map"):
+        column = [found[f"{measure}@{k}"] for k in ks]
+        assert column == sorted(column)  # type: ignore[type-var]  # no value is None, see above
+
+
+@given(CASES, st.lists(NAMES, max_size=4), st.integers(1, 6))
+def test_what_stands_after_k_does_not_matter(
+    case: tuple[list[str], list[str]], more: list[str], k: int
+) -> None:
+    """Neither do repeats, nor the order of the gold ids."""
+    ranking, gold = case
+    distinct = list(dict.fromkeys(ranking))
+    longer = [*distinct[:k], *more] if len(distinct) >= k else [*distinct, *distinct]
+
+    found = values(Retrieval(k=k), call_of(distinct, gold))
+
+    assert values(Retrieval(k=k), call_of(longer, [*reversed(gold), gold[0]])) == found
+
+
+@given(CASES, st.integers(1, 11))
+def test_equal_to_exact_arithmetic(case: tuple[list[str], list[str]], k: int) -> None:
+    """A second computation, from the definitions, in fractions."""
+    ranking, gold = case
+    first = list(dict.fromkeys(ranking))[:k]
+    wanted = set(gold)
+    hits = [name in wanted for name in first]
+    precisions = [Fraction(sum(hits[:rank]), rank) for rank in range(1, len(first) + 1)]
+
+    found = values(Retrieval(k=k), call_of(ranking, gold))
+
+    assert found[f"precision@{k}"] == float(Fraction(sum(hits), k))
+    assert found[f"recall@{k}"] == float(Fraction(sum(hits), len(wanted)))
+    assert found[f"hit_rate@{k}"] == float(any(hits))
+    assert found[f"mrr@{k}"] == (1 / (hits.index(True) + 1) if any(hits) else 0.0)
+    total = sum((p for p, hit in zip(precisions, hits, strict=True) if hit), Fraction())
+    assert found[f"map@{k}"] == pytest.approx(float(total / len(wanted)), abs=1e-15)
+    best = hits[: min(len(wanted), k)]
+    perfect = len(best) == min(len(wanted), k) and all(best)
+    assert (found[f"ndcg@{k}"] == 1.0) == perfect
+
+
+@given(st.text(max_size=30))
+def test_a_text_matches_its_own_forms(text: str) -> None:
+    """Whatever it holds: composed, decomposed, in capitals' lower case, with other white space."""
+    forms = [unicodedata.normalize("NFC", text), unicodedata.normalize("NFD", text), f" {text}\t"]
+    if not text.split():
+        return
+    for form in forms:
+        call = RagCall("q", [form], None, relevant_ids=[text])
+        assert values(Retrieval(k=1, match="text"), call)["mrr@1"] == 1.0
+
+
+# --- Settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"k": 0}, "k"), ({"k": -1}, "k"), ({"k": True}, "k"), ({"k": 1.0}, "k"), ({"k": "5"}, "k"),
+        ({"k": ()}, "k"), ({"k": (1, 1)}, "k"), ({"k": (1, "3")}, "k"), ({"k": None}, "k"),
+        ({"k": {5}}, "k"), ({"k": 10**20}, "k"), ({"match": "ID"}, "match"), ({"match": None}, "match"),
+        ({"id_key": ""}, "id_key"), ({"id_key": 3}, "id_key"),
+        ({"id_key": "source", "match": "text"}, "id_key"),
+    ],
+)  # fmt: skip
+def test_unusable_settings_are_refused(settings: dict[str, Any], field: str) -> None:
+    """At construction, with the field's name."""
+    with pytest.raises(ConfigurationError) as refused:
+        Retrieval(**settings)
+
+    assert refused.value.field == field
+
+
+def test_names_and_identity_say_the_settings() -> None:
+    """One number or several; evaluations made by other settings are not reused."""
+    assert Retrieval(k=5).names == tuple(f"{measure}@5" for measure in MEASURES)
+    assert Retrieval(k=5) == Retrieval(k=[5])
+    assert len(Retrieval().names) == 24
+    fingerprints = {
+        RagEvaluator(metrics=[metric]).fingerprint
+        for metric in (Retrieval(), Retrieval(k=1), Retrieval(match="text"), Retrieval(id_key="x"))
+    }
+    assert len(fingerprints) == 4

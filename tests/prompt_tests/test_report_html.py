@@ -1,0 +1,267 @@
+"""The page of prompt tests: figures as the report has them, every failure, and texts as text."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from hostile import HOSTILE, acting
+from prompt_test_models import make_result
+
+from rag_eval_integrations._visible import visible
+from rag_eval_integrations.prompt_tests import MetricResult, Report, Result, Spec, TestCheck
+from rag_eval_integrations.prompt_tests.records import Judged, Rule, RuleCheck
+from rag_eval_integrations.prompt_tests.report._html import report_pieces
+
+
+class Page(HTMLParser):
+    """Collects elements with their attributes, tables by their rows, and the text."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[list[str]] = []
+        self._in = ""
+        self._cell = False
+        self._said: list[str] = []
+        self.source = "".join(report_pieces(report))
+        self.feed(self.source)
+        self.text = "".join(self._said)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        self._in = tag if tag in ("script", "style") else ""
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+            self._cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._cell = False
+            self.rows[-1][-1] = self.rows[-1][-1].strip()
+
+    def handle_data(self, data: str) -> None:
+        if self._in:
+            return
+        self._said.append(data)
+        if self._cell:
+            self.rows[-1][-1] += data
+
+    def failures(self) -> list[dict[str, str | None]]:
+        return [a for tag, a in self.found if tag == "details" and a.get("class") == "failure"]
+
+    def row(self, *begins: str) -> list[str]:
+        """The first row whose cells begin so."""
+        return next(
+            row
+            for row in self.rows
+            if all(cell.startswith(words) for cell, words in zip(row, begins, strict=False))
+        )
+
+
+def rule_result(outcome: str | None, model: str = "m", rule: int = 1, **test: Any) -> Result:
+    return make_result(
+        outcome, model=model, uid=f"t{rule}{model}{outcome}", rule_id=rule,
+        rule=f"Rule text {rule}.", **test,
+    )  # fmt: skip
+
+
+MIXED = [
+    *[rule_result("ok") for _ in range(7)],
+    rule_result("err"),
+    rule_result("unknown"),
+    *[rule_result("ok", "n") for _ in range(3)],
+    *[rule_result("err", "n", 2, inverse=True) for _ in range(2)],
+    make_result(None, model="n", error="timed out", rule_id=2, rule="Rule text 2.", inverse=True),
+    make_result("ok", model="m", uid="b", rule_id=None, baseline=True),
+]  # fmt: skip
+
+
+def test_compliance_stands_with_its_counts_and_interval() -> None:
+    """By model, and by kind of test: Wilson's interval, and what has no verdict apart."""
+    page = Page(Report("p", MIXED))
+
+    assert page.row("m", "87.5%") == ["m", "87.5%", "52.9% to 97.8%", "", "8", "7", "1", "1", "0"]
+    assert page.row("n", "inverse rules")[2:] == [
+        "0.0%", "0.0% to 65.8%", "", "2", "0", "2", "0", "1",
+    ]  # fmt: skip
+    assert page.row("m", "baseline tests")[2] == "100.0%"
+    assert "left out of the share" in page.text
+    worse = Page(Report("p", MIXED, unknown_as="err"))
+    assert worse.row("m", "77.8%")[4] == "9"
+    assert "counted as not compliant" in worse.text
+
+
+def test_the_matrix_has_each_rule_and_each_model() -> None:
+    """A cell says its share, its counts, and where its failures are."""
+    page = Page(Report("p", MIXED))
+
+    assert page.row("Rule 1Rule text 1.") == [
+        "Rule 1Rule text 1.", "88%7 of 81 without verdict", "100%3 of 3",
+    ]  # fmt: skip
+    assert page.row("Inverse rule 2")[1:] == ["–", "0%0 of 21 without output"]
+    assert page.row("Baseline tests")[1:] == ["100%1 of 1", "–"]
+    cells = [a for tag, a in page.found if tag == "a" and "data-rule" in a]
+    ids = [a["id"] for a in page.failures()]
+    assert [str(a["href"])[1:] for a in cells] == [ids[0], ids[2]]
+    assert page.failures()[2]["data-rule"] == cells[1]["data-rule"]
+
+
+def test_one_number_of_two_rules_is_two_rows() -> None:
+    """Tests keep the rule they were made for, and rules are edited between runs."""
+    results = [rule_result("ok"), make_result("err", rule_id=1, rule="An older text.", uid="o")]
+    page = Page(Report("p", results))
+
+    assert page.row("Rule 1An older text.")[1].startswith("0%")
+    assert page.row("Rule 1Rule text 1.")[1].startswith("100%")
+
+
+def test_every_failure_is_shown_with_the_judges_words() -> None:
+    """Input, output or error, rule, each judge's verdict and reason, and the reply as it came."""
+    made = rule_result("err", inputs={"text": "one\ntwo"}, expected="TWO")
+    result = made.model_copy(
+        update={
+            "output": "the output",
+            "compliance": Judged(outcome="err", reason="It is loud.", raw="So: ERR", judge="first"),
+            "others": (Judged(outcome="ok", reason="It is fine.", judge="second"),),
+            "metrics": (MetricResult(metric="volume", judge="first", score=50),),
+            "contexts": ("a document",),
+        }
+    )
+    page = Page(Report("p", [result, *MIXED]))
+
+    for words in ("one\ntwo", "the output", "It is loud.", "So: ERR", "It is fine.", "TWO",
+                  "a document", "volume with first", "timed out", "second"):  # fmt: skip
+        assert words in page.text
+    assert Counter(str(a["data-kind"]) for a in page.failures()) == {
+        "err": 4, "unknown": 1, "error": 1,
+    }  # fmt: skip
+
+
+def test_averages_over_judges_are_of_what_they_said() -> None:
+    """A judge without a score is in no mean; a single judge has no row of means."""
+
+    def judged(first: str, second: str, *scores: float | None) -> Result:
+        return rule_result("ok").model_copy(
+            update={
+                "compliance": Judged.model_validate({"outcome": first, "judge": "j1"}),
+                "others": (Judged.model_validate({"outcome": second, "judge": "j2"}),),
+                "metrics": tuple(
+                    MetricResult(metric="loud", judge=f"j{at}", score=score)
+                    for at, score in enumerate(scores, 1)
+                ),
+            }
+        )  # fmt: skip
+
+    results = [judged("ok", "err", 80, 40), judged("err", "err", 60, None)]
+    page = Page(Report("p", results))
+
+    assert page.row("j1", "50.0%") == ["j1", "50.0%1 of 2"]
+    assert page.row("j2", "0.0%") == ["j2", "0.0%0 of 2"]
+    assert page.row("mean over judges") == ["mean over judges", "25.0%2 judges"]
+    assert page.row("loud", "j2") == ["loud", "j2", "40.01 of 2 scored"]
+    assert page.row("loud", "mean over judges") == ["loud", "mean over judges", "55.02 judges"]
+    assert "mean over judges" not in Page(Report("p", MIXED)).text
+
+
+def test_rules_and_tests_that_were_doubted_are_told() -> None:
+    """A rule without ground stands in the matrix with the reason; valid inputs are counted."""
+    rule = Rule(id=1, text="Rule text 1.")
+    doubt = RuleCheck(rule=rule, grounded=Judged(outcome="err", reason="Nowhere said."))
+    checks = [
+        TestCheck(test=MIXED[0].test, validity=Judged.model_validate({"outcome": outcome}))
+        for outcome in ("ok", "err", "ok")
+    ]
+    page = Page(Report("p", MIXED, Spec(rules=(rule,)), checks, [doubt]))
+
+    assert "not grounded in the prompt: Nowhere said." in page.row("Rule 1Rule")[0]
+    assert "2 of 3" in page.text
+
+
+def test_thousands_of_failures_make_a_page_of_bounded_size() -> None:
+    """Each rule and model keeps the same number, long texts are cut, and the rest is counted."""
+    source = random.Random(1)
+    results = [
+        rule_result("err", source.choice("mn"), source.randint(1, 8)).model_copy(
+            update={"output": "long " * 5_000}
+        )
+        for _ in range(3_000)
+    ]
+    page = Page(Report("p", results))
+
+    assert 900 < len(page.failures()) <= 1_000
+    groups = Counter((a["data-rule"], a["data-model"]) for a in page.failures())
+    assert len(groups) == 16
+    assert max(groups.values()) - min(groups.values()) == 0
+    assert "3,000 outputs do not comply" in page.text
+    assert "23,000 more characters" in page.text
+    assert len(page.source) < 5_000_000
+
+
+def test_pages_lead_to_each_other_without_a_script() -> None:
+    """Every link of the page leads to an element of it."""
+    page = Page(Report("p", [rule_result("err") for _ in range(60)]))
+    ids = [a["id"] for _, a in page.found if a.get("id")]
+
+    assert len(ids) == len(set(ids))
+    links = {str(a["href"])[1:] for tag, a in page.found if tag == "a"}
+    assert {"page-1", "page-2", "page-3"} <= links <= set(ids)
+
+
+def test_no_results_and_no_failures_are_said() -> None:
+    """A page without rows is still a page."""
+    assert "There are no results." in Page(Report("p", [])).text
+    assert "No output fails." in Page(Report("p", [rule_result("ok")])).text
+    unjudged = Page(Report("p", [rule_result(None)]))
+    assert unjudged.failures() == []
+    assert "Rule 1" in unjudged.text
+
+
+def planted(text: str) -> Report:
+    """A report with the text in every place where users' text enters."""
+    made = make_result("err", model=text, rule=text)
+    test = made.test.model_copy(
+        update={
+            "uid": text, "inputs": {text: text}, "scenario": text, "expected": text,
+            "reasoning": text, "groundtruth": text,
+        }
+    )  # fmt: skip
+    judged = Judged(outcome="err", reason=text, raw=f"{text}.", judge=text)
+    result = made.model_copy(
+        update={
+            "test": test, "output": text, "compliance": judged, "contexts": (text,),
+            "others": (judged.model_copy(update={"judge": f"{text}2"}),), "prompt_id": text,
+            "metrics": (
+                MetricResult(metric=text, judge=text, score=50),
+                MetricResult(metric=text, judge=f"{text}2", problem=text),
+            ),
+        }
+    )  # fmt: skip
+    failed = make_result(None, model=f"{text}3", error=text, uid="e")
+    rule = Rule(id=1, text=text)
+    grounded = RuleCheck(rule=rule, grounded=Judged(outcome="unknown", reason=text))
+    spec = Spec(intent=text, input_spec=(text,), rules=(rule,))
+    return Report(text, [result, failed], spec, rule_checks=[grounded])
+
+
+PLAIN = [tag for tag, _ in Page(planted("word")).found]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_stay_text(text: str) -> None:
+    """In cells, headings, attributes and choices: no element and no acting character of them."""
+    page = Page(planted(text))
+
+    assert acting(page.source) == []
+    assert [tag for tag, _ in page.found] == PLAIN
+    assert {a["href"] for tag, a in page.found if tag == "a" and "href" in a} <= {
+        "#main", "#failure-1", "#failure-2",
+    }  # fmt: skip
+    assert visible(text).replace("\\r\n", "\n") in page.text.replace("    ", visible("\t"))
+    assert not [name for _, a in page.found for name in a if re.match("on|style$", name)]

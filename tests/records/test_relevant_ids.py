@@ -1,0 +1,74 @@
+"""`RagCall.relevant_ids`: what is taken, what it leaves alone, and that it survives a file."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+
+from rag_eval_integrations import Evaluation, RagCall, RagEvaluator
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.metrics import Retrieval
+from rag_eval_integrations.records import from_line, to_line
+from rag_eval_integrations.records._evals_schema import PATH
+
+SCHEMA = Draft202012Validator(json.loads(PATH.read_text("ascii")))
+
+
+def call(gold: Any) -> RagCall:
+    return RagCall("q", ["text"], "r", relevant_ids=gold)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        (None, None),
+        ([], ()),
+        (["b", "a", "b"], ("b", "a", "b")),
+        ({"b", "a", "c"}, ("a", "b", "c")),
+        (iter(["x"]), ("x",)),
+        (["\ud800"], ("\ufffd",)),
+    ],
+)
+def test_a_list_of_ids_is_kept(given: Any, kept: Any) -> None:
+    """In its order; a set, which has none, in the same one everywhere."""
+    assert call(given).relevant_ids == kept
+
+
+@pytest.mark.parametrize("given", ["a", b"a", {"a": 1}, 3, [1], [None], [""], {"a", 1}])
+def test_anything_else_is_refused(given: Any) -> None:
+    """With the field's name: a string is not a list of letters."""
+    with pytest.raises(InputError, match="field `relevant_ids"):
+        call(given)
+
+
+def test_the_key_of_a_row_is_what_is_judged() -> None:
+    """No judge sees gold ids, so labels are shared by calls that differ in nothing else."""
+    assert call(None).row_key == call(["a"]).row_key
+    assert call(None).id == call(["a"]).id
+    assert call(None) != call(["a"])
+
+
+@pytest.mark.parametrize("gold", [None, (), ("a", "b")])
+def test_it_survives_files(gold: tuple[str, ...] | None) -> None:
+    """Of calls and of evaluations; none differs from an empty list."""
+    assert from_line(RagCall, to_line(call(gold))).relevant_ids == gold
+
+    evaluation = RagEvaluator(metrics=[Retrieval(k=1)]).evaluate_sync(call(gold))
+    line = evaluation.model_dump_json()
+
+    assert Evaluation.model_validate_json(line).relevant_ids == gold
+    assert ('"relevant_ids"' in line) == (gold is not None)
+    SCHEMA.validate(json.loads(line))
+
+
+def test_a_line_has_a_list_of_strings() -> None:
+    """By the schema that ships with the package."""
+    line = json.loads(
+        RagEvaluator(metrics=[Retrieval(k=1)]).evaluate_sync(call([])).model_dump_json()
+    )
+
+    for wrong in ("a", [1], {"a": 1}):
+        assert not SCHEMA.is_valid({**line, "relevant_ids": wrong})

@@ -1,0 +1,218 @@
+"""The page of an agreement: every printed figure, in one file that fetches and runs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from agreement_rows import judged
+from hostile import HOSTILE, acting
+from rich.console import Console
+
+from rag_eval_integrations import Evaluation
+from rag_eval_integrations._visible import visible
+from rag_eval_integrations.agreement import (
+    Agreement,
+    CascadePoint,
+    Curves,
+    agree,
+    cascade_curve,
+    curves,
+)
+from rag_eval_integrations.cli import _agreement_tables
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.report._agreement_page import agreement_pieces, write_agreement
+
+
+class Tags(HTMLParser):
+    """Collects tags with their attributes, and the text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def page(
+    found: Agreement,
+    drawn: Mapping[str, Mapping[str, Curves]],
+    cascade: tuple[CascadePoint, ...] = (),
+    title: str = "Agreement",
+) -> str:
+    return "".join(agreement_pieces(found, title=title, curves=drawn, cascade=cascade))
+
+
+@cache
+def whole() -> tuple[Agreement, tuple[CascadePoint, ...], str]:
+    """An agreement with all that there can be, and its page."""
+    matched, second = judged()
+    found = agree(matched, baselines=True, resamples=50)
+    curve = cascade_curve(matched.pairs, second)
+    return found, curve, page(found, {"all 40 rows": curves(matched.pairs)}, curve)
+
+
+def test_every_figure_that_is_printed_is_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values and intervals of scores, sentences, human ratings, baselines and the cascade."""
+    found, curve, text = whole()
+    screen = StringIO()
+    console = Console(file=screen, width=400)
+    monkeypatch.setattr(_agreement_tables, "stdout", lambda: console)
+    _agreement_tables.print_agreement(found, curve)
+    shown = Tags(text).text
+    printed = set(re.findall(r"-?\d\.\d{3}", screen.getvalue()))
+    intervals = set(re.findall(r"(-?\d\.\d{3}) \((\S* to \S*)\)", screen.getvalue()))
+
+    assert len(printed) > 200
+    assert len(intervals) > 50
+    assert printed <= set(re.findall(r"-?\d\.\d{3}", shown))
+    assert [one for one in intervals if "".join(one) not in shown] == []
+    for words in (
+        "gpt3_adherence",
+        "response_length",
+        "constant",
+        "human ratings within",
+        "ask_when",
+    ):
+        assert words in text
+
+
+def test_the_card_says_who_judged_and_what_was_left_out() -> None:
+    """Judge, model, formulas, gold's annotators, and the rows without a partner."""
+    matched, _ = judged()
+    found = agree(
+        replace(matched, unmatched_gold=7, joined_by_id=3, ambiguous=2), resamples=0
+    )  # fmt: skip
+    text = Tags(page(found, {})).text
+
+    judge = matched.pairs[0].predicted.judge
+    for words in (judge.name, "gpt-labeling", "40 compared", "7 of gold's have no partner",
+                  "3 differ in content", "2 are not unique", *found.gold_models):  # fmt: skip
+        assert words in text
+
+
+def test_the_page_fetches_nothing_and_runs_nothing() -> None:
+    """Every tag is one of text, tables and drawings, and the policy allows no more."""
+    tags = Tags(whole()[2])
+
+    names = {tag for tag, _ in tags.found}
+    assert not names & {"script", "img", "link", "iframe", "object", "form"}
+    assert not [a for _, a in tags.found if {"src", "style"} & a.keys()]
+    assert [a["href"] for _, a in tags.found if "href" in a] == ["#main"]
+    policy = [a for t, a in tags.found if t == "meta" and a.get("http-equiv")]
+    assert "default-src 'none'" in str(policy[0]["content"])
+    assert "script-src" not in str(policy[0]["content"])
+
+
+def test_each_plot_has_a_title_and_a_table() -> None:
+    """Who does not see it reads the same figures."""
+    tags = Tags(whole()[2])
+    plots = [a for tag, a in tags.found if tag == "svg" and a.get("class") == "plot"]
+
+    assert len(plots) == 2 * len(curves(judged()[0].pairs)) + 4  # the cascade has four
+    assert all(plot["role"] == "img" and plot["aria-label"] for plot in plots)
+    assert tags.text.count("Figures of these two plots") == len(curves(judged()[0].pairs))
+    assert "share of calls escalated" in tags.text
+
+
+def test_axes_are_labelled_outside_of_the_plot_and_inside_of_the_picture() -> None:
+    """No word lies over the curve or is cut off."""
+    tags = Tags(whole()[2])
+    size = float(next(a["width"] or "" for t, a in tags.found if a.get("class") == "plot"))
+    places = [(float(a["x"] or ""), float(a["y"] or "")) for tag, a in tags.found if tag == "text"]
+
+    assert len(places) > 20
+    for x, y in places:
+        assert 0 < x < size
+        assert 0 < y < size
+        assert x <= 34 or y >= 294
+
+
+def test_a_judge_without_probabilities_has_no_curves() -> None:
+    """It is said where the plots would be."""
+    matched, _ = judged(probabilities=False)
+    text = page(agree(matched, resamples=0), {"all rows": {}})
+
+    assert "The judge gave no probabilities here." in text
+    assert 'class="plot"' not in text
+    assert "gave no probabilities here" not in whole()[2]
+
+
+def test_rows_of_one_set_show_no_mean_over_sets() -> None:
+    """A mean over one data set would be the same figure twice."""
+    matched, _ = judged()
+    pairs = [replace(pair, dataset=None) for pair in matched.pairs]
+    text = page(agree(pairs, resamples=0), {})
+
+    assert "Mean over data sets" not in text
+    assert "Mean over data sets" in whole()[2]
+
+
+def test_only_a_page_of_this_program_is_replaced(tmp_path: Path) -> None:
+    """Its own at any time; another one of that name is refused and stays, and so does a link."""
+    found = agree(judged()[0].pairs[:4], resamples=0)
+    path, real = tmp_path / "agreement.html", tmp_path / "real.html"
+    path.symlink_to(real)
+
+    for title in ("first", "second"):
+        assert write_agreement(found, path, title=title, curves={}) == path
+    assert path.is_symlink()
+    assert "<title>second" in real.read_text()
+
+    real.write_text("<html>my own page</html>")
+    with pytest.raises(ConfigurationError, match="was not made by this program"):
+        write_agreement(found, path, title="third", curves={})
+    assert real.read_text() == "<html>my own page</html>"
+
+
+def test_a_page_of_hostile_names_holds_no_controls() -> None:
+    """Titles, data sets, judges, models, versions, kinds: no element comes of them."""
+    matched, _ = judged()
+
+    def planted(words: Sequence[str]) -> str:
+        every = "".join(words)
+        pairs = [
+            replace(
+                pair,
+                dataset=word,
+                predicted=_named(pair.predicted, every),
+                gold=_named(pair.gold, every),
+            )
+            for pair, word in zip(matched.pairs * 2, words, strict=False)
+        ]
+        curve = next(iter(curves(pairs).values()))
+        drawn = {word: {word: curve} for word in words}
+        return page(agree(pairs, baselines=True, resamples=0), drawn, title=every)
+
+    text = planted(HOSTILE)
+
+    assert acting(text) == []
+    plain = planted([f"x{number:02}" for number in range(len(HOSTILE))])
+    assert Counter(tag for tag, _ in Tags(text).found) == Counter(
+        tag for tag, _ in Tags(plain).found
+    )
+    assert "<script>alert(1)</script>" in Tags(text).text
+    assert visible(HOSTILE[0]) in Tags(text).text
+    text.encode()
+
+
+def _named(evaluation: Evaluation, text: str) -> Evaluation:
+    judge = evaluation.judge.model_copy(update={"name": text, "model": text, "version": text})
+    scores = {
+        name: score.model_copy(update={"by": score.by.model_copy(update={"prompt_version": text})})
+        for name, score in evaluation.scores.items()
+    }
+    return evaluation.model_copy(update={"judge": judge, "scores": scores})
