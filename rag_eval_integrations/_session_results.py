@@ -48,6 +48,8 @@ def checked_path(path: str) -> Path:
     probe = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
     try:
         os.close(_target.create(probe))
+    except OSError as error:  # as one of the path that the user knows
+        raise type(error)(str(error).replace(str(probe), str(whole))) from error
     finally:
         probe.unlink(missing_ok=True)
     return whole

@@ -38,8 +38,11 @@ class ConfigurationError(RagEvalError, ValueError):
     """
 
     def __init__(self, field: str, value: object, why: str, *, missing: bool = False) -> None:
+        from rag_eval_integrations._visible import visible  # noqa: PLC0415 -- for a mistake only
+
         value = _presentable(field, value)
-        super().__init__(f"`{field}`: {why}" if missing else f"`{field}` = {_repr(value)}: {why}")
+        said = f"`{field}`: {why}" if missing else f"`{field}` = {_repr(value)}: {why}"
+        super().__init__(visible(said))  # it may quote names of a file, also where nobody escapes
         self.field = field
         """Name of the argument."""
         self.value = value
@@ -103,19 +106,30 @@ class InputError(RagEvalError, ValueError):
         why: the reason, without the place.
         field: path of the field; None when the line is not a JSON object.
         line: line number from 1; None outside of a file.
+        path: the file; None where whoever reads the message knows which.
     """
 
-    def __init__(self, why: str, *, field: str | None = None, line: int | None = None) -> None:
+    def __init__(
+        self,
+        why: str,
+        *,
+        field: str | None = None,
+        line: int | None = None,
+        path: str | None = None,
+    ) -> None:
         self.why = why
         """The reason, without the place."""
         self.field = field
         """Path of the field, such as `documents[2].text`; None when the line is not an object."""
         self.line = line
         """Line number from 1; None outside of a file."""
+        self.path = path
+        """The file; None where whoever reads the message knows which."""
         super().__init__(why)
 
     def __str__(self) -> str:
-        place = [f"line {self.line}"] if self.line is not None else []
+        place = [self.path] if self.path is not None else []
+        place += [f"line {self.line}"] if self.line is not None else []
         place += [f"field `{self.field}`"] if self.field else []
         return ": ".join([*place, self.why])
 

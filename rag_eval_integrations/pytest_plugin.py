@@ -11,6 +11,7 @@ report comes there also from a worker that crashes later. PYTEST_DONT_REWRITE
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Collection, Generator, Mapping
@@ -96,6 +97,8 @@ class _State:
         self.failure: str | None = None
         """Why the marker failed the test."""
         self.ended = False
+        self.numbers = itertools.count(1)
+        """Of the calls that the fixture was given, in the order in which it was."""
 
 
 _STATE = pytest.StashKey[_State]()
@@ -167,7 +170,8 @@ class RagEvalFixture:
         for one in evaluations:
             if not isinstance(one, Evaluation):
                 kind = type(one).__name__
-                raise ConfigurationError("evaluation", f"a {kind}", "is not an Evaluation")
+                why = "is not an Evaluation; write record(*evaluations) for several"
+                raise ConfigurationError("evaluation", f"a {kind}", why)
             if self._state.ended:
                 why = f"comes after the end of its test {self._item.nodeid}; flush the handler"
                 raise ConfigurationError("evaluation", one.id, why)
@@ -208,10 +212,10 @@ class RagEvalFixture:
         if not isinstance(call, RagCall):
             kind = type(call).__name__
             raise ConfigurationError("call", f"a {kind}", "is not a RagCall; pass its fields")
+        number = next(self._state.numbers)  # at once: several may be evaluated at the same time
         if "id" in call.model_fields_set:
             return call
         # Two runs are compared by id, and by default the id follows from the response as well.
-        number = len(self._state.evaluations) + 1
         name = self._item.nodeid if number == 1 else f"{self._item.nodeid}#{number}"
         return call.model_copy(update={"id": name})
 
@@ -242,7 +246,8 @@ def rag_eval_judge(pytestconfig: pytest.Config) -> Judge | Model:
     try:
         return named_judge(name, "--rag-eval-judge" if option else "rag_eval_judge")
     except ValueError as error:
-        pytest.fail(str(error), pytrace=False)
+        mistake = str(error)
+    pytest.fail(mistake, pytrace=False)  # outside of the `except`: pytest would show both
 
 
 @pytest.fixture(scope="session")
@@ -327,7 +332,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Put what was evaluated since the last report on this one: strings, which xdist can send."""
     state = item.stash.get(_STATE, None)
-    if state is None:
+    if state is None or (call.when == "setup" and call.excinfo is None):
+        # The body's report takes along what fixtures evaluated: only it tells of a run again.
         return (yield)
     lines, state.lines = state.lines, []
     properties, state.properties = state.properties, []
@@ -391,7 +397,7 @@ class _Collector:
         """Print the means, and where the report is."""
         if self._results is not None:
             lines = self._results.lines()
-        elif self._path is not None:
+        elif self._path is not None and not terminalreporter.config.option.collectonly:
             lines = [f"no test evaluated anything: {self._path} was not written"]
         else:
             return

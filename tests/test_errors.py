@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 
 from rag_eval_integrations import errors
@@ -56,3 +57,18 @@ def test_an_argument_that_was_not_given_has_no_value() -> None:
     assert str(error) == "`api_key`: no API key: set X"
     assert (error.why, error.missing) == ("no API key: set X", True)
     assert str(errors.ConfigurationError("judge", None, "pass one")) == "`judge` = None: pass one"
+
+
+def test_what_a_message_quotes_does_not_act() -> None:
+    """Names of a file's scores and judges stand in it, and a traceback escapes nothing."""
+    error = errors.ConfigurationError("name", "x", "they have \x1b[31mred, \u202eturned")
+
+    assert str(error) == "`name` = 'x': they have \\x1b[31mred, \\u202eturned"
+
+
+def test_an_input_error_may_name_its_file() -> None:
+    """Where several files are read, a line's number alone says too little."""
+    error = errors.InputError("is missing", field="id", line=3, path="a.jsonl")
+
+    assert str(error) == "a.jsonl: line 3: field `id`: is missing"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)

@@ -89,8 +89,8 @@ def test_made_elsewhere(rag_eval):
 def test_mistakes(rag_eval, args, fields):
     with pytest.raises(ValueError, match="`call`"):
         rag_eval.evaluate_sync(*args, **fields)
-    with pytest.raises(ValueError, match="is not an Evaluation"):
-        rag_eval.record(3)
+    with pytest.raises(ValueError, match="is not an Evaluation; write record"):
+        rag_eval.record([])
 """,
     )
     result.assert_outcomes(passed=6)
@@ -130,6 +130,32 @@ async def test_async(rag_eval, call, n):
     )  # fmt: skip
     result.assert_outcomes(passed=1, failed=1)
     assert summary(result)[-1] == "4 evaluations in 2 tests; 1 test failed by scores"
+
+
+def test_calls_that_are_evaluated_at_the_same_time_have_ids_of_their_own(
+    pytester: pytest.Pytester,
+) -> None:
+    """Each is numbered when it is asked for; equal ids could not be compared with another run's."""
+    code = """
+import asyncio
+from rag_eval_integrations.judges import EmbeddedJudge
+
+class Slow(EmbeddedJudge):
+    async def label(self, call, **options):
+        await asyncio.sleep(0)
+        return await super().label(call, **options)
+
+@pytest.fixture(scope="session")
+def rag_eval_judge(): return Slow()
+
+def test_together(rag_eval):
+    async def ask():
+        await asyncio.gather(*(rag_eval.evaluate(**GOOD) for _ in range(3)))
+    asyncio.run(ask())
+    name = "test_app.py::test_together"
+    assert {one.id for one in rag_eval.evaluations} == {name, f"{name}#2", f"{name}#3"}
+"""
+    run(pytester, code).assert_outcomes(passed=1)
 
 
 def test_an_evaluation_that_comes_too_late_is_refused(pytester: pytest.Pytester) -> None:
@@ -189,6 +215,7 @@ def test_other(): pass
     result = run(pytester, code, "--rag-eval-judge=gpt")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(["`--rag-eval-judge` = 'gpt': no such judge: 'gpt'; use embedded*"])
+    result.stdout.no_fnmatch_line("During handling of the above exception*")  # told once
     result = run(pytester, code, "-o", "rag_eval_judge=openai:x")
     result.stdout.fnmatch_lines(["*OPENAI_API_KEY*"])
     result.stdout.no_fnmatch_line("*Traceback*")
@@ -361,7 +388,7 @@ def test_a_page(pytester: pytest.Pytester) -> None:
         ("evals.xlsx", "should end in .html or .jsonl"),
         ("notes.jsonl", "was not made by this program"),
         ("notes.html", "was not made by this program"),
-        ("/proc/evals.jsonl", ""),
+        ("/proc/evals.jsonl", "/proc/evals.jsonl: "),
     ],
 )
 def test_a_path_that_cannot_be_written_is_told_at_once(
@@ -406,6 +433,8 @@ def test_a_report_without_evaluations_is_not_written(pytester: pytest.Pytester) 
     path = pytester.path / "evals.jsonl"
     assert summary(result) == [f"no test evaluated anything: {path} was not written"]
     assert not path.exists()
+    collected = run(pytester, MIXED, "--rag-eval-report=evals.jsonl", "--collect-only")
+    collected.stdout.no_fnmatch_line("*RAG evaluation*")  # nobody expects any
 
 
 def test_junit_properties(pytester: pytest.Pytester) -> None:
@@ -531,6 +560,39 @@ def test_flaky(rag_eval): rag_eval.evaluate_sync(**calls.pop())
     ]
     assert adherence[-1] == "1"
     assert len(set(adherence)) == len(adherence)
+
+
+def test_what_a_fixture_evaluates_counts_once_when_a_test_is_run_again(
+    pytester: pytest.Pytester,
+) -> None:
+    """Equal ids in a report could not be compared with another run's."""
+    pytester.makeconftest(RERUN)
+    code = """
+calls = [GOOD, BAD]
+
+@pytest.fixture
+def answered(rag_eval): return rag_eval.evaluate_sync(**calls.pop())
+
+def test_flaky(answered): assert_scores(answered, adherence=1.0)
+"""
+    result = run(pytester, code, "--rag-eval-report=evals.jsonl")
+
+    assert summary(result)[-2] == "1 evaluation in 1 test"
+    assert named_tests(pytester.path / "evals.jsonl") == ["test_app.py::test_flaky"]
+
+
+def test_a_fixture_that_fails_reports_what_it_evaluated(pytester: pytest.Pytester) -> None:
+    """There is no body then, whose report could tell of it."""
+    code = """
+@pytest.fixture
+def answered(rag_eval): assert_scores(rag_eval.evaluate_sync(**BAD), adherence=1.0)
+
+def test_broken(answered): pass
+"""
+    result = run(pytester, code)
+
+    result.assert_outcomes(errors=1)
+    assert summary(result)[-1] == "1 evaluation in 1 test; 1 test failed by scores"
 
 
 def test_texts_of_others_do_not_act(pytester: pytest.Pytester) -> None:

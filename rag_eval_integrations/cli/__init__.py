@@ -420,7 +420,7 @@ def compare_command(
     evals: Annotated[
         list[Path],
         typer.Argument(
-            metavar="A.jsonl B.jsonl [MORE.jsonl]...",
+            metavar="A.jsonl B.jsonl [MORE.jsonl]",
             help="Evaluations of the same calls: the baseline A, and what to compare with it; one "
             "of them may be - for standard input.",
         ),

@@ -35,7 +35,9 @@ class Command(TyperCommand):
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the parts of the usage line."""
-        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+        # Of an argument that repeats, the dots stand behind the brace.
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece.removeprefix("{").replace("}", "") for piece in pieces]
 
 
 class Group(TyperGroup):

@@ -21,6 +21,7 @@ from rag_eval_integrations.report.comparison import (
     GENERATOR,
     HEADINGS,
     Comparison,
+    calls,
     cells,
     decimal,
     remarks,
@@ -82,7 +83,7 @@ def compare_files(settings: Settings) -> int:
         ConfigurationError: for options or files that cannot be compared.
         OSError: when a file cannot be read or written.
     """
-    gates = dict(_gate(word) for word in settings.gates)
+    gates = _gates(settings)
     form = _format(settings)
     _check(settings)
     invalid = [_Invalid(one) for one in settings.evals]
@@ -142,7 +143,12 @@ def _most_changed(run: Comparison) -> Iterator[str]:
     """List the calls that changed most, with every score that changed."""
     changes = run.changed_calls(_SHOWN)
     if changes:
-        yield f"The {len(changes)} of {run.changed_count:,} changed calls that changed most:"
+        count = run.changed_count
+        yield (
+            f"The {len(changes)} of {count:,} changed calls that changed most:"
+            if count > len(changes)
+            else f"{calls(count)} changed:"
+        )
     for change in changes:
         moved = ", ".join(
             f"{one_line(name)} {decimal(old)} to {decimal(new)}"
@@ -162,6 +168,20 @@ class _Verdict:
     outcome: str
     line: str
     pairs: int
+
+
+def _gates(settings: Settings) -> dict[str, float]:
+    gates: dict[str, float] = {}
+    for word in settings.gates:
+        name, delta = _gate(word)
+        if name in gates:  # one of the two would not be checked
+            why = f"{name} has a DELTA already, {gates[name]:g}; give one"
+            raise ConfigurationError("--fail-on-regression", word, why)
+        gates[name] = delta
+    if settings.fail_on_unclear and not gates:
+        why = "--fail-on-unclear needs a score: --fail-on-regression NAME=DELTA"
+        raise ConfigurationError("--fail-on-unclear", None, why, missing=True)
+    return gates
 
 
 def _gate(word: str) -> tuple[str, float]:

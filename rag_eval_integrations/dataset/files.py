@@ -24,7 +24,12 @@ _PARTIAL, _OUT = 0, 1
 
 
 def check_out(
-    path: Path, *, resume: bool = False, overwrite: bool = False, field: str = "out"
+    path: Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    field: str = "out",
+    resumable: bool = True,
 ) -> Path:
     """Follow links to the file that is going to be written; refuse one that would be lost.
 
@@ -33,6 +38,7 @@ def check_out(
         resume: it is going to be read and continued.
         overwrite: it may be replaced.
         field: name of the argument, for the error.
+        resumable: whether the caller has a `resume`, for the error.
 
     Raises:
         ConfigurationError: there is a file, and neither `resume` nor `overwrite` is set, or both;
@@ -43,11 +49,10 @@ def check_out(
         raise ConfigurationError("resume", resume, "goes on with a file; do not overwrite it")
     target = _target.resolved(path, field)
     if target.exists() and not resume and not overwrite:
-        raise ConfigurationError(
-            field, str(path),
-            "exists; use another name, --overwrite (overwrite=True) to replace it, or --resume "
-            "(resume=True) to go on with the same calls",
-        )  # fmt: skip
+        ways = ["exists; use another name", "--overwrite (overwrite=True) to replace it"]
+        if resumable:
+            ways.append("--resume (resume=True) to go on with the same calls")
+        raise ConfigurationError(field, str(path), f"{', '.join(ways[:-1])}, or {ways[-1]}")
     return target
 
 
@@ -287,7 +292,7 @@ def evaluations_to(
     if str(path) == "-":
         yield EvaluationPipe().append
         return
-    target = check_out(path, overwrite=overwrite, field=field)
+    target = check_out(path, overwrite=overwrite, field=field, resumable=False)
     new = not target.exists()
     backup = None if new else _target.back_up(target, field)
     try:

@@ -21,12 +21,13 @@ from rag_eval_integrations.report._pairing import (
     Pairing,
     Run,
     conversations,
+    key_of,
     pair,
     run_of,
     value_of,
     why_not,
 )
-from rag_eval_integrations.report.comparison import Comparison, ScoreDifference
+from rag_eval_integrations.report.comparison import Comparison, ScoreDifference, calls
 
 Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
 
@@ -64,8 +65,9 @@ def compare(
         seed: of the random draws.
 
     Raises:
-        ConfigurationError: a run is empty; the calls cannot be paired (says how many keys repeat or
-            are missing); scores were made differently (says what differs); `names` are too few.
+        ConfigurationError: a run is empty; no call has the field `conversation`; the calls cannot
+            be paired (says how many keys repeat or are missing); scores were made differently (says
+            what differs); `names` are too few.
         InputError: a line of a file is not an evaluation.
         OSError: a file cannot be read.
     """
@@ -75,10 +77,15 @@ def compare(
     named = _names(sources, names)
     runs = []
     for name, source in zip(named, sources, strict=True):
-        run = run_of(name, _opened(source), conversation)
+        run = run_of(name, _opened(name, source), conversation)
         if not run.calls:
-            raise ConfigurationError("runs", name, "has no evaluations")
+            why = "has no evaluations; `rag-eval run CALLS -o FILE` makes them"
+            raise ConfigurationError("runs", name, why)
         runs.append(run)
+    if conversation and not any(call.conversation for run in runs for call in run.calls):
+        raise ConfigurationError(
+            "conversation", conversation, "is a field of the metadata of no call"
+        )
     first, *later = (_compared(runs[0], run, by, allow_mixed, seed) for run in runs[1:])
     return replace(first, others=tuple(later))
 
@@ -87,8 +94,8 @@ def _names(sources: Sequence[Source], given: Sequence[str] | None) -> list[str]:
     if given is not None:
         if isinstance(given, str) or len(given) != len(sources):
             raise ConfigurationError("names", given, f"give one name for each of {len(sources)}")
-        if len(set(given)) < len(given):
-            raise ConfigurationError("names", given, "give each run another name")
+        if len(set(given)) < len(given) or not all(isinstance(one, str) for one in given):
+            raise ConfigurationError("names", given, "give each run another name, a text")
         return list(given)
     letters = [chr(ord("A") + place) if place < 26 else f"run {place + 1}"
                for place in range(len(sources))]  # fmt: skip
@@ -107,11 +114,15 @@ def _path(source: Source) -> str | None:
     return os.fspath(source) if isinstance(source, str | os.PathLike) else None
 
 
-def _opened(source: Source) -> EvaluationsFile | InMemory:
+def _opened(name: str, source: Source) -> EvaluationsFile | InMemory:
     if isinstance(source, EvaluationsFile):
         return source
     if isinstance(source, str | os.PathLike):
         return EvaluationsFile(source)
+    given: object = source
+    if isinstance(given, Evaluation) or not isinstance(given, Iterable):
+        why = f"should be evaluations or the path of an EVALS file, not {type(given).__name__}"
+        raise ConfigurationError("runs", name, why)
     return InMemory(list(source))
 
 
@@ -126,13 +137,15 @@ def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int)
             "--allow-mixed (allow_mixed=True)",
         )  # fmt: skip
     pairing = pair(a, b, by)
+    # The random draws are by position: in any order of the files, and of the two runs, the same.
+    ordered = sorted(pairing.pairs, key=lambda at: str(key_of(a.calls[at[0]], pairing.by)))
     values: dict[str, list[Values | None]] = {}
     for name in names:
-        found = [(value_of(a, i, name), value_of(b, j, name)) for i, j in pairing.pairs]
+        found = [(value_of(a, i, name), value_of(b, j, name)) for i, j in ordered]
         values[name] = [
             None if before is None or after is None else (before, after) for before, after in found
         ]
-    groups = conversations(a, pairing.pairs)
+    groups = conversations(a, b, ordered)
     figures = paired(values, groups, seed=seed)
     return Comparison(
         names=(a.name, b.name),
@@ -194,13 +207,13 @@ def _notes(a: Run, b: Run, pairing: Pairing, mixed: Sequence[str]) -> Iterable[s
         yield f"The scores were made differently ({'; '.join(mixed)})."
     if pairing.only_a or pairing.only_b:
         yield (
-            f"Left out: {pairing.only_a:,} calls only in {a.name}, {pairing.only_b:,} only in "
+            f"Left out: {calls(pairing.only_a)} only in {a.name}, {pairing.only_b:,} only in "
             f"{b.name}."
         )
     if pairing.other_question:
         yield (
-            f"{pairing.other_question:,} of {len(pairing.pairs):,} calls with the same id have "
-            "another question or reference."
+            f"{pairing.other_question:,} of {calls(len(pairing.pairs))} with the same id "
+            f"{'has' if pairing.other_question == 1 else 'have'} another question or reference."
         )
     for run, other in ((a, b), (b, a)):
         missing = [name for name in run.means.total if name not in other.means.total]

@@ -65,11 +65,12 @@ def _run(comparison: Comparison, limit: int) -> View:
         default=0.0,
     )
     changed = comparison.changed_count
-    lost: dict[str, tuple[str, Change]] = {}
+    lost: dict[tuple[str, str], tuple[str, Change]] = {}
     for one in scores:
         for change in comparison.became_unscored(one.name, _MOST_LOST):
-            names, _ = lost.get(change.before.row_key, ("", change))
-            lost[change.before.row_key] = (f"{names}, {one.name}" if names else one.name, change)
+            key = (change.before.id, change.before.row_key)  # two calls may have equal texts
+            names, _ = lost.get(key, ("", change))
+            lost[key] = (f"{names}, {one.name}" if names else one.name, change)
     return {
         "a": shown(comparison.names[0]),
         "b": shown(comparison.names[1]),

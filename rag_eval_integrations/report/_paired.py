@@ -7,8 +7,9 @@ calls are not independent of each other (arXiv:2411.00640).
 * The interval is the percentile bootstrap of the mean difference (Efron and Tibshirani 1993,
   ch. 13) where that can be trusted: from `MIN_BOOTSTRAP` units, of which `MIN_CHANGED` differ.
 * With fewer that differ, and for few pairs of 0/1 scores, it is Bonett's and Price's (2012): the
-  normal interval after one pair that rose by 1 and one that fell by 1 have been added. It never has
-  the width 0, which would claim to be certain because nothing happened to change.
+  normal interval after one pair that rose by 1 and one that fell by 1 have been added; of
+  conversations, one of average length each. It never has the width 0, which would claim to be
+  certain because nothing happened to change.
 * Otherwise it is Student's t.
 * p is that of sign flips (Fisher 1935): each unit's difference could as well have been the other
   way. All flips where there are few, which for 0/1 scores is McNemar's exact test.
@@ -45,6 +46,11 @@ _MOST_EXACT = 20
 
 Values = tuple[float, float]
 """One pair's values in the first and the second run, in [0, 1]."""
+
+
+def millionths(value: float) -> int:
+    """Return a value as it is compared: values that agree in it are ties."""
+    return round(value * _MILLIONTHS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +132,7 @@ class _Units:
             if pair is None:
                 continue
             unit = index if groups is None else at[groups[index]]
-            difference = round(pair[1] * _MILLIONTHS) - round(pair[0] * _MILLIONTHS)
+            difference = millionths(pair[1]) - millionths(pair[0])
             differences.append(difference)
             sums[unit] += difference
             counts[unit] += 1
@@ -144,8 +150,11 @@ class _Units:
     def method(self) -> str | None:
         if self.size < MIN_PAIRS:
             return None
+        # By the mean of a unit: conversations that did not change are alike, whatever their length.
         seen = Counter(
-            (total, count) for total, count in zip(self.sums, self.counts, strict=True) if count
+            (total // divisor, count // divisor)
+            for total, count in zip(self.sums, self.counts, strict=True)
+            if (divisor := math.gcd(total, count))
         )
         most = seen.most_common(1)[0][1]
         sparse = most > 1 and self.size - most < MIN_CHANGED
@@ -176,7 +185,9 @@ class _Units:
         """Return the standard error, the centre, and the reach in standard errors."""
         sums, counts = self.sums, self.counts
         if method == _PRICE:
-            sums, counts = [*sums, _MILLIONTHS, -_MILLIONTHS], [*counts, 1, 1]
+            length = round(sum(counts) / self.size)  # of an average conversation; 1 for pairs
+            sums = [*sums, length * _MILLIONTHS, -length * _MILLIONTHS]
+            counts = [*counts, length, length]
         n, total, units = sum(counts), sum(sums), self.size
         # In whole numbers up to the root: Σ (n·sum - count·total)² / n⁴.
         squares = sum((n * s - c * total) ** 2 for s, c in zip(sums, counts, strict=True))

@@ -97,9 +97,11 @@ class EvaluationsFile:
                 self._numbers.append(line.number)
                 yield line.value
             elif line.error is not None:
+                error = line.error
                 if self._report is None:
-                    raise line.error
-                self._report(line.error)
+                    raise InputError(error.why, field=error.field, line=error.line,
+                                     path=str(self.path))  # fmt: skip
+                self._report(error)
 
     def at(self, positions: Collection[int]) -> dict[int, Evaluation]:
         """Read the evaluations at some positions; of all other lines, only the ends are looked for.
@@ -147,7 +149,8 @@ def run_of(
     calls = []
     for evaluation in evaluations:
         if not isinstance(evaluation, Evaluation):
-            raise ConfigurationError("runs", name, f"holds a {type(evaluation).__name__}")
+            why = f"holds a {type(evaluation).__name__}, which is not an Evaluation"
+            raise ConfigurationError("runs", name, why)
         means.add(evaluation)
         calls.append(_called(evaluation, fields))
     return Run(name, tuple(calls), means, evaluations)
@@ -168,6 +171,25 @@ def _called(evaluation: Evaluation, fields: Sequence[str]) -> Called:
         _conversation(evaluation, fields),
         scores,
     )
+
+
+def evaluations_at(run: Run, positions: Collection[int]) -> dict[int, Evaluation]:
+    """Look up the evaluations of some calls, as they were when the run was gone through.
+
+    Raises:
+        ConfigurationError: the run's file holds others by now.
+        OSError: it cannot be read any more.
+    """
+    try:
+        found = run.evaluations.at(positions)
+    except InputError:
+        found = {}
+    for position in positions:
+        known, now = run.calls[position], found.get(position)
+        if now is None or _called(now, ())._replace(conversation=known.conversation) != known:
+            why = "has changed since it was compared; compare it again"
+            raise ConfigurationError("runs", run.name, why)
+    return found
 
 
 def value_of(run: Run, place: int, name: str) -> float | None:
@@ -238,8 +260,13 @@ def pair(a: Run, b: Run, by: PairedBy | None = None) -> Pairing:
     )  # fmt: skip
 
 
+def key_of(call: Called, by: str) -> str | bytes | None:
+    """Return what says which call it is; None if it does not say."""
+    return call.id if by == "id" else call.question
+
+
 def _keys(run: Run, by: str) -> list[Hashable]:
-    return [call.id if by == "id" else call.question for call in run.calls]
+    return [key_of(call, by) for call in run.calls]
 
 
 def _trouble(run: Run, keys: Sequence[Hashable], by: str) -> Iterator[str]:
@@ -264,13 +291,15 @@ def _paired(
     return Pairing(by, pairs, len(keys_a) - len(pairs), len(keys_b) - len(pairs), other)
 
 
-def conversations(a: Run, pairs: Iterable[tuple[int, int]]) -> list[Hashable] | None:
+def conversations(a: Run, b: Run, pairs: Iterable[tuple[int, int]]) -> list[Hashable] | None:
     """Group paired calls by conversation; None where that makes no difference.
 
-    One id for all calls names the run and not a conversation. A call without an id is a group of
-    its own.
+    The second run says it where no call of the first one names its conversation. One id for all
+    calls names the run and not a conversation. A call without an id is a group of its own.
     """
-    found: list[Hashable] = [
-        place if (one := a.calls[place].conversation) is None else one for place, _ in pairs
-    ]
+    pairs = tuple(pairs)
+    named = [a.calls[i].conversation for i, _ in pairs]
+    if all(one is None for one in named):
+        named = [b.calls[j].conversation for _, j in pairs]
+    found: list[Hashable] = [place if one is None else one for place, one in enumerate(named)]
     return found if 1 < len(set(found)) < len(found) else None

@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations._visible import one_line
@@ -13,7 +14,8 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records.mean import Interval
 from rag_eval_integrations.report import _paired
-from rag_eval_integrations.report._pairing import PairedBy, Run, value_of
+from rag_eval_integrations.report._paired import millionths
+from rag_eval_integrations.report._pairing import PairedBy, Run, evaluations_at, value_of
 
 Outcome = Literal["worse", "fine", "cannot tell"]
 
@@ -84,10 +86,10 @@ class ScoreDifference:
         if not _is_share(delta):
             raise ConfigurationError("delta", delta, "use a number from 0 to 1")
         if self.interval is None or self.difference is None:
-            units = "calls" if self.conversations is None else "conversations"
-            count = self.n if self.conversations is None else self.conversations
+            units = f"{self.conversations} conversations"
+            count = calls(self.n) if self.conversations is None else units
             least = _paired.MIN_PAIRS
-            return Verdict("cannot tell", f"{count} {units} in both runs, at least {least} needed")
+            return Verdict("cannot tell", f"{count} in both runs, at least {least} needed")
         low, high, method = self.interval.low, self.interval.high, self.interval.method
         found = f"{self.difference:+.3f} [{low:+.3f}, {high:+.3f}] ({method})"
         line = f"{-delta:g}" if delta else "0"
@@ -95,7 +97,7 @@ class ScoreDifference:
             return Verdict("worse", f"{found} is wholly below {line}")
         if low >= -delta:
             return Verdict("fine", f"{found} is not below {line}")
-        reason = f"{found} reaches across {line}; {self.n:,} calls show differences from "
+        reason = f"{found} reaches across {line}; {calls(self.n)} show differences from "
         return Verdict("cannot tell", f"{reason}{self.smallest_visible:.3f}{self._needed(delta)}")
 
     def _needed(self, delta: float) -> str:
@@ -123,7 +125,10 @@ class ScoreDifference:
 
 
 def _is_share(value: object) -> bool:
-    return isinstance(value, int | float) and 0 <= value <= 1
+    # As numpy's floats are, which a loop over deltas may give.
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    return 0 <= float(value) <= 1
 
 
 # --- Two runs
@@ -143,7 +148,10 @@ class Change:
         for name in names:
             old, new = (one.scores.get(name) for one in (self.before, self.after))
             was, now = (None if one is None else one.value for one in (old, new))
-            if was != now:
+            if was is None or now is None:
+                if was is not now:
+                    yield name, was, now
+            elif millionths(was) != millionths(now):
                 yield name, was, now
 
 
@@ -238,17 +246,18 @@ class Comparison:
                 for name in wanted
                 if (before := value_of(a, i, name)) is not None
                 and (after := value_of(b, j, name)) is not None
+                and millionths(before) != millionths(after)
             ]
-            largest = max(moved, key=lambda change: (abs(change), -change), default=0.0)
-            if abs(largest) > 1e-9:
+            largest = max(moved, key=lambda change: (abs(change), -change), default=None)
+            if largest is not None:
                 sizes.append((-abs(largest), largest, len(found)))
                 found.append((i, j, largest))
         return [found[place] for _, _, place in sorted(sizes)]
 
     def _changes(self, wanted: Sequence[tuple[int, int, float | None]]) -> list[Change]:
         a, b = self._runs
-        before = a.evaluations.at([i for i, _, _ in wanted])
-        after = b.evaluations.at([j for _, j, _ in wanted])
+        before = evaluations_at(a, [i for i, _, _ in wanted])
+        after = evaluations_at(b, [j for _, j, _ in wanted])
         return [Change(before[i], after[j], difference) for i, j, difference in wanted]
 
     def changed_calls(self, limit: int | None = 20) -> list[Change]:
@@ -305,6 +314,11 @@ GENERATOR = "rag-eval compare"
 # --- As a person reads it
 
 
+def calls(count: int) -> str:
+    """Write a number of calls."""
+    return f"{count:,} call{'' if count == 1 else 's'}"
+
+
 def decimal(value: float | None, *, sign: bool = False) -> str:
     """Write a figure with three decimals; a dash for none."""
     return "–" if value is None else f"{value:{'+' if sign else ''}.3f}"
@@ -334,7 +348,7 @@ def cells(score: ScoreDifference) -> list[str]:
 def remarks(comparison: Comparison) -> list[str]:
     """List the sentences below a table: the pairs, methods, what became unscored, the notes."""
     way = "id" if comparison.paired_by == "id" else "question and reference"
-    lines = [f"{comparison.pairs:,} calls paired by {way}."]
+    lines = [f"{calls(comparison.pairs)} paired by {way}."]
     methods: dict[str, list[str]] = {}
     for score in comparison.scores.values():
         if score.interval is not None:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from rag_eval_integrations.report.comparison import Comparison
 
 
+_LONGEST_ID = 200
+"""Characters of an id that may have been misspelt."""
+
+
 @dataclass(frozen=True)
 class MeanOf:
     """The mean of one score over evaluations that were all made in the same way."""
@@ -123,7 +127,9 @@ class Evaluations(Sequence[Evaluation]):
         if len(found) == 1:
             return found[0]
         if not found:
-            near = get_close_matches(str(id), [one.id for one in self._items[:1_000]], 1)
+            # Comparing long ids takes quadratic time, and shows nothing that helps.
+            ids = [one.id for one in self._items[:1_000] if len(one.id) <= _LONGEST_ID]
+            near = get_close_matches(str(id), ids, 1) if len(str(id)) <= _LONGEST_ID else []
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise ConfigurationError("id", id, f"none of {len(self)} evaluations has it{hint}")
         raise ConfigurationError(
@@ -209,8 +215,8 @@ class Evaluations(Sequence[Evaluation]):
             for line in read_lines(path, lambda content: from_object(Evaluation, content)):
                 if line.value is None:
                     error = line.error or InputError("is not an evaluation", line=line.number)
-                    raise InputError(f"of {os.fspath(path)}: {error.why}", line=error.line,
-                                     field=error.field)  # fmt: skip
+                    raise InputError(error.why, field=error.field, line=error.line,
+                                     path=os.fspath(path))  # fmt: skip
                 yield line.value
 
         return cls(rows())
@@ -271,7 +277,12 @@ class Evaluations(Sequence[Evaluation]):
 
     def __repr__(self) -> str:
         scores = self.summary().scores
-        means = [f"{one.name} {one.mean:.2f}" for one in scores if one.mean is not None]
+        ways = Counter(one.name for one in scores if one.mean is not None)
+        shown = {one.name: f"{one.name} {one.mean:.2f}" for one in scores if one.mean is not None}
+        means = [
+            shown[name] if count == 1 else f"{name} made in {count} ways"
+            for name, count in ways.items()
+        ]
         more = [", ".join([*means[:6], *["…"][: len(means) - 6]])] if means else []
         calls = f"{len(self):,} call{'' if len(self) == 1 else 's'}"
         return f"<Evaluations of {one_line(': '.join([calls, *more]), 240)}>"

@@ -43,6 +43,28 @@ def test_figures_are_printed(rag_eval: Command, before: Path, after: Path) -> No
     assert "Intervals: bootstrap; p: sign flips; random seed" in done.out
 
 
+def test_one_changed_call_reads_well(rag_eval: Command, tmp_path: Path) -> None:
+    """Neither "1 calls" nor "the 1 of 1"."""
+    before, after = (write(tmp_path / f"{n}.jsonl", run([float(n)])) for n in (1, 0))
+
+    done = rag_eval("compare", before, after)
+
+    assert "1 call paired by id.\n1 call changed:\n  q0 " in done.out
+
+
+def test_a_file_without_evaluations_says_how_to_make_them(
+    rag_eval: Command, before: Path, tmp_path: Path
+) -> None:
+    """Such as the file of calls that they are made of."""
+    calls = tmp_path / "calls.jsonl"
+    calls.write_text('{"question": "When?", "documents": ["Nine."], "response": "Nine."}\n')
+
+    done = rag_eval("compare", before, calls)
+
+    assert done.code == 2
+    assert "has no evaluations; `rag-eval run CALLS -o FILE` makes them" in done.err
+
+
 def test_a_regression_fails(rag_eval: Command, before: Path, after: Path) -> None:
     """With exit code 1 and the worst calls on stderr; a fall within DELTA does not."""
     done = rag_eval("compare", before, after, "--fail-on-regression", "adherence=0.02")
@@ -79,6 +101,7 @@ def test_too_few_calls_pass_unless_told(rag_eval: Command, tmp_path: Path) -> No
         (["--fail-on-regression", "adherence=much"], "a number from 0 to 1"),
         (["--fail-on-regression", "adherence=nan"], "a number from 0 to 1"),
         (["--fail-on-regression", "adherence"], "use NAME=DELTA"),
+        (["--fail-on-regression", "adherence=0.5"], "adherence has a DELTA already, 0; give one"),
         (["--by", "name"], "use id or question"),
         (["--format", "pdf"], "use html, md or json"),
     ],
@@ -91,6 +114,14 @@ def test_mistakes_are_named(
 
     assert done.code == 2
     assert said in done.err
+
+
+def test_a_flag_without_a_gate_is_a_mistake(rag_eval: Command, before: Path, after: Path) -> None:
+    """--fail-on-unclear alone would pass whatever happened."""
+    done = rag_eval("compare", before, after, "--fail-on-unclear")
+
+    assert (done.code, done.out) == (2, "")
+    assert "--fail-on-unclear needs a score: --fail-on-regression NAME=DELTA" in done.err
 
 
 def test_one_file_is_too_few(rag_eval: Command, before: Path) -> None:

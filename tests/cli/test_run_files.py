@@ -79,7 +79,9 @@ def test_an_existing_file_is_replaced_only_on_request(
 
     refused = rag_eval(command, calls, "-o", out)
     assert refused.code == 2
-    assert f"`--out` = {str(out)!r}: exists; use another name, --overwrite" in refused.err
+    assert f"`--out` = {str(out)!r}: exists; use another name, " in refused.err
+    assert "--overwrite (overwrite=True) to replace it" in refused.err
+    assert ("--resume" in refused.err) == (command == "run")  # `score` has none
     assert snapshot(tmp_path) == before
 
     assert rag_eval(command, calls, "-o", out, "--overwrite").code == 0

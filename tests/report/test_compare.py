@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
@@ -94,6 +96,31 @@ def test_a_run_is_any_iterable_of_evaluations() -> None:
     assert len(found.changed("adherence", None)) == 12
     with pytest.raises(ConfigurationError, match="holds a dict"):
         compare([{"id": "q0"}], run([1.0]))  # type: ignore[list-item]
+    others: tuple[Any, ...] = (None, 3, call("q0", {"adherence": 1.0}), object())
+    for other in others:
+        with pytest.raises(ConfigurationError, match=r"'B': should be evaluations or the path"):
+            compare(run([1.0]), other)
+
+
+@pytest.mark.parametrize("by", ["id", "question"])
+def test_the_order_of_the_files_does_not_matter(by: Any) -> None:
+    """Nor does that of the runs: figures of random draws are mirrored, too."""
+    generator = random.Random(8)
+    before, after = (run([generator.random() for _ in range(120)]) for _ in "AB")
+    found = compare(before, after, by=by).scores["adherence"]
+    generator.shuffle(before)
+    generator.shuffle(after)
+
+    again = compare(before, after, by=by).scores["adherence"]
+    mirrored = compare(after, before, by=by).scores["adherence"]
+
+    assert found.interval is not None
+    assert mirrored.interval is not None
+    assert found.interval.method == "bootstrap"
+    assert (again.interval, again.p) == (found.interval, found.p)
+    assert mirrored.p == found.p
+    assert mirrored.interval.low == pytest.approx(-found.interval.high, abs=1e-12)
+    assert mirrored.interval.high == pytest.approx(-found.interval.low, abs=1e-12)
 
 
 def test_a_call_without_a_question_has_no_pair_by_question() -> None:
@@ -131,8 +158,27 @@ def test_a_line_that_is_no_evaluation_is_an_error(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", run([1.0]))
     path.write_text(path.read_text() + "{}\n")
 
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=r"a\.jsonl: line 2: field `id`: is missing"):
         compare(path, path)
+
+
+def test_a_file_that_changed_since_is_not_mixed_with_its_old_figures(tmp_path: Path) -> None:
+    """A notebook that runs its pipeline again would see other calls' texts beside old changes."""
+    before = write(tmp_path / "a.jsonl", run([1.0] * 12))
+    after = write(tmp_path / "b.jsonl", run([0.0] * 12))
+    found = compare(before, after)
+    assert len(found.changed("adherence", None)) == 12
+    old = found.changed("adherence")[0]
+
+    for changed in (run([0.5] * 12), run([0.0] * 3), [*run([0.0] * 12)][::-1]):
+        write(after, changed)
+        with pytest.raises(ConfigurationError, match=r"'b\.jsonl': has changed since it was"):
+            found.changed("adherence")
+    after.write_text("{}\n" * 12)
+    with pytest.raises(ConfigurationError, match=r"'b\.jsonl': has changed since it was"):
+        found.changed("adherence")
+    write(after, run([0.0] * 12))
+    assert found.changed("adherence")[0] == old
 
 
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
@@ -145,7 +191,8 @@ def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
     assert compare(first, second).names == (str(first), str(second))
     assert compare(first, first).names == ("A", "B")
     assert compare(first, second, names=["old", "new"]).names == ("old", "new")
-    for names in (["one"], ["same", "same"], "ab"):
+    wrong: tuple[Any, ...] = (["one"], ["same", "same"], "ab", [1, 2])
+    for names in wrong:
         with pytest.raises(ConfigurationError, match="names"):
             compare(first, second, names=names)
 
@@ -253,6 +300,27 @@ def down(share: float, n: int) -> Comparison:
     return compare(run([1.0] * n), run([0.0] * fallen + [1.0] * (n - fallen)))
 
 
+def test_what_counts_as_the_same_is_not_listed_as_changed() -> None:
+    """Values that differ by less than a millionth are ties, in the counts and in the lists."""
+    before = run([0.5, 0.5, *[1.0] * 10])
+    found = compare(before, run([0.5 + 1e-7, 0.6, *[1.0] * 10]))
+
+    assert (found.scores["adherence"].wins, found.scores["adherence"].ties) == (1, 11)
+    assert found.changed_count == 1
+    assert [one.after.id for one in found.changed("adherence")] == ["q1"]
+
+
+def test_one_call_is_a_call() -> None:
+    """The sentences are read by people."""
+    found = compare(run([1.0]), [call("q0", {"adherence": 0.0}, question="Other?")], by="id")
+
+    assert "1 call paired by id." in str(found)
+    assert "1 of 1 call with the same id has another question or reference." in str(found)
+    assert (
+        found.scores["adherence"].verdict(0.1).reason == "1 call in both runs, at least 10 needed"
+    )
+
+
 def test_three_verdicts() -> None:
     """Worse beyond doubt, fine beyond doubt, or too few calls to tell."""
     worse = down(0.2, 200).scores["adherence"].verdict(0.02)
@@ -290,9 +358,9 @@ def test_equal_runs_of_few_calls_are_not_known_to_be_fine() -> None:
     assert down(0.0, 200).scores["adherence"].verdict(0.02).outcome == "fine"
 
 
-@pytest.mark.parametrize("delta", [-0.01, 1.5, float("nan")])
-def test_a_delta_that_is_none_is_refused(delta: float) -> None:
-    """It is a size, from 0 to 1."""
+@pytest.mark.parametrize("delta", [-0.01, 1.5, float("nan"), True, "0.02"])
+def test_a_delta_that_is_none_is_refused(delta: Any) -> None:
+    """It is a size, from 0 to 1; True is no number."""
     with pytest.raises(ConfigurationError, match="delta"):
         down(0.1, 20).scores["adherence"].verdict(delta)
 
@@ -327,6 +395,18 @@ def test_calls_of_one_conversation_are_kept_together() -> None:
     assert "conversation" in str(by_user)
     alone = compare(before, before, conversation=False)
     assert alone.scores["adherence"].conversations is None
+    bare = [one.model_copy(update={"metadata": {}}) for one in before]
+    assert compare(bare, before).scores["adherence"].conversations == 30
+    assert compare(bare, bare).scores["adherence"].conversations is None
+
+
+def test_a_field_that_no_call_has_names_no_conversation() -> None:
+    """A misspelt one would leave the intervals too narrow without a word."""
+    before = run(HALF, metadata={"user": "u"})
+
+    assert compare(before, before, conversation="user").pairs == 100
+    with pytest.raises(ConfigurationError, match=r"'usr': is a field of the metadata of no call"):
+        compare(before, before, conversation="usr")
 
 
 def test_few_conversations_have_no_verdict() -> None:

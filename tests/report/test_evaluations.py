@@ -103,6 +103,16 @@ def test_a_call_is_looked_up_by_its_id(evaluations: Evaluations) -> None:
         (evaluations + evaluations).by_id("alone")
 
 
+def test_a_long_id_suggests_no_other(evaluations: Evaluations) -> None:
+    """A text that was taken for an id; to find near ones would take quadratic time."""
+    long = evaluations[-1].model_copy(update={"id": "ferry " * 100})
+
+    with pytest.raises(ConfigurationError) as error:
+        Evaluations([*evaluations, long]).by_id("ferry " * 99)
+
+    assert "did you mean" not in str(error.value)
+
+
 # --- Figures
 
 
@@ -182,7 +192,7 @@ def test_a_file_is_not_replaced_by_chance(evaluations: Evaluations, tmp_path: Pa
     """Only when it is said; an error leaves it as it was."""
     path = tmp_path / "evals.jsonl"
     path.write_text("mine")
-    with pytest.raises(ConfigurationError, match=r"`path`.*exists.*overwrite=True"):
+    with pytest.raises(ConfigurationError, match=r"name, or --overwrite .* replace it$"):
         evaluations.save(path)
     assert path.read_text() == "mine"
     with pytest.raises(ConfigurationError, match="a folder"):
@@ -196,7 +206,7 @@ def test_a_line_that_is_no_evaluation_is_named(evaluations: Evaluations, tmp_pat
     path = evaluations[:2].save(tmp_path / "evals.jsonl")
     good = path.read_text()
     path.write_text(good + '{"id": "1"}\n')
-    with pytest.raises(InputError, match=r"line 3: .*evals\.jsonl: is missing"):
+    with pytest.raises(InputError, match=r"evals\.jsonl: line 3: field `row_key`: is missing"):
         Evaluations.load(path)
     path.write_text('{"schema": 1, "id": "1"}\n')
     with pytest.raises(ConfigurationError, match="rag-eval run"):
@@ -308,6 +318,8 @@ def test_a_repr_is_one_short_line(evaluations: Evaluations) -> None:
     )
     assert len(repr(evaluations)) < 240
     assert repr(Evaluations()) == "<Evaluations of 0 calls>"
+    mixed = repr(made(4) + made(5, "ragbench"))
+    assert mixed.startswith("<Evaluations of 9 calls: context_relevance made in 2 ways, ")
     assert str(Evaluations()).startswith("0 calls")
 
 

@@ -139,6 +139,20 @@ def test_runs_that_never_differ_are_not_certain(n: int) -> None:
     assert high == pytest.approx(1.959963984540054 * math.sqrt(2) / (n + 2))
 
 
+@pytest.mark.parametrize("units", [10, 20, 60])
+def test_conversations_that_never_differ_are_not_certain(units: int) -> None:
+    """Whatever their lengths: that nothing happened to change does not make a width of 0."""
+    groups = [str(unit) for unit in range(units) for _ in range(1 + unit % 4)]
+    pairs: Pairs = [(0.1 * (place % 9), 0.1 * (place % 9)) for place in range(len(groups))]
+
+    found = one(pairs, groups)
+
+    low, high = ends(found)
+    assert low < 0 < high
+    assert found.interval is not None
+    assert found.interval.method == "Bonett-Price"
+
+
 def test_few_changes_among_many_are_not_bootstrapped() -> None:
     """Two changes in 100 would never be missing from more than a seventh of the resamples."""
     pairs: Pairs = [(0.5, 0.5)] * 98 + [(0.5, 0.1)] * 2
@@ -238,6 +252,17 @@ def test_calls_of_a_conversation_count_as_one() -> None:
     assert pretended.std_error is not None
     assert alone.std_error is not None
     assert pretended.std_error < 0.6 * alone.std_error
+
+
+@pytest.mark.parametrize("n", [12, 20, 60])
+def test_calls_that_repeat_each_other_widen_no_certainty(n: int) -> None:
+    """Also where nothing changed: a conversation of 30 equal calls is one call."""
+    groups = [str(place) for place in range(n) for _ in range(30)]
+
+    alone, together = one([(1.0, 1.0)] * n), one([(1.0, 1.0)] * (30 * n), groups)
+
+    assert together.std_error == pytest.approx(alone.std_error)
+    assert ends(together)[0] <= ends(alone)[0] + 1e-9  # t for the normal distribution
 
 
 def test_conversations_of_unequal_length_have_the_clustered_error() -> None:
