@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         RagCall,
         Score,
     )
+    from rag_eval_integrations.report import Evaluations
 
 __version__ = "0.1.0"
 
@@ -45,6 +46,7 @@ __all__ = [
     "Document",
     "EmbeddedJudge",
     "Evaluation",
+    "Evaluations",
     "GEval",
     "Labels",
     "OpenAIModel",
@@ -71,6 +73,7 @@ __getattr__, __dir__ = lazy(
         "Document": "records",
         "EmbeddedJudge": "judges",
         "Evaluation": "records",
+        "Evaluations": "report",
         "GEval": "metrics",
         "Labels": "records",
         "OpenAIModel": "models",

@@ -23,7 +23,7 @@ import select
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -384,7 +384,7 @@ def is_backed_up(path: Path) -> bool:
 
 def write_page(
     path: Path,
-    text: str,
+    text: str | Iterable[str],
     ours: Callable[[bytes], bool],
     *,
     field: str = "path",
@@ -394,7 +394,7 @@ def write_page(
 
     Args:
         path: the page.
-        text: its content.
+        text: its content, or pieces of it, read as they are written.
         ours: whether a file's first 4 KiB show that this program made it.
         field: name of the argument, for the error.
         mode: of a new page; `PUBLIC` for one without texts of users.
@@ -411,4 +411,5 @@ def write_page(
             why = "was not made by this program and is not replaced; move it away"
             raise ConfigurationError(field, str(path), why)
     with replacing(target, mode=mode) as stream:
-        stream.write(text.encode("utf-8", "surrogatepass"))
+        for piece in (text,) if isinstance(text, str) else text:
+            stream.write(piece.encode("utf-8", "surrogatepass"))

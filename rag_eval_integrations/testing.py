@@ -2,7 +2,8 @@
 
 `ScriptedModel` answers from a script and records its requests. `ModelContract` and `JudgeContract`
 are test classes: inherit one, override its one factory method, and pytest checks your model or
-judge against the rules that every model or judge of the library follows.
+judge against the rules that every model or judge of the library follows. `assert_no_regression`
+fails a test when scores fell between two runs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Literal
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeRejectedError
 from rag_eval_integrations.judges import Judge
@@ -29,6 +31,10 @@ from rag_eval_integrations.records import (
     SentencizedCall,
     Usage,
 )
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.report import Comparison
+    from rag_eval_integrations.report._compare import Source
 
 Reply = str | Completion | Exception
 """A text, a whole completion, or an exception to raise."""
@@ -273,3 +279,44 @@ class JudgeContract:
         )
 
         assert all(labelling.labels == found[0].labels for labelling in found)
+
+
+def assert_no_regression(
+    before: Source | Comparison,
+    after: Source | None = None,
+    /,
+    *,
+    unclear: Literal["pass", "fail"] = "pass",
+    allow_mixed: bool = False,
+    **deltas: float,
+) -> Comparison:
+    """Fail when a score fell between two runs of the same calls by more than does not matter.
+
+        assert_no_regression("main.jsonl", "branch.jsonl", adherence=0.02, completeness=0.05)
+
+    A score fails when the whole 95 % interval of its difference is below minus its delta. The
+    message has the figures, and the calls that fell most with their unsupported sentences.
+
+    Args:
+        before: the baseline: evaluations, the path of an EVALS file, or a `report.Comparison`,
+            of which every run is checked.
+        after: the run to check; None with a `Comparison`.
+        unclear: `fail` to fail also where there are too few calls to tell.
+        allow_mixed: compare scores that were made differently; see `report.compare`.
+        deltas: for each score, the fall that does not matter, from 0 to 1. A name that is no
+            keyword is passed as `**{"geval:coherence": 0.05}`.
+
+    Returns:
+        The comparison.
+
+    Raises:
+        AssertionError: a score fell.
+        ConfigurationError: an argument cannot be used, the runs cannot be compared, or a score has
+            no call with a value in both.
+        InputError: a line of a file is not an evaluation.
+        OSError: a file cannot be read.
+    """
+    from rag_eval_integrations.report._regression import check_no_regression  # noqa: PLC0415
+
+    __tracebackhide__ = True  # pytest shows the caller's line
+    return check_no_regression(before, after, deltas, unclear=unclear, allow_mixed=allow_mixed)

@@ -112,7 +112,9 @@ def test_help_lists_only_commands_that_work() -> None:
     )  # fmt: skip
 
     commands = re.findall(r"^  (\w[\w-]*)  ", done.stdout, re.M)
-    assert commands == ["demo", "run", "score", "agreement", "doctor", "prompt-tests"]
+    assert commands == [
+        "demo", "run", "score", "report", "agreement", "compare", "doctor", "prompt-tests"
+    ]  # fmt: skip
 
 
 def test_help_loads_no_framework() -> None:

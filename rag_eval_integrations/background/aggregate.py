@@ -25,11 +25,11 @@ class WeightedMean:
     ci95: tuple[float, float] | None
     """95 % confidence interval of the mean, within [0, 1]; None for a single call.
 
-    Normal approximation with the linearised variance Σw²(x - mean)² / (Σw)² · n / (n - 1). If all
-    values are 0 or 1 (`adherence`), Wilson's interval at the effective size (Σw)² / Σw², which
-    keeps a width when all values agree. The traffic itself is taken as a sample: the interval is
-    for the app's true rate, and has a width even if every call is judged. Calls that share an id
-    are sampled together; the interval takes them as independent.
+    Made as `records.RunningMean.interval` says: Wilson's interval if all values are 0 or 1
+    (`adherence`), else Student's t, both at the effective size (Σw)² / Σw²; it keeps a width when
+    all values agree. The traffic itself is taken as a sample: the interval is for the app's true
+    rate, and has a width even if every call is judged. Calls that share an id are sampled together;
+    the interval takes them as independent.
     """
     scored: int
     """Calls with a value, over which the mean is taken."""

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from rag_eval_integrations.background.runner import BackgroundEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
+from rag_eval_integrations.report.evaluations import Evaluations
 from rag_eval_integrations.sinks import CallbackSink
 
 TargetOrEvaluator = Callable[[RagCall], object] | RagEvaluator
-
-_MOST_KEPT = 1_000
 
 
 class Attachment:
     """The plain target of a callable, a `BackgroundEvaluator` or a `RagEvaluator`.
 
-    A `RagEvaluator` is run by its own `BackgroundEvaluator`; the latest 1,000 evaluations are kept,
-    so that three lines of code attach an evaluator and show scores. Any other target handles its
-    evaluations itself, and none are kept here.
+    A `RagEvaluator` is run by its own `BackgroundEvaluator`, which keeps the latest 1,000
+    evaluations, so that three lines of code attach an evaluator and show scores. A plain callable
+    handles its evaluations itself.
 
     Args:
         target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, or a `RagEvaluator`.
@@ -36,12 +34,11 @@ class Attachment:
     def __init__(
         self, target: TargetOrEvaluator, on_evaluation: Callable[[Evaluation], object] | None = None
     ) -> None:
-        self._kept: deque[Evaluation] = deque(maxlen=_MOST_KEPT)
         self._background: BackgroundEvaluator | None = None
         self.target: Callable[[RagCall], object]
         if isinstance(target, RagEvaluator):
-            told = None if on_evaluation is None else CallbackSink(on_evaluation)
-            self._background = BackgroundEvaluator(target, [_Keeper(self._kept, told)])
+            told = [] if on_evaluation is None else [CallbackSink(on_evaluation)]
+            self._background = BackgroundEvaluator(target, told)
             self.target = self._background
             return
         if on_evaluation is not None:
@@ -55,9 +52,14 @@ class Attachment:
         self.target = target
 
     @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
-        """The latest evaluations, oldest first; at most 1,000."""
-        return tuple(self._kept.copy())
+    def evaluations(self) -> Evaluations:
+        """The latest evaluations of the background evaluator, oldest first; empty without one."""
+        return Evaluations() if self._background is None else self._background.evaluations
+
+    @property
+    def kept(self) -> int:
+        """Number of evaluations that `evaluations` holds."""
+        return 0 if self._background is None else self._background.kept
 
     def flush(self, timeout: float = 30.0) -> bool:
         """Wait until the calls so far are evaluated and the evaluations delivered.
@@ -72,16 +74,3 @@ class Attachment:
             ReentryError: called inside an evaluation or a sink, which would wait for itself.
         """
         return True if self._background is None else self._background.flush(timeout)
-
-
-class _Keeper:
-    """Keeps the latest evaluations, then calls the user's function, which can look them up."""
-
-    def __init__(self, kept: deque[Evaluation], then: CallbackSink | None) -> None:
-        self._kept = kept
-        self._then = then
-
-    def write(self, batch: Sequence[Evaluation]) -> None:
-        self._kept.extend(batch)
-        if self._then is not None:
-            self._then.write(batch)

@@ -33,6 +33,7 @@ from rag_eval_integrations.errors import ConfigurationError, ReentryError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import judge_base
 from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.report.evaluations import Evaluations, Latest
 from rag_eval_integrations.sinks import Sink
 
 OnSigterm = Literal["leave", "drain"]
@@ -74,6 +75,8 @@ class BackgroundEvaluator(_process.ProcessObserver):
         exit_grace: seconds that the end of the program waits for pending calls at most, from 0.
             With nothing pending it does not wait. `os._exit` and signals without a handler end a
             process at once.
+        keep: number of the latest evaluations that `evaluations` holds, from 0. They take about 4
+            kB each, and 50 kB once `evaluations` has been read; sinks get every evaluation.
         on_sigterm: `drain` to have SIGTERM wait `exit_grace` seconds for pending calls before it
             ends the process, where it has no handler. A handler of the app's, set before or later,
             stays and decides: if it ends the program normally (`sys.exit`), `exit_grace` applies.
@@ -97,11 +100,15 @@ class BackgroundEvaluator(_process.ProcessObserver):
         evaluation_timeout: float = 300.0,
         exit_grace: float = 5.0,
         on_sigterm: OnSigterm = "leave",
+        keep: int = 1_000,
     ) -> None:
-        counts: dict[str, object] = {"max_pending": max_pending, "max_concurrency": max_concurrency}
-        for name, number in counts.items():
-            if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-                raise ConfigurationError(name, number, "use a whole number of at least 1")
+        counts: dict[str, tuple[object, int]] = {
+            "max_pending": (max_pending, 1), "max_concurrency": (max_concurrency, 1),
+            "keep": (keep, 0),
+        }  # fmt: skip
+        for name, (number, least) in counts.items():
+            if isinstance(number, bool) or not isinstance(number, int) or number < least:
+                raise ConfigurationError(name, number, f"use a whole number of at least {least}")
         if not _is_time(evaluation_timeout):
             raise ConfigurationError(
                 "evaluation_timeout", evaluation_timeout, "use a finite number of seconds above 0"
@@ -128,6 +135,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._judge_incomplete = judge_incomplete
         self._evaluation_timeout = evaluation_timeout
         self._exit_grace = exit_grace
+        self._keep = keep
         self._of_parent: tuple[object, ...] = ()
         self._start_empty()
         _process.register(self)
@@ -146,6 +154,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._failures = FailureLog()
         self._tally = Tally()
         self._aggregate = Aggregate()
+        self._latest = Latest(self._keep)
         self._bounded = BoundedEvaluator(
             self._evaluator, self._budget, self._evaluation_timeout, self._failures
         )
@@ -223,6 +232,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
     async def _evaluate(self, call: RagCall, probability: float) -> None:
         try:
             evaluation, fate = await self._bounded.evaluate(call)
+            self._latest.add(evaluation)
             self._aggregate.add(evaluation, probability)
             for delivery in self._deliveries:
                 delivery.put(evaluation)
@@ -253,6 +263,16 @@ class BackgroundEvaluator(_process.ProcessObserver):
     def counters(self) -> Counters:
         """A snapshot of the counts of calls; `dataclasses.asdict` makes it a dict for JSON."""
         return self._tally.counters(tuple(delivery.counters() for delivery in self._deliveries))
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """A snapshot of the latest `keep` evaluations, oldest first, also of those that failed."""
+        return self._latest.evaluations()
+
+    @property
+    def kept(self) -> int:
+        """Number of evaluations that `evaluations` holds; reading it costs nothing."""
+        return len(self._latest)
 
     def summary(self) -> TrafficSummary:
         """Compute mean scores over the traffic, weighted by inverse sampling probability."""

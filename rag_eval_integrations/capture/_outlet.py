@@ -12,6 +12,7 @@ from rag_eval_integrations.capture._delivery import Target, TargetDelivery
 if TYPE_CHECKING:
     from rag_eval_integrations.background.attachment import Attachment, TargetOrEvaluator
     from rag_eval_integrations.records import Evaluation
+    from rag_eval_integrations.report import Evaluations
 
 _EVALUATING = {"rag_eval_integrations.background", "rag_eval_integrations.evaluator"}
 
@@ -44,15 +45,19 @@ class Outlet:
         """Calls the target; failures are logged and counted, and never reach the app."""
 
     @property
-    def evaluations(self) -> tuple[Evaluation, ...]:
-        """The latest evaluations of a `RagEvaluator`; empty for another target."""
-        return () if self._attachment is None else self._attachment.evaluations
+    def evaluations(self) -> Evaluations:
+        """The latest evaluations of the target; empty for a plain callable."""
+        if self._attachment is not None:
+            return self._attachment.evaluations
+        from rag_eval_integrations.report import Evaluations  # noqa: PLC0415 -- as below
+
+        return Evaluations()
 
     def __repr__(self) -> str:
         """Show the target, what came of it, and the failures."""
         to = getattr(self._given, "__qualname__", None) or repr(self._given)
-        kept = self.evaluations
-        count = f"{len(kept)} evaluation{'s' if len(kept) > 1 else ''}, " if kept else ""
+        kept = 0 if self._attachment is None else self._attachment.kept
+        count = f"{kept} evaluation{'s' if kept > 1 else ''}, " if kept else ""
         return f"{to}, {count}{self.delivery.failed} failed"
 
     def flush(self, timeout: float) -> bool:
@@ -79,8 +84,12 @@ class Captures:
         return self._outlet.delivery.failed
 
     @property
-    def evaluations(self: HasOutlet) -> tuple[Evaluation, ...]:
-        """The latest 1,000 evaluations, oldest first; empty unless `target` is a `RagEvaluator`."""
+    def evaluations(self: HasOutlet) -> Evaluations:
+        """The latest 1,000 evaluations, oldest first: a snapshot, for any thread.
+
+        With a `BackgroundEvaluator` as target, the ones that it keeps, of all that it is given;
+        empty for a plain callable.
+        """
         return self._outlet.evaluations
 
     def flush(self: HasOutlet, timeout: float = 30.0) -> bool:

@@ -283,6 +283,51 @@ def score_command(
     )
 
 
+@app.command("report", cls=Command)
+def report_command(
+    evals: Annotated[
+        Path,
+        typer.Argument(metavar="EVALS.jsonl", help="The evaluations; - is standard input."),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="REPORT",
+            help="File for the report; - is standard output. A report in HTML replaces an earlier "
+            "one.",
+        ),
+    ],
+    form: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="html|md|csv|json",
+            help="One page to open in a browser, the figures as Markdown or JSON, or one row per "
+            "call as CSV.",
+        ),
+    ] = "html",
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")] = None,
+    skip_invalid: SkipInvalid = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Show evaluations: figures, every call with its evidence, as one HTML file."""
+    from rag_eval_integrations.cli import report as command
+    from rag_eval_integrations.dataset._input import Input
+
+    raise typer.Exit(
+        command.report(
+            Input(evals),
+            out,
+            form=form,
+            title=title,
+            skip_invalid=skip_invalid,
+            overwrite=overwrite,
+        )
+    )
+
+
 @app.command("agreement", cls=Command)
 def agreement_command(
     evals: Annotated[
@@ -349,6 +394,76 @@ def agreement_command(
             cascade=cascade,
         )
     )
+
+
+@app.command("compare", cls=Command)
+def compare_command(
+    evals: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="A.jsonl B.jsonl [MORE.jsonl]...",
+            help="Evaluations of the same calls: the baseline A, and what to compare with it; one "
+            "of them may be - for standard input.",
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="diff.html",
+            help="File for a page with the changed calls side by side; - is standard output.",
+        ),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="html|md|json",
+            help="Format of the file; by default as its name ends. Without -o, print it.",
+        ),
+    ] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="id|question",
+            help="Pair calls by this alone; by default by your own ids where they are unique, "
+            "else by question and reference.",
+        ),
+    ] = None,
+    fail_on_regression: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=DELTA",
+            help="Exit 1 if a score fell by more than DELTA beyond doubt: if the whole 95 % "
+            "interval of B - A is below -DELTA; repeatable.",
+        ),
+    ] = None,
+    fail_on_unclear: Annotated[
+        bool,
+        typer.Option(
+            "--fail-on-unclear",
+            help="Exit 1 also if there are too few calls to tell whether a score fell by more.",
+        ),
+    ] = False,
+    allow_mixed: Annotated[
+        bool,
+        typer.Option(
+            "--allow-mixed",
+            help="Compare scores of different judges, prompts, formulas or estimators.",
+        ),
+    ] = False,
+    skip_invalid: SkipInvalid = False,
+) -> None:
+    """Compare runs of the same calls: what became better or worse, and how sure that is."""
+    from rag_eval_integrations.cli import compare as command
+    from rag_eval_integrations.dataset._input import Input
+
+    settings = command.Settings(
+        [Input(one) for one in evals], out, form, by, fail_on_regression or [],
+        fail_on_unclear=fail_on_unclear, allow_mixed=allow_mixed, skip_invalid=skip_invalid,
+    )  # fmt: skip
+    raise typer.Exit(command.compare_files(settings))
 
 
 @app.command("doctor", cls=Command)

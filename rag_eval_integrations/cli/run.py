@@ -34,10 +34,17 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLMJudge
 from rag_eval_integrations.metrics import CallMetric, LabelMetric, ModelMetric
 from rag_eval_integrations.models import Model
+<<<<<<< HEAD
 from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
 from rag_eval_integrations.report._summary import Summary, summary_tables
 from rag_eval_integrations.report.console import KEYS
 from rag_eval_integrations.sentences import Splitter, sentencize
+=======
+from rag_eval_integrations.records import RagCall, Usage
+from rag_eval_integrations.report.console import KEYS, summary_tables
+from rag_eval_integrations.report.summary import Summary
+from rag_eval_integrations.sentences import sentencize
+>>>>>>> evals
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,7 +75,7 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
         console.print("Diagnoses:")
         for diagnosis, count in summary.advice():
             console.print(
-                f"  {diagnosis.pattern} ({count} of {summary.calls} calls): "
+                f"  {diagnosis.pattern} ({count} of {summary.labelled} labelled calls): "
                 f"{diagnosis.problem} {diagnosis.fix}",
                 soft_wrap=True,
             )
@@ -77,11 +84,8 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
     made = summary.calls - reused
     rate = f", {made / seconds:.0f} per second" if made and seconds > 0 else ""
     earlier = f", {reused} reused from an earlier run" if reused else ""
-    usage = summary.usage
-    cost = "unknown" if usage.requests and usage.cost_usd is None else f"${usage.cost_usd or 0:.4f}"
     console.print(
-        f"{summary.calls} calls in {seconds:.1f} s{rate}{earlier}; {usage.requests} judge "
-        f"requests, {usage.prompt_tokens} + {usage.completion_tokens} tokens, cost {cost}",
+        f"{summary.calls} calls in {seconds:.1f} s{rate}{earlier}; {summary.cost()}",
         soft_wrap=True,
     )
 

@@ -12,7 +12,7 @@ from rag_eval_integrations.dataset import labelled_from, read_lines, score_label
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.files import evaluations_to
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.report._summary import Summary
+from rag_eval_integrations.report.summary import Summary
 from rag_eval_integrations.sentences import Punkt
 
 

@@ -31,6 +31,7 @@ from rag_eval_integrations.records import (
     RagCall,
     from_object,
 )
+from rag_eval_integrations.report.evaluations import Evaluations
 
 # --- Calling an app of any framework: threads for synchronous apps, and the captured call
 
@@ -230,7 +231,7 @@ def check_options(options: AskingOptions) -> None:
 
 async def evaluate_asked(
     questions: Sequence[Question], ask: Ask, evaluator: RagEvaluator, options: AskingOptions
-) -> list[Evaluation]:
+) -> Evaluations:
     """Ask all questions and evaluate the answers, with one evaluation per question in their order.
 
     Args:
@@ -269,7 +270,7 @@ async def evaluate_asked(
                 progress(len(done), len(questions))
         if file is not None:
             file.finish()
-    return [done[index] for index in range(len(questions))]
+    return Evaluations(done[index] for index in range(len(questions)))
 
 
 @dataclass(frozen=True)

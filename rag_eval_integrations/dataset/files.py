@@ -10,8 +10,9 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from gzip import GzipFile
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO, Self, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._lines import LineFile
@@ -266,7 +267,7 @@ class EvaluationFile:
 
 @contextmanager
 def evaluations_to(
-    path: Path, *, overwrite: bool = False
+    path: Path, *, overwrite: bool = False, field: str = "--out", compressed: bool = False
 ) -> Iterator[Callable[[Evaluation], object]]:
     """Provide a function that writes evaluations which cost nothing, to a file or to `-`.
 
@@ -276,6 +277,8 @@ def evaluations_to(
     Args:
         path: OUT, or `-` for standard output.
         overwrite: replace a file that exists.
+        field: name of the argument, for errors.
+        compressed: gzip the file; the same rows give the same bytes.
 
     Raises:
         ConfigurationError: as for `EvaluationFile`.
@@ -284,12 +287,16 @@ def evaluations_to(
     if str(path) == "-":
         yield EvaluationPipe().append
         return
-    target = check_out(path, overwrite=overwrite, field="--out")
+    target = check_out(path, overwrite=overwrite, field=field)
     new = not target.exists()
-    backup = None if new else _target.back_up(target, "--out")
+    backup = None if new else _target.back_up(target, field)
     try:
-        with _target.replacing(target, new=new) as stream:
-            yield lambda evaluation: stream.write(to_line(evaluation).encode("ascii") + b"\n")
+        with _target.replacing(target, new=new) as stream, ExitStack() as opened:
+            rows: BinaryIO = stream
+            if compressed:
+                zipped = GzipFile("", "wb", compresslevel=6, fileobj=stream, mtime=0)
+                rows = cast(BinaryIO, opened.enter_context(zipped))
+            yield lambda evaluation: rows.write(to_line(evaluation).encode("ascii") + b"\n")
     finally:
         if backup is not None:
             backup.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
+from rag_eval_integrations.report.evaluations import Evaluations
 
 _AHEAD = 64
 """Number of finished calls that may wait for an earlier slow one, per call in progress. At 500 ms
@@ -60,6 +61,18 @@ class EvaluationStream(Generic[T]):
     def __iter__(self) -> Iterator[Evaluation]:
         for _, evaluation in self.numbered_sync():
             yield evaluation
+
+    async def collect(self) -> Evaluations:
+        """Evaluate all calls and hold the evaluations in memory; a loop over the stream does not.
+
+        Returns:
+            The evaluations, in the order of the stream.
+        """
+        return Evaluations([evaluation async for evaluation in self])
+
+    def collect_sync(self) -> Evaluations:
+        """Do the same as `collect`, for synchronous code."""
+        return Evaluations(self)
 
     async def numbered(self) -> AsyncIterator[tuple[int, Evaluation]]:
         """Yield (index of the call, from 0, and its evaluation), in the order of the stream."""
@@ -164,8 +177,10 @@ def evaluate_calls(
 ) -> EvaluationStream[RagCall]:
     """Evaluate many calls, with one evaluation per call and bounded concurrency and memory.
 
-    Iterate over the result with `async for`, or with `for` in synchronous code. Calls are read from
-    the iterable when they are needed, so that a file of a million rows takes constant memory. A
+    Iterate over the result with `async for`, or with `for` in synchronous code; `await
+    stream.collect()` (`stream.collect_sync()`) gives all of them as `Evaluations`. Calls are read
+    from the iterable when they are needed, so that a loop over a million rows takes constant
+    memory. A
     call that cannot be evaluated gives an evaluation with an error; only an exception of the
     iterable stops the run.
 

@@ -34,7 +34,8 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.langchain._values import answer_of, question_of
 from rag_eval_integrations.langchain.evaluators._given import reference_in, relevant_ids_in
 from rag_eval_integrations.langchain.handler import RagEvalCallbackHandler
-from rag_eval_integrations.records import Evaluation, RagCall
+from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.report.evaluations import Evaluations
 
 # --- Examples, read from any of the accepted forms
 
@@ -126,7 +127,7 @@ class Options(AskingOptions, total=False):
 
 def evaluate_dataset(
     chain: Chain, examples: Iterable[object], evaluator: RagEvaluator, **options: Unpack[Options]
-) -> list[Evaluation]:
+) -> Evaluations:
     """Run a chain over examples and evaluate each call, from sync code.
 
     Calls the chain's `invoke` in threads, never on the library's own loop, to which the chain's
@@ -143,7 +144,7 @@ def evaluate_dataset(
 
 async def aevaluate_dataset(
     chain: Chain, examples: Iterable[object], evaluator: RagEvaluator, **options: Unpack[Options]
-) -> list[Evaluation]:
+) -> Evaluations:
     """Run a chain over examples by its `ainvoke`, and evaluate each call.
 
     An example is a string (the question); a dict with `question` or `inputs` and, if known,
@@ -163,8 +164,13 @@ async def aevaluate_dataset(
             `resume`, `overwrite`, `progress`.
 
     Returns:
+<<<<<<< HEAD
         One evaluation per example, in the examples' order; `id`, `reference`, `relevant_ids` and
         `metadata` are the example's. Empty when there are no examples.
+=======
+        `Evaluations`: one per example, in the examples' order; `id`, `reference` and `metadata` are
+        the example's. Empty when there are no examples.
+>>>>>>> evals
 
     Raises:
         ConfigurationError: an example cannot be read, an option cannot be used, or `out` exists
@@ -210,7 +216,7 @@ def _asking_options(options: Options) -> AskingOptions:
 
 async def _evaluated(
     ask: _Ask, examples: list[Example], evaluator: RagEvaluator, options: Options
-) -> list[Evaluation]:
+) -> Evaluations:
     config, timeout = options.get("config"), options.get("timeout")
 
     async def answer(question: Question) -> Answered:

@@ -26,7 +26,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.llama_index._values import answer_of
 from rag_eval_integrations.llama_index.handler import ScopedHandler
-from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.report.evaluations import Evaluations
 
 
 def evaluate_query_engine(
@@ -34,7 +34,7 @@ def evaluate_query_engine(
     questions: Iterable[object],
     evaluator: RagEvaluator,
     **options: Unpack[AskingOptions],
-) -> list[Evaluation]:
+) -> Evaluations:
     """Ask a query engine questions and evaluate its answers, from sync code.
 
     Calls the engine's `query` in threads, never on the library's own loop, to which the engine's
@@ -56,7 +56,7 @@ async def aevaluate_query_engine(
     questions: Iterable[object],
     evaluator: RagEvaluator,
     **options: Unpack[AskingOptions],
-) -> list[Evaluation]:
+) -> Evaluations:
     """Ask a query engine questions by its `aquery`, and evaluate its answers.
 
     A question is a string; a `QueryBundle`; a dict with `question` (or `query`) and, if known,
@@ -76,8 +76,8 @@ async def aevaluate_query_engine(
             `overwrite`, `progress`.
 
     Returns:
-        One evaluation per question, in the questions' order; `id`, `reference`, `relevant_ids` and
-        `metadata` are the question's. Empty when there are no questions.
+        `Evaluations`: one per question, in the questions' order; `id`, `reference`, `relevant_ids`
+        and `metadata` are the question's. Empty when there are no questions.
 
     Raises:
         ConfigurationError: a question cannot be read, an option cannot be used, or `out` exists

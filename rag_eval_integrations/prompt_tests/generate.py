@@ -19,7 +19,6 @@ from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._workspace import Workspace, inverse_by_rule, make_spec
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Spec
-from rag_eval_integrations.prompt_tests.report._markdown import paragraphs
 from rag_eval_integrations.prompt_tests.stages._review import add_groundtruth, review_tests
 from rag_eval_integrations.prompt_tests.stages._spec import (
     write_input_spec,
@@ -38,6 +37,7 @@ from rag_eval_integrations.prompt_tests.stages._tests import (
 )
 from rag_eval_integrations.prompt_tests.upstream import from_test_rows, to_test_rows
 from rag_eval_integrations.prompt_tests.upstream._cells import rows_of
+from rag_eval_integrations.report._cells import paragraphs
 
 # --- Options: how much is generated, and presets of effort
 

@@ -1,15 +1,15 @@
-"""Scores and evaluations as a person reads them: on one line, on a few lines, as HTML.
+"""Scores and evaluations as a person reads them: on one line, and on a few lines.
 
-What is shown is other people's text: all of it is made visible, and HTML is escaped.
+What is shown is other people's text: all of it is made visible.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from html import escape
 from typing import Any, Protocol
 
 from rag_eval_integrations._visible import one_line
+from rag_eval_integrations.records._patterns import Diagnosis, patterns_in
 
 _ON_ONE_LINE = 200
 """Characters of a `repr`: pytest cuts the middle out of longer ones, at 240."""
@@ -60,6 +60,11 @@ def score_text(score: Score) -> str:
     return f"{line}: {one_line(score.reason, _OF_A_REASON)}" if score.reason else line
 
 
+def figure_and_verdict(score: Score) -> str:
+    """Show a value, or why there is none, and whether it passed."""
+    return _figure(score) + _verdict(score)
+
+
 def _figure(score: Score) -> str:
     if score.value is not None:
         return f"{score.value:.2f}"
@@ -86,51 +91,38 @@ def _unsupported(score: Score) -> Iterator[str]:
 def evaluation_line(evaluation: Evaluation) -> str:
     """Show an evaluation on one short line."""
     scores = ", ".join(f"{name} {_figure(one)}" for name, one in evaluation.scores.items())
-    return one_line(f"“{one_line(evaluation.question, 50)}”: {_failure(evaluation) or scores}", 300)
+    return one_line(f"“{one_line(evaluation.question, 50)}”: {failure(evaluation) or scores}", 300)
 
 
 def evaluation_text(evaluation: Evaluation) -> str:
     """Show an evaluation on a line per score, with each score's reason."""
     lines = [f"Evaluation of “{one_line(evaluation.question, 200)}”"]
-    if failure := _failure(evaluation):
-        lines.append(f"  {failure}")
+    if said := failure(evaluation):
+        lines.append(f"  {said}")
     width = max(map(len, evaluation.scores), default=0)
     for name, score in evaluation.scores.items():
         reason = f"  {one_line(score.reason, _ON_ONE_LINE)}" if score.reason else ""
         lines.append(f"  {one_line(name):{width}}  {_figure(score)}{_verdict(score)}{reason}")
-    return "\n".join([*lines, f"  {_makers(evaluation)}"])
+    lines += [f"  diagnosis  {one.pattern}: {one.problem}" for one in patterns(evaluation)]
+    return "\n".join([*lines, f"  {makers(evaluation)}"])
 
 
-def evaluation_html(evaluation: Evaluation) -> str:
-    """Show an evaluation as an HTML table, for notebooks."""
-    rows = "".join(
-        f"<tr><th style='text-align:left'>{_html(name)}</th>"
-        f"<td>{_html(_figure(score) + _verdict(score))}</td>"
-        f"<td style='text-align:left'>{_html(score.reason or '', _OF_A_REASON)}</td></tr>"
-        for name, score in evaluation.scores.items()
-    )
-    failure = _failure(evaluation)
-    return (
-        f"<table><caption style='text-align:left'><b>{_html(evaluation.question, 200)}</b><br>"
-        f"{_html(evaluation.response or '', _OF_A_REASON)}</caption>"
-        + (f"<tr><td colspan='3'>{_html(failure)}</td></tr>" if failure else "")
-        + f"{rows}<tr><td colspan='3'><small>{_html(_makers(evaluation))}</small></td></tr></table>"
-    )
+def patterns(evaluation: Evaluation) -> list[Diagnosis]:
+    """Return the patterns of the scores, the gravest first."""
+    return patterns_in(evaluation.scores)
 
 
-def _failure(evaluation: Evaluation) -> str:
+def failure(evaluation: Evaluation) -> str:
+    """Say what failed; empty if nothing did."""
     error = evaluation.error
     if error is None:
         return ""
     return one_line(f"failed ({error.stage}): {error.type}: {error.message}", 200)
 
 
-def _makers(evaluation: Evaluation) -> str:
+def makers(evaluation: Evaluation) -> str:
+    """Name the judge, its model, and the flags."""
     judge = evaluation.judge
     model = f", model {judge.model}" if judge.model else ""
     flags = f"; flags: {', '.join(evaluation.flags)}" if evaluation.flags else ""
     return one_line(f"judge {judge.name}{model}{flags}", 200)
-
-
-def _html(text: str, width: int | None = None) -> str:
-    return escape(one_line(text, width))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from rag_eval_integrations.records._student import t_975
 from rag_eval_integrations.records.score import By, Evaluation, Score
 
 T = TypeVar("T")
 
 _Z = 1.959963984540054  # 97.5 % point of the normal distribution
+_NOISE = 1e-20  # variance below which values that differ in their last bits are equal
+_ONE_VALUE = "Wilson, one value seen"
 
 
 class Made(NamedTuple):
@@ -27,57 +30,121 @@ class Made(NamedTuple):
     """How the values came about: `labels`, `logprobs` …"""
 
 
+@dataclass(frozen=True)
+class Interval:
+    """A 95 % confidence interval within [0, 1]."""
+
+    low: float
+    high: float
+    method: str
+    """How it was made: `Student's t`, `Wilson`, or `Wilson, one value seen` (`RunningMean`)."""
+
+    def __format__(self, spec: str) -> str:
+        """Write both ends, each by the format of a float: `f"{interval:.2f}"` is `0.81–0.87`."""
+        return f"{self.low:{spec}}–{self.high:{spec}}" if spec else str(self)
+
+    def __str__(self) -> str:
+        return f"{self:.3f} ({self.method})"
+
+
 @dataclass
 class RunningMean:
-    """The weighted mean of values in [0, 1], and its interval, in constant memory."""
+    """The weighted mean of values in [0, 1], its spread and its interval, in constant memory."""
 
     n: int = 0
     """Number of values."""
+    _first: float = 0.0
+    """Sums are over the values less the first one: those of equal values are 0, without noise."""
     _w: float = 0.0
     _ww: float = 0.0
-    _wx: float = 0.0
-    _wwx: float = 0.0
-    _wwxx: float = 0.0
+    _wd: float = 0.0
+    _wdd: float = 0.0
+    _wwd: float = 0.0
+    _wwdd: float = 0.0
     _binary: bool = True
 
     def add(self, value: float, weight: float = 1.0) -> None:
         """Add a value with a weight above 0."""
+        if not self.n:
+            self._first = value
         self.n += 1
+        weighted = weight * (value - self._first)
         self._w += weight
         self._ww += weight * weight
-        self._wx += weight * value
-        self._wwx += weight * weight * value
-        self._wwxx += weight * weight * value * value
+        self._wd += weighted
+        self._wdd += weighted * (value - self._first)
+        self._wwd += weight * weighted
+        self._wwdd += weighted * weighted
         self._binary = self._binary and value in (0.0, 1.0)
 
     @property
     def mean(self) -> float | None:
         """Σwx / Σw; None without values."""
-        return min(1.0, self._wx / self._w) if self.n else None
+        return min(1.0, max(0.0, self._first + self._wd / self._w)) if self.n else None
 
     @property
-    def ci95(self) -> tuple[float, float] | None:
-        """95 % confidence interval of the mean, within [0, 1]; None for fewer than two values.
+    def deviation(self) -> float | None:
+        """Standard deviation √(Σw(x - mean)² / Σw · n / (n - 1)); None for n < 2."""
+        if self.n < 2:
+            return None
+        centre = self._wd / self._w
+        variance = max(0.0, self._wdd / self._w - centre * centre)
+        return math.sqrt(variance * self.n / (self.n - 1))
 
-        Normal approximation with the linearised variance Σw²(x - mean)² / (Σw)² · n / (n - 1); if
-        all values are 0 or 1, Wilson's interval at the effective size (Σw)² / Σw².
+    @property
+    def interval(self) -> Interval | None:
+        """95 % confidence interval of the mean; None for fewer than two values.
+
+        With n for the effective size (Σw)² / Σw², the number of values where all weights are equal:
+
+        * all values are 0 or 1: Wilson's interval at n;
+        * else Student's t: mean ± t(n - 1) · √(Σw²(x - mean)² / (Σw)² · N / (N - 1)), N values;
+        * all values are equal, and neither 0 nor 1: no spread was seen, and t would give width 0,
+          which is far too sure of ten values. A share of the population may have other values, at
+          most Wilson's upper limit of 0 in n, p = z² / (n + z²), 28 % at n = 10, and these lie in
+          [0, 1]: (mean · (1 - p), mean · (1 - p) + p). For values of 1 it is Wilson's interval.
         """
         mean = self.mean
         if mean is None or self.n < 2:
             return None
+        size = self._w * self._w / self._ww
         if self._binary:
-            return _wilson(mean, self._w * self._w / self._ww)
-        squares = self._wwxx - 2 * mean * self._wwx + mean * mean * self._ww
-        variance = max(0.0, squares) / (self._w * self._w) * self.n / (self.n - 1)
-        half = _Z * math.sqrt(variance)
-        return max(0.0, mean - half), min(1.0, mean + half)
+            return wilson(mean, size)
+        centre = self._wd / self._w
+        squares = self._wwdd - 2 * centre * self._wwd + centre * centre * self._ww
+        if squares <= _NOISE * self._ww:
+            unseen = _Z * _Z / (size + _Z * _Z)
+            return Interval(mean * (1 - unseen), mean * (1 - unseen) + unseen, _ONE_VALUE)
+        variance = squares / (self._w * self._w) * self.n / (self.n - 1)
+        half = t_975(size - 1) * math.sqrt(variance) if size > 1 else 1.0
+        return Interval(max(0.0, mean - half), min(1.0, mean + half), "Student's t")
+
+    @property
+    def ci95(self) -> tuple[float, float] | None:
+        """The ends of `interval`."""
+        interval = self.interval
+        return None if interval is None else (interval.low, interval.high)
 
 
-def _wilson(mean: float, n: float) -> tuple[float, float]:
-    centre = mean + _Z * _Z / (2 * n)
-    half = _Z * math.sqrt(mean * (1 - mean) / n + _Z * _Z / (4 * n * n))
+def wilson(share: float, n: float) -> Interval:
+    """Return Wilson's 95 % interval (E. B. Wilson, 1927) of a share in [0, 1] of n > 0 cases."""
+    centre = share + _Z * _Z / (2 * n)
+    half = _Z * math.sqrt(share * (1 - share) / n + _Z * _Z / (4 * n * n))
     scale = 1 + _Z * _Z / n
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+    low = 0.0 if share == 0 else max(0.0, (centre - half) / scale)
+    high = 1.0 if share == 1 else min(1.0, (centre + half) / scale)
+    return Interval(low, high, "Wilson")
+
+
+def makers_of(evaluation: Evaluation) -> Iterator[tuple[Made, Score]]:
+    """Yield an evaluation's scores with what they share with those that they are averaged with."""
+    shared: By | None = None  # the scores of one metric share one `By`; a copy takes 20 µs
+    maker = By()
+    for name, score in evaluation.scores.items():
+        if score.by is not shared and score.by != shared:
+            shared = score.by
+            maker = shared.model_copy(update={"splitter": None, "windows": None})
+        yield Made(name, maker, score.method), score
 
 
 @dataclass
@@ -96,23 +163,20 @@ class Means:
 
     def add(self, evaluation: Evaluation, weight: float = 1.0) -> None:
         """Add the scores of an evaluation, with a weight above 0."""
-        shared: By | None = None  # the scores of one metric share one `By`; a copy takes 20 µs
-        maker = By()
-        for name, score in evaluation.scores.items():
-            if score.by is not shared:
-                shared = score.by
-                maker = shared.model_copy(update={"splitter": None, "windows": None})
-            self._add(name, score, maker, weight)
+        for made, score in makers_of(evaluation):
+            self.count(made, score, weight)
 
-    def _add(self, name: str, score: Score, maker: By, weight: float) -> None:
-        self.total[name] += 1
+    def count(self, made: Made, score: Score, weight: float = 1.0) -> None:
+        """Add one score, as `makers_of` yields it."""
+        self.total[made.name] += 1
         if score.value is None:
-            codes = self.unscored.setdefault(name, Counter())
+            codes = self.unscored.setdefault(made.name, Counter())
             codes[score.unscored or score.status] += 1
             return
-        self.made.setdefault(Made(name, maker, score.method), RunningMean()).add(
-            score.value, weight
-        )
+        mean = self.made.get(made)
+        if mean is None:
+            mean = self.made[made] = RunningMean()
+        mean.add(score.value, weight)
 
     def mean(self, name: str) -> RunningMean | None:
         """Look up the mean of one score; None when no evaluation has a value for it.

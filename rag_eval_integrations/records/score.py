@@ -19,12 +19,12 @@ from pydantic import (
 from rag_eval_integrations.errors import InputError, SchemaError
 from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, shown
 from rag_eval_integrations.records._shown import (
-    evaluation_html,
     evaluation_line,
     evaluation_text,
     score_line,
     score_text,
 )
+from rag_eval_integrations.records._shown_html import evaluation_html
 from rag_eval_integrations.records.call import Capture, Sentences
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
 

@@ -6,12 +6,14 @@ objects, so that it is neither read as markup nor able to control the terminal.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations._visible import one_line
-from rag_eval_integrations.records import Evaluation, Labels, Score, Sentence
+from rag_eval_integrations.records import By, Evaluation, Labels, Score, Sentence
+from rag_eval_integrations.report.summary import ScoreFigures, Summary, may_be_of
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -90,12 +92,12 @@ def calls_table(evaluations: Iterable[Evaluation], width: int | None = None) -> 
     from rich.text import Text  # noqa: PLC0415 -- likewise
 
     rows = list(evaluations)
-    names = _names(rows)
+    names = score_names(rows)
     headings = ["framework", *(plain(_HEADINGS.get(name, name)) for name in names), "unsupp."]
     cells = [
         [
             plain(row.capture.framework if row.capture else "–"),
-            *(plain(_cell(row.scores.get(name))) for name in names),
+            *(plain(cell(row.scores.get(name))) for name in names),
             _keys([key for key, *_ in _unsupported(row)]),
         ]
         for row in rows
@@ -136,6 +138,76 @@ def unsupported_sentences(evaluation: Evaluation) -> Text:
         if explanation:
             lines.append(f"\n     {plain(explanation, 300)}", style="dim")
     return lines
+
+
+# --- Many calls in figures
+
+
+def summary_tables(summary: Summary) -> list[Table]:
+    """Render the figures of the scores as one table per maker; no table without calls.
+
+    A score that has a value in no call is listed in the first table that it may belong to.
+    """
+    figures = summary.scores
+    makers = list(dict.fromkeys(one.by for one in figures if one.scored)) or [By()][: len(figures)]
+    of_maker: dict[By, list[ScoreFigures]] = {by: [] for by in makers}
+    for one in figures:
+        agreeing = (by for by in makers if may_be_of(one.by, by))
+        of_maker[one.by if one.scored else next(agreeing, makers[0])].append(one)
+    return [_scores_table(by, found) for by, found in of_maker.items()]
+
+
+def summary_text(summary: Summary, width: int = 100) -> str:
+    """Write the figures as plain text, without colours: counts, scores and patterns.
+
+    Args:
+        summary: the figures.
+        width: columns of the text.
+    """
+    from io import StringIO  # noqa: PLC0415
+
+    from rich.console import Console  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
+
+    out = StringIO()
+    console = Console(file=out, width=width, color_system=None, force_terminal=False)
+    for table in (*summary_tables(summary), *patterns_tables(summary)):
+        console.print(table)
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    return "\n".join([summary.headline(), *lines]).rstrip()
+
+
+def patterns_tables(summary: Summary) -> list[Table]:
+    """Render the patterns that calls show as one table, or none."""
+    found = [one for one in summary.patterns if one.calls]
+    if not found:
+        return []
+    title = f"Diagnoses of {summary.labelled:,} labelled calls"
+    table = plain_table(title, "pattern", "calls>", "share>", "95 %>", "meaning")
+    for one in found:
+        add_row(table, one.pattern, str(one.calls), f"{one.share:.1%}", f"{one.interval:.1%}",
+                one.meaning)  # fmt: skip
+    return [table]
+
+
+def _scores_table(by: By, figures: Sequence[ScoreFigures]) -> Table:
+    names = [by.judge or "", by.model or "", f"v{by.judge_version}" if by.judge_version else ""]
+    who = " ".join(dict.fromkeys(part for part in names if part))
+    formulas = f", {by.formulas} formulas" if by.formulas else ""
+    table = plain_table(
+        f"Scores by {who}{formulas}" if who else "Scores",
+        "score", "mean>", "95 %>", "scored>", "unscored because",
+    )  # fmt: skip
+    several = Counter(one.name for one in figures if one.scored)
+    for one in figures:
+        add_row(
+            table,
+            f"{one.name} ({one.method})" if one.scored and several[one.name] > 1 else one.name,
+            "–" if one.mean is None else f"{one.mean:.3f}",
+            "–" if one.interval is None else f"{one.interval:.2f}",
+            f"{one.scored}/{one.total}",
+            ", ".join(f"{code} {count}" for code, count in one.unscored.items()),
+        )
+    return table
 
 
 # --- One call in full
@@ -208,7 +280,7 @@ def call_details(evaluation: Evaluation) -> Group:
         documents if evaluation.sentences.documents else Text("  (none)"),
     ]
     scores = [
-        f"{plain(name.removeprefix('context_'))} {plain(_cell(score))}"
+        f"{plain(name.removeprefix('context_'))} {plain(cell(score))}"
         for name, score in evaluation.scores.items()
         if name not in _LEFT_OUT
     ]
@@ -232,11 +304,11 @@ def call_findings(evaluation: Evaluation) -> str:
 def calls_overview(evaluations: Iterable[Evaluation]) -> Table:
     """Build a narrow table: a call's number from 1, its scores, and what is marked in it."""
     rows = list(evaluations)
-    names = _names(rows)
+    names = score_names(rows)
     headings = [plain(_HEADINGS.get(name, name)) for name in names]
     table = plain_table("", "call>", *(f"{heading}>" for heading in headings), "marked")
     for number, row in enumerate(rows, 1):
-        cells = [_cell(row.scores.get(name)) for name in names]
+        cells = [cell(row.scores.get(name)) for name in names]
         add_row(table, str(number), *cells, call_findings(row))
     table.title = None
     return table
@@ -295,12 +367,13 @@ def _unsupported(evaluation: Evaluation) -> list[tuple[str, str, str, str]]:
     return found
 
 
-def _names(rows: Sequence[Evaluation]) -> list[str]:
-    """List the scores that tables show, in order."""
+def score_names(rows: Sequence[Evaluation]) -> list[str]:
+    """List the scores that tables show, in the order of the metrics."""
     return list(dict.fromkeys(name for row in rows for name in row.scores if name not in _LEFT_OUT))
 
 
-def _cell(score: Score | None) -> str:
+def cell(score: Score | None) -> str:
+    """Write a score in a few characters: its value, or the code of why it has none."""
     if score is None:
         return "–"
     if score.value is None:

@@ -23,22 +23,23 @@ def made(value: float | None, *, name: str = "s", by: By | None = None, method: 
 
 
 def test_the_mean_is_weighted_by_inverse_probability() -> None:
-    """By hand: 0.2 at 1/2 and 0.8 at 1/8: (2*0.2 + 8*0.8) / 10 = 0.68.
+    """By hand: 0.2 twice at 1/2 and 0.5 twice at 1/8: (4*0.2 + 16*0.5) / 20 = 0.44.
 
-    Its variance is (4*0.48² + 64*0.12²) / 100 * 2/1 = 0.036864: half width 1.96*0.192 = 0.3763.
+    Its variance is (8*0.24² + 128*0.06²) / 20² * 4/3 = 0.003072, of effective size 20²/136 = 2.941:
+    t(1.941) = 4.430, half width 4.430*0.05543 = 0.2455.
     """
     aggregate = Aggregate()
-    aggregate.add(made(0.2), 0.5)
-    aggregate.add(made(0.8), 0.125)
+    for value, probability in ((0.2, 0.5), (0.5, 0.125), (0.2, 0.5), (0.5, 0.125)):
+        aggregate.add(made(value), probability)
     aggregate.add(made(None), 0.5)
 
     summary = aggregate.summary()
     mean = summary.mean("s")
 
     assert mean is not None
-    assert mean.mean == pytest.approx(0.68)
-    assert mean.ci95 == (pytest.approx(0.3037, abs=1e-4), 1.0)
-    assert (mean.scored, mean.total) == (2, 3)
+    assert mean.mean == pytest.approx(0.44)
+    assert mean.ci95 == pytest.approx((0.1945, 0.6855), abs=1e-4)
+    assert (mean.scored, mean.total) == (4, 5)
     assert summary.unscored == {"s": {"refusal": 1}}
     assert summary.mean("other") is None
 

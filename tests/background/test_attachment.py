@@ -8,6 +8,7 @@ from rag_eval_integrations import BackgroundEvaluator, RagCall, RagEvaluator
 from rag_eval_integrations.background import Attachment
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.report import Evaluations
 
 CALL = RagCall(
     question="How high is the tower?",
@@ -65,13 +66,14 @@ def test_what_is_kept_is_bounded() -> None:
 
 
 def test_a_background_evaluator_is_flushed_and_keeps_its_own_sinks() -> None:
-    """Its evaluations go to its sinks, not here."""
+    """The evaluations shown here are the ones that it keeps itself."""
     with BackgroundEvaluator(RagEvaluator()) as background:
         attached = Attachment(background)
         attached.target(CALL)
         assert attached.flush()
         assert background.counters.scored == 1
-        assert attached.evaluations == ()
+        assert attached.evaluations == background.evaluations
+        assert len(attached.evaluations) == 1
 
 
 def test_a_function_without_an_evaluator_is_refused() -> None:
@@ -100,3 +102,36 @@ def test_an_evaluator_without_a_function_to_tell_fails_at_nothing(
     assert attached.flush()
     assert len(attached.evaluations) == 1
     assert log.records == []
+
+
+def test_how_many_are_kept_is_the_users_choice() -> None:
+    """From none, for a process that has sinks and little memory; failed calls are kept, too."""
+    calls = [RagCall(question="q", documents=(), response="r", id=str(n)) for n in range(5)]
+    for keep, ids in ((0, []), (2, ["3", "4"])):
+        with BackgroundEvaluator(RagEvaluator(), keep=keep, max_concurrency=1) as background:
+            for call in calls:
+                background.submit(call)
+            assert background.flush()
+            kept = background.evaluations
+        assert isinstance(kept, Evaluations)
+        assert [one.id for one in kept] == ids
+
+
+@pytest.mark.parametrize("keep", [-1, 2.5, True, "all"])
+def test_a_number_to_keep_is_checked(keep: object) -> None:
+    """When the evaluator is made, by name."""
+    with pytest.raises(ConfigurationError, match="`keep`"):
+        BackgroundEvaluator(RagEvaluator(), keep=keep)  # type: ignore[arg-type]
+
+
+def test_a_snapshot_stays_as_it_is() -> None:
+    """Threads may read while the worker goes on: what was read does not change."""
+    with BackgroundEvaluator(RagEvaluator(), keep=50) as background:
+        snapshots = []
+        for number in range(200):
+            background.submit(RagCall(question="q", documents=(), response="r", id=str(number)))
+            snapshots.append(background.evaluations)
+        lengths = [len(one) for one in snapshots]
+        assert background.flush()
+    assert lengths == [len(one) for one in snapshots]
+    assert [one.id for one in background.evaluations] == [str(n) for n in range(150, 200)]

@@ -8,7 +8,13 @@ from typing import Any, Protocol
 
 import pytest
 
-from rag_eval_integrations import BackgroundEvaluator, RagEvaluator, langchain, llama_index
+from rag_eval_integrations import (
+    BackgroundEvaluator,
+    Evaluations,
+    RagEvaluator,
+    langchain,
+    llama_index,
+)
 from rag_eval_integrations.capture import _outlet as outlet
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation, RagCall
@@ -96,13 +102,14 @@ def test_an_evaluator_is_run_in_the_background(attach: Attach) -> None:
 
     assert capturing.flush()
     assert [one.question for one in capturing.evaluations] == [QUESTION] * 2
-    assert told == list(capturing.evaluations)
+    assert capturing.evaluations == told
+    assert isinstance(capturing.evaluations, Evaluations)
     assert told[0].scores["context_relevance"].value is not None
     assert capturing.failed == 0
 
 
 def test_a_background_evaluator_keeps_its_sinks(attach: Attach) -> None:
-    """It can be flushed here; evaluations are where the user wants them, and not here."""
+    """It can be flushed here; evaluations are where the user wants them, and the latest here."""
     written: list[Evaluation] = []
 
     class Sink:
@@ -115,7 +122,7 @@ def test_a_background_evaluator_keeps_its_sinks(attach: Attach) -> None:
 
         assert capturing.flush()
         assert [one.question for one in written] == [QUESTION]
-        assert capturing.evaluations == ()
+        assert capturing.evaluations == written
 
 
 def test_a_plain_function_leaves_nothing_to_wait_for(attach: Attach) -> None:

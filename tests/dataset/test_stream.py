@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
+from rag_eval_integrations import Evaluations
 from rag_eval_integrations.dataset import EvaluationStream, evaluate_calls
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -45,6 +46,27 @@ async def test_results_come_in_input_order() -> None:
     ids = [e.id async for e in evaluate_calls(numbered(20), RagEvaluator(judge))]
 
     assert ids == [str(number) for number in range(20)]
+
+
+async def test_all_are_collected_in_order() -> None:
+    """As `Evaluations`, in the order of the stream; nothing is evaluated before."""
+    judge = Waiting({"0": 0.05})
+    stream = evaluate_calls(numbered(5), RagEvaluator(judge))
+    assert judge.most == 0
+
+    found = await stream.collect()
+
+    assert isinstance(found, Evaluations)
+    assert [one.id for one in found] == ["0", "1", "2", "3", "4"]
+    assert found.mean("adherence").n == 5
+
+
+def test_all_are_collected_in_synchronous_code() -> None:
+    """By `collect_sync`, or by making `Evaluations` of the stream."""
+    calls = list(numbered(3))
+    stream = evaluate_calls(calls, RagEvaluator(ScriptedJudge(LABELS)))
+    assert [one.id for one in stream.collect_sync()] == ["0", "1", "2"]
+    assert Evaluations(stream) == stream.collect_sync()
 
 
 async def test_or_as_they_finish() -> None:

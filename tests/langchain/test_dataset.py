@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langsmith.schemas import Example as LangSmithExample
 
-from rag_eval_integrations import Evaluation, RagCall, RagEvaluator
+from rag_eval_integrations import Evaluation, Evaluations, RagCall, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.langchain import aevaluate_dataset, evaluate_dataset
 from rag_eval_integrations.records import from_line
@@ -65,7 +65,7 @@ class Counted:
 Run = Callable[..., list[Evaluation]]
 
 
-def in_async_code(*args: Any, **options: Any) -> list[Evaluation]:
+def in_async_code(*args: Any, **options: Any) -> Evaluations:
     return asyncio.run(aevaluate_dataset(*args, **options))
 
 
@@ -126,6 +126,7 @@ class TestRows:
     def test_ids_are_made_of_the_example(self) -> None:
         """The same for the same example, so that a run can be resumed."""
         first = evaluate_dataset(rag_chain(), ["a", {"question": "a"}], evaluator())
+        assert isinstance(first, Evaluations)
         other = evaluate_dataset(rag_chain(), [{"question": "a", "reference": "b"}], evaluator())
 
         assert first[0].id == first[1].id != other[0].id

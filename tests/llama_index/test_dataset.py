@@ -13,7 +13,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import BaseModel
 
-from rag_eval_integrations import RagEvaluator
+from rag_eval_integrations import Evaluations, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index import (
     TraceEvaluator,
@@ -57,7 +57,7 @@ class Picky(Sections):
         return self._retrieve(query_bundle)
 
 
-async def run(asynchronously: bool, *args: Any, **options: Any) -> list[Evaluation]:
+async def run(asynchronously: bool, *args: Any, **options: Any) -> Evaluations:
     if asynchronously:
         return await aevaluate_query_engine(*args, **options)
     return evaluate_query_engine(*args, **options)
@@ -245,6 +245,7 @@ async def test_a_run_can_be_resumed(asynchronously: bool, tmp_path: Path) -> Non
     assert done == [(3, 4), (4, 4)]
     assert [row.question for row in rows] == ["First?", "Second?", "First?", "Fourth?"]
     assert [row.error for row in rows] == [None] * 4
+    assert isinstance(rows, Evaluations)
     assert [from_line(Evaluation, line) for line in out.read_text().splitlines()] == rows
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import diagnose
-from rag_eval_integrations.records import By, Score
+from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
 
 GOOD = {
     "context_relevance": 0.75,
@@ -111,3 +111,23 @@ def test_each_diagnosis_says_problem_and_fix() -> None:
 
     assert "unused" in diagnosis.problem
     assert "in the prompt" in diagnosis.fix
+
+
+def test_an_evaluation_is_diagnosed_as_its_scores_are() -> None:
+    """Whichever of them is passed, with the same cut-offs."""
+    given = scores(**{**GOOD, "context_utilization": 0.3})
+    evaluation = Evaluation(
+        id="1", row_key="k", question="q", response="r", scores=given, labels=None,
+        sentences=Sentences(), judge=JudgeInfo(name="j"),
+    )  # fmt: skip
+
+    assert [one.pattern for one in diagnose(evaluation)] == ["context_ignored"]
+    assert diagnose(evaluation) == diagnose(evaluation.scores)
+    assert diagnose(evaluation, ignored=0.2) == diagnose(given, ignored=0.2)
+
+
+@pytest.mark.parametrize("wrong", [7, ["adherence"], None])
+def test_anything_else_is_refused_with_what_to_pass(wrong: object) -> None:
+    """As a wrong argument, not deep inside."""
+    with pytest.raises(ConfigurationError, match=r"evaluation\.scores"):
+        diagnose(wrong)  # type: ignore[arg-type]

@@ -34,7 +34,8 @@ def test_an_evaluation_prints_as_a_line_per_score(evaluation: Evaluation) -> Non
     lines = str(evaluation).splitlines()
 
     assert lines[0] == "Evaluation of “When does the ferry leave?”"
-    assert [line.split()[0] for line in lines[1:-1]] == list(evaluation.scores)
+    assert [line.split()[0] for line in lines[1:-2]] == list(evaluation.scores)
+    assert lines[-2].startswith("  diagnosis  hallucination: The response says something")
     assert INVENTED in str(evaluation)
     assert len(lines) <= 9
     assert max(map(len, lines)) <= 240

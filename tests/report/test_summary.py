@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
-from rag_eval_integrations.report._summary import Summary, summary_tables
+from rag_eval_integrations.report.console import summary_tables
+from rag_eval_integrations.report.summary import Summary
 
 
 def evaluation(*scores: Score) -> Evaluation:
@@ -133,3 +134,57 @@ def test_without_calls_there_is_no_table_and_without_a_maker_no_name() -> None:
     assert text.splitlines()[0].strip() == "Scores"
     assert "refusal 1" in text
     assert "nobody" not in text
+
+
+def test_a_call_without_a_value_is_with_the_only_maker_that_it_may_be_of() -> None:
+    """A failed call does not know its judge; with two judges it is of neither."""
+    lost = Score(name="geval:tone", status="error", reason="down")
+    refused = Score(
+        name="geval:tone", status="unscored", unscored="refusal", by=By(judge="other", windows=2)
+    )
+    summary = Summary.of([evaluation(scored(0.2, method="single")), evaluation(lost)])
+    (one,) = summary.scores
+    assert (one.scored, one.total, one.unscored) == (1, 2, {"error": 1})
+
+    summary.add(evaluation(scored(0.6, method="single", judge="other")))
+    summary.add(evaluation(refused))
+
+    assert [(x.by.judge, x.scored, x.total, x.unscored) for x in summary.scores] == [
+        ("j", 1, 1, {}),
+        (None, 0, 1, {"error": 1}),
+        ("other", 1, 2, {"refusal": 1}),
+    ]
+
+
+def test_bins_and_thresholds_are_counted() -> None:
+    """Edges belong to the bin above them, 1 to the last; a value at its threshold passes."""
+    values = (0.0, 0.0999, 0.1, 0.3, 0.7, 0.8999999, 0.9, 1.0)
+    summary = Summary()
+    for value in values:
+        score = scored(value, method="labels").model_copy(update={"threshold": 0.7})
+        summary.add(evaluation(score))
+    summary.add(evaluation(scored(0.5, method="labels")))
+
+    (one,) = summary.scores
+    assert one.bins == (2, 1, 0, 1, 0, 1, 0, 1, 1, 2)
+    assert (one.passed, one.with_threshold, one.scored) == (4, 8, 9)
+
+
+def test_kinds_of_warnings_and_failures_are_bounded() -> None:
+    """A warning that names its call does not take memory per call."""
+    summary = Summary()
+    for number in range(1_500):
+        score = scored(0.5, method="labels").model_copy(update={"warnings": (f"call {number}",)})
+        summary.add(evaluation(score))
+
+    assert len(summary.warnings) == 1_001
+    assert summary.warnings["(others)"] == 500
+    assert summary.warnings.total() == 1_500
+
+
+def test_empty_summaries_have_no_figures() -> None:
+    """And no division by 0."""
+    summary = Summary()
+    assert (summary.scores, summary.patterns, summary.ranks) == ((), (), ())
+    found = summary.retrieval
+    assert (found.calls, found.share, found.interval, found.first_relevant) == (0, None, None, None)

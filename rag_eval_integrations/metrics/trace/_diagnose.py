@@ -3,66 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import Score
+from rag_eval_integrations.records import Evaluation, Score
+from rag_eval_integrations.records._patterns import Diagnosis, Pattern, patterns_in
 
-Pattern = Literal[
-    "hallucination",
-    "nothing_relevant_retrieved",
-    "context_ignored",
-    "incomplete",
-    "healthy",
-]
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """One pattern found in the scores of a call."""
-
-    pattern: Pattern
-    problem: str
-    """The problem, in one sentence."""
-    fix: str
-    """The first thing to change."""
-
-
-_DIAGNOSES: dict[Pattern, Diagnosis] = {
-    diagnosis.pattern: diagnosis
-    for diagnosis in (
-        Diagnosis(
-            "hallucination",
-            "The response says something that the documents do not support.",
-            "Check the unsupported sentences; tell the model to answer from the documents only.",
-        ),
-        Diagnosis(
-            "nothing_relevant_retrieved",
-            "No retrieved sentence is relevant to the question.",
-            "Tune the retriever (query, chunking, top-k, filters), or add the missing documents.",
-        ),
-        Diagnosis(
-            "context_ignored",
-            "Relevant text was retrieved, but the response leaves most of it unused.",
-            "Instruct the model in the prompt to answer from the documents.",
-        ),
-        Diagnosis(
-            "incomplete",
-            "The response is grounded but leaves out half of the relevant text or more.",
-            "Ask the model for a more complete answer, or retrieve less that repeats itself.",
-        ),
-        Diagnosis(
-            "healthy",
-            "Relevant text was found and used, and the response is grounded in it.",
-            "Nothing to change.",
-        ),
-    )
-}
+__all__ = ["Diagnosis", "Pattern", "diagnose"]
 
 
 def diagnose(
-    scores: Mapping[str, Score],
+    scores: Mapping[str, Score] | Evaluation,
     *,
     adherent: float = 1.0,
     irrelevant: float = 0.0,
@@ -72,7 +22,7 @@ def diagnose(
     """Name the patterns that a call's TRACe scores show; `docs/method.md` lists them with rates.
 
     Args:
-        scores: scores by name, as in `Evaluation.scores`.
+        scores: an evaluation, or its scores by name, as in `Evaluation.scores`.
         adherent: lowest adherence, in [0, 1], that counts as grounded.
         irrelevant: highest context relevance, in [0, 1], that counts as nothing relevant.
         ignored: highest share of the relevant sentences, in [0, 1], that counts as context ignored:
@@ -84,40 +34,18 @@ def diagnose(
         have values, so the list is empty when nothing is scored.
 
     Raises:
-        ConfigurationError: a cut-off is outside [0, 1].
+        ConfigurationError: a cut-off is outside [0, 1]; `scores` are neither.
     """
-    cuts = {"adherent": adherent, "irrelevant": irrelevant, "ignored": ignored}
-    for name, cut in {**cuts, "incomplete": incomplete}.items():
+    cuts = {
+        "adherent": adherent, "irrelevant": irrelevant, "ignored": ignored,
+        "incomplete": incomplete,
+    }  # fmt: skip
+    for name, cut in cuts.items():
         if not 0 <= cut <= 1:
             raise ConfigurationError(name, cut, "use a number from 0 to 1")
-    relevance, complete, grounded = (
-        scores[name].value if name in scores else None
-        for name in ("context_relevance", "completeness", "adherence")
-    )
-    used = _used(scores)
-    found: list[Pattern] = []
-    if grounded is not None and grounded < adherent:
-        found.append("hallucination")
-    if relevance is not None and relevance <= irrelevant:
-        found.append("nothing_relevant_retrieved")
-    elif relevance is not None and used is not None and used <= ignored:
-        found.append("context_ignored")
-    elif (
-        complete is not None
-        and complete <= incomplete
-        and grounded is not None
-        and grounded >= adherent
-    ):
-        found.append("incomplete")
-    if not found and None not in (relevance, used, complete, grounded):
-        found.append("healthy")
-    return [_DIAGNOSES[pattern] for pattern in found]
-
-
-def _used(scores: Mapping[str, Score]) -> float | None:
-    """Return the used share of the relevant sentences under either set of formulas."""
-    score = scores.get("context_utilization")
-    if score is None or score.value is None or score.by.formulas != "ragbench":
-        return None if score is None else score.value
-    relevance = scores["context_relevance"].value if "context_relevance" in scores else None
-    return min(1.0, score.value / relevance) if relevance else None
+    found = scores.scores if isinstance(scores, Evaluation) else scores
+    if not isinstance(found, Mapping):
+        raise ConfigurationError(
+            "scores", scores, "should be an evaluation, or its scores by name (`evaluation.scores`)"
+        )
+    return patterns_in(found, **cuts)

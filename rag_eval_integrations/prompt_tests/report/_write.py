@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rag_eval_integrations._visible import visible, visible_json
-from rag_eval_integrations.prompt_tests.report._markdown import inline
-from rag_eval_integrations.prompt_tests.report._overview import Cell, Row
+from rag_eval_integrations._visible import visible_json
+from rag_eval_integrations.prompt_tests.report._overview import Row
 from rag_eval_integrations.prompt_tests.report.rates import Rate
 from rag_eval_integrations.prompt_tests.report.report import Report
 from rag_eval_integrations.records import SCHEMA
+from rag_eval_integrations.report._cells import csv_text, inline, markdown_table
 
-_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""Signs that begin a formula, also in full width; white space in front of them does not count."""
 _SHOWN = 50
 """Maximum number of failures on a page; the JSON has all of them."""
 
 
 def to_csv(rows: Sequence[Row]) -> str:
     """Write rows as CSV, formatted like PromptPex's; no cell or heading is read as a formula."""
-    out = io.StringIO(newline="")
     names = list(rows[0]) if rows else []
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(_csv_cell, names))
-    for row in rows:
-        writer.writerow([_csv_cell(row.get(name)) for name in names])
-    return out.getvalue()
+    return csv_text(names, ([row.get(name) for name in names] for row in rows))
 
 
 def to_json(report: Report) -> str:
@@ -74,15 +65,15 @@ def to_markdown(report: Report) -> str:
         "",
         "## Overview",
         "",
-        *_table(report.overview()),
+        *markdown_table(report.overview()),
         "",
         "## Compliance",
         "",
-        *_table(_compliance(report)),
+        *markdown_table(_compliance(report)),
         "",
         "## Rules",
         "",
-        *_table(report.by_rule()),
+        *markdown_table(report.by_rule()),
     ]
     failed = report.failures()
     lines += ["", f"## Failures ({len(failed)})", ""]
@@ -129,32 +120,3 @@ def _rate(rate: Rate) -> dict[str, Any]:
         "ok": rate.ok, "err": rate.err, "unknown": rate.unknown, "errors": rate.errors,
         "n": rate.n, "compliant": rate.compliant, "ci95": rate.interval,
     }  # fmt: skip
-
-
-def _csv_cell(cell: Cell) -> str:
-    if cell is None:
-        return ""
-    if isinstance(cell, float):
-        return repr(int(cell)) if cell.is_integer() else repr(cell)
-    if not isinstance(cell, str):
-        return str(cell)
-    text = visible(cell).replace("\n", "\\n")
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
-
-
-# --- Markdown
-
-
-def _table(rows: Sequence[Row]) -> list[str]:
-    if not rows:
-        return ["(none)"]
-    names = list(rows[0])
-    lines = [f"| {' | '.join(map(_cell, names))} |", "|" + " --- |" * len(names)]
-    lines += [f"| {' | '.join(_cell(row.get(name)) for name in names)} |" for row in rows]
-    return lines
-
-
-def _cell(cell: Cell) -> str:
-    if cell is None:
-        return ""
-    return f"{cell:.1f}" if isinstance(cell, float) else inline(str(cell), in_table=True)

@@ -1,4 +1,6 @@
-"""Texts of other people in Markdown: shown as they are, whatever Markdown would make of them.
+"""Texts of other people in Markdown and CSV: shown as they are, whatever a reader would make of it.
+
+Markdown:
 
 Plain words stay plain. Anything else becomes a code span, the one place in which neither Markdown
 nor GitHub reads anything: emphasis, links, HTML, `@names`, `#numbers`, formulas, emoji. A reader of
@@ -7,9 +9,18 @@ the source sees the text without escapes; only a table needs them, for its pipes
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from collections.abc import Iterable, Mapping, Sequence
 
-from rag_eval_integrations._visible import one_line
+from rag_eval_integrations._visible import one_line, visible
+
+Cell = str | int | float | None
+Row = Mapping[str, Cell]
+
+# --- Markdown
+
 
 _LETTERS = r"[0-9A-Za-z\u0080-\U0010ffff]+"
 # It begins at the first mark only: a search at each of many would take quadratic time.
@@ -57,3 +68,46 @@ def paragraphs(text: str) -> str:
     """Write every line of a text as a paragraph of its own that shows it as it is."""
     lines = (inline(line, most=None) for line in text.splitlines() if line.strip())
     return "\n\n".join(lines) + "\n"
+
+
+def markdown_table(rows: Sequence[Row]) -> list[str]:
+    """Write rows as the lines of a table, with the names of the first one as headings."""
+    if not rows:
+        return ["(none)"]
+    names = list(rows[0])
+    lines = [f"| {' | '.join(map(_cell, names))} |", "|" + " --- |" * len(names)]
+    lines += [f"| {' | '.join(_cell(row.get(name)) for name in names)} |" for row in rows]
+    return lines
+
+
+def _cell(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return f"{cell:.1f}" if isinstance(cell, float) else inline(str(cell), in_table=True)
+
+
+# --- CSV
+
+
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""Signs that begin a formula, also in full width; white space in front of them does not count."""
+
+
+def csv_text(names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
+    """Write a table as CSV; no cell or heading is read as a formula by a spreadsheet."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(_csv_cell, names))
+    writer.writerows([_csv_cell(cell) for cell in row] for row in rows)
+    return out.getvalue()
+
+
+def _csv_cell(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return repr(int(cell)) if cell.is_integer() else repr(cell)
+    if not isinstance(cell, str):
+        return str(cell)
+    text = visible(cell).replace("\n", "\\n")
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text

@@ -1,0 +1,253 @@
+"""`rag-eval compare`: runs of the same calls, as a table and a page, and a gate for a build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from rag_eval_integrations import _target
+from rag_eval_integrations._visible import one_line, visible_json
+from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
+from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.report import _page, compare
+from rag_eval_integrations.report._cells import Row, inline, markdown_table
+from rag_eval_integrations.report._compare_html import compare_page
+from rag_eval_integrations.report._pairing import EvaluationsFile, PairedBy
+from rag_eval_integrations.report._regression import worst_calls
+from rag_eval_integrations.report.comparison import (
+    GENERATOR,
+    HEADINGS,
+    Comparison,
+    cells,
+    decimal,
+    remarks,
+)
+from rag_eval_integrations.report.console import add_row, plain_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Format = Literal["html", "md", "json"]
+
+_FAILED, _MISTAKE = 1, 2
+_SHOWN = 3
+"""Calls that are listed below a table; the page shows more of them, and side by side."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The arguments of one `rag-eval compare`."""
+
+    evals: Sequence[Input]
+    """The baseline, and the runs to compare with it."""
+    out: Path | None = None
+    """File of the page; `-` is standard output; None for none."""
+    format: str | None = None
+    """`html`, `md` or `json`; None for what the name of `out` ends in, else html."""
+    by: str | None = None
+    """`id` or `question`; None for what suits."""
+    gates: Sequence[str] = ()
+    """`NAME=DELTA`, each."""
+    fail_on_unclear: bool = False
+    allow_mixed: bool = False
+    skip_invalid: bool = False
+
+
+@dataclass
+class _Invalid:
+    """Counts and reports the lines of a file that are not evaluations."""
+
+    file: Input
+    lines: int = field(default=0)
+
+    def __call__(self, error: InputError) -> None:
+        self.lines += 1
+        print_stderr(f"{self.file}: {error}")
+
+
+def compare_files(settings: Settings) -> int:
+    """Compare the runs and return the exit code.
+
+    Returns:
+        2 for invalid lines, unless `skip_invalid`, and for a gate on a score that no call has in
+        both runs; 1 when a score became worse than its gate allows, or may have with
+        `fail_on_unclear`; else 0.
+
+    Raises:
+        ConfigurationError: for options or files that cannot be compared.
+        OSError: when a file cannot be read or written.
+    """
+    gates = dict(_gate(word) for word in settings.gates)
+    form = _format(settings)
+    _check(settings)
+    invalid = [_Invalid(one) for one in settings.evals]
+    found = compare(
+        *[EvaluationsFile(one, bad) for one, bad in zip(settings.evals, invalid, strict=True)],
+        by=cast(PairedBy | None, settings.by),
+        allow_mixed=settings.allow_mixed,
+    )
+    for run in found.all:
+        for name in gates:
+            _check_name(run, name)
+    verdicts = list(_verdicts(found, gates))
+    piped = str(settings.out) == "-" or (settings.out is None and settings.format is not None)
+    _print(found, verdicts, stdout(to_stderr=piped))
+    if settings.out is not None or piped:
+        _write(found, form, None if piped else settings.out, [one.line for one in verdicts])
+    for bad in invalid:
+        if bad.lines:
+            print_stderr(f"{bad.file}: {bad.lines} invalid line(s) were left out")
+    if any(bad.lines for bad in invalid) and not settings.skip_invalid:
+        return max(_MISTAKE, _code(verdicts, settings))
+    return _code(verdicts, settings)
+
+
+def _check(settings: Settings) -> None:
+    if len(settings.evals) < 2:
+        raise ConfigurationError("evals", str(settings.evals[0]), "name a second file to compare")
+    if sum(str(one) == "standard input" for one in settings.evals) > 1:
+        raise ConfigurationError("evals", "-", "standard input can be only one of the files")
+    if settings.by not in (None, "id", "question"):
+        raise ConfigurationError("--by", settings.by, "use id or question")
+    for one in settings.evals:
+        if settings.out is not None and one.is_file(settings.out):
+            raise ConfigurationError("--out", str(settings.out), "is one of the input files")
+        one.check()
+
+
+def _print(found: Comparison, verdicts: Sequence[_Verdict], console: Console) -> None:
+    for run in found.all:
+        table = plain_table(
+            f"A: {one_line(run.names[0])}, B: {one_line(run.names[1])}",
+            *(HEADINGS[0], *(f"{heading}>" for heading in HEADINGS[1:])),
+        )
+        for score in run.scores.values():
+            add_row(table, *cells(score))
+        console.print(table)
+        for line in remarks(run):
+            console.print(line, soft_wrap=True)
+        for line in _most_changed(run):
+            console.print(line, soft_wrap=True)
+    for verdict in verdicts:
+        console.print(verdict.line, soft_wrap=True)
+
+
+def _most_changed(run: Comparison) -> Iterator[str]:
+    """List the calls that changed most, with every score that changed."""
+    changes = run.changed_calls(_SHOWN)
+    if changes:
+        yield f"The {len(changes)} of {run.changed_count:,} changed calls that changed most:"
+    for change in changes:
+        moved = ", ".join(
+            f"{one_line(name)} {decimal(old)} to {decimal(new)}"
+            for name, old, new in change.scores(run.scores)
+        )
+        asked = f"{one_line(change.after.id, 40)} “{one_line(change.after.question, 60)}”"
+        yield f"  {asked}: {moved}"
+
+
+# --- The gate
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    run: Comparison
+    name: str
+    outcome: str
+    line: str
+    pairs: int
+
+
+def _gate(word: str) -> tuple[str, float]:
+    name, separator, value = word.rpartition("=")
+    if not separator or not name:
+        raise ConfigurationError("--fail-on-regression", word, "use NAME=DELTA")
+    try:
+        delta = float(value)
+    except ValueError:
+        delta = -1.0
+    if not 0 <= delta <= 1:
+        why = "DELTA is the fall that does not matter: a number from 0 to 1"
+        raise ConfigurationError("--fail-on-regression", word, why)
+    return name, delta
+
+
+def _check_name(run: Comparison, name: str) -> None:
+    if name not in run.scores:
+        names = ", ".join(run.scores) or "none"
+        why = f"{run.names[0]} and {run.names[1]} do not both have it; they have {names}"
+        raise ConfigurationError("--fail-on-regression", name, why)
+
+
+def _verdicts(found: Comparison, gates: dict[str, float]) -> Iterator[_Verdict]:
+    for run in found.all:
+        of = f" ({one_line(run.names[1])})" if found.others else ""
+        for name, delta in gates.items():
+            verdict = run.scores[name].verdict(delta)
+            line = f"{verdict.outcome}: {one_line(name)}{of} {verdict.reason}"
+            yield _Verdict(run, name, verdict.outcome, line, run.scores[name].n)
+
+
+def _code(verdicts: Sequence[_Verdict], settings: Settings) -> int:
+    code = 0
+    for one in verdicts:
+        if not one.pairs:
+            print_stderr(f"FAILED {one.name}: no call has a value in both runs")
+            code = _MISTAKE
+        elif one.outcome == "worse" or (one.outcome == "cannot tell" and settings.fail_on_unclear):
+            print_stderr(f"FAILED {one.line}")
+            for line in worst_calls(one.run, one.name) if one.outcome == "worse" else ():
+                print_stderr(f"  {line}")
+            code = max(code, _FAILED)
+    return code
+
+
+# --- Files
+
+
+def _format(settings: Settings) -> Format:
+    given = settings.format
+    if given is None:
+        ending = "" if settings.out is None else settings.out.suffix.lower()
+        given = {".json": "json", ".md": "md"}.get(ending, "html")
+    if given not in ("html", "md", "json"):
+        raise ConfigurationError("--format", given, "use html, md or json")
+    return cast(Format, given)
+
+
+def _write(found: Comparison, form: Format, out: Path | None, verdicts: Sequence[str]) -> None:
+    if form == "html":
+        page = compare_page(found, verdicts=verdicts)
+        if out is None:
+            write_stdout("".join(page))
+        else:
+            _page.write(out, page, field="--out")
+    else:
+        text = _json(found, verdicts) if form == "json" else _markdown(found, verdicts)
+        if out is None:
+            write_stdout(text)
+        else:
+            mark = GENERATOR.encode("ascii")
+            _target.write_page(out, text, lambda head: mark in head, field="--out")
+    if out is not None:
+        print_stderr(f"Wrote the comparison to {out}")
+
+
+def _json(found: Comparison, verdicts: Sequence[str]) -> str:
+    return f"{visible_json(found.to_json() | {'verdicts': list(verdicts)})}\n"
+
+
+def _markdown(found: Comparison, verdicts: Sequence[str]) -> str:
+    """Write tables for a pull request or a job's summary; no text in them acts as Markdown."""
+    lines = [f"<!-- {GENERATOR} -->", *(f"- {inline(line, most=None)}" for line in verdicts), ""]
+    for run in found.all:
+        rows: list[Row] = [
+            dict(zip(HEADINGS, cells(score), strict=True)) for score in run.scores.values()
+        ]
+        lines += [f"A: {inline(run.names[0])}, B: {inline(run.names[1])}", ""]
+        lines += [*markdown_table(rows), ""]
+        lines += [*(f"- {inline(line, most=None)}" for line in remarks(run)), ""]
+    return "\n".join(lines)

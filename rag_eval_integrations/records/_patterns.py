@@ -1,0 +1,116 @@
+"""The patterns in a call's TRACe scores: what they mean, and which of them hold.
+
+Here and not among the metrics, because an evaluation shows them when it is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Pattern = Literal[
+    "hallucination",
+    "nothing_relevant_retrieved",
+    "context_ignored",
+    "incomplete",
+    "healthy",
+]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One pattern found in the scores of a call."""
+
+    pattern: Pattern
+    problem: str
+    """The problem, in one sentence."""
+    fix: str
+    """The first thing to change."""
+
+
+DIAGNOSES: dict[Pattern, Diagnosis] = {
+    diagnosis.pattern: diagnosis
+    for diagnosis in (
+        Diagnosis(
+            "hallucination",
+            "The response says something that the documents do not support.",
+            "Check the unsupported sentences; tell the model to answer from the documents only.",
+        ),
+        Diagnosis(
+            "nothing_relevant_retrieved",
+            "No retrieved sentence is relevant to the question.",
+            "Tune the retriever (query, chunking, top-k, filters), or add the missing documents.",
+        ),
+        Diagnosis(
+            "context_ignored",
+            "Relevant text was retrieved, but the response leaves most of it unused.",
+            "Instruct the model in the prompt to answer from the documents.",
+        ),
+        Diagnosis(
+            "incomplete",
+            "The response is grounded but leaves out half of the relevant text or more.",
+            "Ask the model for a more complete answer, or retrieve less that repeats itself.",
+        ),
+        Diagnosis(
+            "healthy",
+            "Relevant text was found and used, and the response is grounded in it.",
+            "Nothing to change.",
+        ),
+    )
+}
+"""Every pattern, the gravest first."""
+
+
+class Scored(Protocol):
+    """What is read of a `records.Score`, whose module imports this one."""
+
+    @property
+    def value(self) -> float | None:
+        """In [0, 1]; None without one."""
+
+    @property
+    def by(self) -> Any:
+        """The maker, with `formulas`."""
+
+
+def patterns_in(
+    scores: Mapping[str, Scored],
+    *,
+    adherent: float = 1.0,
+    irrelevant: float = 0.0,
+    ignored: float = 0.4,
+    incomplete: float = 0.5,
+) -> list[Diagnosis]:
+    """Return the patterns that hold, the gravest first; `metrics.diagnose` tells the cut-offs."""
+    relevance, complete, grounded = (
+        scores[name].value if name in scores else None
+        for name in ("context_relevance", "completeness", "adherence")
+    )
+    used = _used(scores)
+    found: list[Pattern] = []
+    if grounded is not None and grounded < adherent:
+        found.append("hallucination")
+    if relevance is not None and relevance <= irrelevant:
+        found.append("nothing_relevant_retrieved")
+    elif relevance is not None and used is not None and used <= ignored:
+        found.append("context_ignored")
+    elif (
+        complete is not None
+        and complete <= incomplete
+        and grounded is not None
+        and grounded >= adherent
+    ):
+        found.append("incomplete")
+    if not found and None not in (relevance, used, complete, grounded):
+        found.append("healthy")
+    return [DIAGNOSES[pattern] for pattern in found]
+
+
+def _used(scores: Mapping[str, Scored]) -> float | None:
+    """Return the used share of the relevant sentences under either set of formulas."""
+    score = scores.get("context_utilization")
+    if score is None or score.value is None or score.by.formulas != "ragbench":
+        return None if score is None else score.value
+    relevance = scores["context_relevance"].value if "context_relevance" in scores else None
+    return min(1.0, score.value / relevance) if relevance else None

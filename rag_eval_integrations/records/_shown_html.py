@@ -1,0 +1,185 @@
+"""One evaluation as HTML for a notebook's cell: sentences highlighted, keys and signs as text.
+
+A notebook is shown by many programs. Some drop styles, all that are not trusted drop scripts, and
+what is printed stays in the file. So: no script, no ids, classes with a prefix, a bound in bytes,
+and nothing that is told by colour alone. All texts are made visible and escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from html import escape
+from string import ascii_lowercase
+from typing import Any, Protocol
+
+from rag_eval_integrations._visible import one_line
+from rag_eval_integrations.records import _shown
+
+MOST_BYTES = 100_000
+"""Bytes of a cell."""
+_OF_A_CALL = 40_000
+_OF_A_SENTENCE = 400
+_OF_A_REASON = 300
+_MOST_SCORES = 24
+
+SIGNS = {
+    "full": "✓", "partial": "◐", "none": "✗", "unlabelled": "?", "ru": "RU", "r": "R", "u": "U",
+}  # fmt: skip
+"""State of a sentence → its sign; the first four are of the response."""
+STATES = {
+    "full": "supported by the documents",
+    "partial": "supported in part",
+    "none": "not supported",
+    "unlabelled": "not labelled",
+    "ru": "relevant and used",
+    "r": "relevant, but not used",
+    "u": "used, but not relevant",
+}
+"""State of a sentence → in words."""
+
+STYLE = (
+    "<style>.rag-eval{line-height:1.5;overflow-wrap:anywhere}"
+    ".rag-eval table{text-align:left;border-collapse:collapse}"
+    ".rag-eval th,.rag-eval td{text-align:left;vertical-align:top;padding:.2em .6em}"
+    ".rag-eval th{overflow-wrap:normal}"
+    ".rag-eval-full{background:#4090ff30;border-bottom:2px solid #3d8ee0}"
+    ".rag-eval-partial{background:#ffc10740;border-bottom:2px dashed #b98900}"
+    ".rag-eval-none{background:#ff563040;border-bottom:3px double #d4452b}"
+    ".rag-eval-unlabelled{background:#80808030;border-bottom:2px dotted #808080}"
+    ".rag-eval-r{background:#1fb98a30;border-bottom:2px dotted #169570}"
+    ".rag-eval-u{background:#c45ee030;border-bottom:2px dashed #b24ad0}"
+    ".rag-eval-ru{background:#5b80d840;border-bottom:3px double #5b80d8}</style>"
+)
+"""Translucent tints, which suit light and dark grounds."""
+
+
+class Evaluation(_shown.Evaluation, Protocol):
+    """What is read of a `records.Evaluation`, whose module imports this one."""
+
+    labels: Any
+    sentences: Any
+    document_ids: Any
+
+
+def evaluation_html(evaluation: Evaluation) -> str:
+    """Show one evaluation as a whole cell."""
+    return (
+        f'<div class="rag-eval">{STYLE}<p><b>{text(evaluation.question, _OF_A_SENTENCE)}</b></p>'
+        f"{call_html(evaluation, _OF_A_CALL)}{legend_html()}</div>"
+    )
+
+
+def call_html(evaluation: Evaluation, most: int) -> str:
+    """Show the answer and the documents by sentence, then the scores and the diagnosis.
+
+    Args:
+        evaluation: the call.
+        most: bytes; sentences that do not fit are counted instead.
+    """
+    end = "".join(_end(evaluation))
+    left, parts, hidden = most - len(end.encode()), [], 0
+    for part, sentences in _sentences(evaluation):
+        left -= len(part.encode())
+        if left < 0:
+            hidden += sentences
+        else:
+            parts.append(part)
+    more = f"<p>… {hidden} more sentences are not shown here.</p>" if hidden else ""
+    return "".join([*parts, more, end])
+
+
+def answer_html(evaluation: Evaluation, sentences: int, width: int) -> str:
+    """Show the answer's first sentences, highlighted, each cut at a width."""
+    labels, response = evaluation.labels, evaluation.sentences.response
+    if not response:
+        return text(evaluation.response or "(none)", width)
+    shown = "".join(
+        _marked(one.key, "" if labels is None else labels.support(one.key), one.text, width)
+        for one in response[:sentences]
+    )
+    return f"{shown}…" if len(response) > sentences else shown
+
+
+def text(words: str, width: int | None = None) -> str:
+    """Write other people's text on one line, visible and escaped."""
+    return escape(one_line(words, width))
+
+
+# --- Sentences
+
+
+def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
+    """Yield parts of HTML with the number of sentences in each; a new paragraph ends the last."""
+    labels, response = evaluation.labels, evaluation.sentences.response
+    if failure := _shown.failure(evaluation):
+        yield f"<p><b>{text(failure, _OF_A_SENTENCE)}</b></p>", 0
+    yield "<p><b>Answer:</b> ", 0
+    if not response:
+        yield text(evaluation.response or "(none)", _OF_A_SENTENCE), 0
+    for sentence in response:
+        state = "" if labels is None else labels.support(sentence.key)
+        yield _marked(sentence.key, state, sentence.text), 1
+    if labels is not None:
+        yield from _why(labels, response)
+    relevant = set(labels.all_relevant_sentence_keys) if labels else set()
+    used = set(labels.all_utilized_sentence_keys) if labels else set()
+    names = dict(enumerate(evaluation.document_ids))
+    before = None
+    for sentence in evaluation.sentences.documents:
+        number = sentence.key.rstrip(ascii_lowercase)
+        if number != before:
+            name = names.get(int(number)) if number.isdecimal() and len(number) < 9 else None
+            known = f" ({text(name, 60)})" if name else ""
+            yield f"<p><b>Document {text(number, 20)}{known}:</b> ", 0
+            before = number
+        states = (sentence.key in relevant, sentence.key in used)
+        state = {(True, True): "ru", (True, False): "r", (False, True): "u"}.get(states, "")
+        yield _marked(sentence.key, state, sentence.text), 1
+
+
+def _marked(key: str, state: str, words: str, width: int = _OF_A_SENTENCE) -> str:
+    sign = f" {SIGNS[state]}" if state else ""
+    css = f' class="rag-eval-{state}" title="{STATES[state]}"' if state else ""
+    return f"<span{css}><b>{text(key, 20)}{sign}</b> {text(words, width)}</span> "
+
+
+def _why(labels: Any, response: Iterable[Any]) -> Iterator[tuple[str, int]]:
+    """Say what the judge said of the sentences that are not fully supported."""
+    for sentence in response:
+        state, entry = labels.support(sentence.key), labels.entry(sentence.key)
+        if state in ("partial", "none") and entry is not None:
+            keys = ", ".join(entry.supporting_sentence_keys)
+            evidence = f", evidence {keys}" if keys else ""
+            said = f"{sentence.key} {SIGNS[state]} {STATES[state]}{evidence}: {entry.explanation}"
+            yield f"<p><small>{text(said.rstrip(': '), _OF_A_SENTENCE)}</small></p>", 1
+
+
+# --- What stands below them
+
+
+def _end(evaluation: Evaluation) -> Iterator[str]:
+    yield "<table><tr><th>score</th><th>value</th><th>why</th></tr>"
+    scores = list(evaluation.scores.items())
+    for name, score in scores[:_MOST_SCORES]:
+        yield (
+            f"<tr><td>{text(name, 60)}</td><td>{text(_shown.figure_and_verdict(score), 100)}</td>"
+            f"<td>{text(score.reason or '', _OF_A_REASON)}</td></tr>"
+        )
+    yield "</table>"
+    if len(scores) > _MOST_SCORES:
+        yield f"<p>… {len(scores) - _MOST_SCORES} more scores</p>"
+    found = "; ".join(f"{one.pattern}: {one.problem}" for one in _shown.patterns(evaluation))
+    yield f"<p><small>{f'diagnosis {escape(found)}<br>' if found else ''}"
+    yield f"{text(_shown.makers(evaluation), 200)}</small></p>"
+
+
+def legend_html() -> str:
+    """Explain keys and signs."""
+    signs = "; ".join(
+        f'<span class="rag-eval-{state}">{sign}</span> {STATES[state]}'
+        for state, sign in SIGNS.items()
+    )
+    return (
+        "<p><small>Each sentence has a key: 0a is the first sentence of the first document, b "
+        f"alone the second sentence of the answer. {signs}.</small></p>"
+    )

@@ -1,0 +1,205 @@
+"""Compares runs of the same calls: what became better or worse, and how sure that is."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rag_eval_integrations.agreement._bootstrap import SEED
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.records import By, Evaluation
+from rag_eval_integrations.report import _paired
+from rag_eval_integrations.report._paired import Paired, Values, paired
+from rag_eval_integrations.report._pairing import (
+    EvaluationsFile,
+    InMemory,
+    PairedBy,
+    Pairing,
+    Run,
+    conversations,
+    pair,
+    run_of,
+    value_of,
+    why_not,
+)
+from rag_eval_integrations.report.comparison import Comparison, ScoreDifference
+
+Source = Sequence[Evaluation] | str | os.PathLike[str] | EvaluationsFile
+
+
+def compare(
+    a: Source,
+    b: Source,
+    *more: Source,
+    names: Sequence[str] | None = None,
+    by: PairedBy | None = None,
+    conversation: str | None = None,
+    allow_mixed: bool = False,
+    seed: int = SEED,
+) -> Comparison:
+    """Compare a run with a baseline: the same calls, evaluated before and after a change.
+
+    Calls are paired by `id` where the ids are your own and unique in both runs, else by question
+    and reference. Each score is compared over the calls that have it in both runs: the difference
+    of means with a 95 % interval, a p-value, and what became unscored. `docs/compare.md` says how.
+
+    Calls of one conversation (the same `thread_id`, `conversation_id` or `session_id` in `metadata`
+    or `capture.metadata`) are not independent: whole conversations are then resampled.
+
+    Args:
+        a: the baseline: evaluations, or the path of an EVALS file, which is read in flat memory.
+        b: the run to compare with it.
+        more: further runs, each compared with the baseline.
+        names: a name for each run; by default the files' names, or A, B, C …
+        by: `id` or `question`, to pair by that alone.
+        conversation: another field of the metadata that names a call's conversation.
+        allow_mixed: compare scores although different judges, prompts, formulas or estimators
+            made them: a difference may then be the judge's.
+        seed: of the random draws.
+
+    Raises:
+        ConfigurationError: a run is empty; the calls cannot be paired (says how many keys repeat or
+            are missing); scores were made differently (says what differs); `names` are too few.
+        InputError: a line of a file is not an evaluation.
+        OSError: a file cannot be read.
+    """
+    if by not in (None, "id", "question"):
+        raise ConfigurationError("by", by, "use 'id' or 'question'")
+    sources = [a, b, *more]
+    named = _names(sources, names)
+    runs = []
+    for name, source in zip(named, sources, strict=True):
+        run = run_of(name, _opened(source), conversation)
+        if not run.calls:
+            raise ConfigurationError("runs", name, "has no evaluations")
+        runs.append(run)
+    first, *later = (_compared(runs[0], run, by, allow_mixed, seed) for run in runs[1:])
+    return replace(first, others=tuple(later))
+
+
+def _names(sources: Sequence[Source], given: Sequence[str] | None) -> list[str]:
+    if given is not None:
+        if isinstance(given, str) or len(given) != len(sources):
+            raise ConfigurationError("names", given, f"give one name for each of {len(sources)}")
+        if len(set(given)) < len(given):
+            raise ConfigurationError("names", given, "give each run another name")
+        return list(given)
+    letters = [chr(ord("A") + place) if place < 26 else f"run {place + 1}"
+               for place in range(len(sources))]  # fmt: skip
+    paths = [_path(source) for source in sources]
+    for shorten in (lambda path: Path(path).name, str):
+        found = [letter if path is None else shorten(path)
+                 for letter, path in zip(letters, paths, strict=True)]  # fmt: skip
+        if len(set(found)) == len(found):
+            return found
+    return letters
+
+
+def _path(source: Source) -> str | None:
+    if isinstance(source, EvaluationsFile):
+        return str(source.path)
+    return os.fspath(source) if isinstance(source, str | os.PathLike) else None
+
+
+def _opened(source: Source) -> EvaluationsFile | InMemory:
+    if isinstance(source, EvaluationsFile):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return EvaluationsFile(source)
+    return InMemory(source)
+
+
+def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int) -> Comparison:
+    names = [name for name in a.means.total if name in b.means.total]
+    mixed = list(_mixed(a, b, names))
+    if mixed and not allow_mixed:
+        raise ConfigurationError(
+            "runs", f"{a.name}, {b.name}",
+            f"their scores were made differently ({'; '.join(mixed)}), so a difference could be "
+            "the judge's; evaluate both in the same way, or compare them all the same with "
+            "--allow-mixed (allow_mixed=True)",
+        )  # fmt: skip
+    pairing = pair(a, b, by)
+    values: dict[str, list[Values | None]] = {}
+    for name in names:
+        found = [(value_of(a, i, name), value_of(b, j, name)) for i, j in pairing.pairs]
+        values[name] = [
+            None if before is None or after is None else (before, after) for before, after in found
+        ]
+    groups = conversations(a, pairing.pairs, _paired.MIN_PAIRS)
+    figures = paired(values, groups, seed=seed)
+    return Comparison(
+        names=(a.name, b.name),
+        scores={
+            name: _difference(name, figures[name], a, b, pairing, grouped=groups is not None)
+            for name in names
+        },
+        paired_by=pairing.by, pairs=len(pairing.pairs),
+        only_a=pairing.only_a, only_b=pairing.only_b,
+        notes=tuple(_notes(a, b, pairing, mixed)), seed=seed,
+        _runs=(a, b), _at=pairing.pairs,
+    )  # fmt: skip
+
+
+def _difference(
+    name: str, found: Paired, a: Run, b: Run, pairing: Pairing, *, grouped: bool
+) -> ScoreDifference:
+    lost: Counter[str] = Counter()
+    gained = 0
+    for i, j in pairing.pairs:
+        before, after = value_of(a, i, name), value_of(b, j, name)
+        if before is not None and after is None:
+            lost[why_not(b.calls[j], name)] += 1
+        gained += before is None and after is not None
+    return ScoreDifference(
+        name=name, n=found.n, mean_a=found.mean_a, mean_b=found.mean_b,
+        difference=found.difference, interval=found.interval, p=found.p, p_holm=found.p_holm,
+        wins=found.wins, losses=found.losses, ties=found.ties,
+        became_unscored=dict(lost.most_common()), became_scored=gained,
+        smallest_visible=None if found.std_error is None else _paired.POWER * found.std_error,
+        conversations=found.units if grouped else None,
+    )  # fmt: skip
+
+
+def _mixed(a: Run, b: Run, names: Sequence[str]) -> Iterable[str]:
+    """Say in which fields of their provenance the values of a score differ."""
+    differing: dict[str, list[str]] = {}
+    for name in names:
+        of_a, of_b = (
+            [(made.by, made.method) for made in run.means.made if made.name == name]
+            for run in (a, b)
+        )
+        for part in [*By.model_fields, "method"] if len({*of_a, *of_b}) > 1 else ():
+            in_a, in_b = (
+                sorted(
+                    {str(method if part == "method" else getattr(by, part)) for by, method in of}
+                )
+                for of in (of_a, of_b)
+            )
+            if len({*in_a, *in_b}) > 1:
+                said = f"{part} {' and '.join(in_a)} in {a.name}, {' and '.join(in_b)} in {b.name}"
+                differing.setdefault(said, []).append(name)
+    for said, scores in differing.items():
+        yield f"{said}: {', '.join(scores)}"
+
+
+def _notes(a: Run, b: Run, pairing: Pairing, mixed: Sequence[str]) -> Iterable[str]:
+    if mixed:
+        yield f"The scores were made differently ({'; '.join(mixed)})."
+    if pairing.only_a or pairing.only_b:
+        yield (
+            f"Left out: {pairing.only_a:,} calls only in {a.name}, {pairing.only_b:,} only in "
+            f"{b.name}."
+        )
+    if pairing.other_question:
+        yield (
+            f"{pairing.other_question:,} of {len(pairing.pairs):,} calls with the same id have "
+            "another question or reference."
+        )
+    for run, other in ((a, b), (b, a)):
+        missing = [name for name in run.means.total if name not in other.means.total]
+        if missing:
+            yield f"Only in {run.name}: {', '.join(missing)}."

@@ -1,0 +1,168 @@
+"""The page of a comparison: figures of every score, then the calls that changed, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.report._page import drawn, pieces, shown
+from rag_eval_integrations.report._regression import unsupported
+from rag_eval_integrations.report._word_diff import (
+    MOST_CHARACTERS,
+    DocumentChange,
+    Piece,
+    document_changes,
+    word_diff,
+)
+from rag_eval_integrations.report.comparison import (
+    HEADINGS,
+    Change,
+    Comparison,
+    ScoreDifference,
+    cells,
+    decimal,
+    remarks,
+)
+
+MOST_CALLS = 30
+"""Calls of each run that are shown side by side."""
+_MOST_LOST = 20
+_MOST_DOCUMENTS = 20
+_MOST_SENTENCES = 20
+_OF_A_DOCUMENT = 2_000
+
+View = dict[str, Any]
+
+
+def compare_page(
+    comparison: Comparison, *, verdicts: Sequence[str] = (), calls: int = MOST_CALLS
+) -> Iterator[str]:
+    """Render the page in pieces.
+
+    Args:
+        comparison: what is shown, with its `others`.
+        verdicts: lines about thresholds, shown first.
+        calls: number of calls of each run that are shown side by side.
+    """
+    names = [comparison.names[0], *(one.names[1] for one in comparison.all)]
+    return pieces(
+        "compare.html",
+        style="compare.css",
+        title=f"{names[0]} compared with {', '.join(names[1:])}",
+        verdicts=[shown(line) for line in verdicts],
+        headings=HEADINGS,
+        runs=[_run(one, calls) for one in comparison.all],
+    )
+
+
+def _run(comparison: Comparison, limit: int) -> View:
+    scores = list(comparison.scores.values())
+    reach = max(
+        (max(abs(one.interval.low), abs(one.interval.high)) for one in scores if one.interval),
+        default=0.0,
+    )
+    changed = comparison.changed_count
+    lost: dict[str, tuple[str, Change]] = {}
+    for one in scores:
+        for change in comparison.became_unscored(one.name, _MOST_LOST):
+            names, _ = lost.get(change.before.row_key, ("", change))
+            lost[change.before.row_key] = (f"{names}, {one.name}" if names else one.name, change)
+    return {
+        "a": shown(comparison.names[0]),
+        "b": shown(comparison.names[1]),
+        "rows": [{"cells": [shown(cell) for cell in cells(one)], "bar": _bar(one, reach)}
+                 for one in scores],
+        "remarks": [shown(line) for line in remarks(comparison)],
+        "reach": f"{reach:.3f}",
+        "changed": changed,
+        "calls": [_call(change, comparison.scores) for change in comparison.changed_calls(limit)],
+        "lost": [
+            {"names": shown(names), **_call(change, comparison.scores)}
+            for names, change in list(lost.values())[:_MOST_LOST]
+        ],
+    }  # fmt: skip
+
+
+def _bar(score: ScoreDifference, reach: float) -> View | None:
+    """Place an interval in a drawing of 200 units, whose middle is no difference."""
+    if score.interval is None or score.difference is None or not reach:
+        return None
+    at = {
+        name: drawn((value / reach + 1) / 2, 200)
+        for name, value in (
+            ("low", score.interval.low), ("high", score.interval.high), ("mean", score.difference)
+        )
+    }  # fmt: skip
+    said = f"{score.difference:+.3f}, interval {score.interval.low:+.3f} to "
+    return {**at, "said": f"{said}{score.interval.high:+.3f}"}
+
+
+def _call(change: Change, names: Iterable[str]) -> View:
+    before, after = change.before, change.after
+    response = word_diff(before.response or "", after.response or "")
+    documents = document_changes(before, after)
+    different = [one for one in documents if one.kind != "same"]
+    return {
+        "id": shown(after.id),
+        "question": shown(after.question[:MOST_CHARACTERS]),
+        "asked_before": shown(before.question[:MOST_CHARACTERS])
+        if before.question != after.question
+        else "",
+        "scores": [_moved(*one, after) for one in change.scores(names)],
+        "before": _side(before, response, "added"),
+        "after": _side(after, response, "gone"),
+        "same_response": before.response == after.response,
+        "documents": [_document(one) for one in different[:_MOST_DOCUMENTS]],
+        "more_documents": max(0, len(different) - _MOST_DOCUMENTS),
+        "kept": len(documents) - len(different),
+    }
+
+
+def _moved(name: str, was: float | None, now: float | None, after: Evaluation) -> View:
+    change = None if was is None or now is None else now - was
+    new = after.scores.get(name)
+    why = "" if new is None or now is not None else shown(new.unscored or new.status)
+    return {
+        "name": shown(name),
+        "before": decimal(was),
+        "after": decimal(now) if not why else f"– ({why})",
+        "change": decimal(change, sign=True),
+        "fell": change is not None and change < 0,
+    }
+
+
+def _side(evaluation: Evaluation, diff: Sequence[Piece], other: str) -> View:
+    text = evaluation.response
+    return {
+        "none": text is None,
+        "pieces": [(piece.kind, shown(piece.text)) for piece in diff if piece.kind != other],
+        "more": max(0, len(text or "") - MOST_CHARACTERS),
+        "unsupported": [
+            f"{shown(key)} {shown(said)}" for key, said in unsupported(evaluation, _MOST_SENTENCES)
+        ],
+        "error": shown(f"{evaluation.error.type}: {evaluation.error.message}")
+        if evaluation.error
+        else "",
+    }
+
+
+def _document(change: DocumentChange) -> View:
+    before, after = (text and text[:_OF_A_DOCUMENT] for text in (change.before, change.after))
+    if change.kind == "edited":
+        found = word_diff(before or "", after or "")
+    else:
+        kind: Any = {"gone": "gone", "added": "added"}.get(change.kind, "same")
+        found = [Piece(kind, (before if change.kind == "gone" else after) or "")]
+    rank = {
+        "gone": f"gone, was rank {change.rank_before}",
+        "added": f"added at rank {change.rank_after}",
+    }.get(change.kind, f"{change.kind}, rank {change.rank_before} → {change.rank_after}")
+    longest = max(len(change.before or ""), len(change.after or ""))
+    return {
+        "kind": change.kind,
+        "rank": rank,
+        "id": shown(change.id or ""),
+        "pieces": [(piece.kind, shown(piece.text)) for piece in found],
+        "more": max(0, longest - _OF_A_DOCUMENT),
+    }

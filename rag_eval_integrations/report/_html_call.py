@@ -1,0 +1,354 @@
+"""One call as a page shows it: plain data that the template and the page's script both render.
+
+All texts are made visible here, and every figure is written here, so that both say the same. A
+sentence is `[key, state, gap, pieces]`: `gap` is the white space in front of it, and every second
+piece is a detail that a document contradicts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from string import ascii_lowercase
+from typing import Any
+
+from rag_eval_integrations.metrics import diagnose
+from rag_eval_integrations.records import Document, Evaluation, Labels, Score, Sentence
+from rag_eval_integrations.report._page import drawn, shown
+
+View = dict[str, Any]
+
+SIGNS = {
+    "full": "✓", "partial": "◐", "none": "✗", "unlabelled": "?",
+    "ru": "RU", "r": "R", "u": "U",
+}  # fmt: skip
+"""State of a sentence → its sign; the first four are of the response."""
+STATES = {
+    "full": "supported by the documents",
+    "partial": "supported in part",
+    "none": "not supported",
+    "unlabelled": "not labelled by the judge",
+    "ru": "relevant and used",
+    "r": "relevant, but not used",
+    "u": "used, but not relevant",
+}
+"""State of a sentence → in words."""
+
+_OF_TRACE = {
+    "relevant_keys", "documents_without_relevant", "explanation", "utilized_keys",
+    "relevant_unused_keys", "unsupported",
+}  # fmt: skip
+"""Evidence that the sentences themselves show."""
+_MOST_BARS = 21
+_GRAVEST_FIRST = ("none", "partial", "unlabelled", "full")
+
+
+def figure(score: Score | None) -> str:
+    """Write a score in a few characters: its value, or that there is none, and why."""
+    if score is None:
+        return "–"
+    if score.value is None:
+        return f"– ({shown(score.unscored or score.status)})"
+    return f"{score.value:.2f}"
+
+
+def verdict(score: Score) -> str:
+    """Say whether a score reaches its threshold; empty without one."""
+    if score.passed is None:
+        return ""
+    return f"{'✓ passed' if score.passed else '✗ failed'} (threshold {score.threshold:g})"
+
+
+def view_of(evaluation: Evaluation, at: int, row: str) -> View:
+    """Gather what a page shows of a call.
+
+    Args:
+        evaluation: the call.
+        at: its number, from 1.
+        row: its name in links, which no other call of the page has.
+    """
+    labels = evaluation.labels
+    error = evaluation.error
+    return {
+        "at": at,
+        "row": row,
+        "id": shown(evaluation.id),
+        "question": shown(evaluation.question),
+        "reference": None if evaluation.reference is None else shown(evaluation.reference),
+        "error": error and shown(f"failed ({error.stage}): {error.type}: {error.message}"),
+        "patterns": [one.pattern for one in diagnose(evaluation.scores)],
+        "labelled": labels is not None,
+        "response": list(_response(evaluation)),
+        "said": None if evaluation.response is None else shown(evaluation.response),
+        "support": list(_support(evaluation)),
+        "documents": list(_documents(evaluation)),
+        "judged": [] if labels is None else list(_judged(labels)),
+        "scores": [_score(name, score) for name, score in evaluation.scores.items()],
+        "warnings": _warnings(evaluation),
+        "facts": list(_facts(evaluation)),
+        "left_out": [_left_out(one) for one in _not_in_prompt(evaluation)],
+    }
+
+
+# --- Sentences
+
+
+def _response(evaluation: Evaluation) -> Iterator[list[object]]:
+    labels, said = evaluation.labels, evaluation.response or ""
+    end: int | None = 0
+    for sentence in evaluation.sentences.response:
+        state = "" if labels is None else labels.support(sentence.key)
+        details = () if labels is None else labels.contradictions.get(sentence.key, ())
+        gap = " "
+        if end is not None and sentence.start is not None:
+            gap = said[end : sentence.start]
+            if gap.strip():  # recorded sentences may leave something out
+                yield ["", "", "", [shown(gap)]]
+                gap = ""
+        yield [shown(sentence.key), state, shown(gap), _pieces(sentence.text, details)]
+        end = sentence.end
+    if end and said[end:].strip():
+        yield ["", "", "", [shown(said[end:])]]
+
+
+def _pieces(text: str, details: Sequence[str]) -> list[str]:
+    """Cut the details that a document contradicts out of a sentence: every second piece is one."""
+    places: list[tuple[int, int]] = []
+    for detail in details:
+        words = detail.partition(" (documents:")[0]
+        for said in (words, words.partition(" ")[2]):  # with the kind of the detail, or without
+            start = text.find(said) if said else -1
+            end = start + len(said)
+            if start >= 0 and all(end <= a or start >= b for a, b in places):
+                places.append((start, end))
+                break
+    pieces, before = [], 0
+    for start, end in sorted(places):
+        pieces += [shown(text[before:start]), shown(text[start:end])]
+        before = end
+    return [*pieces, shown(text[before:])]
+
+
+def _support(evaluation: Evaluation) -> Iterator[View]:
+    """Say of each response sentence what the judge said of it, the gravest first."""
+    labels = evaluation.labels
+    if labels is None:
+        return
+    known = {sentence.key for sentence in evaluation.sentences.documents}
+    found = []
+    for sentence in evaluation.sentences.response:
+        state = labels.support(sentence.key)
+        entry = labels.entry(sentence.key)
+        keys = () if entry is None else entry.supporting_sentence_keys
+        chance = (labels.supported_probabilities or {}).get(sentence.key)
+        found.append(
+            {
+                "key": shown(sentence.key),
+                "state": state,
+                "evidence": [shown(key) for key in keys if key in known],
+                "other": [shown(key) for key in keys if key not in known],
+                "why": shown(entry.explanation) if entry else "",
+                "against": [shown(one) for one in labels.contradictions.get(sentence.key, ())],
+                "chance": "" if chance is None else f"{chance:.2f}",
+            }
+        )
+    yield from sorted(found, key=lambda one: _GRAVEST_FIRST.index(str(one["state"])))
+
+
+def _documents(evaluation: Evaluation) -> Iterator[View]:
+    labels = evaluation.labels
+    relevant = set(labels.all_relevant_sentence_keys) if labels else set()
+    used = set(labels.all_utilized_sentence_keys) if labels else set()
+    by_number: dict[str, list[Sentence]] = {
+        str(number): [] for number in range(len(evaluation.document_ids))
+    }
+    for sentence in evaluation.sentences.documents:
+        by_number.setdefault(sentence.key.rstrip(ascii_lowercase), []).append(sentence)
+    names = {str(at): name for at, name in enumerate(evaluation.document_ids)}
+    for number, sentences in by_number.items():
+        whole = "".join([one[0] + one[1] for one in sentences])
+        plain = whole.isascii() and whole.isprintable()  # most are, and need no look at each
+        listed, end = [], 0
+        for key, text, start, stop in sentences:
+            state = _STATE[key in relevant, key in used]
+            gap = "" if not end else " " if start is None or start == end + 1 else _gap(end, start)
+            end = stop or 0
+            listed.append(
+                [key, state, gap, [text]] if plain else [shown(key), state, gap, [shown(text)]]
+            )
+        yield {
+            "number": shown(number),
+            "name": shown(names.get(number) or ""),
+            "note": _note({one[0] for one in sentences}, relevant, used, labels),
+            "sentences": listed,
+        }
+
+
+_STATE = {(True, True): "ru", (True, False): "r", (False, True): "u", (False, False): ""}
+
+
+def _gap(end: int, start: int) -> str:
+    """Return white space of the kind that stood between two sentences of a document."""
+    return "\n" if start > end else ""
+
+
+def _note(keys: set[str], relevant: set[str], used: set[str], labels: Labels | None) -> str:
+    if not keys:
+        return "empty"
+    if labels is None:
+        return _count(len(keys), "sentence")
+    found, taken = len(keys & relevant), len(keys & used)
+    if not found and not taken:
+        return f"nothing relevant in {_count(len(keys), 'sentence')}"
+    return f"{found} relevant and {taken} used of {_count(len(keys), 'sentence')}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def _judged(labels: Labels) -> Iterator[list[str]]:
+    """List what the judge said of the whole call, and what was wrong in its answer."""
+    said = (
+        ("The judge on the documents", labels.relevance_explanation),
+        ("The judge on the answer", labels.overall_supported_explanation),
+        ("Keys that the judge wrote and no sentence has", ", ".join(labels.unknown_keys)),
+        ("Answer sentences that the judge left out", ", ".join(labels.missing_keys)),
+    )
+    yield from ([heading, shown(text)] for heading, text in said if text.strip())
+    if labels.overall_conflict:
+        verdict = "supported" if labels.overall_supported else "not supported"
+        words = f"It called the whole answer {verdict}, which its sentences contradict."
+        yield ["The judge contradicts itself", words]
+
+
+# --- Scores
+
+
+def _score(name: str, score: Score) -> View:
+    evidence = score.evidence or {}
+    more = [[shown(key), _value(value)] for key, value in evidence.items() if key not in _OF_TRACE]
+    steps = [shown(str(one)) for one in _list(evidence.get("steps"))]
+    return {
+        "name": shown(name),
+        "figure": figure(score),
+        "verdict": verdict(score),
+        "reason": shown(score.reason or ""),
+        "made": list(_made(score)),
+        "bars": _bars(score.distribution or {}),
+        "steps": steps,
+        "more": [one for one in more if one[0] not in ("steps", "reply") or not steps],
+    }
+
+
+def _made(score: Score) -> Iterator[str]:
+    """Say how a value came about, beside the label counts of every TRACe score."""
+    if score.scale is not None and score.raw is not None and score.scale != (0.0, 1.0):
+        low, high = score.scale
+        yield f"{score.raw:.2f} on the scale from {low:g} to {high:g}"
+    if score.method not in (None, "labels", "mean"):
+        yield shown(f"by {score.method}")
+        if score.n is not None:
+            yield f"n = {score.n}"
+    if score.std_error is not None:
+        yield f"standard error {score.std_error:.2f}"
+    if score.mass is not None:
+        yield f"{score.mass:.0%} of the answers are scores"
+    if score.estimate is not None:
+        error = score.estimate.std_error
+        spread = "" if error is None else f" ± {error:.2f}"
+        yield shown(f"estimate {score.estimate.value:.2f}{spread} ({score.estimate.method})")
+
+
+def _bars(distribution: Mapping[str, float]) -> list[list[str]]:
+    """List the scores of a distribution: the score, its probability, and the width of its bar."""
+    if len(distribution) > _MOST_BARS:
+        likely = sorted(distribution, key=lambda one: -distribution[one])[:_MOST_BARS]
+        distribution = {name: share for name, share in distribution.items() if name in likely}
+    return [
+        [shown(name), f"{share:.2f}", drawn(share)]
+        for name, share in sorted(distribution.items(), key=lambda item: _number(item[0]))
+    ]
+
+
+def _number(name: str) -> float:
+    try:
+        return float(name)
+    except ValueError:
+        return 0.0
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
+
+
+def _warnings(evaluation: Evaluation) -> list[str]:
+    found = {shown(one): None for score in evaluation.scores.values() for one in score.warnings}
+    return list(found)
+
+
+# --- What else is known of a call
+
+
+def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
+    """List headings, each with pairs of a name and a value."""
+    judge, usage, capture = evaluation.judge, evaluation.usage, evaluation.capture
+    call = [("id", evaluation.id), ("flags", ", ".join(evaluation.flags))]
+    yield "Call", _pairs(call)
+    if capture is not None:
+        observed = [
+            ("framework", capture.framework), ("status", capture.status),
+            ("documents seen in", capture.documents_from), ("retrievers", list(capture.retrievers)),
+            ("latency", "" if capture.latency_s is None else f"{capture.latency_s:.3f} s"),
+            ("tags", list(capture.tags)), ("run", capture.run_id),
+            *((name, value) for name, value in capture.metadata.items()),
+        ]  # fmt: skip
+        yield "Captured", _pairs(observed)
+    if evaluation.metadata:
+        yield "Metadata", _pairs(list(evaluation.metadata.items()))
+    cost = "" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    made = [
+        ("judge", judge.name), ("model", judge.model), ("version", judge.version),
+        ("requests", usage.requests or None), ("prompt tokens", usage.prompt_tokens or None),
+        ("completion tokens", usage.completion_tokens or None), ("cost", cost),
+        *((name.replace("_", " "), value) for name, value in _common(evaluation).items()),
+    ]  # fmt: skip
+    yield "Judge and cost", _pairs(made)
+
+
+def _common(evaluation: Evaluation) -> dict[str, object]:
+    """Return the provenance that all scores share, without what is said of the judge above."""
+    makers = list({id(score.by): score.by for score in evaluation.scores.values()}.values())
+    found = {name: getattr(makers[0], name) for name in _MADE_BY} if makers else {}
+    return {
+        name: value
+        for name, value in found.items()
+        if all(getattr(by, name) == value for by in makers[1:])
+    }
+
+
+_MADE_BY = ("prompt_version", "formulas", "relevance_baseline", "splitter", "windows")
+
+
+def _pairs(items: Sequence[Sequence[object]]) -> list[list[str]]:
+    return [
+        [shown(str(name)), _value(value)]
+        for name, value in items
+        if value is not None and value not in ("", [], {})
+    ]
+
+
+def _value(value: object) -> str:
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return shown(", ".join(value))
+    return shown(json.dumps(value, ensure_ascii=False))
+
+
+def _not_in_prompt(evaluation: Evaluation) -> Sequence[Document]:
+    return () if evaluation.capture is None else evaluation.capture.not_in_prompt
+
+
+def _left_out(document: Document) -> list[str]:
+    return [shown(document.id or ""), shown(document.text)]

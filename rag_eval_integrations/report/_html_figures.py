@@ -1,0 +1,211 @@
+"""The overview of a report: figures as they are printed, and the lengths that are drawn of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+from rag_eval_integrations.records import By
+from rag_eval_integrations.report._page import drawn, shown
+from rag_eval_integrations.report.summary import PatternFigures, ScoreFigures, Summary
+
+_BARS = 208
+_HEIGHT = 36
+_SHARE = 160
+_MEANINGS = {
+    "context_relevance": "Share of the retrieved sentences that help to answer the question.",
+    "context_utilization": "How much of the relevant text the answer used.",
+    "completeness": "Share of the relevant sentences that reached the answer.",
+    "adherence": "1 if the documents support every sentence of the answer, else 0; the mean is the "
+    "share of such answers.",
+    "supported_fraction": "Share of an answer's sentences that the documents support.",
+    "trace_average": "Mean of the first four scores of a call.",
+}
+_OF_ALL_SENTENCES = "Share of the retrieved sentences that the answer used."
+_MOST_LISTED = 20
+
+
+def overview(summary: Summary) -> dict[str, Any]:
+    """Gather what the template shows above the calls.
+
+    Args:
+        summary: the figures.
+    """
+    figures = summary.scores
+    several = Counter(one.name for one in figures)
+    return {
+        "lead": _lead(summary),
+        "scores": [_score(one, several[one.name] > 1) for one in figures],
+        "patterns": [_pattern(one) for one in summary.patterns],
+        "ranks": list(_ranks(summary)),
+        "retrieval": _retrieval(summary),
+        "failures": [
+            (shown(kind), f"{count:,}", shown(summary.reasons.get(kind, "")))
+            for kind, count in summary.errors.most_common(_MOST_LISTED)
+        ],
+        "made": [(name, values) for name, values in _made(summary) if values],
+    }
+
+
+def _lead(summary: Summary) -> str:
+    if not summary.calls:
+        return "No calls."
+    parts = [f"{summary.calls:,} calls" if summary.calls > 1 else "1 call"]
+    if summary.failed:
+        parts.append(f"{summary.failed:,} could not be evaluated")
+    judges = [_judge(judge.name, judge.model) for judge, _ in summary.judges.most_common(3)]
+    if len(summary.judges) > 3:
+        judges.append("others")
+    return f"{', '.join(parts)}. Judged by {', '.join(dict.fromkeys(judges))}."
+
+
+def _judge(name: str, model: str | None) -> str:
+    return shown(f"{name} ({model})" if model and model != name else name)
+
+
+# --- Scores
+
+
+def _score(one: ScoreFigures, several: bool) -> dict[str, Any]:
+    most = max(one.bins, default=0)
+    interval = one.interval
+    bars = [
+        {"x": f"{at * 20.8 + 1.4:.1f}", "y": f"{40 - height:.2f}", "height": f"{height:.2f}"}
+        for at, count in enumerate(one.bins)
+        for height in (_HEIGHT * count / most if most else 0.0,)
+        if count
+    ]
+    return {
+        "name": one.name,
+        "maker": shown(_maker(one)) if several else "",
+        "meaning": _meaning(one),
+        "mean": "–" if one.mean is None else f"{one.mean:.3f}",
+        "mean_at": "" if one.mean is None else drawn(one.mean, _BARS),
+        "interval": "–" if interval is None else f"{interval.low:.3f}–{interval.high:.3f}",
+        "interval_method": "" if interval is None else interval.method,
+        "scored": f"{one.scored:,}",
+        "total": f"{one.total:,}",
+        "passed": f"{one.passed:,} of {one.with_threshold:,} passed" if one.with_threshold else "",
+        "bins": [f"{count:,}" for count in one.bins],
+        "bars": bars,
+        "in_words": _in_words(one),
+        "deviation": "–" if one.deviation is None else f"{one.deviation:.3f}",
+        "unscored": [(shown(code), f"{count:,}") for code, count in one.unscored.items()],
+        "filter": f"{quote(shown(one.name), safe='')}=unscored",
+    }
+
+
+def _in_words(one: ScoreFigures) -> str:
+    found = [
+        f"{count:,} from {at / 10:.1f} to {(at + 1) / 10:.1f}"
+        for at, count in enumerate(one.bins)
+        if count
+    ]
+    return shown(f"Calls per tenth of {one.name}: {', '.join(found) or 'none'}")
+
+
+def _meaning(one: ScoreFigures) -> str:
+    if one.name == "context_utilization" and one.by.formulas == "ragbench":
+        return _OF_ALL_SENTENCES
+    if one.name == "context_relevance" and one.by.relevance_baseline:
+        return (
+            f"Retrieved sentences that help to answer the question, of {one.by.relevance_baseline}."
+        )
+    return _MEANINGS.get(one.name, "")
+
+
+def _maker(one: ScoreFigures) -> str:
+    by: By = one.by
+    named = [value for value in (by.judge, by.model, by.formulas, one.method) if value]
+    if by.judge_version:
+        named.append(f"judge version {by.judge_version}")
+    if by.prompt_version:
+        named.append(f"prompt version {by.prompt_version}")
+    return ", ".join(dict.fromkeys(named)) or "maker not known"
+
+
+# --- Patterns and retrieval
+
+
+def _pattern(one: PatternFigures) -> dict[str, str]:
+    return {
+        "name": one.pattern.replace("_", " "),
+        "filter": f"pattern={one.pattern}",
+        "meaning": one.meaning,
+        "fix": one.fix,
+        "calls": f"{one.calls:,}",
+        "share": f"{one.share:.1%}",
+        "interval": f"{one.interval.low:.1%}–{one.interval.high:.1%}",
+        "width": drawn(one.share, _SHARE),
+        "low": drawn(one.interval.low, _SHARE),
+        "high": drawn(one.interval.high, _SHARE),
+    }
+
+
+def _retrieval(summary: Summary) -> str:
+    found = summary.retrieval
+    if found.share is None or found.interval is None:
+        return ""
+    first = ""
+    if found.first_relevant is not None:
+        place = f"{found.first_relevant:.2f}"
+        first = f" Where there was one, the first stood at place {place} on average."
+    return (
+        f"In {found.share:.1%} of the calls ({found.relevant:,} of {found.calls:,}; 95 % interval "
+        f"{found.interval.low:.1%}–{found.interval.high:.1%}), a document that held something "
+        f"relevant was retrieved.{first}"
+    )
+
+
+def _ranks(summary: Summary) -> Iterator[dict[str, Any]]:
+    ranks = summary.ranks
+    for one in ranks[:_MOST_LISTED]:
+        yield {
+            "rank": str(one.rank),
+            "calls": f"{one.calls:,}",
+            "shares": [
+                {
+                    "calls": f"{count:,}",
+                    "percent": f"{count / one.calls:.1%}" if one.calls else "–",
+                    "width": drawn(count / one.calls if one.calls else 0, _SHARE),
+                }
+                for count in (one.relevant, one.used)
+            ],
+        }
+
+
+# --- How it was made
+
+
+def _made(summary: Summary) -> Iterator[tuple[str, list[str]]]:
+    usage = summary.usage
+    judges = [
+        _judge(judge.name, judge.model)
+        + (f", version {shown(judge.version)}" if judge.version else "")
+        + (f" ({count:,} calls)" if len(summary.judges) > 1 else "")
+        for judge, count in summary.judges.most_common(_MOST_LISTED)
+    ]
+    yield "judge", judges
+    for name, values in summary.versions.items():
+        if name != "judge_version":
+            yield name.replace("_", " "), _counted(values)
+    if usage.requests:
+        tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens"
+        cost = "cost not known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+        yield "cost", [f"{usage.requests:,} requests, {tokens}, {cost}"]
+    else:
+        yield "cost", ["no requests to a model"]
+    yield "flags", _counted(summary.flags, always=True)
+    yield "warnings", _counted(summary.warnings, always=True)
+
+
+def _counted(values: Counter[str], *, always: bool = False) -> list[str]:
+    tell = always or len(values) > 1
+    listed = [
+        f"{shown(value)}{f' ({count:,} calls)' if tell else ''}"
+        for value, count in values.most_common(_MOST_LISTED)
+    ]
+    more = len(values) - len(listed)
+    return [*listed, f"and {more:,} more"] if more > 0 else listed

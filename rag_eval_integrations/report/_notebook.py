@@ -1,0 +1,84 @@
+"""Many evaluations as HTML for a notebook's cell: figures, a row per call, and its sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rag_eval_integrations.metrics import diagnose
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records._shown_html import (
+    MOST_BYTES,
+    STYLE,
+    answer_html,
+    call_html,
+    legend_html,
+    text,
+)
+from rag_eval_integrations.report.console import cell, score_names
+from rag_eval_integrations.report.summary import Summary
+
+_MOST_ROWS = 20
+_MOST_COLUMNS = 8
+_MOST_SENTENCES = 5
+_MOST_FIGURES = 16
+_LAST_WORDS = 200  # bytes left for what follows the rows
+
+
+def evaluations_html(evaluations: Sequence[Evaluation]) -> str:
+    """Show the first 20 evaluations in at most 100 kB; the rest is in `.report(path)`."""
+    shown = evaluations[:_MOST_ROWS]
+    names = score_names(shown)[:_MOST_COLUMNS]
+    head = "".join(_head(Summary.of(evaluations), names))
+    end = f"</table>{legend_html()}</div>"
+    left = MOST_BYTES - len(head.encode()) - len(end.encode()) - _LAST_WORDS
+    parts, rows = [head], 0
+    for at, evaluation in enumerate(shown):
+        row = _row(at + 1, evaluation, names)
+        # What one call leaves unused is the next ones'; a row without sentences still says most.
+        share = max(0, left // (len(shown) - at) - len(row.encode()) - _LAST_WORDS)
+        details = call_html(evaluation, share)
+        details = (
+            f'<tr><td></td><td colspan="{len(names) + 2}"><details><summary>documents and reasons'
+            f"</summary>{details}</details></td></tr>"
+        )
+        if len(row.encode()) > left:
+            break
+        left -= len(row.encode())
+        parts.append(row)
+        rows += 1
+        if len(details.encode()) <= left:
+            left -= len(details.encode())
+            parts.append(details)
+    more = len(evaluations) - rows
+    if more:
+        note = f"<p>{more:,} more: <code>.report(path)</code></p>"
+        end = end.replace("</table>", f"</table>{note}", 1)
+    return "".join([*parts, end])
+
+
+def _head(summary: Summary, names: Sequence[str]) -> Iterator[str]:
+    yield f'<div class="rag-eval">{STYLE}<p>{text(summary.headline())}</p>'
+    yield "<table><tr><th>score</th><th>mean</th><th>95 %</th><th>scored</th><th>by</th></tr>"
+    for one in summary.scores[:_MOST_FIGURES]:
+        mean = "–" if one.mean is None else f"{one.mean:.3f}"
+        interval = "–" if one.interval is None else f"{one.interval:.2f}"
+        made = ", ".join(filter(None, (one.by.judge, one.by.model, one.by.formulas, one.method)))
+        yield (
+            f"<tr><td>{text(one.name, 60)}</td><td>{mean}</td><td>{interval}</td>"
+            f"<td>{one.scored:,} of {one.total:,}</td><td>{text(made, 100)}</td></tr>"
+        )
+    yield "</table><table><tr><th></th><th>question and answer</th>"
+    yield from (f"<th>{text(name.removeprefix('context_'), 30)}</th>" for name in names)
+    yield "<th>diagnosis</th></tr>"
+
+
+def _row(number: int, evaluation: Evaluation, names: Sequence[str]) -> str:
+    values = "".join(f"<td>{text(cell(evaluation.scores.get(name)), 30)}</td>" for name in names)
+    found = ", ".join(one.pattern.replace("_", " ") for one in diagnose(evaluation))
+    if evaluation.error is not None:
+        found = f"failed: {evaluation.error.type}"
+    return (
+        f"<tr><td>{number}</td><td><b>{text(evaluation.question, 120)}</b><br>"
+        f"{answer_html(evaluation, _MOST_SENTENCES, 160)}</td>{values}"
+        f"<td>{text(found, 80)}</td></tr>"
+    )

@@ -1,0 +1,158 @@
+"""Pages as one file: templates, the common look, and a policy that lets nothing else in or out.
+
+A page is a template that extends `base.html`, with one stylesheet and at most one script, both
+files of `templates/` and the same for every page of their kind. The policy names them by their
+hashes: neither a script that a text brings along nor a changed page runs, and nothing is fetched.
+
+    page     a page as a string
+    pieces   the same in pieces, for pages of many megabytes
+    write    pieces ─▶ a file, in place of an earlier page of this program only
+    data     JSON for a data block, `<script type="application/json">{{ data(…) }}</script>`
+    shown    a text of other people, as a page shows it
+    drawn    a share of 1 as a bar's width or height
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rag_eval_integrations import _target
+from rag_eval_integrations._visible import visible
+from rag_eval_integrations.records import whole_text
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+_GENERATOR = b'<meta name="generator" content="rag-eval">'
+"""Marks a page of this program, which may be replaced by a newer one; stands in `base.html`."""
+_PIECE = 1 << 16
+"""Characters that are gathered before they are handed on: templates yield a few at a time."""
+
+
+def page(
+    template: str, *, script: str | None = None, style: str | None = None, **context: object
+) -> str:
+    """Render a page; arguments as for `pieces`."""
+    return "".join(pieces(template, script=script, style=style, **context))
+
+
+def pieces(
+    template: str, *, script: str | None = None, style: str | None = None, **context: object
+) -> Iterator[str]:
+    """Render a page in pieces; what the template loops over is read as the pieces are.
+
+    Args:
+        template: name of a file of `templates/` that extends `base.html`.
+        script: name of the file with the page's script; None for a page without.
+        style: name of a file with further rules, below those of `base.css`.
+        context: what the template names; at least `title`. A name that is missing is an error.
+
+    Yields:
+        HTML. All values are escaped, so templates have to quote every attribute.
+    """
+    from markupsafe import Markup  # noqa: PLC0415  # comes with Jinja2, which takes 50 ms
+
+    css = _source("base.css") + (_source(style) if style else "")
+    code = _source(script) if script else ""
+    context |= {
+        "css": Markup(css),  # our own file
+        "script": Markup(code),  # likewise
+        "policy": policy(css, code),
+    }
+    gathered: list[str] = []
+    size = 0
+    for piece in _environment().get_template(template).generate(context):
+        gathered.append(piece)
+        size += len(piece)
+        if size > _PIECE:
+            yield "".join(gathered)
+            gathered, size = [], 0
+    yield "".join(gathered)
+
+
+def policy(css: str, code: str) -> str:
+    """Return the Content-Security-Policy that allows this stylesheet and this script alone."""
+    scripts = f"script-src {_hash(code)}; " if code else ""
+    return (
+        f"default-src 'none'; {scripts}style-src {_hash(css)}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def write(path: Path, content: Iterable[str], *, field: str = "path") -> Path:
+    """Write a page, readable by its owner only, in place of an earlier one of this program.
+
+    Args:
+        path: the page; links are followed.
+        content: its pieces.
+        field: name of the argument, for the error.
+
+    Returns:
+        The file that was written.
+
+    Raises:
+        ConfigurationError: there is a file that this program did not make, or no regular file.
+        OSError: it cannot be written; an earlier page is as it was.
+    """
+    _target.write_page(path, content, lambda head: _GENERATOR in head, field=field)
+    return path
+
+
+_RISKY = re.compile("[<>&\u2028\u2029]")
+
+
+def data(content: object) -> Markup:
+    r"""Write JSON that ends no script element, as in `\u003c`; NaN is refused."""
+    from markupsafe import Markup  # noqa: PLC0415
+
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    safe = _RISKY.sub(lambda found: f"\\u{ord(found[0]):04x}", whole_text(text))
+    return Markup(safe)  # nothing is left in it that HTML reads as markup
+
+
+def shown(text: str) -> str:
+    r"""Make a text visible as it is: characters that act are escaped, tabs and lines stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return visible(text.replace("\r\n", "\n").replace("\t", "    "))
+
+
+def drawn(share: float | None, size: float = 100) -> str:
+    """Write a share of 1 as a length in an SVG; 0 without one."""
+    return f"{size * min(1.0, max(0.0, share or 0.0)):.2f}".rstrip("0").rstrip(".")
+
+
+@cache
+def _source(name: str) -> str:
+    # Line ends as they are hashed: a browser hashes what it has parsed, which holds no `\r`.
+    return files(__package__).joinpath("templates", name).read_text("utf-8").replace("\r\n", "\n")
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415  # 50 ms
+
+    environment = Environment(
+        loader=FunctionLoader(_source),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    ours: dict[str, Any] = {"data": data, "drawn": drawn}
+    environment.globals.update(ours)
+    environment.filters["shown"] = shown
+    return environment

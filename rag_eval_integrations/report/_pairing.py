@@ -1,0 +1,269 @@
+"""Which call of one run is which of another: by the user's own ids, or by question and reference.
+
+A wrong pair would be counted as a change, so nothing is guessed: keys that repeat are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol
+
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.records import Evaluation, Means, from_line, from_object
+
+PairedBy = Literal["id", "question"]
+
+_CONVERSATION = ("thread_id", "conversation_id", "session_id")
+"""Fields of metadata that name a conversation, in the order that they are looked for."""
+
+
+# --- Runs: what is kept of every call, and where the rest is
+
+
+class Called(NamedTuple):
+    """One call of a run, without its texts."""
+
+    id: str | None
+    """The user's own id; None for the default one, which changes with the response."""
+    question: bytes | None
+    """Digest of question and reference; None for an empty question."""
+    conversation: str | None
+    scores: dict[str, float | str]
+    """Values; for a score without one, the code of why."""
+
+
+class Evaluations(Protocol):
+    """A run's evaluations, which can be gone through and looked up by position."""
+
+    def __iter__(self) -> Iterator[Evaluation]: ...
+
+    def at(self, positions: Collection[int]) -> dict[int, Evaluation]:
+        """Return the evaluations at some positions."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run: all its calls in brief, and its evaluations."""
+
+    name: str
+    calls: tuple[Called, ...]
+    means: Means
+    """The means of all its scores, by who made them."""
+    evaluations: Evaluations
+
+
+class InMemory:
+    """Evaluations that are held already."""
+
+    def __init__(self, held: Sequence[Evaluation]) -> None:
+        self._held = held
+
+    def __iter__(self) -> Iterator[Evaluation]:
+        return iter(self._held)
+
+    def at(self, positions: Collection[int]) -> dict[int, Evaluation]:
+        """Return the evaluations at some positions."""
+        return {position: self._held[position] for position in positions}
+
+
+class EvaluationsFile:
+    """Evaluations of a file, of which few are held at a time: it is read again for some of them.
+
+    Args:
+        path: an EVALS file; also gzipped.
+        report: told of each line that is no evaluation, which is then left out. Without it, such a
+            line raises its `InputError`.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], report: Callable[[InputError], object] | None = None
+    ) -> None:
+        self.path = path
+        self._report = report
+        self._numbers = array("q")  # of the lines that hold an evaluation
+
+    def __iter__(self) -> Iterator[Evaluation]:
+        from rag_eval_integrations.dataset import read_lines  # noqa: PLC0415 -- a circle
+
+        self._numbers = array("q")
+        for line in read_lines(self.path, _evaluation):
+            if line.value is not None:
+                self._numbers.append(line.number)
+                yield line.value
+            elif line.error is not None:
+                if self._report is None:
+                    raise line.error
+                self._report(line.error)
+
+    def at(self, positions: Collection[int]) -> dict[int, Evaluation]:
+        """Read the evaluations at some positions; of all other lines, only the ends are looked for.
+
+        It has to have been gone through before.
+        """
+        from rag_eval_integrations.dataset._input import (  # noqa: PLC0415 -- a circle
+            LONGEST_ROW,
+            lines_of,
+            open_lines,
+        )
+
+        wanted = {self._numbers[position]: position for position in positions}
+        found: dict[int, Evaluation] = {}
+        if wanted:
+            with open_lines(self.path) as stream:
+                for number, _, line in lines_of(stream, LONGEST_ROW):
+                    if number in wanted and isinstance(line, bytes):
+                        found[wanted[number]] = from_line(Evaluation, line)
+                    if len(found) == len(wanted):
+                        break
+        return found
+
+
+def _evaluation(content: dict[str, object]) -> Evaluation:
+    return from_object(Evaluation, content)
+
+
+def run_of(name: str, evaluations: Evaluations, conversation: str | None = None) -> Run:
+    """Go through a run once and keep what pairing and statistics need.
+
+    Args:
+        name: the run's name, for messages.
+        evaluations: the run.
+        conversation: field of the metadata that names a call's conversation; None to look for the
+            usual ones.
+    """
+    fields = _CONVERSATION if conversation is None else (conversation,)
+    means = Means()
+    calls = []
+    for evaluation in evaluations:
+        means.add(evaluation)
+        calls.append(_called(evaluation, fields))
+    return Run(name, tuple(calls), means, evaluations)
+
+
+def _called(evaluation: Evaluation, fields: Sequence[str]) -> Called:
+    scores: dict[str, float | str] = {
+        name: score.value if score.value is not None else str(score.unscored or score.status)
+        for name, score in evaluation.scores.items()
+    }
+    if evaluation.error is not None:
+        scores = {"": "error", **scores}
+    asked = json.dumps([evaluation.question, evaluation.reference]).encode("ascii")
+    return Called(
+        # An Evaluation has no mark of where its id is from; the default one is this.
+        None if evaluation.id == evaluation.row_key[:16] else evaluation.id,
+        hashlib.sha256(asked).digest()[:16] if evaluation.question.strip() else None,
+        _conversation(evaluation, fields),
+        scores,
+    )
+
+
+def value_of(run: Run, place: int, name: str) -> float | None:
+    """Return the value of a call's score; None without one."""
+    found = run.calls[place].scores.get(name)
+    return found if isinstance(found, float) else None
+
+
+def why_not(call: Called, name: str) -> str:
+    """Return the code of why a call has no value for a score: `absent` if it was not asked for."""
+    code = call.scores.get(name, call.scores.get("", "absent"))
+    return code if isinstance(code, str) else ""
+
+
+def _conversation(evaluation: Evaluation, fields: Sequence[str]) -> str | None:
+    held = [evaluation.metadata, evaluation.capture.metadata if evaluation.capture else {}]
+    for field in fields:
+        for metadata in held:
+            found = metadata.get(field)
+            if isinstance(found, str | int):
+                return str(found)
+    return None
+
+
+# --- Pairs
+
+
+class Pairing(NamedTuple):
+    """The calls that are the same in two runs."""
+
+    by: PairedBy
+    pairs: tuple[tuple[int, int], ...]
+    """Positions in the first and the second run, in the order of the first."""
+    only_a: int
+    """Number of calls of the first run that the second does not have."""
+    only_b: int
+    other_question: int
+    """Number of pairs by id whose question or reference is another in the second run."""
+
+
+def pair(a: Run, b: Run, by: PairedBy | None = None) -> Pairing:
+    """Pair the calls of two runs.
+
+    Args:
+        a: the first run.
+        b: the second run.
+        by: `id` or `question`; None for ids if all are the users' own, unique in both runs, and
+            some are in both, else for question and reference.
+
+    Raises:
+        ConfigurationError: the keys repeat, are missing, or have nothing in common; says how many.
+    """
+    tried = []
+    for way in ("id", "question") if by is None else (by,):
+        keys_a, keys_b = _keys(a, way), _keys(b, way)
+        trouble = [*_trouble(a, keys_a, way), *_trouble(b, keys_b, way)]
+        common = set(keys_a) & set(keys_b) - {None}
+        if not trouble and not common:
+            trouble.append(f"{a.name} and {b.name} have none in common")
+        if not trouble:
+            return _paired(a, b, "id" if way == "id" else "question", keys_a, keys_b)
+        label = "ids" if way == "id" else "question and reference"
+        tried.append(f"by {label}: {', '.join(trouble)}")
+    raise ConfigurationError(
+        "runs", f"{a.name}, {b.name}",
+        f"their calls cannot be paired {'; '.join(tried)}; give the calls unique ids of your own "
+        "in both runs",
+    )  # fmt: skip
+
+
+def _keys(run: Run, by: str) -> list[Hashable]:
+    return [call.id if by == "id" else call.question for call in run.calls]
+
+
+def _trouble(run: Run, keys: Sequence[Hashable], by: str) -> Iterator[str]:
+    counts = Counter(key for key in keys if key is not None)
+    repeated = sum(count for count in counts.values() if count > 1)
+    without = len(keys) - counts.total()
+    total = f"of {len(keys):,} calls"
+    if by == "id" and without:
+        yield f"{without:,} {total} in {run.name} have no id of their own"
+    elif without == len(keys):
+        yield f"no call in {run.name} has a question"
+    if repeated:
+        yield f"{repeated:,} {total} in {run.name} share theirs with another"
+
+
+def _paired(
+    a: Run, b: Run, by: PairedBy, keys_a: Sequence[Hashable], keys_b: Sequence[Hashable]
+) -> Pairing:
+    places = {key: place for place, key in enumerate(keys_b) if key is not None}
+    pairs = tuple((place, places[key]) for place, key in enumerate(keys_a) if key in places)
+    other = sum(a.calls[i].question != b.calls[j].question for i, j in pairs)
+    return Pairing(by, pairs, len(keys_a) - len(pairs), len(keys_b) - len(pairs), other)
+
+
+def conversations(a: Run, pairs: Iterable[tuple[int, int]], least: int) -> list[Hashable] | None:
+    """Group paired calls by conversation; None where that makes no difference.
+
+    One id for a whole run names the run and not a conversation, so fewer than `least` groups are
+    none. A call without an id is a group of its own.
+    """
+    found: list[Hashable] = [
+        place if (one := a.calls[place].conversation) is None else one for place, _ in pairs
+    ]
+    return found if least <= len(set(found)) < len(found) else None

@@ -1,0 +1,347 @@
+"""`Evaluations`: a list of evaluations that can be looked at, summed up, saved and compared."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
+
+from rag_eval_integrations._visible import one_line
+from rag_eval_integrations.errors import (
+    ConfigurationError,
+    InputError,
+    MissingDependencyError,
+)
+from rag_eval_integrations.records import By, Evaluation, from_line, from_object, to_line
+from rag_eval_integrations.records.mean import Interval
+from rag_eval_integrations.report.summary import ScoreFigures, Summary
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from rag_eval_integrations.report.comparison import Comparison
+
+
+@dataclass(frozen=True)
+class MeanOf:
+    """The mean of one score over evaluations that were all made in the same way."""
+
+    name: str
+    """Name of the score."""
+    value: float | None
+    """The mean, in [0, 1]; None when no evaluation has a value."""
+    interval: Interval | None
+    """Its 95 % interval; None for fewer than two values."""
+    n: int
+    """Evaluations with a value."""
+    total: int
+    """Evaluations with the score, with or without a value."""
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return f"{self.name} – (0 of {self.total:,})"
+        interval = f"95 %: {self.interval:.3f}, " if self.interval else ""
+        return f"{self.name} {self.value:.3f} ({interval}{self.n:,} of {self.total:,})"
+
+
+class Evaluations(Sequence[Evaluation]):
+    """A list of evaluations; it cannot be changed, and slices of it are `Evaluations`, too.
+
+    `print` shows the figures, and a notebook's cell the calls with highlighted sentences.
+
+    Args:
+        evaluations: any iterable of evaluations, such as the stream of `evaluate_calls` in
+            synchronous code; in async code write `await stream.collect()`. All are held in memory,
+            about 50 kB for a call with four documents.
+
+    Raises:
+        ConfigurationError: something in it is not an `Evaluation`.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, evaluations: Iterable[Evaluation] = ()) -> None:
+        if isinstance(evaluations, str | os.PathLike):
+            why = "should be evaluations; use Evaluations.load(path) to read a file"
+            raise ConfigurationError("evaluations", os.fspath(evaluations), why)
+        given: object = evaluations
+        if isinstance(given, Evaluation) or not isinstance(given, Iterable):
+            why = "should be an iterable of evaluations"
+            if hasattr(given, "__aiter__"):
+                why = "is an async iterable: use Evaluations([one async for one in …])"
+            raise ConfigurationError("evaluations", given, why)
+        self._items = tuple(evaluations)
+        for place, item in enumerate(self._items):
+            if not isinstance(item, Evaluation):
+                raise ConfigurationError(
+                    f"evaluations[{place}]", item, "should be an Evaluation, as an evaluator gives"
+                )
+
+    # --- A sequence
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @overload
+    def __getitem__(self, place: int) -> Evaluation: ...
+    @overload
+    def __getitem__(self, place: slice) -> Evaluations: ...
+
+    def __getitem__(self, place: int | slice) -> Evaluation | Evaluations:
+        found = self._items[place]
+        return Evaluations(found) if isinstance(found, tuple) else found
+
+    def __iter__(self) -> Iterator[Evaluation]:
+        return iter(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        # Also to a list or tuple of the same, which results and `handler.evaluations` used to be.
+        if isinstance(other, Evaluations | list | tuple):
+            return self._items == tuple(other)
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # nor have evaluations a hash
+
+    def __add__(self, other: Iterable[Evaluation]) -> Evaluations:
+        return Evaluations((*self._items, *other))
+
+    def __reduce__(self) -> tuple[type[Evaluations], tuple[tuple[Evaluation, ...]]]:
+        return Evaluations, (self._items,)
+
+    def by_id(self, id: str) -> Evaluation:
+        """Look up the evaluation of the call with an id.
+
+        Raises:
+            ConfigurationError: none or several have it; an id may repeat.
+        """
+        found = [one for one in self._items if one.id == id]
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            near = get_close_matches(str(id), [one.id for one in self._items[:1_000]], 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ConfigurationError("id", id, f"none of {len(self)} evaluations has it{hint}")
+        raise ConfigurationError(
+            "id", id, f"{len(found)} evaluations have it; select them yourself"
+        )
+
+    # --- Figures
+
+    def summary(self) -> Summary:
+        """Sum up: scores, patterns, retrieval, failures and cost; the figures of every report."""
+        return Summary.of(self._items)
+
+    def mean(self, name: str) -> MeanOf:
+        """Compute the mean of one score, with its 95 % interval and how many calls it is over.
+
+        Args:
+            name: name of the score, such as `adherence`.
+
+        Raises:
+            ConfigurationError: no evaluation has this score; or it was made in different ways (by
+                other judges, prompts, formulas or estimators), so that it has no common mean: the
+                message says which.
+        """
+        held = [one for one in self.summary().scores if one.name == name]
+        if not held:
+            known = list(dict.fromkeys(key for one in self._items for key in one.scores))
+            near = get_close_matches(str(name), known, 1, 0.4)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            names = f"; they have {', '.join(known[:20])}" if known and not near else ""
+            why = f"is a score of none of {len(self)} evaluations{hint}{names}"
+            raise ConfigurationError("name", name, why)
+        scored = [one for one in held if one.scored] or held
+        if len(scored) > 1 and scored[0].scored:
+            raise ConfigurationError("name", name, _mixed(scored))
+        one = scored[0]
+        total = sum(each.total for each in held)
+        return MeanOf(name, one.mean, one.interval, one.scored, total)
+
+    # --- Files
+
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write an EVALS file, a line of JSON per evaluation, which `load` reads back.
+
+        Args:
+            path: the file; gzipped if its name ends in `.gz`. It is private to its owner, and is
+                there whole or not at all.
+            overwrite: replace a file that exists.
+
+        Returns:
+            The path.
+
+        Raises:
+            ConfigurationError: the file exists and `overwrite` is not set, or it is not a regular
+                file.
+            OSError: it cannot be written.
+        """
+        from rag_eval_integrations.dataset.files import evaluations_to  # noqa: PLC0415 -- a circle
+
+        path = Path(path)
+        compressed = path.suffix == ".gz"
+        with evaluations_to(
+            path.absolute(), overwrite=overwrite, field="path", compressed=compressed
+        ) as write:
+            for evaluation in self._items:
+                write(evaluation)
+        return path
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Evaluations:
+        """Read an EVALS file, plain or gzipped, into memory; of an empty one, no evaluations.
+
+        Args:
+            path: what `save`, `rag-eval run`, `score`, `out=` or `JsonlSink` has written.
+
+        Raises:
+            InputError: a line is not an evaluation; the message says which line and why.
+            ConfigurationError: another version of the library wrote it, or it is not a file.
+            OSError: it cannot be read.
+        """
+        from rag_eval_integrations.dataset import read_lines  # noqa: PLC0415 -- a circle
+
+        def rows() -> Iterator[Evaluation]:
+            for line in read_lines(path, lambda content: from_object(Evaluation, content)):
+                if line.value is None:
+                    error = line.error or InputError("is not an evaluation", line=line.number)
+                    raise InputError(f"of {os.fspath(path)}: {error.why}", line=error.line,
+                                     field=error.field)  # fmt: skip
+                yield line.value
+
+        return cls(rows())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Make a pandas data frame with a row per evaluation; `docs/evaluations.md` lists columns.
+
+        A score that has no value is missing, never 0, and its column `NAME:unscored` says why.
+
+        Raises:
+            MissingDependencyError: pandas is not installed.
+        """
+        try:
+            import pandas as pd  # noqa: PLC0415 -- only whoever asks for it needs it
+        except ImportError as error:
+            raise MissingDependencyError("pandas", "pandas") from error
+        from rag_eval_integrations.report._figures import columns_of, row_of  # noqa: PLC0415
+
+        columns = columns_of(self._items)
+        frame = pd.DataFrame([row_of(one, columns) for one in self._items], columns=list(columns))
+        return frame.astype({name: one.dtype for name, one in columns.items() if one.dtype})
+
+    def report(self, path: str | os.PathLike[str], *, title: str = "RAG evaluation") -> Path:
+        """Write an HTML page with the figures and every call.
+
+        Args:
+            path: the page; an earlier page of this program is replaced.
+            title: its title; any text.
+
+        Returns:
+            The path.
+
+        Raises:
+            ConfigurationError: there is a file that this program did not make.
+            OSError: it cannot be written.
+        """
+        from rag_eval_integrations.report import html  # noqa: PLC0415 -- loads templates
+
+        return html.write_report(self, path, title=title)
+
+    def compare(
+        self, *others: Sequence[Evaluation] | str | os.PathLike[str], **options: Any
+    ) -> Comparison:
+        """Compare later runs of the same calls with this one, pair by pair.
+
+        Args:
+            *others: evaluations, or paths of EVALS files.
+            **options: of `report.compare`.
+
+        Raises:
+            ConfigurationError: the calls cannot be paired, or scores were made differently.
+        """
+        from rag_eval_integrations.report import _compare  # noqa: PLC0415 -- a circle
+
+        return _compare.compare(self, *others, **options)
+
+    # --- As a person reads them
+
+    def __repr__(self) -> str:
+        scores = self.summary().scores
+        means = [f"{one.name} {one.mean:.2f}" for one in scores if one.mean is not None]
+        more = [", ".join([*means[:6], *["…"][: len(means) - 6]])] if means else []
+        calls = f"{len(self):,} call{'' if len(self) == 1 else 's'}"
+        return f"<Evaluations of {one_line(': '.join([calls, *more]), 240)}>"
+
+    def __str__(self) -> str:
+        from rag_eval_integrations.report.console import summary_text  # noqa: PLC0415 -- slow
+
+        return summary_text(self.summary())
+
+    def _repr_html_(self) -> str:
+        from rag_eval_integrations.report._notebook import evaluations_html  # noqa: PLC0415
+
+        return evaluations_html(self)
+
+
+class Latest:
+    """The latest evaluations of a process that goes on, packed until somebody reads them.
+
+    As objects, a thousand take 50 MB and lengthen every full garbage collection, which stops the
+    app's threads; packed, 4 MB and nothing. Packing takes 0.2 ms, half of it without Python's lock.
+    One thread adds, any thread reads.
+
+    Args:
+        most: number of evaluations, from 0; the oldest are dropped.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._kept: deque[_Packed] = deque(maxlen=most)
+
+    def add(self, evaluation: Evaluation) -> None:
+        """Keep an evaluation; never raises."""
+        if self._kept.maxlen:
+            self._kept.append(_Packed(evaluation))
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def evaluations(self) -> Evaluations:
+        """Unpack the evaluations, oldest first; each is unpacked once, and is then an object."""
+        return Evaluations(one.evaluation() for one in self._kept.copy())
+
+
+class _Packed:
+    __slots__ = ("_held",)
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._held: bytes | Evaluation = evaluation
+        try:
+            self._held = zlib.compress(to_line(evaluation).encode("ascii"), 1)
+        except Exception:  # noqa: BLE001 -- a record of a user's judge that no file could hold
+            return  # it stays an object
+
+    def evaluation(self) -> Evaluation:
+        held = self._held
+        if isinstance(held, bytes):
+            held = self._held = from_line(Evaluation, zlib.decompress(held))
+        return held
+
+
+def _mixed(figures: Sequence[ScoreFigures]) -> str:
+    """Say what the makers of a score differ in."""
+    fields = [*By.model_fields, "method"]
+    makers = [one.by.model_dump() | {"method": one.method} for one in figures]
+    differing = [name for name in fields if len({str(maker[name]) for maker in makers}) > 1]
+    said = [
+        ", ".join(f"{name} {maker[name]}" for name in differing) + f": {one.scored} calls"
+        for one, maker in zip(figures, makers, strict=True)
+    ]
+    hint = "select those of one maker, such as Evaluations(e for e in evaluations if …)"
+    counts = Counter(said)
+    return (
+        f"was made in {len(figures)} ways, which have no common mean ({'; '.join(counts)}); {hint}"
+    )

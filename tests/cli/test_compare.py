@@ -1,0 +1,250 @@
+"""`rag-eval compare`: what it prints and writes, its exit codes, and the mistakes it names."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile import HOSTILE, acting
+from runs import MAKER, call, run, write
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> Path:
+    """A hundred calls with full marks."""
+    return write(tmp_path / "before.jsonl", run([1.0] * 100))
+
+
+@pytest.fixture
+def after(tmp_path: Path) -> Path:
+    """Thirty of them fell."""
+    fallen = run([0.0] * 30, response=["It is green."], supported=False)
+    return write(tmp_path / "after.jsonl", [*fallen, *run([1.0] * 100)[30:]])
+
+
+def test_figures_are_printed(rag_eval: Command, before: Path, after: Path) -> None:
+    """A table, and how it was made."""
+    done = rag_eval("compare", before, after)
+
+    assert done.code == 0
+    assert "A: before.jsonl, B: after.jsonl" in done.out
+    row = next(line for line in done.out.splitlines() if "adherence" in line)
+    assert row.split()[:4] == ["adherence", "1.000", "0.700", "-0.300"]
+    assert "0/30/70" in row
+    assert "100 calls paired by id." in done.out
+    assert "Intervals: bootstrap; p: sign flips; random seed" in done.out
+
+
+def test_a_regression_fails(rag_eval: Command, before: Path, after: Path) -> None:
+    """With exit code 1 and the worst calls on stderr; a fall within DELTA does not."""
+    done = rag_eval("compare", before, after, "--fail-on-regression", "adherence=0.02")
+
+    assert done.code == 1
+    assert "worse: adherence -0.300" in done.out
+    assert "FAILED worse: adherence -0.300" in done.err
+    assert "-1.00 q0 “When does q0 leave?”: not supported: a “It is green.”" in done.err
+    fine = rag_eval("compare", before, after, "--fail-on-regression", "adherence=0.5")
+    assert (fine.code, fine.err) == (0, "")
+    assert "fine: adherence" in fine.out
+
+
+def test_too_few_calls_pass_unless_told(rag_eval: Command, tmp_path: Path) -> None:
+    """It cannot be told whether a score fell; --fail-on-unclear asks for more calls."""
+    before = write(tmp_path / "a.jsonl", run([1.0] * 30))
+    after = write(tmp_path / "b.jsonl", run([0.0] + [1.0] * 29))
+    words = ("compare", before, after, "--fail-on-regression", "adherence=0.02")
+
+    done = rag_eval(*words)
+    strict = rag_eval(*words, "--fail-on-unclear")
+
+    assert done.code == 0
+    assert "cannot tell: adherence -0.033" in done.out
+    assert strict.code == 1
+    assert "FAILED cannot tell" in strict.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--fail-on-regression", "adherance=0.1"], "do not both have it; they have adherence"),
+        (["--fail-on-regression", "adherence=-0.1"], "a number from 0 to 1"),
+        (["--fail-on-regression", "adherence=much"], "a number from 0 to 1"),
+        (["--fail-on-regression", "adherence=nan"], "a number from 0 to 1"),
+        (["--fail-on-regression", "adherence"], "use NAME=DELTA"),
+        (["--by", "name"], "use id or question"),
+        (["--format", "pdf"], "use html, md or json"),
+    ],
+)
+def test_mistakes_are_named(
+    rag_eval: Command, before: Path, after: Path, words: list[str], said: str
+) -> None:
+    """With exit code 2, also beside a regression."""
+    done = rag_eval("compare", before, after, "--fail-on-regression", "adherence=0", *words)
+
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_one_file_is_too_few(rag_eval: Command, before: Path) -> None:
+    """And standard input is there once."""
+    assert rag_eval("compare", before).code == 2
+    done = rag_eval("compare", "-", "-")
+    assert done.code == 2
+    assert "standard input can be only one" in done.err
+
+
+def test_a_gate_on_a_score_that_nobody_has_is_bad_input(
+    rag_eval: Command, before: Path, tmp_path: Path
+) -> None:
+    """A judge that failed throughout must not be green."""
+    failed = write(tmp_path / "failed.jsonl", run([None] * 100))
+
+    done = rag_eval("compare", before, failed, "--fail-on-regression", "adherence=0.1")
+
+    assert done.code == 2
+    assert "FAILED adherence: no call has a value in both runs" in done.err
+    assert "Became unscored: adherence 100 (error 100)." in done.out
+
+
+def test_mixed_makers_are_refused_unless_told(
+    rag_eval: Command, before: Path, tmp_path: Path
+) -> None:
+    """The message says what differs and which option goes on."""
+    maker = MAKER.model_copy(update={"judge_version": "2"})
+    other = write(tmp_path / "other.jsonl", run([1.0] * 100, by=maker))
+
+    done = rag_eval("compare", before, other)
+
+    assert done.code == 2
+    assert "judge_version 1 in before.jsonl, 2 in other.jsonl: adherence" in done.err
+    allowed = rag_eval("compare", before, other, "--allow-mixed")
+    assert allowed.code == 0
+    assert "judge_version 1 in before.jsonl, 2 in other.jsonl" in allowed.out
+
+
+def test_bad_lines_are_reported_and_left_out(rag_eval: Command, before: Path, after: Path) -> None:
+    """Exit code 2, which beats 1; --skip-invalid leaves the verdict."""
+    after.write_text(after.read_text() + '{"schema": 2}\nno JSON\n')
+    words = ("compare", before, after, "--fail-on-regression", "adherence=0.02")
+
+    done = rag_eval(*words)
+
+    assert done.code == 2
+    assert f"{after}: line 102" in done.err
+    assert f"{after}: 2 invalid line(s) were left out" in done.err
+    assert "worse: adherence" in done.out
+    assert rag_eval(*words, "--skip-invalid").code == 1
+
+
+def test_a_page_is_written_and_replaced(
+    rag_eval: Command, before: Path, after: Path, tmp_path: Path
+) -> None:
+    """A file that this program did not make is not replaced, nor is an input."""
+    page = tmp_path / "diff.html"
+    for _ in range(2):
+        done = rag_eval("compare", before, after, "-o", page, "--fail-on-regression", "adherence=0")
+        assert done.code == 1
+    text = page.read_text(encoding="utf-8")
+    assert "before.jsonl compared with after.jsonl" in text
+    assert "<li>worse: adherence" in text
+
+    page.write_text("mine")
+    assert rag_eval("compare", before, after, "-o", page).code == 2
+    assert page.read_text() == "mine"
+    held = after.read_bytes()
+    assert rag_eval("compare", before, after, "-o", after).code == 2
+    assert after.read_bytes() == held
+
+
+def test_json_and_markdown(rag_eval: Command, before: Path, after: Path, tmp_path: Path) -> None:
+    """As the file's name ends, or as --format says; to a file or alone on stdout."""
+    done = rag_eval("compare", before, after, "--format", "json")
+    content = json.loads(done.out)
+    assert content["runs"][0]["scores"][0]["difference"] == pytest.approx(-0.3)
+    assert "adherence" in done.err
+
+    for _ in range(2):
+        assert rag_eval("compare", before, after, "-o", tmp_path / "diff.json").code == 0
+    assert json.loads((tmp_path / "diff.json").read_text()) == content
+    rag_eval("compare", before, after, "-o", tmp_path / "diff.md")
+    lines = (tmp_path / "diff.md").read_text().splitlines()
+    assert any(line.startswith("| adherence | 1.000 | 0.700 |") for line in lines)
+    piped = rag_eval("compare", before, after, "-o", "-", "--format", "md")
+    assert piped.out.splitlines() == lines
+
+
+def test_more_than_two_runs(rag_eval: Command, before: Path, after: Path, tmp_path: Path) -> None:
+    """A table and a verdict for each run but the baseline."""
+    third = write(tmp_path / "third.jsonl", run([1.0] * 400))
+
+    done = rag_eval("compare", before, third, after, "--fail-on-regression", "adherence=0.05")
+
+    assert done.code == 1
+    assert "B: third.jsonl" in done.out
+    assert "fine: adherence (third.jsonl)" in done.out
+    assert "worse: adherence (after.jsonl)" in done.out
+    assert "Left out: 0 calls only in before.jsonl, 300 only in third.jsonl." in done.out
+
+
+def test_standard_input_is_one_of_the_runs(
+    rag_eval: Command, before: Path, after: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It is read once, and again for the calls that are shown."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(after.read_bytes())))
+
+    done = rag_eval("compare", before, "-", "-o", tmp_path / "diff.html")
+
+    assert done.code == 0
+    assert "B: standard input" in done.out
+    assert "When does q0 leave?" in (tmp_path / "diff.html").read_text()
+
+
+def test_calls_that_cannot_be_paired_are_counted(
+    rag_eval: Command, before: Path, tmp_path: Path
+) -> None:
+    """Nothing is guessed."""
+    twice = write(tmp_path / "twice.jsonl", [*run([1.0] * 100), *run([1.0] * 2)])
+
+    done = rag_eval("compare", before, twice)
+
+    assert done.code == 2
+    assert "by ids: 4 of 102 calls in twice.jsonl share theirs with another" in done.err
+    assert "by question and reference: 4 of 102" in done.err
+
+
+def test_no_text_acts_on_the_terminal(rag_eval: Command, tmp_path: Path) -> None:
+    """Names of scores, ids, questions and sentences of other people, in every format."""
+    before, after = [], []
+    for number, text in enumerate(HOSTILE):
+        name = f"{number} {text}"
+        before.append(call(name, {text: 1.0, "adherence": 1.0}, question=text))
+        after.append(
+            call(
+                name, {text: 0.5, "adherence": 0.0}, question=text, response=[text], supported=False
+            )
+        )
+    files = (write(tmp_path / "a.jsonl", before), write(tmp_path / "b.jsonl", after))
+
+    for words in ((), ("--format", "md"), ("--format", "json"), ("--format", "html")):
+        done = rag_eval("compare", *files, *words, "--fail-on-regression", "adherence=0.02")
+        assert done.code == 1
+        assert acting(done.out + done.err) == []
+
+
+def test_the_options_of_the_page_exist(rag_eval: Command, root: Path) -> None:
+    """docs/compare.md names no option that the command does not have."""
+    page = (root / "docs" / "compare.md").read_text(encoding="utf-8")
+    shown = rag_eval("compare", "--help").out
+
+    options = set(re.findall(r"--[a-z][a-z-]+", page)) - {"--judge"}  # of `rag-eval run`
+
+    assert len(options) >= 5
+    assert [option for option in options if option not in shown] == []

@@ -1,0 +1,129 @@
+"""Means in constant memory: exact where values agree, with intervals that keep what they promise."""
+
+from __future__ import annotations
+
+import random
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations.records import RunningMean
+from rag_eval_integrations.records.mean import Interval, wilson
+
+
+def mean_of(*values: float) -> RunningMean:
+    mean = RunningMean()
+    for value in values:
+        mean.add(value)
+    return mean
+
+
+def test_a_small_sample_has_students_interval() -> None:
+    """By hand: 0.2, 0.4, 0.9: mean 0.5, s² = 0.13, t(2) = 4.3027, half width 0.8957: all of [0, 1].
+
+    0.4, 0.5, 0.5, 0.6: s² = 0.02/3, t(3) = 3.1824, half width 3.1824*0.08165/2 = 0.12992.
+    """
+    wide = mean_of(0.2, 0.4, 0.9)
+    assert wide.deviation == pytest.approx(0.13**0.5)
+    assert wide.interval == Interval(0.0, 1.0, "Student's t")
+    narrow = mean_of(0.4, 0.5, 0.5, 0.6).interval
+    assert narrow is not None
+    assert narrow.method == "Student's t"
+    assert (narrow.low, narrow.high) == pytest.approx((0.37008, 0.62992), abs=1e-5)
+
+
+def test_0_and_1_have_wilsons_interval() -> None:
+    """9 of 10: (0.5958, 0.9821), a published example."""
+    found = mean_of(*[1.0] * 9, 0.0).interval
+    assert found == wilson(0.9, 10)
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx((0.5958, 0.9821), abs=1e-4)
+
+
+@pytest.mark.parametrize("value", [0.3, 0.75, 1 / 3])
+def test_equal_values_have_an_interval_with_a_width(value: float) -> None:
+    """No spread was seen in ten values: 27.75 % may have others, wherever they lie in [0, 1]."""
+    found = mean_of(*[value] * 10)
+
+    assert found.mean == value
+    assert found.deviation == 0
+    assert found.interval is not None
+    assert found.interval.method == "Wilson, one value seen"
+    assert found.interval.high - found.interval.low == pytest.approx(0.27753, abs=1e-5)
+    assert found.interval.low < value < found.interval.high
+    wide, narrow = mean_of(*[value] * 2).interval, mean_of(*[value] * 1000).interval
+    assert wide is not None
+    assert narrow is not None
+    assert wide.high - wide.low > 0.5
+    assert narrow.high - narrow.low < 0.004
+
+
+def test_equal_values_near_1_have_nearly_the_interval_of_1() -> None:
+    """One rule passes into the other: 0.999999 ten times is hardly another finding than 1."""
+    ones, nearly = mean_of(*[1.0] * 10).interval, mean_of(*[0.999999] * 10).interval
+    assert ones is not None
+    assert nearly is not None
+    assert (nearly.low, nearly.high) == pytest.approx((ones.low, ones.high), abs=1e-5)
+
+
+def test_values_that_differ_in_their_last_bits_are_equal() -> None:
+    """0.1 + 0.2 is not 0.3 to a computer, which is no spread."""
+    found = mean_of(0.3, 0.1 + 0.2, 0.3).interval
+    assert found is not None
+    assert found.method == "Wilson, one value seen"
+
+
+def test_one_value_has_neither_interval_nor_deviation() -> None:
+    """Nor have none; and nothing has a mean of nothing."""
+    assert (mean_of(0.4).interval, mean_of(0.4).deviation, mean_of(0.4).ci95) == (None, None, None)
+    assert (mean_of().mean, mean_of().interval, mean_of().deviation) == (None, None, None)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=50))
+def test_any_values_have_their_mean_inside_an_interval_inside_0_and_1(values: list[float]) -> None:
+    """Mean and deviation are those of the statistics module."""
+    found = mean_of(*values)
+
+    assert found.mean == pytest.approx(statistics.fmean(values), abs=1e-12)
+    assert found.deviation == pytest.approx(statistics.stdev(values), abs=1e-7)
+    assert found.interval is not None
+    assert found.mean is not None
+    assert 0 <= found.interval.low <= found.mean + 1e-12
+    assert found.mean - 1e-12 <= found.interval.high <= 1
+    assert found.interval.low < found.interval.high
+
+
+def test_the_mean_of_a_million_values_is_exact_to_nine_digits() -> None:
+    """Sums neither drift nor lose the variance of values that are close together."""
+    found = RunningMean()
+    for number in range(1_000_000):
+        found.add(0.9 + 1e-6 * (number % 3))
+
+    assert found.mean == pytest.approx(0.9 + 1e-6 * 999_999 / 1_000_000, abs=1e-12)
+    assert found.deviation == pytest.approx(1e-6 * (2 / 3) ** 0.5, rel=1e-4)
+
+
+@pytest.mark.parametrize(("n", "good"), [(10, 0.9), (20, 0.9), (10, 0.5)])
+def test_intervals_of_small_samples_cover(n: int, good: float) -> None:
+    """Shares, continuous scores, and scores that are nearly always the same."""
+    chance = random.Random(7)
+    covered = {"share": 0, "score": 0, "mostly one value": 0}
+    truths = {"share": good, "score": 0.5, "mostly one value": 0.8 * good}
+    for _ in range(400):
+        for kind in covered:
+            values = []
+            for _ in range(n):
+                value = float(chance.random() < good)
+                if kind == "score":
+                    value = chance.random()
+                values.append(0.8 * value if kind == "mostly one value" else value)
+            found = mean_of(*values).interval
+            assert found is not None
+            covered[kind] += found.low <= truths[kind] <= found.high
+
+    # Two values of which one is rare are what t is bad at; a width of 0 would cover 65 %.
+    assert covered["share"] / 400 > 0.9
+    assert covered["score"] / 400 > 0.9
+    assert covered["mostly one value"] / 400 > 0.85

@@ -1,0 +1,550 @@
+"""The report in a real browser, opened from disk: what a person can do with it, and what it cannot do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser import Opened, chromium
+from report_rows import ATTACKS, LONG_WORD, attacks, evaluations
+
+from rag_eval_integrations._visible import visible
+from rag_eval_integrations.report.html import write_report
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+Open = Callable[..., Opened]
+
+
+# Of the module, not the session: while it lasts, playwright's loop runs, and no other may.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="module")
+def report(folder: Path) -> Path:
+    """The report of our own rows."""
+    return write_report(evaluations(), folder / "report.html", title="Our own rows")
+
+
+@pytest.fixture(scope="module")
+def small(folder: Path) -> Path:
+    """A report of a few calls, for what looks at every element."""
+    return write_report(evaluations()[:6], folder / "small.html", title="A few")
+
+
+@pytest.fixture(scope="module")
+def hostile(folder: Path) -> Path:
+    """The report of texts that attack it."""
+    return write_report(attacks(), folder / "hostile.html", title="</title><script>1</script>")
+
+
+@pytest.fixture
+def opened(browser: Browser, report: Path) -> Iterator[Open]:
+    """`opened("#row=1", color_scheme="dark")`; afterwards the page must have kept silent."""
+    contexts = []
+    pages = []
+
+    def open_page(address: str = "", path: Path = report, **options: Any) -> Opened:
+        context = browser.new_context(**{"viewport": {"width": 1300, "height": 900}, **options})
+        context.set_default_timeout(10_000)
+        contexts.append(context)
+        page = Opened(context.new_page())
+        pages.append(page)
+        page.go(path, address)
+        return page
+
+    yield open_page
+    for page in pages:
+        assert page.said == []
+        assert {url.partition("#")[0].rpartition("/")[2] for url in page.requests} <= {
+            "report.html",
+            "small.html",
+            "hostile.html",
+        }
+    for context in contexts:
+        context.close()
+
+
+def rows(page: Page) -> list[list[str]]:
+    """The cells of the table's rows that are shown, in order."""
+    found: list[list[str]] = page.evaluate(
+        "() => [...document.querySelectorAll('.body .row')].filter((row) => !row.hidden)"
+        ".map((row) => [...row.children].map((cell) => cell.textContent))"
+    )
+    return found
+
+
+def lit(page: Page, within: str = "#one") -> list[str]:
+    """The keys of the sentences that are lit."""
+    found: list[str] = page.evaluate(
+        "(within) => [...document.querySelectorAll(`${within} .s.lit`)].map((one) => one.dataset.key)",
+        within,
+    )
+    return sorted(found)
+
+
+def column(page: Page, name: str) -> int:
+    """Where a column stands."""
+    heads: list[str] = page.locator(".head [role=columnheader]").all_inner_texts()
+    return [" ".join(head.split()).rstrip(" ▲▼") for head in heads].index(name)
+
+
+def count(page: Page) -> str:
+    """What the live region says."""
+    return page.locator("#count").inner_text()
+
+
+def address(page: Page) -> str:
+    """The part of the address that holds the state."""
+    return page.url.partition("#")[2]
+
+
+# --- The table
+
+
+def test_the_table_holds_every_call_with_its_figures(opened: Open) -> None:
+    """Each value is the evaluation's, rounded as Python rounds; one without has its reason."""
+    page = opened().page
+    names = list(evaluations()[0].scores)
+
+    shown = rows(page)
+
+    assert count(page) == f"{len(evaluations())} calls"
+    first = column(page, names[0].replace("_", " "))
+    for evaluation, cells in zip(evaluations(), shown, strict=True):
+        for at, name in enumerate(names):
+            score = evaluation.scores[name]
+            expected = (
+                f"{score.value:.2f}"
+                if score.value is not None
+                else f"– ({(score.unscored or score.status).replace('_', ' ')})"
+            )
+            assert cells[first + at] == expected
+
+
+def test_sorting_says_so_and_puts_calls_without_a_value_last_both_ways(opened: Open) -> None:
+    """Up, down, and back to the order of the file."""
+    page = opened().page
+    place = column(page, "completeness")
+    button = page.locator("[role=columnheader] button").nth(place)
+    before = rows(page)
+
+    button.click()
+    up = [cells[place] for cells in rows(page)]
+    assert page.locator("[aria-sort=ascending]").inner_text().startswith("completeness")
+    assert address(page) == "sort=completeness"
+    button.click()
+    down = [cells[place] for cells in rows(page)]
+    assert page.locator("[aria-sort=descending]").count() == 1
+    button.click()
+
+    without = [cell for cell in up if cell.startswith("–")]
+    values = up[: len(up) - len(without)]
+    assert len(without) > 2
+    assert values == sorted(values)
+    assert not [cell for cell in values if cell.startswith("–")]
+    assert down[: len(values)] == values[::-1]
+    assert all(cell.startswith("–") for cell in down[len(values) :])
+    assert rows(page) == before
+    assert page.locator("[aria-sort]").count() == 0
+
+
+def test_calls_are_filtered_by_score_by_pattern_and_by_reason(opened: Open) -> None:
+    """Each filter can be taken off again, and the address holds all of them."""
+    page = opened().page
+    total = len(evaluations())
+    page.get_by_label("Score", exact=True).select_option(label="adherence")
+    page.get_by_label("value", exact=True).fill("0.5")
+    page.get_by_role("button", name="Add filter").click()
+    low = sum(
+        one.scores["adherence"].value is not None and one.scores["adherence"].value <= 0.5
+        for one in evaluations()
+    )
+    assert count(page) == f"{low} of {total} calls"
+
+    page.get_by_label("Pattern", exact=True).select_option("context_ignored")
+    both = rows(page)
+    assert 0 < len(both) < low
+    assert "adherence%3C%3D0.5%2Cpattern%3Dcontext_ignored" in address(page)
+
+    page.get_by_role("button", name=re.compile("adherence at most")).click()
+    assert len(rows(page)) > len(both)
+    page.get_by_role("button", name="Show all calls").click()
+    assert count(page) == f"{total} calls"
+    page.locator("[data-filter='adherence=unscored'] a").first.click()
+    unscored = [one for one in evaluations() if one.scores["adherence"].value is None]
+    assert [cells[2] for cells in rows(page)] == [one.id for one in unscored]
+    page.locator("[data-filter='failed'] a").click()
+    assert [cells[2:4] for cells in rows(page)] == [["broken", "not evaluated"]]
+
+
+def test_search_finds_questions_and_ids_and_where_asked_all_texts(opened: Open) -> None:
+    """A sentence of a document is found only with the box ticked."""
+    page = opened().page
+    search = page.get_by_label("Search questions and ids")
+    search.fill("OVEN")
+    page.get_by_text(f"1 of {len(evaluations())} calls").wait_for()
+    search.fill("turin")
+    page.get_by_text(f"0 of {len(evaluations())} calls").wait_for()
+
+    page.get_by_label("also documents").check()
+    page.get_by_text(f"1 of {len(evaluations())} calls").wait_for()
+
+    assert rows(page)[0][2] == "oven"
+    assert address(page) == "q=turin&full=1"
+
+
+def test_one_link_brings_back_the_call_the_sentence_and_the_table(opened: Open) -> None:
+    """Row, sentence, order, filter and search; leaving the call shows the table as it was."""
+    link = "#row=oven&s=c&sort=-completeness&f=pattern%3Dhallucination&q=oven"
+    page = opened(link).page
+    page.locator("#one .s.lit").first.wait_for()
+
+    assert lit(page) == ["c"]
+    assert "#" + address(page) == link
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    assert page.locator("[aria-sort=descending]").inner_text().startswith("completeness")
+    assert count(page) == f"1 of {len(evaluations())} calls"
+    assert page.evaluate("document.activeElement.closest('.row').dataset.at") == "0"
+
+
+# --- One call
+
+
+def test_a_call_opens_with_its_texts_labels_scores_and_data(opened: Open) -> None:
+    """The wrong sentences stand first, with sign, evidence, words, and the detail that is wrong."""
+    page = opened().page
+    page.get_by_role("row", name=re.compile("How fast does the oven")).get_by_role("link").click()
+    one = page.locator("#one")
+    one.wait_for()
+
+    assert page.evaluate("document.activeElement.innerText") == "How fast does the oven heat up?"
+    assert "How fast does the oven" in page.title()
+    text = one.inner_text()
+    for words in (
+        "The document says four minutes.", "number nine (documents: four)",
+        "It heats up in four minutes.", "Shelf", "kitchen", "t-7", "manual-2",
+    ):  # fmt: skip
+        assert words in one.text_content()  # type: ignore[operator]
+    assert text.index("No document names a place.") < text.index("Stated.")
+    assert one.locator(".answer .s b").all_inner_texts() == ["nine", "five"]
+    signs = {
+        "a": "a ◐", "b": "b ✓", "c": "c ✗", "d": "d ✗", "e": "e ?",
+        "0a": "0a RU", "0b": "0b U", "0c": "0c R", "1a": "1a U", "1b": "1b",
+    }  # fmt: skip
+    keys = one.locator(".text .key").all_inner_texts()
+    assert [key.strip() for key in keys] == list(signs.values())
+    assert "(not supported)" in one.locator(".s[data-key=c]").first.inner_text()
+    assert one.locator(".left-out, details", has_text="The grill is sold apart.").count()
+
+
+def test_g_eval_scores_show_distribution_reason_and_verdict(opened: Open) -> None:
+    """A bar per score of the scale, each with its figure."""
+    page = opened("#row=graded").page
+    score = page.locator("#one tr", has_text="coherence")
+    score.wait_for()
+
+    assert "0.40" in score.inner_text()
+    assert "✗ failed (threshold 0.5)" in score.inner_text()
+    assert "It leaves the reader with a question." in score.inner_text()
+    assert "2.60 on the scale from 1 to 5; by logprobs; n = 20" in score.inner_text()
+    bars = score.locator(".bars li")
+    assert [" ".join(bar.split()) for bar in bars.all_inner_texts()] == [
+        "1 0.10",
+        "2 0.40",
+        "3 0.30",
+        "4 0.20",
+    ]
+    widths = [rect.get_attribute("width") for rect in score.locator("rect.bar").all()]
+    assert widths == ["10", "40", "30", "20"]
+    assert (
+        "✗" in rows(page)[1][column(page, "coherence")]
+        if page.locator("#list").is_visible()
+        else True
+    )
+
+
+def test_evidence_is_lit_by_hover_and_focus_and_pinned_by_enter(opened: Open) -> None:
+    """From the answer to the documents and back; Escape frees it, and only then leaves the call."""
+    page = opened("#row=oven").page
+    sentence = page.locator("#one .s[data-side=a][data-key=b]")
+    sentence.hover()
+    assert lit(page) == ["0b", "b"]
+    assert page.locator("#one li.lit").get_attribute("data-why") == "b"
+    page.mouse.move(0, 0)
+    assert lit(page) == []
+
+    page.locator("#one .s[data-side=a][data-key=a]").focus()
+    assert lit(page) == ["0a", "a"]
+    page.keyboard.press("Tab")
+    assert lit(page) == ["0b", "b"]
+    page.keyboard.press("Enter")
+    page.locator("#one .s[data-side=a][data-key=d]").hover()
+    page.mouse.move(0, 0)
+    assert lit(page) == ["0b", "b"]
+    assert address(page) == "row=oven&s=b"
+    assert "Evidence of b: 0b" in page.locator("p.unseen[role=status]").inner_text()
+
+    page.keyboard.press("Escape")
+    assert address(page) == "row=oven"
+    page.locator("#one .s[data-side=d][data-key='0a']").hover()
+    assert lit(page) == ["0a", "a"]
+    page.keyboard.press("Escape")
+    assert page.locator("#list").is_visible()
+
+
+def test_the_judges_evidence_leads_to_its_sentence(opened: Open) -> None:
+    """A key in the judge's words is a link that lights the sentence and moves there."""
+    page = opened("#row=oven").page
+    page.locator("#one .support .evidence", has_text="0b").click()
+
+    assert page.evaluate("document.activeElement.dataset.key") == "0b"
+    assert "0b" in lit(page)
+
+
+def test_all_of_it_can_be_done_with_the_keyboard(opened: Open) -> None:
+    """Search, move, open, go on, come back to the row, ask for the keys."""
+    page = opened().page
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "q"
+    page.keyboard.type("jk?n")
+    assert page.get_by_label("Search questions and ids").input_value() == "jk?n"
+    page.keyboard.press("Escape")
+    page.get_by_text(f"{len(evaluations())} calls", exact=True).wait_for()
+    page.keyboard.press("Enter")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    page.locator("#one article").wait_for()
+    assert address(page) == "row=graded"
+    page.keyboard.press("n")
+    page.get_by_text("Not evaluated:").wait_for()
+    page.keyboard.press("p")
+    page.keyboard.press("p")
+    page.locator("#one article[data-call='1']").wait_for()
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.closest('.row').dataset.at") == "0"
+
+    page.keyboard.press("?")
+    assert page.get_by_role("dialog").is_visible()
+    page.keyboard.press("Escape")
+    assert not page.get_by_role("dialog").is_visible()
+    assert page.evaluate("document.activeElement.closest('.row').dataset.at") == "0"
+
+
+def test_the_browsers_way_back_leaves_a_call(opened: Open) -> None:
+    """Opening a call is a step of the history, and evidence is none."""
+    page = opened("#sort=adherence").page
+    page.locator(".body .row a").first.click()
+    page.locator("#one article").wait_for()
+    page.locator("#one .s[data-side=a]").first.click()
+    page.go_back()
+
+    page.locator("#list").wait_for()
+    assert address(page) == "sort=adherence"
+
+
+def test_the_static_call_and_the_opened_one_say_the_same(opened: Open) -> None:
+    """Template and script render the same data: every text and every link's purpose."""
+    page = opened().page
+    static = page.evaluate(
+        "() => [...document.querySelectorAll('.worst')].map((one) => [one.id.slice(5), one.querySelector('.call').textContent.replace(/\\s+/g, ' ').trim()])"
+    )
+    assert len(static) == 20
+    for number, text in static[:8]:
+        name = page.locator(f".row[data-at='{int(number) - 1}'] a").get_attribute("href")
+        page.evaluate("(address) => { location.hash = address; }", name)
+        page.locator(f"#one article[data-call='{number}']").wait_for()
+        again = page.evaluate(
+            "() => document.querySelector('#one .call').textContent.replace(/\\s+/g, ' ').trim()"
+        )
+        assert re.sub(r"\s", "", again) == re.sub(r"\s", "", text)
+
+
+# --- Hostile content
+
+
+def test_hostile_texts_stay_text(opened: Open, hostile: Path) -> None:
+    """Nothing runs, nothing is asked for, no element comes of them, and every call opens."""
+    page = opened(path=hostile).page
+    elements = (
+        "() => [...new Set([...document.querySelectorAll('*')].map((one) => one.localName))].sort()"
+    )
+    plain = set(opened().page.evaluate(elements))
+
+    assert set(page.evaluate(elements)) <= plain
+    ids = [cells[2] for cells in rows(page)]
+    assert len(ids) == len(ATTACKS) + 1
+    assert len(set(ids)) == len(ids)
+    for at in range(0, len(ATTACKS), 3):
+        link = page.locator(f".row[data-at='{at}'] a").get_attribute("href")
+        page.evaluate("(address) => { location.hash = address; }", link)
+        page.locator(f"#one article[data-call='{at + 1}']").wait_for()
+        question = page.locator("#one h2").inner_text()
+        assert "".join(question.split()) == "".join(visible(ATTACKS[at]).split())
+        assert set(page.evaluate(elements)) <= plain
+        assert not page.locator("#one [onmouseover], #one [style], #one img").count()
+    links = page.evaluate(
+        "() => [...document.querySelectorAll('a')].map((one) => one.getAttribute('href'))"
+    )
+    assert {link[0] for link in links} == {"#"}
+    assert "owned" not in page.title()
+
+
+@pytest.mark.parametrize("address", ["", "#row=long"])
+@pytest.mark.parametrize("width", [360, 1300])
+def test_a_word_of_100_kb_does_not_make_the_page_wide(
+    opened: Open, hostile: Path, width: int, address: str
+) -> None:
+    """It breaks anywhere, in the table and in the call."""
+    page = opened(address, hostile, viewport={"width": width, "height": 800}).page
+    if address:
+        page.locator("#one article").wait_for()
+        assert LONG_WORD[:1000] in page.locator("#one .answer").inner_text()
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_changed_script_does_not_run(opened: Open, folder: Path, report: Path) -> None:
+    """The policy allows the script by its hash."""
+    changed = folder / "changed.html"
+    text = report.read_text()
+    changed.write_text(text.replace('"use strict";', '"use strict"; document.title = "owned";', 1))
+    context = opened().page.context
+    page = context.new_page()
+    page.goto(changed.as_uri())
+
+    assert page.title() == "Our own rows"
+    assert page.locator(".body .row").count() == 0
+
+
+# --- Other ways to look at it
+
+
+def test_without_a_script_the_figures_and_the_worst_calls_are_there(opened: Open) -> None:
+    """What is wrong and why, in plain HTML; the evidence is a link."""
+    page = opened(java_script_enabled=False).page
+
+    assert page.get_by_text("The table of all calls needs JavaScript").is_visible()
+    text = page.locator("#overview").inner_text()
+    assert "context_relevance" in text
+    assert "hallucination" in text
+    first = page.locator("details.worst").first
+    assert first.get_attribute("open") is not None
+    assert first.locator(".support").is_visible()
+    evidence = page.locator("details.worst[open] a.evidence")
+    if evidence.count():
+        evidence.first.click()
+        assert page.locator(".s:target").count() == 1
+
+
+def axe(page: Page) -> list[str]:
+    """What axe finds wrong: rule and element."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_keeps_the_rules_of_accessibility(opened: Open, small: Path, scheme: str) -> None:
+    """Contrast, labels, roles, names, order of headings: no violation, light or dark."""
+    found = {}
+    for address in ("#sort=adherence&q=o", "#row=oven&s=b", "#row=graded"):
+        page = opened(address, small, color_scheme=scheme).page
+        if "row=" in address:
+            page.locator("#one article").wait_for()
+        page.evaluate(
+            "() => document.querySelectorAll('details').forEach((one) => (one.open = true))"
+        )
+        found[address] = axe(page)
+
+    assert found == {"#sort=adherence&q=o": [], "#row=oven&s=b": [], "#row=graded": []}
+
+
+def test_roles_and_names_for_screen_readers(opened: Open) -> None:
+    """The table is a table, its headers are buttons, and the count is a live region."""
+    page = opened().page
+
+    table = page.get_by_role("table", name="All calls")
+    assert table.get_by_role("columnheader").count() == len(rows(page)[0])
+    assert page.get_by_role("status").first.inner_text().endswith("calls")
+    assert page.get_by_role("search").count() == 1
+    assert page.get_by_role(
+        "img", name=re.compile("Calls per tenth of adherence: .* from 0.9 to 1.0")
+    ).count()
+
+
+@pytest.mark.parametrize("width", [360, 768, 1300])
+def test_no_width_makes_the_page_scroll_sideways(opened: Open, width: int) -> None:
+    """Tables scroll inside their frames."""
+    page = opened(viewport={"width": width, "height": 800}).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator(".body .row a").first.click()
+    page.locator("#one article").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_forced_colours_keep_signs_and_underlines(opened: Open) -> None:
+    """Where tints vanish, each state is still another one."""
+    page = opened("#row=oven&s=b", forced_colors="active").page
+    page.locator("#one .s.lit").first.wait_for()
+
+    styles = page.evaluate(
+        "() => Object.fromEntries([...document.querySelectorAll('#one .s[data-key]')].map((one) => [one.className.replace(' lit', ''), getComputedStyle(one).textDecorationStyle + (getComputedStyle(one).textDecorationLine)]))"
+    )
+    assert {name: styles[f"s {name}"] for name in ("full", "partial", "none", "unlabelled", "ru", "r", "u")} == {
+        "full": "solidunderline", "partial": "dashedunderline", "none": "wavyunderline",
+        "unlabelled": "dottedunderline", "ru": "doubleunderline", "r": "dottedunderline",
+        "u": "dashedunderline",
+    }  # fmt: skip
+    outline = page.locator("#one .s.lit").first.evaluate(
+        "(one) => getComputedStyle(one).outlineWidth"
+    )
+    assert outline == "3px"
+
+
+def test_print_shows_the_filtered_rows_capped_and_says_so(opened: Open) -> None:
+    """Black on white whatever the scheme, without controls; the first 200 rows, or the call."""
+    page = opened(color_scheme="dark").page
+    page.emulate_media(media="print")
+    visible_rows = page.locator(".body .row:visible")
+
+    assert visible_rows.count() == 200
+    assert page.get_by_text(f"Printed: the first 200 of {len(evaluations())} calls").is_visible()
+    assert not page.get_by_role("search").is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.emulate_media(media="screen")
+    page.get_by_label("Pattern", exact=True).select_option("hallucination")
+    page.emulate_media(media="print")
+    assert 0 < visible_rows.count() < 200
+    assert not page.locator(".printed").inner_text()
+
+
+def test_where_the_address_may_not_be_written_calls_open(opened: Open) -> None:
+    """As in a frame without rights; only the address does not follow."""
+    page = opened().page
+    page.evaluate(
+        "() => { history.replaceState = history.pushState = () => { throw new Error('no'); }; }"
+    )
+    page.locator(".body .row a").first.click()
+
+    page.locator("#one article").wait_for()
+    page.keyboard.press("Escape")
+    assert page.locator("#list").is_visible()

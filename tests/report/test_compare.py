@@ -1,0 +1,367 @@
+"""`compare`: pairs, refusals, what became unscored, verdicts, what changed most."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from pydantic import JsonValue
+from runs import MAKER, call, run, write
+
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.records import Capture, EvaluationError
+from rag_eval_integrations.report import Comparison, compare
+
+HALF = [1.0, 0.0] * 50
+
+
+# --- Pairs
+
+
+def test_calls_are_paired_by_the_users_own_ids() -> None:
+    """In any order, and whatever their questions; calls of one run only are counted."""
+    before = run(HALF)
+    after = [*reversed(run(HALF, question="Asked in other words?")), call("new", {"adherence": 1})]
+
+    found = compare(before[1:], after)
+
+    assert (found.paired_by, found.pairs, found.only_a, found.only_b) == ("id", 99, 0, 2)
+    assert found.scores["adherence"].difference == 0
+    assert found.scores["adherence"].ties == 99
+    assert "99 of 99 calls with the same id have another question or reference." in found.notes
+
+
+def test_default_ids_are_not_the_users() -> None:
+    """They change with the response, so question and reference say which call is which."""
+    before = [one.model_copy(update={"id": one.row_key[:16]}) for one in run(HALF)]
+    after = run(HALF, response=["It leaves at ten."])
+    after = [one.model_copy(update={"id": one.row_key[:16]}) for one in after]
+    assert not {one.id for one in before} & {one.id for one in after}
+
+    found = compare(before, after)
+
+    assert (found.paired_by, found.pairs) == ("question", 100)
+    with pytest.raises(ConfigurationError, match=r"100 of 100 calls in A have no id of their own"):
+        compare(before, after, by="id")
+
+
+def test_ids_of_runs_without_a_common_one_are_not_used() -> None:
+    """Such as a framework's run ids, which are new in every run."""
+    after = [one.model_copy(update={"id": f"run-{one.id}"}) for one in run(HALF)]
+
+    assert compare(run(HALF), after).paired_by == "question"
+
+
+def test_ids_that_repeat_are_refused_with_their_number() -> None:
+    """Unless questions and references are unique; nothing is guessed."""
+    twice = [*run(HALF), *run([1.0, 1.0])]
+
+    with pytest.raises(ConfigurationError) as error:
+        compare(run(HALF), twice)
+
+    assert "by ids: 4 of 102 calls in B share theirs with another" in str(error.value)
+    assert "by question and reference: 4 of 102 calls in B share theirs" in str(error.value)
+    renamed = [*run(HALF), call("q0", {"adherence": 1.0}, question="Another?")]
+    assert compare(run(HALF), renamed).paired_by == "question"
+
+
+def test_references_tell_equal_questions_apart() -> None:
+    """The same question with another expected answer is another call."""
+    before = [
+        call("same", {"adherence": 1.0}, question="When?", reference=str(number))
+        for number in range(12)
+    ]
+
+    found = compare(before, list(reversed(before)))
+
+    assert (found.paired_by, found.pairs) == ("question", 12)
+
+
+def test_runs_of_other_calls_are_refused() -> None:
+    """There is nothing to compare."""
+    with pytest.raises(ConfigurationError, match="have none in common"):
+        compare(run([1.0]), [call("other", {"adherence": 1.0})])
+    with pytest.raises(ConfigurationError, match=r"has no evaluations"):
+        compare(run([1.0]), [])
+
+
+def test_a_call_without_a_question_has_no_pair_by_question() -> None:
+    """Two retrievals with unknown questions are not known to be the same."""
+    before = [call("", {"adherence": 1.0}, question=text) for text in ("", "Known?")]
+
+    found = compare(before, before)
+
+    assert (found.pairs, found.only_a, found.only_b) == (1, 1, 1)
+
+
+# --- Files
+
+
+def test_files_are_compared_and_read_again_for_what_is_shown(tmp_path: Path) -> None:
+    """Plain or gzipped; the run is named after its file."""
+    before = write(tmp_path / "before.jsonl", run(HALF))
+    after = tmp_path / "after.jsonl.gz"
+    changed = run([0.0, *HALF[1:]], response=["It leaves at ten."])
+    after.write_bytes(gzip.compress(write(tmp_path / "after.jsonl", changed).read_bytes()))
+
+    found = compare(before, after)
+
+    assert found.names == ("before.jsonl", "after.jsonl.gz")
+    (change,) = found.changed("adherence")
+    assert (change.before.response, change.after.response) == (
+        "It leaves at nine.",
+        "It leaves at ten.",
+    )
+    assert change.difference == -1
+
+
+def test_a_line_that_is_no_evaluation_is_an_error(tmp_path: Path) -> None:
+    """In Python; the command reports it and goes on."""
+    path = write(tmp_path / "a.jsonl", run([1.0]))
+    path.write_text(path.read_text() + "{}\n")
+
+    with pytest.raises(InputError):
+        compare(path, path)
+
+
+def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    """By their folders, or by letters where one file is compared with itself."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        write(tmp_path / folder / "evals.jsonl", run(HALF))
+    first, second = (tmp_path / folder / "evals.jsonl" for folder in ("a", "b"))
+
+    assert compare(first, second).names == (str(first), str(second))
+    assert compare(first, first).names == ("A", "B")
+    assert compare(first, second, names=["old", "new"]).names == ("old", "new")
+    for names in (["one"], ["same", "same"], "ab"):
+        with pytest.raises(ConfigurationError, match="names"):
+            compare(first, second, names=names)
+
+
+# --- Makers
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"judge": "other"}, "judge by hand in A, other in B: adherence"),
+        ({"judge_version": "2"}, "judge_version 1 in A, 2 in B: adherence"),
+        ({"formulas": "ragbench"}, "formulas gpt-labeling in A, ragbench in B: adherence"),
+        ({"model": "m"}, "model None in A, m in B: adherence"),
+        ({"prompt_version": "7"}, "prompt_version None in A, 7 in B: adherence"),
+    ],
+)
+def test_scores_made_differently_are_refused(change: dict[str, str], said: str) -> None:
+    """The message says what differs; told to, the comparison says it too."""
+    other = run(HALF, by=MAKER.model_copy(update=change))
+
+    with pytest.raises(ConfigurationError) as error:
+        compare(run(HALF), other)
+
+    assert said in str(error.value)
+    assert "--allow-mixed" in str(error.value)
+    found = compare(run(HALF), other, allow_mixed=True)
+    assert any(said in note for note in found.notes)
+
+
+def test_a_run_mixed_in_itself_is_refused() -> None:
+    """Such as estimates by log-probabilities for some calls, and by samples for others."""
+    mixed = [*run(HALF[:50]), *run(HALF, method="logprobs")[50:]]
+
+    with pytest.raises(ConfigurationError, match="method labels and logprobs in A"):
+        compare(mixed, mixed)
+
+
+def test_what_does_not_change_a_scores_meaning_is_no_mix() -> None:
+    """The splitter's version and the number of windows may differ."""
+    other = MAKER.model_copy(update={"splitter": "another", "windows": 3})
+
+    assert compare(run(HALF), run(HALF, by=other)).notes == ()
+
+
+# --- Scores
+
+
+def test_what_became_unscored_is_counted_apart() -> None:
+    """By why; it is in no mean, and no call that fell."""
+    before = run([1.0] * 20 + ["no_context"] * 2)
+    failed = EvaluationError(type="Timeout", message="late", stage="judge")
+    after = [
+        *run(["refusal", "refusal", None, *([1.0] * 16)]),
+        call("q19", {}, error=failed),
+        *run([1.0] * 22)[20:],
+    ]
+
+    found = compare(before, after).scores["adherence"]
+
+    assert found.became_unscored == {"refusal": 2, "error": 2}
+    assert (found.became_scored, found.n, found.losses) == (2, 16, 0)
+    assert (found.mean_a, found.mean_b) == (1.0, 1.0)
+    lost = compare(before, after).became_unscored("adherence")
+    assert [change.after.id for change in lost] == ["q0", "q1", "q2", "q19"]
+    assert {change.difference for change in lost} == {None}
+
+
+def test_scores_of_one_run_only_are_told() -> None:
+    """They cannot be compared, and the others can."""
+    before = [call(f"q{n}", {"adherence": 1.0, "old": 1.0}) for n in range(12)]
+    after = [call(f"q{n}", {"adherence": 1.0, "new": 1.0}) for n in range(12)]
+
+    found = compare(before, after)
+
+    assert list(found.scores) == ["adherence"]
+    assert found.notes == ("Only in A: old.", "Only in B: new.")
+    with pytest.raises(
+        ConfigurationError, match="no score 'new' in both runs; they have adherence"
+    ):
+        found.changed("new")
+
+
+def test_the_calls_that_changed_most_come_first() -> None:
+    """A fall before a rise of the same size; those that did not change are none of them."""
+    before = run([0.5, 0.5, 0.5, 0.5, 0.0])
+    after = run([0.5, 0.7, 0.1, 0.9, 0.3])
+    found = compare(before, after)
+
+    changes = found.changed("adherence")
+
+    assert [change.after.id for change in changes] == ["q2", "q3", "q4", "q1"]
+    assert [change.difference for change in changes] == pytest.approx([-0.4, 0.4, 0.3, 0.2])
+    assert len(found.changed("adherence", 2)) == 2
+    assert [change.after.id for change in found.fell("adherence")] == ["q2"]
+    assert found.changed_count == 4
+
+
+# --- Verdicts
+
+
+def down(share: float, n: int) -> Comparison:
+    """A comparison of two runs, of which the second falls from 1 to 0 in a share of the calls."""
+    fallen = round(share * n)
+    return compare(run([1.0] * n), run([0.0] * fallen + [1.0] * (n - fallen)))
+
+
+def test_three_verdicts() -> None:
+    """Worse beyond doubt, fine beyond doubt, or too few calls to tell."""
+    worse = down(0.2, 200).scores["adherence"].verdict(0.02)
+    fine = down(0.0, 400).scores["adherence"].verdict(0.02)
+    unclear = down(0.03, 200).scores["adherence"].verdict(0.02)
+
+    assert (worse.outcome, fine.outcome, unclear.outcome) == ("worse", "fine", "cannot tell")
+    assert "wholly below -0.02" in worse.reason
+    assert "200 calls show differences from 0.0" in unclear.reason
+    assert " would show one of 0.02" in unclear.reason
+
+
+def test_a_fall_within_delta_is_fine() -> None:
+    """Even one that is no chance: delta is what does not matter."""
+    score = down(0.2, 200).scores["adherence"]
+
+    assert score.interval is not None
+    assert score.verdict(-score.interval.low + 0.001).outcome == "fine"
+    assert score.verdict(-score.interval.high - 0.001).outcome == "worse"
+    assert score.verdict(0).outcome == "worse"
+
+
+def test_fewer_than_ten_calls_have_no_verdict() -> None:
+    """Though all of them fell."""
+    score = down(1.0, 9).scores["adherence"]
+
+    assert score.interval is None
+    assert score.verdict(0.02) == ("cannot tell", "9 calls in both runs, at least 10 needed")
+    assert down(1.0, 10).scores["adherence"].verdict(0.02).outcome == "worse"
+
+
+def test_equal_runs_of_few_calls_are_not_known_to_be_fine() -> None:
+    """Nothing changed in 20 calls: in a thousand, some could have."""
+    assert down(0.0, 20).scores["adherence"].verdict(0.02).outcome == "cannot tell"
+    assert down(0.0, 200).scores["adherence"].verdict(0.02).outcome == "fine"
+
+
+@pytest.mark.parametrize("delta", [-0.01, 1.5, float("nan")])
+def test_a_delta_that_is_none_is_refused(delta: float) -> None:
+    """It is a size, from 0 to 1."""
+    with pytest.raises(ConfigurationError, match="delta"):
+        down(0.1, 20).scores["adherence"].verdict(delta)
+
+
+# --- Conversations
+
+
+def test_calls_of_one_conversation_are_kept_together() -> None:
+    """From the metadata that frameworks write; one id for a whole run names no conversation."""
+    values = [1.0, 0.0] * 60
+    thread: list[dict[str, JsonValue]] = [{"thread_id": f"t{n // 4}"} for n in range(120)]
+    before = [
+        call(f"q{place}", {"adherence": value}, metadata=thread[place])
+        for place, value in enumerate(values)
+    ]
+    captured = [
+        one.model_copy(update={"metadata": {}, "capture": Capture(framework="x", metadata=held)})
+        for one, held in zip(before, thread, strict=True)
+    ]
+    whole = [one.model_copy(update={"metadata": {"session_id": "run 7"}}) for one in before]
+    named = [
+        one.model_copy(update={"metadata": {"user": held["thread_id"]}})
+        for one, held in zip(before, thread, strict=True)
+    ]
+
+    assert compare(before, before).scores["adherence"].conversations == 30
+    assert compare(captured, captured).scores["adherence"].conversations == 30
+    assert compare(whole, whole).scores["adherence"].conversations is None
+    assert compare(named, named).scores["adherence"].conversations is None
+    by_user = compare(named, named, conversation="user")
+    assert by_user.scores["adherence"].conversations == 30
+    assert "conversation" in str(by_user)
+
+
+# --- Several runs, and how it is shown
+
+
+def test_further_runs_are_compared_with_the_first() -> None:
+    """Each with the baseline, not with its neighbour."""
+    found = compare(run([1.0] * 20), run([0.5] * 20), run([0.0] * 20), names=["a", "b", "c"])
+
+    assert [one.names for one in found.all] == [("a", "b"), ("a", "c")]
+    assert [one.scores["adherence"].difference for one in found.all] == [-0.5, -1.0]
+    assert [one["name"] for one in found.to_json()["runs"]] == ["b", "c"]
+
+
+def test_json_holds_all_figures() -> None:
+    """Builtin types only, and no NaN."""
+    found = compare(run([1.0, "refusal"]), run([1.0, 1.0]))
+
+    content = json.loads(json.dumps(found.to_json(), allow_nan=False))
+
+    (one,) = content["runs"]
+    (score,) = one["scores"]
+    assert (score["n"], score["difference"], score["interval"]) == (1, 0.0, None)
+    assert (content["baseline"], content["seed"], one["paired_by"]) == ("A", found.seed, "id")
+
+
+def test_it_reads_well(capsys: pytest.CaptureFixture[str]) -> None:
+    """As text, in one line, and in a notebook; other people's texts act in none of them."""
+    names = ["<b>old</b>\x1b[31m", "new"]
+    found = compare(run(HALF), run([0.0] * 100), names=names)
+
+    print(found)
+    shown = capsys.readouterr().out
+    assert "adherence  0.500  0.000  -0.500" in shown
+    assert "Intervals: bootstrap; p: sign flips; random seed" in shown
+    assert repr(found).startswith("<Comparison of new with")
+    page = found._repr_html_()
+    assert "<b>old" not in page
+    assert "-0.500" in page
+    for text in (shown, repr(found), page):
+        assert "\x1b" not in text
+
+
+def test_the_same_evaluations_give_the_same_comparison() -> None:
+    """The random seed is fixed and told."""
+    found = [compare(run(HALF), run([0.0] * 100)) for _ in range(2)]
+
+    assert found[0] == found[1]
+    assert compare(run(HALF), run([0.0] * 100), seed=3).seed == 3

@@ -1,0 +1,94 @@
+"""The page of a comparison in a real browser, opened from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from browser import Opened, chromium
+from hostile import HOSTILE
+from runs import call
+
+from rag_eval_integrations.report import _page, compare
+from rag_eval_integrations.report._compare_html import compare_page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def diff(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page with all that it can show, of texts that attack it, one of them very long."""
+    texts = [*HOSTILE[::6], "x" * 30_000]
+    before = [
+        call(f"{n}", {"adherence": 1.0, "completeness": 0.5}, question=text, documents=[text])
+        for n, text in enumerate(texts)
+    ]
+    after = [
+        call(
+            f"{n}",
+            {"adherence": "refusal" if n % 7 == 0 else 0.0, "completeness": 0.75},
+            question=f"{text}?",
+            response=[text, "It leaves at ten."],
+            documents=["Other.", text],
+            supported=False,
+        )
+        for n, text in enumerate(texts)
+    ]
+    found = compare(before, after, after, names=["old", "</title><script>1</script>", "new"])
+    path = tmp_path_factory.mktemp("compare") / "diff.html"
+    return _page.write(path, compare_page(found, verdicts=["worse: adherence"], calls=20))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_silent_and_keeps_the_rules_of_accessibility(
+    browser: Browser, diff: Path, scheme: str
+) -> None:
+    """Nothing is asked for or said; contrast, names and headings are in order."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
+    opened = Opened(context.new_page())
+    page = opened.go(diff)
+    assert page.title().startswith("old compared with </title><script>1</script>, new")
+    page.evaluate("() => document.querySelectorAll('details').forEach((one) => (one.open = true))")
+
+    found = Axe().run(page).response["violations"]
+
+    assert [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found] == []
+    assert opened.said == []
+    assert len(opened.requests) == 1
+    context.close()
+
+
+@pytest.mark.parametrize("width", [360, 1300])
+def test_no_width_makes_the_page_scroll_sideways(browser: Browser, diff: Path, width: int) -> None:
+    """The table scrolls inside its frame; a word of 30,000 characters is broken."""
+    context = browser.new_context(viewport={"width": width, "height": 800})
+    page = Opened(context.new_page()).go(diff)
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    context.close()
+
+
+def test_changes_are_told_without_colours(browser: Browser, diff: Path) -> None:
+    """Struck and underlined in forced colours too, with words for screen readers."""
+    context = browser.new_context(forced_colors="active")
+    page = Opened(context.new_page()).go(diff)
+
+    for tag, line, said in (("del", "line-through", "removed"), ("ins", "underline", "added")):
+        first = page.locator(tag).first
+        style = first.evaluate("(one) => getComputedStyle(one).textDecorationLine")
+        assert style == line
+        assert said in (first.text_content() or "")
+    context.close()

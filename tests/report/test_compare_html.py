@@ -1,0 +1,182 @@
+"""The page of a comparison: what it holds, and that no text acts in it."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hostile import HOSTILE, acting
+from runs import call, run
+
+from rag_eval_integrations.records import EvaluationError
+from rag_eval_integrations.report import compare
+from rag_eval_integrations.report._compare_html import compare_page
+from rag_eval_integrations.report.comparison import Comparison
+
+
+class Parsed(HTMLParser):
+    """The tags of a page with their attributes, and the text inside each kind of tag."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.inside: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep a tag."""
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("ins", "del", "h1", "h2", "h3", "td", "th", "li", "p", "summary"):
+            self.inside.setdefault(tag, []).append("")
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close a tag."""
+        if tag in self._open:
+            while self._open.pop() != tag:
+                pass
+
+    def handle_data(self, data: str) -> None:
+        """Keep a text with all tags that it is in."""
+        for tag in self._open:
+            self.inside[tag][-1] += data
+
+
+def parsed(found: Comparison, **options: object) -> Parsed:
+    """The page, parsed."""
+    return Parsed("".join(compare_page(found, **options)))  # type: ignore[arg-type]
+
+
+def words(text: str) -> str:
+    """A text without the words for screen readers."""
+    return re.sub(r" \[(removed:|added:|end)\] ", "", text).strip()
+
+
+@pytest.fixture
+def found() -> Comparison:
+    """Twelve calls, of which one fell, one rose a little, and one became unscored."""
+    before = run([1.0] * 12)
+    after = [
+        call(
+            "q0",
+            {"adherence": 0.0},
+            response=["It leaves at ten.", "It is green."],
+            supported=False,
+            documents=["The ferry leaves at ten.", "Tickets cost two."],
+        ),
+        call("q1", {"adherence": "refusal"}),
+        *run([1.0] * 11 + [0.8])[2:],
+    ]
+    return compare(before, after, names=["old", "new"])
+
+
+def test_the_figures_are_those_of_the_comparison(found: Comparison) -> None:
+    """The same words as in the terminal, and the verdicts first."""
+    page = parsed(found, verdicts=["cannot tell: adherence"])
+
+    cells = ["adherence", "1.000", "0.891", "-0.109"]
+    shown = page.inside["th"][-1:] + page.inside["td"]
+    assert shown[:4] == cells
+    assert page.inside["li"][0] == "cannot tell: adherence"
+    assert any("Became unscored: adherence 1 (refusal 1)." in text for text in page.inside["p"])
+    assert page.inside["h1"] == ["old compared with new"]
+
+
+def test_changed_calls_stand_side_by_side(found: Comparison) -> None:
+    """The largest change first; words that changed are marked, with words for who cannot see it."""
+    page = parsed(found)
+
+    assert page.inside["h3"] == [
+        "When does q0 leave?", "When does q11 leave?", "When does q1 leave?",
+    ]  # fmt: skip
+    assert [words(text) for text in page.inside["del"]][:1] == ["nine"]
+    assert [words(text) for text in page.inside["ins"]][:1] == ["ten. It is green"]
+    assert "[removed:]" in page.inside["del"][0]
+    assert any("adherence 1.000 → 0.000 ▼ -1.000" in text for text in page.inside["li"])
+    assert any("adherence 1.000 → – (refusal)" in text for text in page.inside["li"])
+    assert "b It is green." in page.inside["li"]
+
+
+def test_changed_documents_are_listed(found: Comparison) -> None:
+    """Added and gone, with their ranks."""
+    page = parsed(found)
+
+    assert page.inside["summary"] == ["3 retrieved documents changed, 0 stayed"]
+    ranks = [text for text in page.inside["p"] if "rank" in text]
+    assert ranks == ["added at rank 1", "added at rank 2", "gone, was rank 1"]
+
+
+def test_the_number_of_calls_is_bounded_and_told() -> None:
+    """All calls changed, some are shown."""
+    page = parsed(compare(run([1.0] * 40), run([0.0] * 40)))
+
+    assert len(page.inside["h3"]) == 30
+    assert any("30 of the 40 calls" in text for text in page.inside["p"])
+    assert len(parsed(compare(run([1.0] * 40), run([0.0] * 40)), calls=2).inside["h3"]) == 2
+
+
+def test_equal_runs_have_a_page() -> None:
+    """There is nothing to show, and it says so."""
+    page = parsed(compare(run([1.0] * 12), run([1.0] * 12)))
+
+    assert "No call has a changed score." in page.inside["p"]
+
+
+def test_further_runs_have_their_own_parts() -> None:
+    """A table for each run but the baseline."""
+    found = compare(run([1.0] * 12), run([0.5] * 12), run([0.0] * 12), names=["a", "b", "c"])
+
+    headings = parsed(found).inside["h2"]
+
+    assert headings[0] == "Scores: B, b, against A, a"
+    assert headings[2] == "Scores: B, c, against A, a"
+
+
+def test_a_megabyte_is_cut_and_said_to_be() -> None:
+    """Otherwise one response would make the page as long as all others."""
+    before = run([1.0] * 12)
+    after = run([0.0] * 12, response=["word " * 200_000], documents=["text " * 200_000])
+
+    page = "".join(compare_page(compare(before, after)))
+
+    assert len(page) < 2_000_000
+    assert "more characters are not shown." in page
+
+
+def test_no_text_acts() -> None:
+    """Questions, responses, documents, ids, reasons and names of other people, sixty of each."""
+    before, after = [], []
+    for number, text in enumerate(HOSTILE):
+        name = f"{number} {text}"
+        common = {"question": text, "document_ids": [text, f"{text} 2"]}
+        before.append(
+            call(name, {"adherence": 1.0, text: 1.0}, documents=[text, "One."], **common)  # type: ignore[arg-type]
+        )
+        after.append(
+            call(
+                name,
+                {"adherence": 0.0, text: 0.0},
+                response=[text, f"{text} too"],
+                supported=False,
+                documents=[f"{text} more", text],
+                error=EvaluationError(type="E", message=text, stage="judge"),
+                **common,  # type: ignore[arg-type]
+            )
+        )
+    found = compare(before, after, names=[f"old {HOSTILE[0]}", '"><script>alert(1)</script>'])
+
+    page = "".join(compare_page(found, verdicts=HOSTILE, calls=100))
+
+    assert acting(page) == []
+    tags = Parsed(page).tags
+    assert {tag for tag, _ in tags} <= {
+        "html", "head", "meta", "title", "style", "body", "a", "header", "h1", "h2", "h3", "h4",
+        "main", "ul", "li", "p", "div", "table", "caption", "thead", "tbody", "tr", "th", "td",
+        "svg", "path", "article", "section", "details", "summary", "del", "ins", "span", "bdi", "b",
+        "footer",
+    }  # fmt: skip
+    names = {name for _, attributes in tags for name in attributes}
+    assert not [name for name in names if name.startswith("on") or name in ("style", "src")]
+    assert {attributes.get("href") for tag, attributes in tags if tag == "a"} == {"#main"}

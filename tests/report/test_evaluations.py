@@ -1,0 +1,400 @@
+"""`Evaluations`: a sequence that sums itself up, refuses mixtures, and loses nothing in a file."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hostile import HOSTILE, acting
+from own_rows import made_rows
+
+from rag_eval_integrations import Evaluation, Evaluations, RagCall, RagEvaluator, Trace
+from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
+from rag_eval_integrations.errors import ConfigurationError, InputError, MissingDependencyError
+from rag_eval_integrations.records import JudgeInfo, Score, Sentences, from_object
+from rag_eval_integrations.report import Interval
+from rag_eval_integrations.sentences import Punkt
+
+
+def made(number: int, formulas: Any = "gpt-labeling") -> Evaluations:
+    splitter = Punkt()
+    rows = (labelled_from(dict(row), splitter) for row in made_rows(number))
+    return Evaluations(score_labelled(row, [Trace(formulas)]) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def evaluations() -> Evaluations:
+    """Thirty scored calls, one without documents."""
+    alone = RagEvaluator().evaluate_sync(RagCall("Where?", [], "Here.", id="alone"))
+    return Evaluations([*made(30), score_by_recorded(alone)])
+
+
+def score_by_recorded(evaluation: Evaluation) -> Evaluation:
+    return evaluation.model_copy(update={"scores": {
+        name: score.model_copy(update={"by": score.by.model_copy(update={"judge": None,
+                                       "judge_version": None, "prompt_version": None})})
+        for name, score in evaluation.scores.items()
+    }})  # fmt: skip
+
+
+# --- A sequence
+
+
+def test_it_is_a_sequence_whose_slices_are_evaluations(evaluations: Evaluations) -> None:
+    """Length, order, places from the end, membership, addition."""
+    items = list(evaluations)
+    assert len(evaluations) == len(items) == 31
+    assert evaluations[-1] is items[-1]
+    assert isinstance(evaluations[3:5], Evaluations)
+    assert list(evaluations[3:5]) == items[3:5]
+    assert items[7] in evaluations
+    assert isinstance(evaluations + evaluations, Evaluations)
+    assert Evaluations() == []
+    assert not Evaluations()
+
+
+def test_equal_contents_are_equal(evaluations: Evaluations) -> None:
+    """Also to the list that results used to be, and never to another order or thing."""
+    assert evaluations == Evaluations(list(evaluations))
+    assert evaluations == list(evaluations)
+    assert evaluations != Evaluations(reversed(evaluations))
+    assert evaluations != 7
+
+
+def test_it_survives_pickling(evaluations: Evaluations) -> None:
+    """For processes of a pool."""
+    assert pickle.loads(pickle.dumps(evaluations)) == evaluations
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("evals.jsonl", "Evaluations.load"),
+        (Path("evals.jsonl"), "Evaluations.load"),
+        (7, "iterable"),
+        ([{"id": "1"}], r"evaluations\[0\]"),
+    ],
+)
+def test_what_holds_no_evaluations_is_refused(wrong: Any, said: str) -> None:
+    """At once, by place, with what to write instead."""
+    with pytest.raises(ConfigurationError, match=said):
+        Evaluations(wrong)
+
+
+def test_one_evaluation_is_no_list(evaluations: Evaluations) -> None:
+    """A record is iterable to Python, over its fields."""
+    with pytest.raises(ConfigurationError, match="iterable of evaluations"):
+        Evaluations(evaluations[0])  # type: ignore[arg-type]
+
+
+def test_a_call_is_looked_up_by_its_id(evaluations: Evaluations) -> None:
+    """An unknown id says a near one; one that repeats is not answered by chance."""
+    assert evaluations.by_id("alone") is evaluations[-1]
+    with pytest.raises(ConfigurationError, match="did you mean 'alone'"):
+        evaluations.by_id("alnoe")
+    with pytest.raises(ConfigurationError, match="2 evaluations have it"):
+        (evaluations + evaluations).by_id("alone")
+
+
+# --- Figures
+
+
+def test_a_mean_says_its_interval_and_of_how_many(evaluations: Evaluations) -> None:
+    """What has no value is in `total`, not in the mean."""
+    found = evaluations.mean("adherence")
+    values = [one.scores["adherence"].value for one in evaluations]
+    scored = [value for value in values if value is not None]
+
+    assert found.value == pytest.approx(sum(scored) / len(scored))
+    assert (found.n, found.total) == (len(scored), 31)
+    assert isinstance(found.interval, Interval)
+    assert found.interval.method == "Wilson"
+    assert str(found) == (
+        f"adherence {found.value:.3f} (95 %: {found.interval.low:.3f}–{found.interval.high:.3f}, "
+        f"{found.n} of 31)"
+    )
+
+
+def test_a_mean_of_mixed_makers_is_refused() -> None:
+    """The message says what they differ in, and how many calls each has."""
+    mixed = made(4) + made(5, "ragbench")
+
+    with pytest.raises(ConfigurationError) as refused:
+        mixed.mean("context_utilization")
+
+    assert "formulas gpt-labeling: 4 calls; formulas ragbench: 5 calls" in str(refused.value)
+    assert len(mixed.summary().scores) == 12
+
+
+def test_a_mean_of_an_unknown_score_names_those_there_are(evaluations: Evaluations) -> None:
+    """A near name, else all; of nothing at all, that there is nothing."""
+    with pytest.raises(ConfigurationError, match="did you mean 'adherence'"):
+        evaluations.mean("adherance")
+    with pytest.raises(ConfigurationError, match="they have context_relevance, "):
+        evaluations.mean("zzz")
+    with pytest.raises(ConfigurationError, match="none of 0 evaluations"):
+        Evaluations().mean("adherence")
+
+
+def test_a_score_without_any_value_has_no_mean(evaluations: Evaluations) -> None:
+    """None, and 0 of 1; never 0."""
+    found = evaluations[-1:].mean("adherence")
+    assert (found.value, found.interval, found.n, found.total) == (None, None, 0, 1)
+    assert str(found) == "adherence – (0 of 1)"
+
+
+# --- Files
+
+
+@pytest.mark.parametrize("name", ["evals.jsonl", "evals.jsonl.gz", "other.txt"])
+def test_what_is_saved_loads_equal(name: str, evaluations: Evaluations, tmp_path: Path) -> None:
+    """Plain or gzipped, by name; the same evaluations give the same bytes."""
+    path = tmp_path / name
+
+    assert evaluations.save(path) == path
+
+    assert Evaluations.load(path) == evaluations
+    assert Evaluations.load(str(path)) == evaluations
+    content = path.read_bytes()
+    assert content.startswith(b"\x1f\x8b") == name.endswith(".gz")
+    rows = gzip.decompress(content) if name.endswith(".gz") else content
+    assert len(rows.splitlines()) == len(evaluations)
+    evaluations.save(path, overwrite=True)
+    assert path.read_bytes() == content
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_it_is_the_file_that_the_commands_read(evaluations: Evaluations, tmp_path: Path) -> None:
+    """Line by line, through the reader of all files."""
+    path = evaluations.save(tmp_path / "evals.jsonl")
+    lines = read_lines(path, lambda content: from_object(Evaluation, content))
+    assert [line.value for line in lines] == list(evaluations)
+
+
+def test_a_file_is_not_replaced_by_chance(evaluations: Evaluations, tmp_path: Path) -> None:
+    """Only when it is said; an error leaves it as it was."""
+    path = tmp_path / "evals.jsonl"
+    path.write_text("mine")
+    with pytest.raises(ConfigurationError, match=r"`path`.*exists.*overwrite=True"):
+        evaluations.save(path)
+    assert path.read_text() == "mine"
+    with pytest.raises(ConfigurationError, match="a folder"):
+        evaluations.save(tmp_path, overwrite=True)
+    with pytest.raises(OSError, match="does not exist"):
+        evaluations.save(tmp_path / "none" / "evals.jsonl")
+
+
+def test_a_line_that_is_no_evaluation_is_named(evaluations: Evaluations, tmp_path: Path) -> None:
+    """File, line and reason; an older format says how to make the file anew."""
+    path = evaluations[:2].save(tmp_path / "evals.jsonl")
+    good = path.read_text()
+    path.write_text(good + '{"id": "1"}\n')
+    with pytest.raises(InputError, match=r"line 3: .*evals\.jsonl: is missing"):
+        Evaluations.load(path)
+    path.write_text('{"schema": 1, "id": "1"}\n')
+    with pytest.raises(ConfigurationError, match="rag-eval run"):
+        Evaluations.load(path)
+    path.write_text("")
+    assert Evaluations.load(path) == []
+    with pytest.raises(OSError, match="none"):
+        Evaluations.load(tmp_path / "none.jsonl")
+
+
+def test_reports_and_comparisons_are_made_of_it(evaluations: Evaluations, tmp_path: Path) -> None:
+    """A page with every call, and the differences to another run, in memory or in a file."""
+    page = evaluations.report(tmp_path / "report.html", title="Nightly <run>")
+    assert page == tmp_path / "report.html"
+    assert "Nightly &lt;run&gt;" in page.read_text(encoding="utf-8")
+
+    later = evaluations[::-1]
+    compared = evaluations.compare(later)
+    assert compared.scores["adherence"].difference == 0
+    saved = later.save(tmp_path / "later.jsonl")
+    assert evaluations.compare(saved).scores["adherence"].difference == 0
+
+
+# --- pandas
+
+
+@pytest.mark.slow  # to import pandas takes a second
+def test_a_data_frame_has_a_row_per_call(evaluations: Evaluations) -> None:
+    """A score without a value is missing, with its reason beside it; means are those of `mean`."""
+    pytest.importorskip("pandas")
+
+    frame = evaluations.to_pandas()
+
+    assert list(frame["id"]) == [one.id for one in evaluations]
+    assert frame["adherence"].mean() == pytest.approx(evaluations.mean("adherence").value)
+    assert frame["adherence"].isna().sum() == 31 - evaluations.mean("adherence").n
+    assert frame["adherence:unscored"].iloc[-1] == "no_context"
+    assert frame["documents"].iloc[-1] == 0
+    assert str(frame["adherence"].dtype) == "float64"
+    assert list(Evaluations().to_pandas().columns)[:2] == ["id", "question"]
+    assert len(Evaluations().to_pandas()) == 0
+
+
+@pytest.mark.slow
+def test_a_score_may_have_the_name_of_a_column() -> None:
+    """Nothing is overwritten: the score's column says that it is one."""
+    pytest.importorskip("pandas")
+    names = ("id", "score:id", "judge", "a", "a:unscored")
+    scores = {
+        name: Score(name=name, status="scored", value=at / 10) for at, name in enumerate(names)
+    }
+    one = Evaluation(
+        id="mine", row_key="2", question="", response=None, scores=scores, labels=None,
+        sentences=Sentences(), judge=JudgeInfo(name="j"),
+    )  # fmt: skip
+
+    (row,) = Evaluations([one]).to_pandas().to_dict("records")
+
+    assert (row["id"], row["judge"]) == ("mine", "j")
+    numbers = {value for name, value in row.items() if isinstance(value, float) and value == value}
+    assert numbers == {0.0, 0.1, 0.2, 0.3, 0.4}
+
+
+def test_without_pandas_it_says_what_to_install(
+    evaluations: Evaluations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the name of the extra."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingDependencyError, match=r"rag-eval-integrations\[pandas\]"):
+        evaluations.to_pandas()
+
+
+def test_pandas_is_loaded_for_nothing_else() -> None:
+    """Nor are numpy or a template engine, by making, summing up and showing evaluations."""
+    code = (
+        "import sys\n"
+        "from rag_eval_integrations import Evaluations, RagCall, RagEvaluator\n"
+        "call = RagCall('How?', ['So.'], 'So.')\n"
+        "found = Evaluations([RagEvaluator().evaluate_sync(call)])\n"
+        "found.mean('adherence'), repr(found), str(found), found._repr_html_()\n"
+        "print({'pandas', 'numpy', 'jinja2'} & set(sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+# --- As a person reads it
+
+
+def test_print_shows_the_figures(evaluations: Evaluations) -> None:
+    """Counts, means with intervals and how many, why not, and the diagnoses with their shares."""
+    text = str(evaluations)
+    found = evaluations.mean("adherence")
+
+    assert text.startswith("31 calls, 30 scored; judged by recorded made")
+    line = next(line for line in text.splitlines() if line.startswith(" adherence"))
+    assert f"{found.value:.3f}" in line
+    assert f"{found.n}/31" in line
+    assert "no_context 1" in line
+    assert "hallucination" in text
+    assert "The response says something that the documents do not support." not in text.splitlines()
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_repr_is_one_short_line(evaluations: Evaluations) -> None:
+    """Number of calls and means; of nothing, that there is nothing."""
+    assert re.fullmatch(
+        r"<Evaluations of 31 calls: context_relevance 0\.\d\d, .*>", repr(evaluations)
+    )
+    assert len(repr(evaluations)) < 240
+    assert repr(Evaluations()) == "<Evaluations of 0 calls>"
+    assert str(Evaluations()).startswith("0 calls")
+
+
+class Page(HTMLParser):
+    """What a browser would find."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._hidden = False
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._hidden = tag == "style"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._hidden = False
+
+    def handle_data(self, data: str) -> None:
+        self.text += "" if self._hidden else data
+
+
+ALLOWED = {
+    "div", "style", "p", "table", "tr", "th", "td", "b", "small", "span", "details", "summary",
+    "br", "code",
+}  # fmt: skip
+
+
+def test_a_cell_shows_the_first_calls_by_sentence(evaluations: Evaluations) -> None:
+    """Twenty rows with keys and signs as text, what is not shown, no script, ids or sources."""
+    html = evaluations._repr_html_()
+    page = Page(html)
+
+    assert len(html.encode()) <= 100_000
+    assert {tag for tag, _ in page.tags} <= ALLOWED
+    for _, attributes in page.tags:
+        assert attributes.keys() <= {"class", "title", "colspan"}
+        classes = (attributes.get("class") or "").split()
+        assert all(name.startswith("rag-eval") for name in classes)
+    assert sum(tag == "details" for tag, _ in page.tags) == 20
+    assert "11 more: .report(path)" in page.text
+    assert "Each sentence has a key" in page.text
+    wrong = next(
+        (one, sentence)
+        for one in evaluations[:20]
+        for sentence in one.sentences.response
+        if one.labels is not None and one.labels.support(sentence.key) == "none"
+    )[1]
+    assert f"{wrong.key} ✗ {wrong.text}" in page.text
+    assert f"{evaluations.mean('adherence').value:.3f}" in page.text
+    assert "more:" not in Page(evaluations[:3]._repr_html_()).text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_neither_act_nor_are_markup(text: str) -> None:
+    """In every field that a cell or a terminal shows."""
+    score = Score(name=text, status="scored", value=0.0, reason=text)
+    one = Evaluation(
+        id=text, row_key="2", question=text, response=text, scores={text: score}, labels=None,
+        sentences=Sentences(documents=((f"{text}0a", text),), response=((text, text),)),  # type: ignore[arg-type]
+        document_ids=(text,), judge=JudgeInfo(name=text, model=text), flags=(text,),
+    )  # fmt: skip
+    found = Evaluations([one, one])
+
+    page = Page(found._repr_html_())
+    assert {tag for tag, _ in page.tags} <= ALLOWED
+    for shown in (found._repr_html_(), str(found), repr(found)):
+        assert not acting(shown.replace("\n", ""))
+
+
+def test_a_cell_is_bounded_whatever_it_shows() -> None:
+    """A thousand scores with long names, and long sentences of many bytes."""
+    long = "é<&" * 1_000
+    sentences = tuple((f"{at}a", long) for at in range(200))
+    scores = {
+        f"{long}{at}": Score(name=f"{long}{at}", status="scored", value=0.5, reason=long)
+        for at in range(100)
+    }
+    one = Evaluation(
+        id="1", row_key="2", question=long, response=long, scores=scores, labels=None,
+        sentences=Sentences(documents=sentences, response=(("a", long),)),  # type: ignore[arg-type]
+        document_ids=(long,) * 300, judge=JudgeInfo(name=long),
+    )  # fmt: skip
+
+    assert len(Evaluations([one] * 40)._repr_html_().encode()) <= 100_000
+    assert len(one._repr_html_().encode()) <= 100_000
+    assert "more sentences are not shown here" in one._repr_html_()

@@ -1,0 +1,274 @@
+"""Statistics of pairs: by hand, by definition, and where they could lie."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import statistics
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_eval_integrations.records._student import t_975
+from rag_eval_integrations.report import _paired
+from rag_eval_integrations.report._paired import MIN_PAIRS, Paired, Values, paired
+
+Pairs = Sequence[Values | None]
+
+
+def one(pairs: Pairs, groups: list[str] | None = None) -> Paired:
+    """The figures of one score."""
+    return paired({"score": pairs}, groups)["score"]
+
+
+def ends(found: Paired) -> tuple[float, float]:
+    """The ends of an interval that is there."""
+    assert found.interval is not None
+    return found.interval.low, found.interval.high
+
+
+def random_pairs(n: int, seed: int, shift: float = 0.0) -> list[Values]:
+    """Continuous pairs, reproducible."""
+    generator = random.Random(seed)
+    made: list[Values] = []
+    for _ in range(n):
+        before = generator.uniform(0.2, 0.6)
+        made.append((before, before + shift + generator.uniform(-0.2, 0.2)))
+    return made
+
+
+millionths = st.integers(0, 10**6).map(lambda value: value / 10**6)
+
+
+@given(st.lists(st.none() | st.tuples(millionths, millionths), max_size=40))
+def test_the_difference_is_that_of_the_means_of_the_pairs(pairs: Pairs) -> None:
+    """Whatever is missing; wins, losses and ties are all pairs; p is a probability."""
+    found = one(pairs)
+
+    known = [pair for pair in pairs if pair is not None]
+    assert found.n == found.units == len(known) == found.wins + found.losses + found.ties
+    if not known:
+        assert (found.difference, found.mean_a, found.p, found.interval) == (None,) * 4
+        return
+    assert found.difference == pytest.approx(statistics.fmean(b - a for a, b in known), abs=1e-9)
+    assert found.mean_a == pytest.approx(statistics.fmean(a for a, _ in known))
+    assert found.p is not None
+    assert 0 < found.p <= 1
+    assert (found.interval is None) == (len(known) < MIN_PAIRS)
+    if found.interval is not None:
+        assert -1 <= found.interval.low <= found.interval.high <= 1
+        assert found.interval.low < found.interval.high, "width 0 claims to be certain"
+
+
+@given(st.lists(st.tuples(millionths, millionths), min_size=2, max_size=9))
+def test_p_is_the_share_of_all_sign_flips(pairs: list[Values]) -> None:
+    """Counted by definition, zeros included: they change nothing."""
+    changes = [round(b * 10**6) - round(a * 10**6) for a, b in pairs]
+    flips = [
+        abs(sum(sign * change for sign, change in zip(signs, changes, strict=True)))
+        for signs in itertools.product((1, -1), repeat=len(changes))
+    ]
+
+    found = one(list(pairs))
+
+    assert found.p == sum(flip >= abs(sum(changes)) for flip in flips) / len(flips)
+
+
+def test_sampled_flips_come_close_to_all_flips() -> None:
+    """Above 20 changed pairs flips are sampled; at 20 both can be done."""
+    pairs = random_pairs(20, 3, shift=0.05)
+    units = _paired._Units.of(pairs, None)
+
+    exact = one(pairs).p
+    (sampled,) = _paired._sampled_flips([units], 5)
+
+    assert exact == pytest.approx(sampled, abs=0.015)
+
+
+def test_binary_scores_have_mcnemars_exact_p() -> None:
+    """2 · P(X ≤ 3), X binomial with 15 and ½; at any number of pairs."""
+    pairs: Pairs = [(0.0, 1.0)] * 3 + [(1.0, 0.0)] * 12 + [(1.0, 1.0)] * 85
+
+    expected = 2 * sum(math.comb(15, k) for k in range(4)) / 2**15
+    assert one(pairs).p == pytest.approx(expected)
+    wide: Pairs = [(0.0, 1.0)] * 1_500 + [(1.0, 0.0)] * 1_500
+    assert one(wide).p == 1.0
+
+
+def test_students_t_below_fifty_pairs() -> None:
+    """Mean ± t · s / √n, for scores that are not 0 or 1."""
+    pairs = random_pairs(30, 1)
+    changes = [b - a for a, b in pairs]
+
+    found = one(pairs)
+
+    half = t_975(29) * statistics.stdev(changes) / math.sqrt(30)
+    low, high = ends(found)
+    assert found.interval is not None
+    assert found.interval.method == "Student's t"
+    assert (low, high) == pytest.approx(
+        (statistics.fmean(changes) - half, statistics.fmean(changes) + half), abs=2e-6
+    )
+    assert found.std_error == pytest.approx(statistics.stdev(changes) / math.sqrt(30), abs=1e-6)
+
+
+def test_binary_pairs_have_bonetts_and_prices_interval() -> None:
+    """By its published formula."""
+    up, down, n = 2, 6, 40
+    pairs: Pairs = [(0.0, 1.0)] * up + [(1.0, 0.0)] * down + [(1.0, 1.0)] * (n - up - down)
+
+    found = one(pairs)
+
+    p12, p21 = (up + 1) / (n + 2), (down + 1) / (n + 2)
+    half = 1.959963984540054 * math.sqrt((p12 + p21 - (p12 - p21) ** 2) / (n + 2))
+    assert found.interval is not None
+    assert found.interval.method == "Bonett-Price"
+    assert ends(found) == pytest.approx((p12 - p21 - half, p12 - p21 + half))
+
+
+@pytest.mark.parametrize("n", [10, 60, 1_000])
+def test_runs_that_never_differ_are_not_certain(n: int) -> None:
+    """Equal runs have an interval as wide as few calls make it; it narrows as 1 / n."""
+    low, high = ends(one([(0.7, 0.7)] * n))
+
+    assert low == pytest.approx(-high)
+    assert high == pytest.approx(1.959963984540054 * math.sqrt(2) / (n + 2))
+
+
+def test_few_changes_among_many_are_not_bootstrapped() -> None:
+    """Two changes in 100 would never be missing from more than a seventh of the resamples."""
+    pairs: Pairs = [(0.5, 0.5)] * 98 + [(0.5, 0.1)] * 2
+
+    found = one(pairs)
+
+    assert found.interval is not None
+    assert found.interval.method == "Bonett-Price"
+    assert found.interval.high > 0
+
+
+def test_the_bootstrap_holds_the_percentiles_of_resampled_means() -> None:
+    """Beside a plain bootstrap of the same pairs, by `random.choices`."""
+    pairs = random_pairs(80, 2, shift=0.03)
+    changes = [b - a for a, b in pairs]
+    generator = random.Random(9)
+    means = sorted(statistics.fmean(generator.choices(changes, k=80)) for _ in range(4_000))
+
+    found = one(pairs)
+
+    assert found.interval is not None
+    assert found.interval.method == "bootstrap"
+    error = statistics.stdev(changes) / math.sqrt(80)
+    assert ends(found) == pytest.approx((means[100], means[3_899]), abs=0.15 * error)
+
+
+@pytest.mark.parametrize("size", [999, 1_000, 2_500])
+def test_every_unit_is_drawn_equally_often(size: int) -> None:
+    """By table and by number: `size` draws each time, of positive and of negative numbers."""
+    column = [(-1) ** unit * unit for unit in range(size)]
+    ones = [1] * size
+    first = [int(unit < size // 2) for unit in range(size)]
+    totals = _paired._totals([column, ones, first], size)
+    generator = random.Random(4)
+
+    drawn = [totals(generator) for _ in range(300)]
+
+    assert {counted for _, counted, _ in drawn} == {size}
+    share = statistics.fmean(below for _, _, below in drawn) / size
+    assert share == pytest.approx(0.5, abs=4 * 0.5 / math.sqrt(300 * size))
+    spread = statistics.stdev(total for total, _, _ in drawn)
+    mean = statistics.fmean(column)
+    expected = math.sqrt(sum((value - mean) ** 2 for value in column))
+    assert spread == pytest.approx(expected, rel=0.2)
+
+
+def test_figures_are_the_same_on_every_machine_and_beside_any_score() -> None:
+    """From the fixed random seed; only Holm's p depends on the number of scores."""
+    many = random_pairs(1_200, 5, shift=0.004)
+    found = one(many)
+
+    assert ends(found) == pytest.approx((-0.006631934, 0.006087984), abs=1e-8)
+    assert found.p == pytest.approx(0.915208479)
+    beside = paired({"other": random_pairs(1_200, 6), "score": many, "few": [None] * 1_200})
+    assert ends(beside["score"]) == ends(found)
+    assert beside["score"].p == found.p
+    assert beside["few"].n == 0
+
+
+def test_scores_of_some_calls_are_resampled_by_calls() -> None:
+    """A score that half of the calls lack has the interval of its own pairs."""
+    pairs = random_pairs(60, 8)
+    gaps: Pairs = [pair for one in pairs for pair in (one, None)]
+
+    low, high = ends(one(gaps))
+
+    assert (low, high) == pytest.approx(ends(one(pairs)), abs=0.02)
+    assert low < (one(pairs).difference or 0) < high
+
+
+def test_holm_adjusts_by_the_number_of_scores() -> None:
+    """The smallest p times the number of scores, the next by one less, never falling."""
+    down: Pairs = [(1.0, 0.0)] * 8 + [(1.0, 1.0)] * 32
+    less: Pairs = [(1.0, 0.0)] * 6 + [(1.0, 1.0)] * 34
+    same: Pairs = [(1.0, 1.0)] * 40
+
+    found = paired({"same": same, "less": less, "down": down, "absent": [None] * 40})
+
+    assert found["down"].p_holm == pytest.approx(3 * 2 / 2**8)
+    assert found["less"].p_holm == pytest.approx(2 * 2 / 2**6)
+    assert found["same"].p_holm == 1.0
+    assert found["absent"].p_holm is None
+
+
+def test_calls_of_a_conversation_count_as_one() -> None:
+    """Calls that repeat each other are no more information than one of them."""
+    single = random_pairs(60, 11, shift=0.05)
+    thrice = [pair for pair in single for _ in range(3)]
+    groups = [str(place) for place in range(60) for _ in range(3)]
+
+    alone, together, pretended = one(single), one(thrice, groups), one(thrice)
+
+    assert (together.n, together.units) == (180, 60)
+    assert ends(together) == pytest.approx(ends(alone), abs=1e-6)
+    assert together.p == alone.p
+    assert together.std_error == pytest.approx(alone.std_error, rel=1e-6)
+    assert pretended.std_error is not None
+    assert alone.std_error is not None
+    assert pretended.std_error < 0.6 * alone.std_error
+
+
+def test_conversations_of_unequal_length_have_the_clustered_error() -> None:
+    """SE² = C / (C - 1) · Σ_c (Σ_i (x_i - mean))² / n²."""
+    generator = random.Random(12)
+    sizes = [generator.randint(1, 6) for _ in range(20)]
+    groups = [str(place) for place, size in enumerate(sizes) for _ in range(size)]
+    pairs = random_pairs(len(groups), 13)
+    changes = [b - a for a, b in pairs]
+    mean = statistics.fmean(changes)
+    sums = [
+        sum(change - mean for change, group in zip(changes, groups, strict=True) if group == name)
+        for name in dict.fromkeys(groups)
+    ]
+
+    found = one(pairs, groups)
+
+    expected = math.sqrt(20 / 19 * sum(total**2 for total in sums)) / len(groups)
+    assert found.std_error == pytest.approx(expected, rel=1e-5)
+    assert found.interval is not None
+    assert found.interval.method == "Student's t"
+
+
+@settings(max_examples=25)
+@given(st.integers(10, 49), st.integers(0, 10**6))
+def test_swapping_the_runs_mirrors_everything(n: int, seed: int) -> None:
+    """B − A is −(A − B), with the same p."""
+    pairs = random_pairs(n, seed, shift=0.01)
+    swapped: Pairs = [(b, a) for a, b in pairs]
+
+    found, mirrored = one(pairs), one(swapped)
+
+    low, high = ends(found)
+    assert ends(mirrored) == pytest.approx((-high, -low), abs=1e-9)
+    assert (mirrored.wins, mirrored.losses, mirrored.p) == (found.losses, found.wins, found.p)
