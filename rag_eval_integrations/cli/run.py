@@ -34,17 +34,10 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLMJudge
 from rag_eval_integrations.metrics import CallMetric, LabelMetric, ModelMetric
 from rag_eval_integrations.models import Model
-<<<<<<< HEAD
 from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
-from rag_eval_integrations.report._summary import Summary, summary_tables
-from rag_eval_integrations.report.console import KEYS
-from rag_eval_integrations.sentences import Splitter, sentencize
-=======
-from rag_eval_integrations.records import RagCall, Usage
 from rag_eval_integrations.report.console import KEYS, summary_tables
 from rag_eval_integrations.report.summary import Summary
-from rag_eval_integrations.sentences import sentencize
->>>>>>> evals
+from rag_eval_integrations.sentences import Splitter, sentencize
 
 if TYPE_CHECKING:
     from rich.console import Console

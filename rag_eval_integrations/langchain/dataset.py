@@ -164,13 +164,8 @@ async def aevaluate_dataset(
             `resume`, `overwrite`, `progress`.
 
     Returns:
-<<<<<<< HEAD
-        One evaluation per example, in the examples' order; `id`, `reference`, `relevant_ids` and
-        `metadata` are the example's. Empty when there are no examples.
-=======
-        `Evaluations`: one per example, in the examples' order; `id`, `reference` and `metadata` are
-        the example's. Empty when there are no examples.
->>>>>>> evals
+        `Evaluations`: one per example, in the examples' order; `id`, `reference`, `relevant_ids`
+        and `metadata` are the example's. Empty when there are no examples.
 
     Raises:
         ConfigurationError: an example cannot be read, an option cannot be used, or `out` exists
