@@ -103,19 +103,24 @@ class InputError(RagEvalError, ValueError):
         why: the reason, without the place.
         field: path of the field; None when the line is not a JSON object.
         line: line number from 1; None outside of a file.
+        unit: word for the place, where it is not a line of text: `row`.
     """
 
-    def __init__(self, why: str, *, field: str | None = None, line: int | None = None) -> None:
+    def __init__(
+        self, why: str, *, field: str | None = None, line: int | None = None, unit: str = "line"
+    ) -> None:
         self.why = why
         """The reason, without the place."""
         self.field = field
         """Path of the field, such as `documents[2].text`; None when the line is not an object."""
         self.line = line
         """Line number from 1; None outside of a file."""
+        self.unit = unit
+        """What the number counts: `line`, or `row` of a JSON array, a table or a list."""
         super().__init__(why)
 
     def __str__(self) -> str:
-        place = [f"line {self.line}"] if self.line is not None else []
+        place = [f"{self.unit} {self.line}"] if self.line is not None else []
         place += [f"field `{self.field}`"] if self.field else []
         return ": ".join([*place, self.why])
 

@@ -1,0 +1,474 @@
+"""Formats of files of rows: JSONL, a JSON array, CSV, Parquet; in flat memory, each also gzipped.
+
+Each reader yields the number of a row and the row, or the reason why it is none; damage is an error
+in its place. A row is bounded as a line is, so a quote or bracket that is never closed costs no
+more memory than one long row.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import io
+import json
+import os
+import re
+import tempfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO, Literal, cast
+
+from rag_eval_integrations.dataset import _input
+from rag_eval_integrations.errors import ConfigurationError, InputError, MissingDependencyError
+from rag_eval_integrations.records import parse_object
+from rag_eval_integrations.records._json import refuse_constant, shown
+
+Format = Literal["jsonl", "json", "csv", "parquet"]
+Found = tuple[int, dict[str, Any] | InputError]
+"""Number of a row from 1, and the row or why it is none. A row of CSV has that of its line."""
+
+_SUFFIXES: dict[str, Format] = {
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv", ".parquet": "parquet",
+    ".pq": "parquet",
+}  # fmt: skip
+_BLOCK = 1 << 18
+_HEAD = 1 << 16
+_DELIMITERS = ",;\t"
+_MOST_UNZIPPED = 8 * 2**30
+"""Bytes of a gzipped Parquet file, which has to be unpacked to be read."""
+
+
+def format_of(name: str, stream: BinaryIO, known: Iterable[str]) -> Format:
+    """Decide the format of a file, by the end of its name, or else by its first bytes.
+
+    Args:
+        name: the file's name; may be empty.
+        stream: the file, at its beginning; it is at its beginning afterwards.
+        known: names of fields; a line that holds one, between separators, is the head of a table.
+    """
+    plain_name = name.lower().removesuffix(".gz")
+    for suffix, found in _SUFFIXES.items():
+        if plain_name.endswith(suffix):
+            return found
+    start = stream.tell()
+    try:
+        head = stream.read(_HEAD)
+    except _input.DAMAGE:
+        head = b""  # told by the reader of lines
+    stream.seek(start)
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    if text.startswith(b"["):
+        return "json"
+    return "csv" if _is_table(text, known) else "jsonl"
+
+
+def _is_table(head: bytes, known: Iterable[str]) -> bool:
+    first = head.partition(b"\n")[0]
+    if first.startswith(b"{") or b"\0" in first or len(first) == len(head) == _HEAD:
+        return False
+    try:
+        names = next(csv.reader([first.decode("utf-8")], delimiter=_delimiter(first)), [])
+    except (UnicodeDecodeError, csv.Error):
+        return False
+    return len(names) > 1 and not {name.strip() for name in names}.isdisjoint(known)
+
+
+def _delimiter(head: bytes) -> str:
+    """Return what separates the names in the first line of a table; a comma if nothing does."""
+    bare = re.sub(rb'"[^"]*+"', b"", head)
+    counts = {one: bare.count(one.encode()) for one in _DELIMITERS}
+    return max(_DELIMITERS, key=lambda one: counts[one])
+
+
+# --- Lines
+
+
+def lines(stream: BinaryIO, longest: int) -> Iterator[Found]:
+    """Read rows of JSON, one per line."""
+    for number, _, line in _input.lines_of(stream, longest):
+        try:
+            yield number, line if isinstance(line, InputError) else parse_object(line)
+        except InputError as error:
+            yield number, error
+
+
+# --- A JSON array
+
+
+_SPACE = re.compile(r"[ \t\r\n]*+")
+_ESCAPED = re.compile("[\udc80-\udcff]")
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
+
+
+class _Text:
+    """The text of a file that is read block by block, of which only the unread part is kept."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        # Bytes that are not UTF-8 are the fault of the row in which they are, not of the block.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+        self.held = ""
+        self.at = 0
+        self.ended = False
+        self.damage: InputError | None = None
+        self.foreign = False
+        """Whether there was anything that is not UTF-8."""
+
+    def more(self) -> bool:
+        """Read a block behind the text that is held; False at the end of the file."""
+        if self.ended:
+            return False
+        try:
+            block = self._stream.read(_BLOCK)
+        except _input.DAMAGE as error:
+            self.damage = InputError(f"the gzip data is damaged ({error}); what follows is lost")
+            block = b""
+        text = self._decoder.decode(block, final=not block)
+        self.ended = not block
+        self.foreign = self.foreign or bool(_ESCAPED.search(text))
+        self.held = self.held[self.at :] + text
+        self.at = 0
+        return True
+
+    def skip_space(self) -> str:
+        """Go to the next character that is not white space, and return it; "" at the end."""
+        while True:
+            match = _SPACE.match(self.held, self.at)
+            assert match is not None
+            self.at = match.end()
+            if self.at < len(self.held):
+                return self.held[self.at]
+            if not self.more():
+                return ""
+
+
+def array(stream: BinaryIO, longest: int) -> Iterator[Found]:
+    """Read the rows of a JSON array; a damaged row ends with its bracket, and others are read."""
+    text = _Text(stream)
+    text.more()
+    if text.held[:2].encode("utf-8", "surrogateescape").startswith(_input.UTF_16):
+        yield 1, InputError("not UTF-8, but probably UTF-16; convert the file")
+        return
+    text.held = text.held.removeprefix("\ufeff")
+    if text.skip_space() != "[":
+        if text.damage is not None:
+            yield 1, text.damage
+        elif text.at < len(text.held):
+            why = f"not a JSON array: it begins with {shown(text.held[text.at :][:40])}"
+            yield 1, InputError(why)
+        return
+    text.at += 1
+    number = 0
+    comma = True  # or the array's begin: a row may follow
+    while (found := text.skip_space()) and found != "]":
+        if found == "," and not comma:
+            text.at += 1
+            comma = True
+            continue
+        number += 1
+        if found in ",:}":
+            text.at += 1
+            yield number, InputError(f"not JSON: a row should be here, not {shown(found)}")
+            continue
+        row = _element(text, longest)
+        yield number, row if comma else InputError("not JSON: there is no comma before this row")
+        comma = False
+    if not found:
+        cut = InputError("the array is not closed: the file was cut off")
+        yield number + 1, text.damage or cut
+        return
+    text.at += 1
+    if text.skip_space():
+        yield number + 1, InputError("not JSON: there is more behind the end of the array")
+
+
+def _element(text: _Text, longest: int) -> dict[str, Any] | InputError:
+    """Read the value at which the text is, and go behind it."""
+    if not text.foreign:
+        try:
+            value, end = _DECODER.raw_decode(text.held, text.at)
+        except (ValueError, RecursionError):
+            pass  # not whole yet, or not JSON: its brackets say where it ends
+        else:
+            if isinstance(value, dict) and end - text.at <= longest:
+                text.at = end
+                return value
+    size, whole = _to_end(text, longest)
+    if whole is None:
+        return InputError(f"is {size:,} characters long; the limit is {longest:,}")
+    if text.damage is not None and text.at >= len(text.held):
+        return text.damage
+    if text.foreign and _ESCAPED.search(whole):
+        return InputError("not UTF-8")
+    try:
+        return parse_object(whole)
+    except InputError as error:
+        return error
+
+
+def _to_end(text: _Text, longest: int) -> tuple[int, str | None]:
+    """Go behind the value at which the text is, by its strings and brackets alone.
+
+    Returns:
+        Number of characters, and the value's text; None when it is longer than allowed.
+    """
+    scan = _Scan()
+    parts: list[str] = []
+    size = 0
+    while True:
+        start = text.at
+        text.at = scan.of(text.held, start)
+        size += text.at - start
+        if size <= longest:
+            parts.append(text.held[start : text.at])
+        else:
+            parts.clear()
+        if scan.done or not text.more():
+            if not scan.done:
+                text.at = len(text.held)  # behind a backslash at the very end
+            return size, "".join(parts) if size <= longest else None
+
+
+_OPENING = {"]": "[", "}": "{"}
+_MARK = re.compile(r'["\[\]{}]')
+_SCALAR_END = re.compile(r'["\[\]{},]')
+_STRING_PART = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.S)
+
+
+class _Scan:
+    """Looks for the end of a JSON value, damaged or not, in one piece of text after the other."""
+
+    def __init__(self) -> None:
+        self._opened = ""  # brackets that are not closed yet
+        self._in_string = False
+        self.done = False
+
+    def of(self, held: str, at: int) -> int:
+        """Return the place behind the value, or that up to which it was looked for."""
+        while not self.done:
+            if self._in_string:
+                part = _STRING_PART.match(held, at)
+                assert part is not None
+                at = part.end()
+                if held[at : at + 1] != '"':
+                    return at  # the end, or a backslash that is the last character
+                at += 1
+                self._in_string = False
+                self.done = not self._opened
+                continue
+            mark = (_MARK if self._opened else _SCALAR_END).search(held, at)
+            if mark is None:
+                return len(held)
+            at = self._past(mark)
+        return at
+
+    def _past(self, mark: re.Match[str]) -> int:
+        found = mark[0]
+        if found == '"':
+            self._in_string = True
+        elif found in "[{":
+            self._opened += found
+        elif not self._opened:  # behind a number or a word
+            self.done = True
+            return mark.start()
+        elif (pair := self._opened.rfind(_OPENING[found])) >= 0:
+            self._opened = self._opened[:pair]  # with what is open inside of it, and never closed
+            self.done = not self._opened
+        return mark.end()
+
+
+# --- CSV
+
+
+class _Lines:
+    """Gives the lines of a table to `csv.reader`, as many as a row has, bounded in total."""
+
+    def __init__(self, stream: BinaryIO, longest: int) -> None:
+        self._stream = stream
+        self._longest = longest
+        self.number = 0
+        self.size = 0
+        """Bytes of the row that is being read."""
+        self.ended = False
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        limit = self._longest
+        line = self._stream.readline(limit)
+        if not line:
+            self.ended = True
+            raise StopIteration
+        self.number += 1
+        size = len(line)
+        while size % limit == 0 and not line.endswith(b"\n"):  # the rest of a line that is too long
+            line = self._stream.readline(limit)
+            size += len(line)
+            if len(line) < limit:
+                break
+        self.size += size
+        if self.size > limit:
+            raise InputError(f"is longer than {limit:,} bytes; perhaps a quote is not closed")
+        if self.number == 1:
+            if line.startswith(_input.UTF_16):
+                raise InputError("not UTF-8, but probably UTF-16; convert the file")
+            line = line.removeprefix(codecs.BOM_UTF8)
+        try:
+            return line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"not UTF-8 at byte {error.start}") from error
+
+
+def table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Iterator[Found]:
+    """Read the rows of a table whose first line has the names of the columns.
+
+    Args:
+        stream: the file, which can be looked into ahead.
+        longest: bytes of a row.
+        tell: called with the separator where it is not a comma.
+
+    Raises:
+        ConfigurationError: two columns have one name.
+    """
+    feed = _Lines(stream, longest)
+    try:
+        start = cast(io.BufferedReader, stream).peek(_HEAD)[:_HEAD]
+    except _input.DAMAGE:
+        start = b""  # told below
+    delimiter = _delimiter(start.lstrip().partition(b"\n")[0])
+    reader = csv.reader(feed, delimiter=delimiter, strict=True)
+    names: list[str] | None = None
+    while True:
+        number = feed.number + 1
+        try:
+            cells = _next_row(reader, feed, longest)
+        except InputError as error:
+            yield number, error
+            if names is None or feed.ended:
+                return
+            continue
+        if cells is None:
+            return
+        if not cells:
+            continue  # a blank line
+        if names is None:
+            names = [name.strip() for name in cells]
+            check_names(names)
+            if delimiter != ",":
+                tell(f"columns are separated by {'tabs' if delimiter == _TAB else delimiter!r}")
+        elif len(cells) != len(names):
+            yield number, InputError(f"has {len(cells)} cells, and the table {len(names)} columns")
+        else:
+            yield number, {name: cell for name, cell in zip(names, cells, strict=True) if name}
+
+
+_TAB = "\t"
+
+
+def _next_row(reader: Iterator[list[str]], feed: _Lines, longest: int) -> list[str] | None:
+    feed.size = 0
+    # The limit is the whole process's, and its default is less than documents need.
+    earlier = csv.field_size_limit(longest)
+    try:
+        return next(reader, None)
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}") from error
+    except _input.DAMAGE as error:
+        feed.ended = True
+        raise InputError(f"the gzip data is damaged ({error}); what follows is lost") from error
+    finally:
+        csv.field_size_limit(earlier)
+
+
+def check_names(names: list[str]) -> None:
+    """Refuse a table with two columns of one name: one would be lost.
+
+    Raises:
+        ConfigurationError: names them.
+    """
+    twice = next((name for name in names if name and names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigurationError("file", twice, "is the name of two columns; rename one")
+
+
+# --- Parquet
+
+
+def parquet(stream: BinaryIO) -> Iterator[Found]:
+    """Read the rows of a Parquet file, batch by batch.
+
+    Raises:
+        MissingDependencyError: pyarrow is not installed.
+        ConfigurationError: two columns have one name, or the unpacked file is too large.
+    """
+    try:
+        import pyarrow as pa  # noqa: PLC0415 -- large, and only whoever has such a file needs it
+        from pyarrow import parquet as pq  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingDependencyError("pyarrow", "parquet") from error
+
+    number = 0
+    try:
+        file = pq.ParquetFile(_seekable(stream))
+        check_names(file.schema_arrow.names)
+        for batch in file.iter_batches(batch_size=_BATCH):
+            for row in batch.to_pylist():
+                number += 1
+                yield number, row
+    except _input.DAMAGE as error:
+        yield number + 1, InputError(f"the gzip data is damaged ({error})")
+    except (pa.ArrowException, UnicodeDecodeError, OSError, OverflowError) as error:
+        words = " ".join(str(error).split())
+        yield (
+            number + 1,
+            InputError(f"the Parquet data is damaged ({words:.200}); the rest is lost"),
+        )
+
+
+_BATCH = 512
+
+
+def _seekable(stream: BinaryIO) -> BinaryIO:
+    """Unpack a gzipped file into a temporary one: Parquet is read from its end."""
+    if not isinstance(stream, gzip.GzipFile):
+        return stream
+    copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # gone with its last reader
+    size = 0
+    while block := stream.read(1 << 20):
+        size += copy.write(block)
+        if size > _MOST_UNZIPPED:
+            copy.close()
+            why = f"is larger than {_MOST_UNZIPPED:,} bytes unpacked; unpack it yourself"
+            raise ConfigurationError("file", "gzip", why)
+    copy.seek(0)
+    return copy
+
+
+# --- A file in any format
+
+
+def rows(
+    stream: BinaryIO, found: Format, longest: int, tell: Callable[[str], object]
+) -> Iterator[Found]:
+    """Read the rows of a file in a format."""
+    if found == "csv":
+        return table(stream, longest, tell)
+    if found == "parquet":
+        return parquet(stream)
+    return array(stream, longest) if found == "json" else lines(stream, longest)
+
+
+def count_rows(path: str | os.PathLike[str]) -> int | None:
+    """Count the rows of a file; None where only reading it would tell, and when it is damaged."""
+    try:
+        with _input.open_lines(path) as stream:
+            name = os.fspath(path)
+            if format_of(name, stream, ()) != "jsonl":
+                return None
+    except (*_input.DAMAGE, zlib.error):
+        return None
+    return _input.count_lines(path)
