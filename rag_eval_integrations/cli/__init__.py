@@ -314,9 +314,9 @@ def report_command(
         str,
         typer.Option(
             "--format",
-            metavar="html|md|csv|json",
-            help="One page to open in a browser, the figures as Markdown or JSON, or one row per "
-            "call as CSV.",
+            metavar="html|md|csv|json|parquet|ragbench",
+            help="One page to open in a browser, the figures as Markdown or JSON, one row per call "
+            "as CSV or Parquet, or rows with the labels in RAGBench's columns.",
         ),
     ] = "html",
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")] = None,

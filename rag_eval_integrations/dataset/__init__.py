@@ -3,8 +3,8 @@
 stream    `evaluate_calls`: calls ─▶ evaluations
 calls     `read_calls`: files, frames, data sets and lists ─▶ calls, bad rows included
 _input    `read_lines`: a file of rows ─▶ its lines, bad ones included
-_formats  JSONL, a JSON array, CSV, Parquet ─▶ rows
-_shapes   names of fields in other tools; _values: their documents, messages and cells
+_formats  JSONL, a JSON array (_json_array), CSV, Parquet ─▶ rows
+_reader   rows ─▶ calls; _shapes: names of fields in other tools; _values, _plain: what they hold
 files     `EvaluationFile`: evaluations ─▶ an EVALS file
 rows      a line of a file ─▶ a call with its recorded labels; scores of recorded labels
 _asking   questions ─▶ an app ─▶ calls ─▶ evaluations

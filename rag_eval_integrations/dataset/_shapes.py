@@ -3,33 +3,22 @@
 A source has one shape, decided by its first row that has one and told once; nothing is guessed per
 row. `docs/data.md` lists the names.
 
-    names    the table: ragas, deepeval, LangSmith, and names in common use
-    Shape    where the fields of a call are in the rows of one source
-    Reader   decides the shape of a source, and makes calls of its rows
+    NAMES      the table: ragas, deepeval, LangSmith, and names in common use
+    shape_of   a row ─▶ Shape: where the fields of a call are in the rows of a source
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
 from rag_eval_integrations.dataset._values import (
-    conversation,
-    documents_from,
-    ids_from,
-    is_foreign,
     is_messages,
-    json_part,
-    named_ids,
     object_in,
-    text_from,
-    turns_from,
 )
-from rag_eval_integrations.dataset.rows import call_from
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.records import RagCall
 
 REQUIRED = ("question", "documents", "response")
 OPTIONAL = ("reference", "id", "history", "relevant_ids", "document_ids", "metadata")
@@ -76,13 +65,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """Names in common use, our own first. A row with two of them for one field is ambiguous, unless one
 is our own."""
 
-_MESSAGES = ("messages", "user_input", "input", "question")
-_RUNS = "child_runs"
-_NOISE = frozenset(
-    {"child_runs", "serialized", "events", "manifest", "attachments", "extra", "feedback_stats",
-     "parent_run_ids", "child_run_ids", "dotted_order"}
-)  # fmt: skip
-"""Fields of a LangSmith run that are about its trace, and would fill every line of EVALS."""
+RUNS = "child_runs"
+"""Field of a LangSmith run that holds the runs below it."""
 
 FieldMap = Mapping[str, str]
 """Field of a call → name of a field in the rows; `a.b` is `b` inside of `a`."""
@@ -122,55 +106,7 @@ def check_field_map(field_map: object, name: str = "field_map") -> dict[str, str
     return dict(field_map)
 
 
-class Reader:
-    """Makes calls of the rows of one source.
-
-    Args:
-        field_map: where fields of a call are, for those that are not found by their names.
-        tell: called once with the mapping in words, if the names are not our own.
-        cells: whether values may be texts of a table's cells, which hold lists as JSON.
-    """
-
-    def __init__(
-        self, field_map: FieldMap | None, tell: Callable[[str], object], *, cells: bool
-    ) -> None:
-        self._given = check_field_map(field_map)
-        self._tell = tell
-        self._cells = cells
-        self._shape: Shape | None = None
-        self._checked = not self._given
-
-    def call(self, row: dict[str, Any]) -> RagCall:
-        """Make a call of a row.
-
-        Raises:
-            InputError: a field is missing or wrong, or nothing says which field it is.
-            ConfigurationError: the first row lacks a field that the field map names.
-        """
-        if not self._checked:
-            self._check_given(row)
-            self._checked = True
-        shape = self._shape
-        if shape is None:
-            shape = shape_of(row, self._given)
-            self._shape = shape
-            if shape.told:
-                self._tell(shape.told)
-        if shape.name == "calls" and not self._cells and not _has_foreign(row.get("documents")):
-            return call_from(row)
-        return call_from(_read(row, shape, self._cells))
-
-    def _check_given(self, row: Mapping[str, Any]) -> None:
-        for ours, theirs in self._given.items():
-            if _way_to(row, theirs) is None:
-                names = [str(name) for name in row]
-                near = get_close_matches(theirs, names[:100], 1, 0.6)
-                hint = f"; did you mean `{near[0]}`?" if near else ""
-                why = f"the first row has {_listed(names)}, and no field `{theirs}`{hint}"
-                raise ConfigurationError("field_map", f"{ours}={theirs}", why)
-
-
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     told = ", ".join(f"`{name[:40]}`" for name in sorted(names)[:20])
     return told + (f" and {len(names) - 20} more" if len(names) > 20 else "") if names else "none"
 
@@ -184,7 +120,7 @@ def shape_of(row: Mapping[str, Any], given: FieldMap) -> Shape:
     Raises:
         InputError: a required field has no name that is known, or several.
     """
-    fixed = {ours: way for ours, theirs in given.items() if (way := _way_to(row, theirs))}
+    fixed = {ours: way for ours, theirs in given.items() if (way := way_to(row, theirs))}
     needed = [name for name in REQUIRED if name not in fixed]
     if all(name in row for name in needed):
         own = {name: (name,) for name in (*REQUIRED, *OPTIONAL) if name in row}
@@ -279,13 +215,13 @@ def _langsmith(row: Mapping[str, Any], needed: Sequence[str]) -> dict[str, tuple
             found = next(iter(held))
         if found is not None:
             paths[ours] = (side, found)
-    if "documents" not in paths and row.get(_RUNS):
-        paths["documents"] = (_RUNS,)
+    if "documents" not in paths and row.get(RUNS):
+        paths["documents"] = (RUNS,)
     for ours in needed:
         if ours not in paths:
             side = "inputs" if ours == "question" else "outputs"
             had = sorted(inputs if ours == "question" else outputs)
-            why = f"is missing: `{side}` has {_listed(had)}; {_SAY}"
+            why = f"is missing: `{side}` has {listed(had)}; {_SAY}"
             raise InputError(why, field=ours)
     return paths
 
@@ -303,7 +239,7 @@ def _shape(name: str, paths: dict[str, tuple[str, ...]]) -> Shape:
     return Shape(name, paths, f"read as {as_what}: {told}{more}")
 
 
-def _way_to(row: Mapping[str, Any], path: str) -> tuple[str, ...] | None:
+def way_to(row: Mapping[str, Any], path: str) -> tuple[str, ...] | None:
     """Find a field by its name, or by a dotted path; None when the row lacks it."""
     if path in row:
         return (path,)
@@ -313,127 +249,12 @@ def _way_to(row: Mapping[str, Any], path: str) -> tuple[str, ...] | None:
     head, _, rest = path.partition(".")
     while True:
         if head in row:
-            below = _way_to(object_in(row[head]), rest)
+            below = way_to(object_in(row[head]), rest)
             return None if below is None else (head, *below)
         more, dot, rest = rest.partition(".")
         if not dot:
             return None
         head = f"{head}.{more}"
-
-
-# --- Reading
-
-
-def _has_foreign(documents: object) -> bool:
-    """Whether documents are written as another tool writes them."""
-    return isinstance(documents, list) and any(map(is_foreign, documents))
-
-
-def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
-    """Bring a row into the form of CALLS; fields that are none of a call's stay as they are.
-
-    Raises:
-        InputError: a field is missing, or holds what cannot be read as such.
-    """
-    rest = dict(row)
-    found: dict[str, Any] = {}
-    for ours, way in shape.paths.items():
-        value = _take(rest, way)
-        if value is not _ABSENT:
-            found[ours] = value
-        elif ours in REQUIRED:
-            why = f"is missing; the row has {_listed([str(name) for name in row])}"
-            raise InputError(why, field=".".join(way))
-    if shape.name == "langsmith":
-        rest = {name: held for name, held in rest.items() if name not in _NOISE}
-    call: dict[str, Any] = {}
-    for ours, value in found.items():
-        _put(call, ours, value, shape.paths[ours], found)
-    for ours in REQUIRED:
-        if ours not in call:
-            raise InputError("is missing: the messages have none", field=ours)
-    if "document_ids" in found:
-        call["documents"] = named_ids(
-            call["documents"], found["document_ids"], ".".join(shape.paths["document_ids"])
-        )
-    return {**(json_part(rest) if cells else rest), **call}
-
-
-def _put(
-    call: dict[str, Any], ours: str, value: Any, way: tuple[str, ...], found: Mapping[str, Any]
-) -> None:
-    """Put a value into the call that is being made."""
-    where = ".".join(way)
-    if ours == "question" and (messages := is_messages(value)):
-        call |= _of_messages(messages, where, found)
-    elif ours == "documents" and way == (_RUNS,):
-        call[ours] = documents_from(_retrieved(value), where)
-    elif ours in _READERS and not (ours in call and value is None):
-        read = _READERS[ours](value, where)
-        if read is not None or ours in REQUIRED:
-            call[ours] = read
-
-
-def _of_messages(messages: list[Any], where: str, found: Mapping[str, Any]) -> dict[str, Any]:
-    held = conversation(messages, where, answered="response" not in found)
-    call: dict[str, Any] = {"question": held.question, "history": held.history}
-    if "response" not in found:
-        call["response"] = held.response
-    if "documents" not in found:
-        call["documents"] = held.tools
-    return call
-
-
-def _id_from(value: object, where: str) -> object:
-    return None if value == "" else value
-
-
-def _metadata_from(value: object, where: str) -> object:
-    return object_in(value) if value is not None else None
-
-
-_READERS: Mapping[str, Callable[[object, str], object]] = {
-    "question": lambda value, where: text_from(value, where) or "",
-    "documents": documents_from,
-    "response": text_from,
-    "reference": lambda value, where: text_from(value, where) or None,
-    "id": _id_from,
-    "history": turns_from,
-    "relevant_ids": ids_from,
-    "metadata": _metadata_from,
-}
-
-_ABSENT: Any = object()
-
-
-def _take(rest: dict[str, Any], way: tuple[str, ...]) -> Any:
-    """Take a value out of a row, whose nested objects are copied first."""
-    name, *below = way
-    if name not in rest:
-        return _ABSENT
-    if not below:
-        return rest.pop(name)
-    inner = dict(object_in(rest[name]))
-    value = _take(inner, tuple(below))
-    if value is not _ABSENT:
-        if inner:
-            rest[name] = inner
-        else:
-            del rest[name]
-    return value
-
-
-def _retrieved(runs: object) -> list[Any]:
-    """Collect what the outermost retrievers below a run returned."""
-    found: list[Any] = []
-    for run in runs if isinstance(runs, list | tuple) else ():
-        read = run.get if isinstance(run, Mapping) else lambda name, run=run: getattr(run, name, 0)
-        if read("run_type") == "retriever":
-            held = object_in(read("outputs")).get("documents")
-            found += held if isinstance(held, list | tuple) else ()
-        else:
-            found += _retrieved(read(_RUNS))
-    return found
 
 
 def field_names() -> Iterator[str]:

@@ -6,17 +6,20 @@ import io
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import IO, Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, TypeVar, cast
 
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.dataset import _formats, _input
 from rag_eval_integrations.dataset._input import Input, Line
-from rag_eval_integrations.dataset._shapes import Reader, check_field_map, field_names
-from rag_eval_integrations.dataset._values import attributes, plain
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.dataset._plain import attributes, plain
+from rag_eval_integrations.dataset._reader import Names, Reader
+from rag_eval_integrations.dataset._shapes import check_field_map, field_names
+from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._json import shown
+
+T = TypeVar("T")
 
 logger = logger_of(__name__)
 
@@ -59,40 +62,63 @@ def read_calls(
     """
     if field_map is None and isinstance(source, Input):
         field_map = source.field_map
+    name = "--map" if isinstance(source, Input) else "field_map"
     given = check_field_map(field_map)
     say = tell or logger.info
     if isinstance(source, str | os.PathLike):
-        return _of_path(source, given, say)
+        return _of_path(source, Names(given, name, say))
     if hasattr(source, "read"):
-        return _of_stream(_binary(cast(IO[Any], source)), "", given, say)
-    return _calls(_objects(source), Reader(given, say, cells=True), "row")
+        return _of_stream(_binary(cast(IO[Any], source)), "", Names(given, name, say))
+    return _calls(_objects(source), Reader(Names(given, name, say), cells=True), "row")
 
 
-def _of_path(
-    path: str | os.PathLike[str], given: Mapping[str, str], say: Callable[[str], object]
-) -> Iterator[Line[RagCall]]:
+def _of_path(path: str | os.PathLike[str], names: Names) -> Iterator[Line[RagCall]]:
     with _input.open_lines(path) as stream:
-        yield from _of_stream(stream, os.fspath(path), given, say)
+        yield from _of_stream(stream, os.fspath(path), names)
 
 
-def _of_stream(
-    stream: BinaryIO, name: str, given: Mapping[str, str], say: Callable[[str], object]
-) -> Iterator[Line[RagCall]]:
-    known = {*field_names(), *given.values()}
+def _of_stream(stream: BinaryIO, name: str, names: Names) -> Iterator[Line[RagCall]]:
+    known = {*field_names(), *names.given.values()}
     found = _formats.format_of(name, stream, known)
-    rows: Iterator[tuple[int, Any]] = _formats.rows(stream, found, _input.LONGEST_CALL, say)
+    rows: Iterator[tuple[int, Any]] = _formats.rows(stream, found, _input.LONGEST_CALL, names.tell)
     if found == "parquet":
         rows = ((number, _plain(row)) for number, row in rows)
-    reader = Reader(given, say, cells=found in ("csv", "parquet"))
+    reader = Reader(names, cells=found in ("csv", "parquet"))
     return _calls(rows, reader, "line" if found in ("jsonl", "csv") else "row")
 
 
+def read_rows(
+    path: str | os.PathLike[str], read: Callable[[dict[str, Any]], T]
+) -> Iterator[Line[T]]:
+    """Read every row of a file of JSON lines, a JSON array or a Parquet file; see `read_lines`."""
+    with _input.open_lines(path) as stream:
+        found = _formats.format_of(os.fspath(path), stream, ())
+        rows: Iterator[tuple[int, Any]] = _formats.rows(
+            stream, found, _input.LONGEST_ROW, logger.info
+        )
+        if found == "parquet":
+            rows = ((number, _plain(row)) for number, row in rows)
+        unit = "line" if found in ("jsonl", "csv") else "row"
+        try:
+            yield from _read(rows, read, unit)
+        except SchemaError as error:
+            raise ConfigurationError("file", str(path), error.why) from error
+
+
 def _calls(rows: Iterator[tuple[int, Any]], reader: Reader, unit: str) -> Iterator[Line[RagCall]]:
+    return _read(rows, lambda row: row if isinstance(row, RagCall) else reader.call(row), unit)
+
+
+def _read(
+    rows: Iterator[tuple[int, Any]], read: Callable[[Any], T], unit: str
+) -> Iterator[Line[T]]:
     for number, row in rows:
         try:
             if isinstance(row, InputError):
                 raise row
-            found = Line(number, row if isinstance(row, RagCall) else reader.call(row))
+            found = Line(number, read(row))
+        except SchemaError:
+            raise
         except InputError as error:
             told = InputError(error.why, field=error.field, line=number, unit=unit)
             found = Line(number, None, told)
