@@ -16,10 +16,12 @@ import re
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import BinaryIO, Literal, cast
 
 from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._json_array import Found, array
+from rag_eval_integrations.dataset._shapes import field_names
 from rag_eval_integrations.errors import ConfigurationError, InputError, MissingDependencyError
 from rag_eval_integrations.records import parse_object
 
@@ -223,12 +225,13 @@ def parquet(stream: BinaryIO) -> Iterator[Found]:
 
     number = 0
     try:
-        file = pq.ParquetFile(_seekable(stream))
-        check_names(file.schema_arrow.names)
-        for batch in file.iter_batches(batch_size=_BATCH):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, row
+        with _seekable(stream) as whole:
+            file = pq.ParquetFile(whole)
+            check_names(file.schema_arrow.names)
+            for batch in file.iter_batches(batch_size=_BATCH):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
     except _input.DAMAGE as error:
         yield number + 1, InputError(f"the gzip data is damaged ({error})")
     except (pa.ArrowException, UnicodeDecodeError, OSError, OverflowError) as error:
@@ -242,20 +245,21 @@ def parquet(stream: BinaryIO) -> Iterator[Found]:
 _BATCH = 512
 
 
-def _seekable(stream: BinaryIO) -> BinaryIO:
+@contextmanager
+def _seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
     """Unpack a gzipped file into a temporary one: Parquet is read from its end."""
     if not isinstance(stream, gzip.GzipFile):
-        return stream
-    copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # gone with its last reader
-    size = 0
-    while block := stream.read(1 << 20):
-        size += copy.write(block)
-        if size > _MOST_UNZIPPED:
-            copy.close()
-            why = f"is larger than {_MOST_UNZIPPED:,} bytes unpacked; unpack it yourself"
-            raise ConfigurationError("file", "gzip", why)
-    copy.seek(0)
-    return copy
+        yield stream
+        return
+    with tempfile.TemporaryFile() as copy:
+        size = 0
+        while block := stream.read(1 << 20):
+            size += copy.write(block)
+            if size > _MOST_UNZIPPED:
+                why = f"is larger than {_MOST_UNZIPPED:,} bytes unpacked; unpack it yourself"
+                raise ConfigurationError("file", "gzip", why)
+        copy.seek(0)
+        yield cast(BinaryIO, copy)
 
 
 # --- A file in any format
@@ -277,7 +281,7 @@ def count_rows(path: str | os.PathLike[str]) -> int | None:
     try:
         with _input.open_lines(path) as stream:
             name = os.fspath(path)
-            if format_of(name, stream, ()) != "jsonl":
+            if format_of(name, stream, set(field_names())) != "jsonl":
                 return None
     except (*_input.DAMAGE, zlib.error):
         return None

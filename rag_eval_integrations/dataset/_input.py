@@ -138,14 +138,8 @@ def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
             stream = open(name, "rb")  # noqa: SIM115  # the caller closes it
         except OSError as error:
             raise _target.readable(error, name) from error
-    return unzipped(stream)
-
-
-def unzipped(stream: BinaryIO) -> BinaryIO:
-    """Return a file through gzip where it is compressed, to be read from its present place."""
-    at = stream.tell()
     start = stream.read(2)
-    stream.seek(at)
+    stream.seek(0)
     return cast(BinaryIO, _Unzipped(stream)) if start == b"\x1f\x8b" else stream
 
 

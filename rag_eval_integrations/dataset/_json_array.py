@@ -166,7 +166,8 @@ class _Scan:
     """Looks for the end of a JSON value, damaged or not, in one piece of text after the other."""
 
     def __init__(self) -> None:
-        self._opened = ""  # brackets that are not closed yet
+        self._opened: list[str] = []  # brackets that are not closed yet
+        self._counts = {"[": 0, "{": 0}
         self._in_string = False
         self.done = False
 
@@ -194,11 +195,16 @@ class _Scan:
         if found == '"':
             self._in_string = True
         elif found in "[{":
-            self._opened += found
+            self._opened.append(found)
+            self._counts[found] += 1
         elif not self._opened:  # behind a number or a word
             self.done = True
             return mark.start()
-        elif (pair := self._opened.rfind(_OPENING[found])) >= 0:
-            self._opened = self._opened[:pair]  # with what is open inside of it, and never closed
+        elif self._counts[_OPENING[found]]:
+            while True:  # closes what is open inside of it, too, and was never closed
+                opening = self._opened.pop()
+                self._counts[opening] -= 1
+                if opening == _OPENING[found]:
+                    break
             self.done = not self._opened
         return mark.end()

@@ -186,7 +186,7 @@ def _made_of(item: Mapping[str, Any], name: str, score: object) -> dict[str, Any
         given = object_in(given) or {"metadata": given}
     metadata = dict(given) if isinstance(given, Mapping) else {}
     if "id_" not in item:  # a node's other fields say how to show it
-        used = {name, "metadata", "score", "header", "type", "lc", *_IDS}
+        used = {name, "metadata", "score", "header", "type", "lc", "text_resource", *_IDS}
         metadata = {**{key: held for key, held in item.items() if key not in used}, **metadata}
     made = _made(item[name], label, metadata, item.get("score") if score is None else score)
     if isinstance(item.get("header"), str):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import IO, Any, BinaryIO, TypeVar, cast
 
 from rag_eval_integrations._contain import words_of
@@ -68,7 +70,7 @@ def read_calls(
     if isinstance(source, str | os.PathLike):
         return _of_path(source, Names(given, name, say))
     if hasattr(source, "read"):
-        return _of_stream(_binary(cast(IO[Any], source)), "", Names(given, name, say))
+        return _of_file(_of_bytes(cast(IO[Any], source)), Names(given, name, say))
     return _calls(_objects(source), Reader(Names(given, name, say), cells=True), "row")
 
 
@@ -152,27 +154,38 @@ class _Encoded(io.RawIOBase):
         return size
 
 
-def _binary(file: IO[Any]) -> BinaryIO:
-    """Return an open file as one of bytes that can be read from its present place, and again.
+def _of_bytes(file: IO[Any]) -> BinaryIO:
+    """Return an open file as one of bytes, at its present place.
 
     Raises:
         ConfigurationError: it gives neither bytes nor text.
     """
     start = file.read(0)
-    if isinstance(start, str):
-        below = getattr(file, "buffer", None)
-        if below is None or file.tell() != 0:
-            below = io.BufferedReader(_Encoded(file))
-        file = below
-    elif not isinstance(start, bytes):
-        raise ConfigurationError("source", file, "should be a file of bytes or text")
-    if not (hasattr(file, "peek") and file.seekable()):
-        copy = tempfile.TemporaryFile()  # noqa: SIM115  # gone with its last reader
-        while block := file.read(_input.BLOCK):
-            copy.write(block)
-        copy.seek(0)
-        file = copy
-    return _input.unzipped(cast(BinaryIO, file))
+    if isinstance(start, bytes):
+        return cast(BinaryIO, file)
+    if not isinstance(start, str):
+        raise ConfigurationError("source", shown(file), "should be a file of bytes or text")
+    below = getattr(file, "buffer", None)
+    if below is None or file.tell() != 0:
+        return cast(BinaryIO, io.BufferedReader(_Encoded(file)))
+    return cast(BinaryIO, below)
+
+
+def _of_file(file: BinaryIO, names: Names) -> Iterator[Line[RagCall]]:
+    """Read a user's file, which stays open; one that cannot go back is copied first."""
+    with ExitStack() as opened:
+        if not (hasattr(file, "peek") and file.seekable()):
+            copy = opened.enter_context(tempfile.TemporaryFile())
+            while block := file.read(_input.BLOCK):
+                copy.write(block)
+            copy.seek(0)
+            file = cast(BinaryIO, copy)
+        at = file.tell()
+        zipped = file.read(2) == b"\x1f\x8b"
+        file.seek(at)
+        if zipped:
+            file = cast(BinaryIO, opened.enter_context(gzip.GzipFile(fileobj=file, mode="rb")))
+        yield from _of_stream(file, "", names)
 
 
 # --- Rows in memory
