@@ -65,6 +65,8 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 """Names in common use, our own first. A row with two of them for one field is ambiguous, unless one
 is our own."""
 
+_LONGEST_NAME = 100
+"""Characters of a name that is taken for what it stands beside, and shown."""
 RUNS = "child_runs"
 """Field of a LangSmith run that holds the runs below it."""
 
@@ -211,8 +213,9 @@ def _langsmith(row: Mapping[str, Any], needed: Sequence[str]) -> dict[str, tuple
         elif ours == "response":
             names = (*names, "messages", "text", "content")
         found = _one_of(held, ours, names)
-        if found is None and len(held) == 1 and ours != "documents" and side != "outputs":
-            found = next(iter(held))
+        alone = next(iter(held)) if len(held) == 1 and side != "outputs" else ""
+        if found is None and ours != "documents" and 0 < len(str(alone)) <= _LONGEST_NAME:
+            found = alone
         if found is not None:
             paths[ours] = (side, found)
     if "documents" not in paths and row.get(RUNS):

@@ -78,7 +78,7 @@ CHAIN = {
     "input": "When?", "context": [{"page_content": "At nine."}, {"page_content": "Or ten."}],
     "answer": "At nine.", "reference": "Nine.",
 }  # fmt: skip
-FOREIGN = {
+FOREIGN: dict[str, dict[str, Any]] = {
     "ragas": RAGAS, "ragas_turns": RAGAS_TURNS, "deepeval": DEEPEVAL, "langsmith": LANGSMITH,
     "langsmith_runs": LANGSMITH_RUNS, "messages": MESSAGES, "common": COMMON, "chain": CHAIN,
 }  # fmt: skip
@@ -476,7 +476,7 @@ def test_no_row_ends_the_reading(rows: list[Any]) -> None:
 @given(st.sampled_from(sorted(FOREIGN)), st.data())
 def test_no_value_ends_the_reading_of_a_shape(name: str, data: st.DataObject) -> None:
     """Something odd in the place of a field of a row that is understood."""
-    row: dict[str, Any] = FOREIGN[name]
+    row = FOREIGN[name]
     odd = {**row, data.draw(st.sampled_from(sorted(row))): data.draw(ODD)}
     lines = list(read_calls([row, odd, row]))
     assert [line.error for line in lines[::2]] == [None, None]

@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,7 +105,7 @@ def of_array(content: str | bytes, longest: int = 1000) -> list[tuple[int, Any]]
     data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
     return [
         (number, str(row) if isinstance(row, InputError) else row)
-        for number, row in array(io.BufferedReader(io.BytesIO(data)), longest)  # type: ignore[arg-type]
+        for number, row in array(io.BufferedReader(io.BytesIO(data)), longest)
     ]
 
 
@@ -186,11 +188,47 @@ def test_no_text_ends_the_reading_of_an_array(tokens: list[str], block: int) -> 
     assert len(found) <= len(content)
 
 
+BOMB = """
+import gzip, resource, sys
+from rag_eval_integrations.dataset import read_calls
+head, row = sys.argv[2:]
+with gzip.open(sys.argv[1], "wb", 1) as bomb:
+    bomb.write(head.encode())
+    for _ in range(256):
+        bomb.write(b"x" * 2**20)
+    bomb.write(row.encode())
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+lines = list(read_calls(sys.argv[1]))
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+print(*(line.error or "read" for line in lines), grown // 1024, sep="|")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("head", "row", "fault"),
+    [
+        ('[{"a": "', '"}, {"question": "q", "documents": ["d"], "response": "r"}]',
+         "row 1: is 268,435,465 characters long; the limit is 16,777,216"),
+        ("question,documents,response\n", ",x,y\nq,d,r\n",
+         "line 2: is longer than 16,777,216 bytes; perhaps a quote is not closed"),
+    ],
+    ids=["array", "csv"],
+)  # fmt: skip
+def test_a_row_without_end_takes_no_memory(tmp_path: Path, head: str, row: str, fault: str) -> None:
+    """256 MiB in one cell or string, in a kilobyte of gzip: one bad row, and the next is read."""
+    words = [sys.executable, "-c", BOMB, str(tmp_path / "bomb.gz"), head, row]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    bad, good, megabytes = done.stdout.split("|")
+    assert (bad, good) == (fault, "read")
+    assert int(megabytes) < 120
+
+
 # --- CSV
 
 
 def of_table(content: bytes, longest: int = 200) -> list[tuple[int, Any]]:
-    stream: Any = io.BufferedReader(io.BytesIO(content))  # type: ignore[arg-type]
+    stream: Any = io.BufferedReader(io.BytesIO(content))
     return [
         (number, str(row) if isinstance(row, InputError) else row)
         for number, row in table(stream, longest, lambda _: None)
