@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -67,7 +68,7 @@ def make(path: Path, form: str, count: int) -> None:
         schema = pa.Table.from_pylist(list(rows(1))).schema
         held = rows(count)
         with pq.ParquetWriter(path, schema) as file:
-            while group := [row for row, _ in zip(held, range(100_000), strict=False)]:
+            while group := list(islice(held, 100_000)):
                 file.write_table(pa.Table.from_pylist(group, schema=schema))
     elif form.endswith(".gz"):
         with gzip.open(path, "wt", compresslevel=1, encoding="utf-8", newline="") as file:

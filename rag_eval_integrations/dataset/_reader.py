@@ -158,7 +158,11 @@ def _id_from(value: object, where: str) -> object:
 
 
 def _metadata_from(value: object, where: str) -> object:
-    return object_in(value) if value is not None else None
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        return object_in(value) or {"metadata": value}  # a column of texts
+    return value  # the record refuses anything but an object
 
 
 _READERS: Mapping[str, Callable[[object, str], object]] = {

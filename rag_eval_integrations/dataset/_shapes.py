@@ -188,8 +188,6 @@ def _missing(row: Mapping[str, Any], ours: str) -> str:
 def _one_of(row: Mapping[str, Any], ours: str, names: Sequence[str]) -> str | None:
     found = [name for name in names if name in row]
     if len(found) > 1 and found[0] != ours:
-        if ours == "relevant_ids" or ours == "document_ids":
-            return found[0]
         told = " and ".join(f"`{name}`" for name in found)
         raise InputError(f"is ambiguous: the row has {told}; {_SAY}", field=ours)
     return found[0] if found else None

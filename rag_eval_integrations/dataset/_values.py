@@ -326,16 +326,24 @@ def turns_from(value: object, where: str) -> list[dict[str, str]] | None:
     Raises:
         InputError: they are not messages.
     """
-    if isinstance(value, str):
-        if not value.strip():
-            return None
-        value = list_in(value, where)
-    if value is None:
+    if value is None or value == "":
         return None
+    if isinstance(value, str):
+        value = list_in(value, where) or value
     if not isinstance(value, list | tuple):
         raise InputError(f"should be a list of messages, not {shown(value)}", field=where)
-    turns = []
+    turns: list[dict[str, str]] = []
     for at, item in enumerate(value):
+        if (
+            isinstance(item, list | tuple)
+            and len(item) == 2
+            and all(isinstance(x, str) for x in item)
+        ):
+            # A message's role and text, or a question and its answer.
+            roles = [_ROLES[item[0]]] if item[0] in _ROLES else ["user", "assistant"]
+            texts = item[-len(roles) :]
+            turns += [{"role": r, "content": t} for r, t in zip(roles, texts, strict=True)]
+            continue
         turn = _message(item)
         if turn is None:
             why = f"should be a message with a role and content, not {shown(item)}"

@@ -236,12 +236,15 @@ def _row(item: Any) -> Any:
         return item
     if isinstance(item, Line):
         return item.value if item.value is not None else item.error
-    if not isinstance(item, Mapping):
-        held = None if isinstance(item, str | bytes | int | float | list) else attributes(item)
-        if held is None:
-            return InputError(f"is not a row: {shown(item)}")
-        # An object has all of its fields; those that nobody set say nothing.
-        item = {name: value for name, value in held.items() if value is not None}
+    try:
+        if not isinstance(item, Mapping):
+            held = None if isinstance(item, str | bytes | int | float | list) else attributes(item)
+            if held is None:
+                return InputError(f"is not a row: {shown(item)}")
+            # An object has all of its fields; those that nobody set say nothing.
+            item = {name: value for name, value in held.items() if value is not None}
+    except Exception as error:  # noqa: BLE001 -- of a user's object
+        return InputError(f"not usable: {type(error).__name__}: {words_of(error)}")
     return _plain(item)
 
 

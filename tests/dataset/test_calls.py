@@ -219,6 +219,44 @@ def test_mistakes_in_a_field_map_are_named(names: Any, fault: str) -> None:
     assert fault in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "history",
+    [
+        [["Hello", "Hello to you."]],
+        [("human", "Hello"), ("ai", "Hello to you.")],
+        [{"role": "user", "content": "Hello"}, {"type": "ai", "content": "Hello to you."}],
+        '[["Hello", "Hello to you."]]',
+    ],
+)
+def test_a_history_is_read_in_every_form(history: object) -> None:
+    """Pairs of question and answer, pairs of role and text, messages; text alone is none."""
+    call = one([{**COMMON, "chat_history": history}])
+    assert [turn.content for turn in call.history] == ["Hello", "Hello to you."]
+    assert [turn.role for turn in call.history] == ["user", "assistant"]
+    assert "should be a list of messages" in why([{**COMMON, "chat_history": "Hello"}])[0]
+
+
+def test_metadata_may_be_an_object_its_json_or_a_text() -> None:
+    """Nothing of it is lost; a number is refused by the record."""
+    for given_metadata in ({"a": 1}, '{"a": 1}'):
+        assert one([{**COMMON, "metadata": given_metadata}]).metadata == {"a": 1}
+    assert one([{**COMMON, "metadata": "note"}]).metadata == {"metadata": "note"}
+    assert "field `metadata`" in why([{**COMMON, "metadata": 5}])[0]
+
+
+class Angry:
+    """An object whose attributes fail."""
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        raise RuntimeError("not today")
+
+
+def test_an_object_that_fails_is_a_bad_row() -> None:
+    """And ends nothing."""
+    assert why([Angry(), COMMON]) == ["row 1: not usable: RuntimeError: not today", ""]
+
+
 # --- Documents and texts
 
 
