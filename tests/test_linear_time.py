@@ -11,6 +11,7 @@ import ast
 import contextlib
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -27,7 +28,9 @@ from typing import Any
 import pytest
 
 import rag_eval_integrations
-from rag_eval_integrations.errors import RagEvalError
+from rag_eval_integrations.dataset import read_calls
+from rag_eval_integrations.dataset._values import documents_from
+from rag_eval_integrations.errors import InputError, RagEvalError
 from rag_eval_integrations.judges import speaks_to_a_judge
 from rag_eval_integrations.judges._intents import signs
 from rag_eval_integrations.judges._intents._sign import compiled
@@ -317,6 +320,12 @@ def prompty(text: str) -> object:
     return section_names(prompt.text), lint(prompt), prompt.render({"x": text[:9]})
 
 
+def cell(text: str) -> object:
+    with contextlib.suppress(InputError):
+        return documents_from(text, "documents")
+    return None
+
+
 PARSERS: dict[str, Callable[[str], object]] = {
     "sentences": whole_call,
     "labels": labels,
@@ -338,6 +347,9 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "lines": lines_in,
     "statements": lambda text: statements_in(text, "rules"),
     "tests": lambda text: read_tests(text, PROMPT),
+    "array of rows": lambda text: list(read_calls(io.StringIO(f"[{text}"))),
+    "table of rows": lambda text: list(read_calls(io.StringIO(f"question,answer\n{text}"))),
+    "cell of documents": lambda text: cell(f"[{text}]"),
 }
 UNITS = (
     "\n", " ", " \n", "\t", "a", "a ", "A. ", "1", "1.\n", "- ", "-", "* a\n", "|", "| a ", "|-|", "#",
