@@ -107,6 +107,7 @@ class InputError(RagEvalError, ValueError):
         field: path of the field; None when the line is not a JSON object.
         line: line number from 1; None outside of a file.
         path: the file; None where whoever reads the message knows which.
+        unit: word for the place, where it is not a line of text: `row`.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class InputError(RagEvalError, ValueError):
         field: str | None = None,
         line: int | None = None,
         path: str | None = None,
+        unit: str = "line",
     ) -> None:
         self.why = why
         """The reason, without the place."""
@@ -125,11 +127,13 @@ class InputError(RagEvalError, ValueError):
         """Line number from 1; None outside of a file."""
         self.path = path
         """The file; None where whoever reads the message knows which."""
+        self.unit = unit
+        """What the number counts: `line`, or `row` of a JSON array, a table or a list."""
         super().__init__(why)
 
     def __str__(self) -> str:
         place = [self.path] if self.path is not None else []
-        place += [f"line {self.line}"] if self.line is not None else []
+        place += [f"{self.unit} {self.line}"] if self.line is not None else []
         place += [f"field `{self.field}`"] if self.field else []
         return ": ".join([*place, self.why])
 

@@ -35,8 +35,9 @@ app = typer.Typer(
 Calls = Annotated[
     Path,
     typer.Argument(
-        metavar="CALLS.jsonl",
-        help="RAG calls, one JSON object per line, or RAGBench rows; - is standard input.",
+        metavar="CALLS",
+        help="RAG calls: JSONL, a JSON array, CSV or Parquet, plain or gzipped, with our field "
+        "names or those of ragas, deepeval, LangSmith or RAGBench; - is standard input.",
     ),
 ]
 Out = Annotated[
@@ -184,6 +185,15 @@ def run_command(
             metavar="FIELD", help="Field of a document's metadata to match instead of its id."
         ),
     ] = None,
+    field_map: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map",
+            metavar="FIELD=NAME",
+            help="Field of the calls that holds a question, documents, response, reference, id, "
+            "history or relevant_ids under another NAME; a.b is b inside of a; repeatable.",
+        ),
+    ] = None,
     formulas: Formulas = "gpt-labeling",
     relevance_baseline: Baseline = None,
     max_concurrency: Annotated[
@@ -237,10 +247,11 @@ def run_command(
     """Label and score every call in a file."""
     from rag_eval_integrations.cli import run as command
     from rag_eval_integrations.cli._model_options import model_options
+    from rag_eval_integrations.cli._options import field_map_from
     from rag_eval_integrations.dataset._input import Input
 
     settings = command.Settings(
-        Input(calls), out, overwrite=overwrite,
+        Input(calls, field_map_from(field_map or [])), out, overwrite=overwrite,
         judge=judge, base_url=base_url, metrics=metrics, formulas=formulas,
         relevance_baseline=relevance_baseline, max_concurrency=max_concurrency, rpm=rpm, tpm=tpm,
         cache=cache, resume=resume, limit=limit, skip_invalid=skip_invalid, dry_run=dry_run,
@@ -314,9 +325,9 @@ def report_command(
         str,
         typer.Option(
             "--format",
-            metavar="html|md|csv|json",
-            help="One page to open in a browser, the figures as Markdown or JSON, or one row per "
-            "call as CSV.",
+            metavar="html|md|csv|json|parquet|ragbench",
+            help="One page to open in a browser, the figures as Markdown or JSON, one row per call "
+            "as CSV or Parquet, or rows with the labels in RAGBench's columns.",
         ),
     ] = "html",
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")] = None,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.dataset import read_calls
+from rag_eval_integrations.dataset._shapes import check_field_map
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import CallMetric, Formulas, Metric, Trace
 
@@ -227,6 +228,23 @@ def set_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:
             raise ConfigurationError("--metric-var", name, "no metric file has this variable")
         for metric in users:
             metric.variables[name] = value
+
+
+def field_map_from(given: Sequence[str]) -> dict[str, str]:
+    """Read the values of `--map`.
+
+    Raises:
+        ConfigurationError: one is not `FIELD=NAME`, names no field of a call, or comes twice.
+    """
+    found: dict[str, str] = {}
+    for one in given:
+        ours, equals, theirs = one.partition("=")
+        if not (ours and equals and theirs):
+            raise ConfigurationError("--map", one, "use FIELD=NAME, such as documents=passages")
+        if ours in found:
+            raise ConfigurationError("--map", one, f"is a second name for `{ours}`")
+        found[ours] = theirs
+    return check_field_map(found, "--map")
 
 
 def check_rows(calls: str | os.PathLike[str], limit: int | None, metrics: Sequence[Metric]) -> None:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rag_eval_integrations._visible import hanging, visible
-from rag_eval_integrations.dataset._input import count_lines
+from rag_eval_integrations.dataset._formats import count_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -211,7 +211,7 @@ class Progress:
     def _lines(self) -> int | None:
         """Count the lines once, when a line or a bar is shown; None if they cannot be counted."""
         if self._total is None:
-            lines = count_lines(self._path)
+            lines = count_rows(self._path)
             limit = self._limit
             self._total = lines if limit is None else min(lines or limit, limit)
         return self._total

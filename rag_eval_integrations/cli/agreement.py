@@ -27,9 +27,9 @@ from rag_eval_integrations.dataset import (
     Line,
     call_from,
     labelled_from,
-    read_lines,
     score_labelled,
 )
+from rag_eval_integrations.dataset.calls import read_rows
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
 from rag_eval_integrations.records import (
@@ -162,7 +162,7 @@ class _Reader:
 
     def values(self, path: Path, read: Any) -> Iterator[Any]:
         line: Line[Any]
-        for line in read_lines(path, read):
+        for line in read_rows(path, read):
             if line.value is None:
                 self.invalid += 1
                 print_stderr(f"{path}: {line.error}")

@@ -5,16 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, without_stdout, write_stdout
-from rag_eval_integrations.dataset import read_lines
+from rag_eval_integrations.dataset import Line, read_lines
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation, from_object
 from rag_eval_integrations.report import Summary
 
-FORMATS = ("html", "md", "csv", "json")
+if TYPE_CHECKING:
+    from rag_eval_integrations.report._figures import Column
+
+FORMATS = ("html", "md", "csv", "json", "parquet", "ragbench")
 
 
 def report(
@@ -45,6 +49,12 @@ def report(
     """
     if form not in FORMATS:
         raise ConfigurationError("--format", form, f"use {', '.join(FORMATS)}")
+    if form == "parquet":
+        from rag_eval_integrations.report import _tables  # noqa: PLC0415
+
+        _tables.check_parquet()
+        if str(out) == "-":
+            raise ConfigurationError("--out", "-", "a Parquet file cannot be shown; name a file")
     if evals.is_file(out):
         raise ConfigurationError("--out", str(out), "is the input file")
     evals.check()
@@ -52,7 +62,7 @@ def report(
     name = Path(str(evals)).name
     content = _content(rows, form, f"Evaluations of {name}" if title is None else title)
     try:
-        size = _write(content, out, form, overwrite=overwrite)
+        size = _write(rows, content, out, form, overwrite=overwrite)
     except _NoRowsError:
         found = f"{rows.invalid} invalid line(s) and no evaluation" if rows.invalid else "no rows"
         print_stderr(f"{evals}: has {found}, so nothing was written to {out}")
@@ -60,6 +70,8 @@ def report(
     calls = f"{rows.count:,} call{'' if rows.count == 1 else 's'}"
     if str(out) != "-":
         stdout().print(f"Wrote the report of {calls} to {out} ({_megabytes(size)})", soft_wrap=True)
+    if rows.left_out:
+        print_stderr(f"{evals}: {rows.left_out} evaluation(s) have no labels, and so no row")
     if rows.invalid:
         print_stderr(f"{evals}: {rows.invalid} invalid line(s) are not in the report")
     return 2 if rows.invalid and not skip_invalid else 0
@@ -74,10 +86,10 @@ class _Rows:
 
     def __init__(self, path: Input) -> None:
         self._path = path
-        self.count = self.invalid = 0
+        self.count = self.invalid = self.left_out = 0
 
     def __iter__(self) -> Iterator[Evaluation]:
-        for line in read_lines(self._path, lambda content: from_object(Evaluation, content)):
+        for line in self._lines():
             if line.value is None:
                 self.invalid += 1
                 print_stderr(f"{self._path}: {line.error}")
@@ -87,6 +99,15 @@ class _Rows:
         if not self.count:
             raise _NoRowsError
 
+    def _lines(self) -> Iterator[Line[Evaluation]]:
+        return read_lines(self._path, lambda content: from_object(Evaluation, content))
+
+    def columns(self) -> dict[str, Column]:
+        """Read the file once for the names of its scores: a table has them in its first line."""
+        from rag_eval_integrations.report import _figures  # noqa: PLC0415
+
+        return _figures.columns_of(line.value for line in self._lines() if line.value is not None)
+
 
 def _content(rows: _Rows, form: str, title: str) -> Iterator[str]:
     if form == "html":
@@ -94,16 +115,30 @@ def _content(rows: _Rows, form: str, title: str) -> Iterator[str]:
 
         yield from report_pieces(rows, title=title)
         return
-    from rag_eval_integrations.report import _figures  # noqa: PLC0415
+    if form == "ragbench":
+        yield from _ragbench(rows)
+        return
+    from rag_eval_integrations.report import _figures, _tables  # noqa: PLC0415
 
     if form == "csv":
-        yield _figures.to_csv(list(rows))
+        yield from _tables.csv_of(rows, rows.columns())
         return
     summary = Summary.of(rows)
     yield _figures.to_markdown(summary, title) if form == "md" else _figures.to_json(summary)
 
 
-def _write(content: Iterable[str], out: Path, form: str, *, overwrite: bool) -> int:
+def _ragbench(rows: _Rows) -> Iterator[str]:
+    from rag_eval_integrations.dataset._ragbench import ragbench_line  # noqa: PLC0415
+
+    for evaluation in rows:
+        line = ragbench_line(evaluation)
+        if line is None:
+            rows.left_out += 1
+        else:
+            yield line
+
+
+def _write(rows: _Rows, content: Iterable[str], out: Path, form: str, *, overwrite: bool) -> int:
     """Write the report and return its size in bytes; a pipe's is 0."""
     if str(out) == "-":
         for piece in content:
@@ -118,8 +153,13 @@ def _write(content: Iterable[str], out: Path, form: str, *, overwrite: bool) -> 
         why = "exists; use another name, or --overwrite to replace it"
         raise ConfigurationError("--out", str(out), why)
     with _target.replacing(target, new=not target.exists()) as stream:
-        for piece in content:
-            stream.write(piece.encode("utf-8"))
+        if form == "parquet":
+            from rag_eval_integrations.report import _tables  # noqa: PLC0415
+
+            _tables.write_parquet(rows, rows.columns(), stream)
+        else:
+            for piece in content:
+                stream.write(piece.encode("utf-8"))
     return target.stat().st_size
 
 

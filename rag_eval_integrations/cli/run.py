@@ -256,7 +256,10 @@ def _no_rows(rows: _Rows) -> int:
     found = f"{rows.invalid} invalid line(s) and no call" if rows.invalid else "no rows"
     print_stderr(f"{settings.calls}: has {found}, so nothing was written to {settings.out}{left}")
     if rows.invalid:
-        print_stderr(f"A file of calls has one JSON object per line: {_A_CALL}")
+        print_stderr(
+            f"A file of calls has one JSON object per line: {_A_CALL}; or it is a JSON array, CSV "
+            "or Parquet. Say what other fields are with --map FIELD=NAME"
+        )
     return (1 if settings.skip_invalid else 2) if rows.invalid else 2
 
 
@@ -318,13 +321,16 @@ class _Rows:
         settings.calls.check()
 
     def valid(self) -> Iterator[RagCall]:
-        lines: Iterator[Line[RagCall]] = read_calls(self.settings.calls)
+        lines: Iterator[Line[RagCall]] = read_calls(self.settings.calls, tell=self._tell)
         for line in itertools.islice(lines, self.settings.limit):
             if line.value is None:
                 self.invalid += 1
                 print_stderr(f"{self.settings.calls}: {line.error}")
             else:
                 yield line.value
+
+    def _tell(self, mapping: str) -> None:
+        print_stderr(f"{self.settings.calls}: {mapping}")
 
     def scored(self, summary: Summary) -> int:
         """Count the calls that this run scored."""

@@ -9,8 +9,9 @@ from rag_eval_integrations.cli._options import trace_from
 from rag_eval_integrations.cli._run_report import check_report, write_run_report
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.cli.run import nothing_scored, print_summary
-from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
+from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset.calls import read_rows
 from rag_eval_integrations.dataset.files import evaluations_to
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.report.summary import Summary
@@ -59,7 +60,7 @@ def score(
     labelled.check()
     try:
         with evaluations_to(out, overwrite=overwrite) as write:
-            for line in read_lines(labelled, lambda content: labelled_from(content, splitter)):
+            for line in read_rows(labelled, lambda content: labelled_from(content, splitter)):
                 if line.value is None:
                     invalid += 1
                     print_stderr(f"{labelled}: {line.error}")

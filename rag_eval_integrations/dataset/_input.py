@@ -16,15 +16,14 @@ import sys
 import tempfile
 import weakref
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar, cast
 
 from rag_eval_integrations import _target
-from rag_eval_integrations.dataset.rows import call_from
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
-from rag_eval_integrations.records import RagCall, parse_object
+from rag_eval_integrations.records import parse_object
 
 T = TypeVar("T")
 
@@ -33,11 +32,11 @@ LONGEST_CALL = 16 * 2**20
 LONGEST_ROW = 128 * 2**20
 """Bytes of any other line: an evaluation of a long call is up to eight times as long."""
 
-_BLOCK = 1 << 20
+BLOCK = 1 << 20
 _PATIENCE = 5.0
 """Seconds that a FIFO has until something is written to it."""
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-_DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Line(Generic[T]):
     """One line of a file: its value, or the reason why it has none."""
 
     number: int
-    """From 1."""
+    """From 1; of the line, or of the row in a JSON array, a Parquet file or a list."""
     value: T | None
     error: InputError | None = None
 
@@ -59,10 +58,14 @@ class Input(os.PathLike[str]):
 
     Args:
         path: the path, or `-`.
+        field_map: where fields of calls are in its rows, see `read_calls`.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], field_map: Mapping[str, str] | None = None
+    ) -> None:
         self._path = os.fspath(path)
+        self.field_map = field_map
         self._copy: str | None = None
 
     def __str__(self) -> str:
@@ -80,7 +83,7 @@ class Input(os.PathLike[str]):
         if self._path == "-":
             if sys.stdin is None:
                 raise ConfigurationError("file", "-", "there is no standard input")
-            return self._copied(lambda copy: shutil.copyfileobj(sys.stdin.buffer, copy, _BLOCK))
+            return self._copied(lambda copy: shutil.copyfileobj(sys.stdin.buffer, copy, BLOCK))
         if stat.S_ISFIFO(_mode(self._path)):
             return self._copied(
                 lambda copy: _target.drain(self._path, copy.write, patience=_PATIENCE)
@@ -184,9 +187,9 @@ def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes |
             size = len(line)
             whole = size < longest or line.endswith(b"\n")
             while not whole:
-                rest = stream.readline(_BLOCK)
+                rest = stream.readline(BLOCK)
                 size += len(rest)
-                whole = len(rest) < _BLOCK or rest.endswith(b"\n")
+                whole = len(rest) < BLOCK or rest.endswith(b"\n")
             blank = _blank_lines(stream) if line.isspace() else b""
         except gzip.BadGzipFile as error:
             why = f"the gzip data is damaged ({error}); lines above may have changed"
@@ -200,7 +203,7 @@ def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes |
             return
         if size > longest:
             yield number, offset, InputError(f"is {size:,} bytes long; the limit is {longest:,}")
-        elif number == 1 and line.startswith(_UTF_16):
+        elif number == 1 and line.startswith(UTF_16):
             yield number, offset, InputError("not UTF-8, but probably UTF-16; convert the file")
         elif (content := line.removeprefix(b"\xef\xbb\xbf")) and not content.isspace():
             yield number, offset, line
@@ -219,8 +222,8 @@ def count_lines(path: str | os.PathLike[str]) -> int | None:
     """Count the lines of a file; None when it is damaged."""
     try:
         with open_lines(path) as stream:
-            return sum(block.count(b"\n") for block in iter(lambda: stream.read(_BLOCK), b""))
-    except _DAMAGE:
+            return sum(block.count(b"\n") for block in iter(lambda: stream.read(BLOCK), b""))
+    except DAMAGE:
         return None
 
 
@@ -258,8 +261,3 @@ def read_lines(
                 # Of a number that is too large, or of nesting: what a line holds ends no run.
                 found = Line(number, None, InputError(f"not usable: {error}", line=number))
             yield found
-
-
-def read_calls(path: str | os.PathLike[str]) -> Iterator[Line[RagCall]]:
-    """Read the calls of a CALLS, LABELLED or RAGBench file."""
-    return read_lines(path, call_from, longest=LONGEST_CALL)

@@ -292,6 +292,19 @@ def evaluations_to(
     if str(path) == "-":
         yield EvaluationPipe().append
         return
+    with rows_to(path, overwrite=overwrite, field=field, compressed=compressed) as rows:
+        yield lambda evaluation: rows.write(to_line(evaluation).encode("ascii") + b"\n")
+
+
+@contextmanager
+def rows_to(
+    path: Path, *, overwrite: bool = False, field: str = "--out", compressed: bool = False
+) -> Iterator[BinaryIO]:
+    """Open a file for rows that cost nothing; arguments and errors are those of `evaluations_to`.
+
+    The file is there whole at the end, or as it was when an exception is raised; while an earlier
+    one is replaced, it is OUT.bak, too.
+    """
     target = check_out(path, overwrite=overwrite, field=field, resumable=False)
     new = not target.exists()
     backup = None if new else _target.back_up(target, field)
@@ -301,7 +314,7 @@ def evaluations_to(
             if compressed:
                 zipped = GzipFile("", "wb", compresslevel=6, fileobj=stream, mtime=0)
                 rows = cast(BinaryIO, opened.enter_context(zipped))
-            yield lambda evaluation: rows.write(to_line(evaluation).encode("ascii") + b"\n")
+            yield rows
     finally:
         if backup is not None:
             backup.unlink(missing_ok=True)

@@ -292,7 +292,7 @@ def labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
 
 def _labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
     if "scores" in content and "judge" in content:
-        return _from_evaluation(from_object(Evaluation, content))
+        return labelled_from_evaluation(from_object(Evaluation, content))
     row = row_from(content)
     if row.labels is None or row.labeller is None:
         raise InputError("is missing: the row has no recorded labels", field="labels")
@@ -300,7 +300,12 @@ def _labelled_from(content: dict[str, Any], splitter: Splitter) -> Labelled:
     return Labelled(sentencize(row.call, splitter), labelling, published=row.published)
 
 
-def _from_evaluation(evaluation: Evaluation) -> Labelled:
+def labelled_from_evaluation(evaluation: Evaluation) -> Labelled:
+    """Take the call and its labels out of an evaluation.
+
+    Raises:
+        InputError: a key names more documents than any row has.
+    """
     numbers = [document_number(s.key) or 0 for s in evaluation.sentences.documents]
     most = max(len(evaluation.document_ids), _MOST_DOCUMENTS)
     for index, number in enumerate(numbers):

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations._scoring import failure_of
+from rag_eval_integrations.dataset._input import Line
+from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
 from rag_eval_integrations.report.evaluations import Evaluations
@@ -169,12 +171,12 @@ class _Workers(Generic[T]):
 
 
 def evaluate_calls(
-    calls: Iterable[RagCall],
+    calls: Iterable[RagCall | Line[RagCall]],
     evaluator: RagEvaluator,
     *,
     max_concurrency: int = 8,
     ordered: bool = True,
-) -> EvaluationStream[RagCall]:
+) -> EvaluationStream[RagCall | Line[RagCall]]:
     """Evaluate many calls, with one evaluation per call and bounded concurrency and memory.
 
     Iterate over the result with `async for`, or with `for` in synchronous code; `await
@@ -185,7 +187,8 @@ def evaluate_calls(
     iterable stops the run.
 
     Args:
-        calls: any iterable of calls; it is read on the event loop's thread.
+        calls: any iterable of calls, or what `read_calls` gives; it is read on the event loop's
+            thread. A row that is not a call gives an evaluation with the error `InputError`.
         evaluator: the evaluator to use.
         max_concurrency: number of calls in progress at once, from 1.
         ordered: True for results in the order of the calls, False for the order of completion.
@@ -193,4 +196,22 @@ def evaluate_calls(
     Raises:
         ConfigurationError: `max_concurrency` is below 1.
     """
-    return EvaluationStream(calls, evaluator, max_concurrency=max_concurrency, ordered=ordered)
+    lines = _OfLines(evaluator)
+    return EvaluationStream(calls, lines, max_concurrency=max_concurrency, ordered=ordered)
+
+
+@dataclass(frozen=True)
+class _OfLines:
+    """Evaluates calls, also where they are lines of a file."""
+
+    evaluator: RagEvaluator
+
+    async def evaluate(self, item: RagCall | Line[RagCall], /) -> Evaluation:
+        if not isinstance(item, Line):
+            return await self.evaluator.evaluate(item)
+        if item.value is not None:
+            return await self.evaluator.evaluate(item.value)
+        error = item.error or InputError("is not a call", line=item.number)
+        nothing = RagCall(question="", documents=(), response=None, id=f"row {item.number}")
+        evaluation = await self.evaluator.evaluate(nothing)  # asks no judge about an empty call
+        return evaluation.model_copy(update={"error": failure_of(nothing, "app", error)})

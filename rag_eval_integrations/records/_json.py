@@ -309,7 +309,7 @@ def parse_object(line: str | bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 at byte {error.start}") from error
     try:
-        content = json.loads(text, parse_constant=_refuse_constant)
+        content = json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         raise InputError(f"not JSON: {error.msg} at column {error.colno}") from error
     except RecursionError as error:
@@ -334,7 +334,7 @@ def check_schema(content: dict[str, Any]) -> None:
         raise InputError(f"this version reads schema {SCHEMA}, not {shown(schema)}", field="schema")
 
 
-def _refuse_constant(name: str) -> float:
+def refuse_constant(name: str) -> float:
     raise InputError(f"not JSON: {name} is not a number")
 
 

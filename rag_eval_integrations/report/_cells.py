@@ -12,7 +12,8 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from rag_eval_integrations._visible import one_line, visible
 
@@ -95,11 +96,18 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 def csv_text(names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """Write a table as CSV; no cell or heading is read as a formula by a spreadsheet."""
+    return "".join(csv_pieces(names, rows))
+
+
+def csv_pieces(names: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Iterator[str]:
+    """Yield a table as CSV, line by line; see `csv_text`."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(_csv_cell, names))
-    writer.writerows([_csv_cell(cell) for cell in row] for row in rows)
-    return out.getvalue()
+    for row in chain([names], rows):
+        writer.writerow(map(_csv_cell, row))
+        yield out.getvalue()
+        out.seek(0)
+        out.truncate()
 
 
 def _csv_cell(cell: Cell) -> str:

@@ -1,4 +1,4 @@
-"""The figures as Markdown and JSON, and the calls as rows of CSV and of a data frame.
+"""The figures as Markdown and JSON, and the columns of rows of calls.
 
 `rag-eval report --format md|json` writes the figures of a `Summary`; `--format csv` writes one row
 per call with the columns of `Evaluations.to_pandas()`, which a spreadsheet can sum up itself.
@@ -14,7 +14,7 @@ from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import SCHEMA, By, Evaluation, Score
 from rag_eval_integrations.records.mean import Interval
-from rag_eval_integrations.report._cells import Cell, Row, csv_text, inline, markdown_table
+from rag_eval_integrations.report._cells import Cell, Row, inline, markdown_table
 from rag_eval_integrations.report.summary import ScoreFigures, Summary
 
 # --- One row per call
@@ -100,16 +100,6 @@ _AFTER = {
     "cost_usd": Column(lambda one: one.usage.cost_usd, "float64"),
     "row_key": Column(lambda one: one.row_key),
 }
-
-
-def to_csv(evaluations: Iterable[Evaluation]) -> str:
-    """Write one row per call, with the columns of `columns_of`; a missing value is an empty cell.
-
-    Cells are visible on one line, and none is read as a formula.
-    """
-    rows = list(evaluations)
-    columns = columns_of(rows)
-    return csv_text(list(columns), (row_of(one, columns) for one in rows))
 
 
 # --- The figures

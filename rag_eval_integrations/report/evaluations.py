@@ -6,10 +6,11 @@ import os
 import zlib
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, overload
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import (
@@ -238,6 +239,80 @@ class Evaluations(Sequence[Evaluation]):
         columns = columns_of(self._items)
         frame = pd.DataFrame([row_of(one, columns) for one in self._items], columns=list(columns))
         return frame.astype({name: one.dtype for name, one in columns.items() if one.dtype})
+
+    def to_csv(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write a CSV file with a row per evaluation and the columns of `to_pandas`.
+
+        A missing value is an empty cell; texts are on one line, and none is read as a formula.
+
+        Args:
+            path: the file; gzipped if its name ends in `.gz`.
+            overwrite: replace a file that exists.
+
+        Returns:
+            The path.
+
+        Raises:
+            ConfigurationError, OSError: as for `save`.
+        """
+        from rag_eval_integrations.report import _figures, _tables  # noqa: PLC0415 -- as below
+
+        with self._rows_to(path, overwrite) as out:
+            for piece in _tables.csv_of(self._items, _figures.columns_of(self._items)):
+                out.write(piece.encode("utf-8"))
+        return Path(path)
+
+    def to_parquet(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write a Parquet file with a row per evaluation and the columns of `to_pandas`.
+
+        Args:
+            path: the file.
+            overwrite: replace a file that exists.
+
+        Returns:
+            The path.
+
+        Raises:
+            MissingDependencyError: pyarrow is not installed.
+            ConfigurationError, OSError: as for `save`.
+        """
+        from rag_eval_integrations.report import _figures, _tables  # noqa: PLC0415 -- a circle
+
+        _tables.check_parquet()
+        with self._rows_to(path, overwrite) as out:
+            _tables.write_parquet(self._items, _figures.columns_of(self._items), out)
+        return Path(path)
+
+    def to_ragbench(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
+        """Write rows with the columns of RAGBench, a line of JSON each; `docs/data.md` lists them.
+
+        Scores in them are by RAGBench's formulas. Evaluations without labels have no row.
+
+        Args:
+            path: the file; gzipped if its name ends in `.gz`.
+            overwrite: replace a file that exists.
+
+        Returns:
+            The path.
+
+        Raises:
+            ConfigurationError, OSError: as for `save`.
+        """
+        from rag_eval_integrations.dataset._ragbench import ragbench_line  # noqa: PLC0415
+
+        with self._rows_to(path, overwrite) as out:
+            for line in filter(None, map(ragbench_line, self._items)):
+                out.write(line.encode("ascii"))
+        return Path(path)
+
+    def _rows_to(
+        self, path: str | os.PathLike[str], overwrite: bool
+    ) -> AbstractContextManager[BinaryIO]:
+        from rag_eval_integrations.dataset.files import rows_to  # noqa: PLC0415 -- a circle
+
+        path = Path(path)
+        compressed = path.suffix == ".gz"
+        return rows_to(path.absolute(), overwrite=overwrite, field="path", compressed=compressed)
 
     def report(self, path: str | os.PathLike[str], *, title: str = "RAG evaluation") -> Path:
         """Write an HTML page with the figures and every call.

@@ -553,8 +553,8 @@ def test_a_limit_beyond_all_lines_is_none(rag_eval: Command, calls: Path, tmp_pa
 def test_a_file_in_another_format_is_answered_with_a_line_to_copy(
     rag_eval: Command, tmp_path: Path, content: str
 ) -> None:
-    """A CSV or one JSON array has no call; the message shows what a line looks like."""
-    calls = tmp_path / "calls.csv"
+    """A table or array without the fields of calls; the message shows what a line looks like."""
+    calls = tmp_path / "calls"
     calls.write_text(content, "utf-8")
 
     done = rag_eval("run", calls, "-o", tmp_path / "evals.jsonl")

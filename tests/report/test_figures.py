@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 
 import pytest
 from hostile import HOSTILE, acting, formulas
@@ -14,8 +15,13 @@ from rag_eval_integrations import Evaluation, Evaluations, Trace
 from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.records import EvaluationError, JudgeInfo, Score, Sentences
 from rag_eval_integrations.report import Summary
-from rag_eval_integrations.report._figures import columns_of, row_of, to_csv, to_json, to_markdown
+from rag_eval_integrations.report._figures import columns_of, row_of, to_json, to_markdown
+from rag_eval_integrations.report._tables import csv_of
 from rag_eval_integrations.sentences import Punkt
+
+
+def to_csv(evaluations: Sequence[Evaluation]) -> str:
+    return "".join(csv_of(evaluations, columns_of(evaluations)))
 
 
 @pytest.fixture(scope="module")

@@ -33,6 +33,9 @@ COMPAT = (
     "sentences/test_decision*",
     "sentences/test_nltk_punkt*",
     "sentences/test_punkt*",
+    # pandas, polars, pyarrow, datasets: what calls are read from.
+    "dataset/test_calls*",
+    "dataset/test_formats*",
     # Python: imports, event loops, context variables, threads and forks at exit, SQLite, files.
     "test_package*",
     "test_loop*",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import io
 from collections.abc import Callable
 
+from rag_eval_integrations.dataset import read_calls
+from rag_eval_integrations.dataset._values import documents_from
 from rag_eval_integrations.errors import RagEvalError
 from rag_eval_integrations.judges import speaks_to_a_judge
 from rag_eval_integrations.judges._parse import parse_labels
@@ -79,6 +82,9 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "lines": lines_in,
     "statements": lambda text: statements_in(text, "rules"),
     "tests": lambda text: read_tests(text, PROMPT),
+    "array of rows": lambda text: list(read_calls(io.StringIO(f"[{text}"))),
+    "table of rows": lambda text: list(read_calls(io.StringIO(f"question,answer\n{text}"))),
+    "cell of documents": lambda text: documents_from(f"[{text}]", "documents"),
 }
 PARSERS = {name: refused(parse) for name, parse in _PARSERS.items()}
 REPEATED = (

@@ -1,0 +1,265 @@
+"""Field names of other tools: which field of a row is the question, the documents, the response.
+
+A source has one shape, decided by its first row that has one and told once; nothing is guessed per
+row. `docs/data.md` lists the names.
+
+    NAMES      the table: ragas, deepeval, LangSmith, and names in common use
+    shape_of   a row ─▶ Shape: where the fields of a call are in the rows of a source
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from rag_eval_integrations.dataset._values import (
+    is_messages,
+    object_in,
+)
+from rag_eval_integrations.errors import ConfigurationError, InputError
+
+REQUIRED = ("question", "documents", "response")
+OPTIONAL = ("reference", "id", "history", "relevant_ids", "document_ids", "metadata")
+
+_RAGAS = {
+    "question": "user_input", "documents": "retrieved_contexts", "response": "response",
+    "reference": "reference", "relevant_ids": "reference_context_ids",
+    "document_ids": "retrieved_context_ids",
+}  # fmt: skip
+_DEEPEVAL = {
+    "question": "input", "documents": "retrieval_context", "response": "actual_output",
+    "reference": "expected_output",
+}  # fmt: skip
+_DEEPEVAL_CAMEL = {
+    "question": "input", "documents": "retrievalContext", "response": "actualOutput",
+    "reference": "expectedOutput",
+}  # fmt: skip
+_KNOWN = (("ragas", _RAGAS), ("deepeval", _DEEPEVAL), ("deepeval", _DEEPEVAL_CAMEL))
+"""Tools whose rows are known by all of their names, so that other fields are no rivals."""
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "question": (
+        "question", "query", "input", "user_input", "prompt", "user_query", "query_str", "messages",
+    ),
+    "documents": (
+        "documents", "contexts", "context", "retrieved_documents", "retrieved_contexts",
+        "retrieved_context", "retrieval_context", "retrievalContext", "source_documents",
+        "source_nodes", "retrieved_docs", "docs", "chunks", "passages",
+    ),
+    "response": (
+        "response", "answer", "output", "actual_output", "actualOutput", "generated_answer",
+        "result", "prediction", "completion",
+    ),
+    "reference": (
+        "reference", "reference_answer", "expected", "expected_output", "expectedOutput",
+        "expected_answer", "ground_truth", "gold_answer",
+    ),
+    "relevant_ids": ("relevant_ids", "reference_context_ids"),
+    "document_ids": ("document_ids", "retrieved_context_ids"),
+    "history": ("history", "chat_history"),
+    "id": ("id",),
+    "metadata": ("metadata",),
+}  # fmt: skip
+"""Names in common use, our own first. A row with two of them for one field is ambiguous, unless one
+is our own."""
+
+_LONGEST_NAME = 100
+"""Characters of a name that is taken for what it stands beside, and shown."""
+RUNS = "child_runs"
+"""Field of a LangSmith run that holds the runs below it."""
+
+FieldMap = Mapping[str, str]
+"""Field of a call → name of a field in the rows; `a.b` is `b` inside of `a`."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Where the fields of a call are in the rows of one source."""
+
+    name: str
+    """The tool whose names they are; `calls` for our own, `common` for names in common use."""
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Field of a call → the way to its value, a name for each level."""
+    told: str = ""
+    """The mapping in words."""
+
+
+def check_field_map(field_map: object, name: str = "field_map") -> dict[str, str]:
+    """Check a mapping that a user gave, before a row is read.
+
+    Raises:
+        ConfigurationError: it is not a mapping of names, or names a field that a call lacks.
+    """
+    if field_map is None:
+        return {}
+    if not isinstance(field_map, Mapping):
+        raise ConfigurationError(name, field_map, 'use a dict such as {"documents": "passages"}')
+    known = (*REQUIRED, *OPTIONAL)
+    for ours, theirs in field_map.items():
+        if ours not in known:
+            near = get_close_matches(str(ours), known, 1)
+            hint = f"; did you mean `{near[0]}`?" if near else f"; use {', '.join(known)}"
+            raise ConfigurationError(name, f"{ours}={theirs}", f"is not a field of a call{hint}")
+        if not isinstance(theirs, str) or not theirs:
+            why = f"should give the name of a field of the rows for `{ours}`"
+            raise ConfigurationError(name, theirs, why)
+    return dict(field_map)
+
+
+def listed(names: Sequence[str]) -> str:
+    told = ", ".join(f"`{name[:40]}`" for name in sorted(names)[:20])
+    return told + (f" and {len(names) - 20} more" if len(names) > 20 else "") if names else "none"
+
+
+# --- Deciding
+
+
+def shape_of(row: Mapping[str, Any], given: FieldMap) -> Shape:
+    """Decide where the fields of a call are, by the names that a row has.
+
+    Raises:
+        InputError: a required field has no name that is known, or several.
+    """
+    fixed = {ours: way for ours, theirs in given.items() if (way := way_to(row, theirs))}
+    needed = [name for name in REQUIRED if name not in fixed]
+    if all(name in row for name in needed):
+        own = {name: (name,) for name in (*REQUIRED, *OPTIONAL) if name in row}
+        return _shape("calls" if not given else "common", {**own, **fixed})
+    fitting: list[tuple[str, dict[str, tuple[str, ...]]]] = [
+        (name, {ours: (theirs,) for ours, theirs in names.items() if theirs in row})
+        for name, names in _KNOWN
+        if needed and _fits(row, names, needed)
+    ]
+    if not fitting and needed and {"inputs", "outputs"} <= row.keys():
+        fitting.append(("langsmith", _langsmith(row, needed)))
+    if len(fitting) > 1:
+        tools = " or ".join(
+            f"{name} ({', '.join(way[0] for way in paths.values())})" for name, paths in fitting
+        )
+        raise InputError(f"is ambiguous: the row is {tools}; {_SAY}", field=needed[0])
+    name, paths = fitting[0] if fitting else ("common", _common(row, needed))
+    rest = {
+        ours: (found,)
+        for ours in OPTIONAL
+        if ours not in paths and (found := _one_of(row, ours, NAMES[ours]))
+    }
+    return _shape(name, {**paths, **rest, **fixed})
+
+
+_SAY = "say which with field_map= or --map FIELD=NAME"
+
+
+def _fits(row: Mapping[str, Any], names: Mapping[str, str], needed: Sequence[str]) -> bool:
+    if all(names[ours] in row for ours in needed):
+        return True
+    # A conversation holds its own answer, and perhaps its documents.
+    question = names["question"]
+    return names is _RAGAS and "question" in needed and bool(is_messages(row.get(question)))
+
+
+def _common(row: Mapping[str, Any], needed: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    paths: dict[str, tuple[str, ...]] = {}
+    for ours in needed:
+        found = _one_of(row, ours, NAMES[ours])
+        if found is not None:
+            paths[ours] = (found,)
+    asked = paths.get("question")
+    held = asked is not None and is_messages(row.get(asked[0]))
+    for ours in needed:
+        if ours not in paths and not held:
+            raise InputError(_missing(row, ours), field=ours)
+    return paths
+
+
+def _missing(row: Mapping[str, Any], ours: str) -> str:
+    # Said by the reader of our own rows, for rows that are nearly ours.
+    names = ", ".join(f"{name:.40}" for name in sorted(map(str, row))[:20])
+    known = ", ".join(NAMES[ours][1:4])
+    near = get_close_matches(ours, [str(name) for name in row][:100], 1, 0.8)
+    rename = f"; write `{near[0][:40]}` as `{ours}`" if near else ""
+    return (
+        f"is missing; the line has {names or 'no fields'}{rename}; known names are {known} …; "
+        f"for others {_SAY}"
+    )
+
+
+def _one_of(row: Mapping[str, Any], ours: str, names: Sequence[str]) -> str | None:
+    found = [name for name in names if name in row]
+    if len(found) > 1 and found[0] != ours:
+        told = " and ".join(f"`{name}`" for name in found)
+        raise InputError(f"is ambiguous: the row has {told}; {_SAY}", field=ours)
+    return found[0] if found else None
+
+
+def _langsmith(row: Mapping[str, Any], needed: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Look for the fields inside of `inputs` and `outputs`."""
+    inputs, outputs = (object_in(row[side]) for side in ("inputs", "outputs"))
+    expected = object_in(row.get("reference_outputs"))
+    paths: dict[str, tuple[str, ...]] = {}
+    for ours, side, held in (
+        ("question", "inputs", inputs), ("documents", "outputs", outputs),
+        ("documents", "inputs", inputs), ("response", "outputs", outputs),
+        ("reference", "reference_outputs", expected), ("reference", "outputs", outputs),
+    ):  # fmt: skip
+        names = NAMES[ours]
+        if ours in paths or (ours == "reference" and side == "outputs" and "reference" in row):
+            continue
+        if ours == "reference":
+            names = (*names, *NAMES["response"]) if side == "reference_outputs" else names[:1]
+        elif ours == "response":
+            names = (*names, "messages", "text", "content")
+        found = _one_of(held, ours, names)
+        alone = next(iter(held)) if len(held) == 1 and side != "outputs" else ""
+        if found is None and ours != "documents" and 0 < len(str(alone)) <= _LONGEST_NAME:
+            found = alone
+        if found is not None:
+            paths[ours] = (side, found)
+    if "documents" not in paths and row.get(RUNS):
+        paths["documents"] = (RUNS,)
+    for ours in needed:
+        if ours not in paths:
+            side = "inputs" if ours == "question" else "outputs"
+            had = sorted(inputs if ours == "question" else outputs)
+            why = f"is missing: `{side}` has {listed(had)}; {_SAY}"
+            raise InputError(why, field=ours)
+    return paths
+
+
+def _shape(name: str, paths: dict[str, tuple[str, ...]]) -> Shape:
+    if name == "calls":
+        return Shape(name, paths)
+    order = [ours for ours in (*REQUIRED, *OPTIONAL) if ours in paths]
+    told = ", ".join(
+        ours if paths[ours] == (ours,) else f"{'.'.join(paths[ours])} → {ours}" for ours in order
+    )
+    as_what = "calls" if name == "common" else name
+    lacking = [ours for ours in REQUIRED if ours not in paths]
+    more = f"; {' and '.join(lacking)} from the messages" if lacking else ""
+    return Shape(name, paths, f"read as {as_what}: {told}{more}")
+
+
+def way_to(row: Mapping[str, Any], path: str) -> tuple[str, ...] | None:
+    """Find a field by its name, or by a dotted path; None when the row lacks it."""
+    if path in row:
+        return (path,)
+    if "." not in path:
+        return None
+    # Names may hold dots themselves, as in a table with the column `outputs.answer`.
+    head, _, rest = path.partition(".")
+    while True:
+        if head in row:
+            below = way_to(object_in(row[head]), rest)
+            return None if below is None else (head, *below)
+        more, dot, rest = rest.partition(".")
+        if not dot:
+            return None
+        head = f"{head}.{more}"
+
+
+def field_names() -> Iterator[str]:
+    """Yield every name that is known without a mapping."""
+    for names in NAMES.values():
+        yield from names
+    yield from ("inputs", "outputs")

@@ -1,0 +1,388 @@
+"""Values of other tools' rows in the form of ours: texts, documents, messages, cells of a table."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rag_eval_integrations.dataset._plain import attributes, json_part
+from rag_eval_integrations.errors import InputError
+from rag_eval_integrations.records import Document
+from rag_eval_integrations.records._frameworks import framework_of
+from rag_eval_integrations.records._json import is_finite, shown
+
+_TEXTS = ("text", "page_content", "pageContent", "content", "passage", "chunk", "context")
+_IDS = ("id", "id_", "doc_id", "document_id", "node_id", "_id")
+
+
+# --- Text
+
+
+def text_from(value: object, where: str) -> str | None:
+    """Read a text: a string, a message, or a list of one of them.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and value:
+        if len(value) == 1:
+            return text_from(value[0], where)
+        messages = is_messages(value)
+        if messages:
+            held = conversation(messages, where, answered=True)
+            return held.response
+        if all(isinstance(one, Mapping) and "text" in one for one in value):
+            return _content(value)
+    message = _message(value)
+    if message is not None:
+        return message[1]
+    raise InputError(f"should be text, not {shown(value)}", field=where)
+
+
+def object_in(value: object) -> Mapping[str, Any]:
+    """Return an object, also one that a cell holds as JSON; empty for anything else."""
+    if isinstance(value, str) and value[:1] == "{":
+        value = _parsed(value)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _parsed(text: str) -> object:
+    """Parse the JSON in a cell; None for anything else."""
+    try:
+        return json.loads(text, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+
+
+# A text in Python's notation, as `str(["a", 'b'])` writes it; possessive, so in linear time.
+_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\"""", re.S)
+
+
+def list_in(text: str, where: str) -> list[Any] | None:
+    """Read the list that a cell holds as JSON or in Python's notation; None when it holds none.
+
+    Raises:
+        InputError: it begins and ends as a list does, and cannot be read.
+    """
+    inner = text.strip()
+    if not (inner.startswith("[") and inner.endswith("]")):
+        return None
+    found = _parsed(inner)
+    if isinstance(found, list):
+        return found
+    if inner == "[]":
+        return []
+    parts = _python_texts(inner)
+    if parts is None:
+        why = f"looks like a list and is not JSON; write it as json.dumps does, not {shown(inner)}"
+        raise InputError(why, field=where)
+    return parts
+
+
+def _python_texts(inner: str) -> list[Any] | None:
+    """Read `['a', "b"]`, which is how pandas writes a list into CSV; None for anything else.
+
+    Texts without a comma between them, as in numpy's `['a' 'b']`, Python would join into one.
+    """
+    parts: list[Any] = []
+    at, end = 1, len(inner) - 1
+    while True:
+        while at < end and inner[at].isspace():
+            at += 1
+        if at >= end:
+            return parts
+        match = _QUOTED.match(inner, at, end)
+        if match is None:
+            return None
+        try:
+            parts.append(ast.literal_eval(match[0].replace("\n", "\\n").replace("\r", "\\r")))
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return None
+        at = match.end()
+        while at < end and inner[at].isspace():
+            at += 1
+        if at < end:
+            if inner[at] != ",":
+                return None
+            at += 1
+
+
+# --- Documents
+
+
+def documents_from(value: object, where: str) -> list[Any]:
+    """Read the documents of a call: a list, a text, or a cell that holds a list.
+
+    A text is one document, an empty one none.
+
+    Raises:
+        InputError: it is not a list of documents.
+    """
+    if value is None:
+        raise InputError("is null: an empty list says that nothing was retrieved", field=where)
+    if isinstance(value, str):
+        found = list_in(value, where)
+        if found is None:
+            return [value] if value.strip() else []
+        value = found
+    if isinstance(value, Mapping):
+        inner = next((value[name] for name in ("documents", "nodes") if name in value), None)
+        value = [value] if inner is None else inner
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InputError(f"should be a list of documents, not {shown(value)}", field=where)
+    items = list(value)
+    if len(items) == 1 and isinstance(items[0], list):  # a batch of one question
+        items = items[0]
+    return [_document(item, f"{where}[{at}]") for at, item in enumerate(items)]
+
+
+_FOREIGN = {*_TEXTS[1:], "node", "text_resource", "kwargs"}
+
+
+def is_foreign(document: object) -> bool:
+    """Whether a document is an object as another tool writes it."""
+    return (
+        isinstance(document, dict) and "text" not in document and not _FOREIGN.isdisjoint(document)
+    )
+
+
+def _document(item: Any, where: str, score: object = None) -> Any:
+    if isinstance(item, str | Document):
+        return item if score is None or isinstance(item, Document) else _made(item, None, {}, score)
+    if isinstance(item, list | tuple) and len(item) == 2 and _is_number(item[1]):
+        return _document(item[0], where, item[1])  # with the score of a search
+    if framework_of(item) is not None:
+        return item  # the record reads it, with what the framework shows the model
+    if not isinstance(item, Mapping):
+        held = attributes(item)
+        if held is None:
+            raise InputError(f"is not a document: {shown(item)}", field=where)
+        item = held
+    if item.get("lc") and isinstance(item.get("kwargs"), Mapping):  # as LangChain serialises it
+        item = item["kwargs"]
+    if isinstance(node := item.get("node"), Mapping):
+        return _document(node, where, item.get("score"))
+    resource = item.get("text_resource")
+    if isinstance(resource, Mapping) and not isinstance(item.get("text"), str):
+        item = {**item, "text": resource.get("text")}
+    name = next((name for name in _TEXTS if isinstance(item.get(name), str)), None)
+    if name is None:
+        had = ", ".join(f"`{key:.40}`" for key in list(map(str, item))[:20]) or "nothing"
+        why = f"is not a document: it has {had}, and no text under {', '.join(_TEXTS[:4])}"
+        raise InputError(why, field=where)
+    return _made_of(item, name, score)
+
+
+def _made_of(item: Mapping[str, Any], name: str, score: object) -> dict[str, Any]:
+    label = next((item[key] for key in _IDS if item.get(key) is not None), None)
+    given = item.get("metadata")
+    if isinstance(given, str):
+        given = object_in(given) or {"metadata": given}
+    metadata = dict(given) if isinstance(given, Mapping) else {}
+    if "id_" not in item:  # a node's other fields say how to show it
+        used = {name, "metadata", "score", "header", "type", "lc", "text_resource", *_IDS}
+        metadata = {**{key: held for key, held in item.items() if key not in used}, **metadata}
+    made = _made(item[name], label, metadata, item.get("score") if score is None else score)
+    if isinstance(item.get("header"), str):
+        made["header"] = item["header"]
+    return made
+
+
+def _made(text: str, label: object, metadata: Mapping[str, Any], score: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {"text": text}
+    if label is not None and not isinstance(label, bool):
+        made["id"] = str(label)
+    if kept := json_part(metadata):
+        made["metadata"] = kept
+    if _is_number(score) and is_finite(score):
+        made["score"] = float(score)
+    return made
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def named_ids(documents: list[Any], ids: object, where: str) -> list[Any]:
+    """Give documents their ids, which stand in a list of their own.
+
+    Raises:
+        InputError: there are more or fewer ids than documents.
+    """
+    names = ids_from(ids, where)
+    if names is None:
+        return documents
+    if len(names) != len(documents):
+        why = f"has {len(names)} ids for {len(documents)} documents"
+        raise InputError(why, field=where)
+    return [
+        {"text": one, "id": name}
+        if isinstance(one, str)
+        else {**one, "id": name}
+        if isinstance(one, dict)
+        else one
+        for one, name in zip(documents, names, strict=True)
+    ]
+
+
+def ids_from(value: object, where: str) -> list[Any] | None:
+    """Read a list of ids, also one in a cell; None where there is none.
+
+    Raises:
+        InputError: it is not a list.
+    """
+    if isinstance(value, str):
+        if not value.strip():
+            return None
+        value = list_in(value, where)
+    if value is None:
+        return None
+    if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
+        raise InputError(f"should be a list of ids, not {shown(value)}", field=where)
+    return [str(one) if _is_number(one) else one for one in value]
+
+
+# --- Messages
+
+
+_ROLES = {
+    **dict.fromkeys(("human", "user", "HumanMessage", "HumanMessageChunk"), "user"),
+    **dict.fromkeys(("ai", "assistant", "AIMessage", "AIMessageChunk"), "assistant"),
+    **dict.fromkeys(("system", "developer", "SystemMessage"), "system"),
+    **dict.fromkeys(("tool", "function", "ToolMessage"), "tool"),
+}
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """The last exchange of a conversation."""
+
+    question: str
+    """What the user asked last and was answered."""
+    response: str | None
+    """The last answer."""
+    history: list[dict[str, str]]
+    """The turns before the question, oldest first."""
+    tools: list[str]
+    """What tools returned between question and answer."""
+
+
+def is_messages(value: object) -> list[Any]:
+    """Return the messages of a value, also of a cell that holds them as JSON; empty if it has none.
+
+    A LangChain input such as `{"messages": […]}` has some, too.
+    """
+    if isinstance(value, str) and value[:1] == "[" and '"content"' in value:
+        value = _parsed(value)
+    if isinstance(value, Mapping) and isinstance(value.get("messages"), list | tuple):
+        value = value["messages"]
+    if not isinstance(value, list | tuple) or not value or _message(value[0]) is None:
+        return []
+    return list(value)
+
+
+def conversation(messages: list[Any], where: str, *, answered: bool) -> Conversation:
+    """Read the last question that was answered, and its answer.
+
+    Args:
+        messages: messages as OpenAI, LangChain and ragas write them.
+        where: name of their field, for errors.
+        answered: whether the answer is among them; otherwise the last question counts.
+
+    Raises:
+        InputError: an item is not a message, or there is no question or no answer.
+    """
+    turns: list[tuple[str, str]] = []
+    for at, item in enumerate(messages):
+        turn = _message(item)
+        if turn is None:
+            why = f"should be a message with a role and content, not {shown(item)}"
+            raise InputError(why, field=f"{where}[{at}]")
+        turns.append(turn)
+    last = len(turns)
+    response = None
+    if answered:
+        last = _last(turns, "assistant", last)
+        if last < 0:
+            raise InputError("has no answer: no message of the assistant has text", field=where)
+        response = turns[last][1]
+    asked = _last(turns, "user", last)
+    if asked < 0:
+        raise InputError("has no question: no message of the user has text", field=where)
+    history = [{"role": role, "content": text} for role, text in turns[:asked] if text]
+    tools = [text for role, text in turns[asked:last] if role == "tool" and text]
+    return Conversation(turns[asked][1], response, history, tools)
+
+
+def turns_from(value: object, where: str) -> list[dict[str, str]] | None:
+    """Read the turns before a question; None where there are none.
+
+    Raises:
+        InputError: they are not messages.
+    """
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        value = list_in(value, where) or value
+    if not isinstance(value, list | tuple):
+        raise InputError(f"should be a list of messages, not {shown(value)}", field=where)
+    turns: list[dict[str, str]] = []
+    for at, item in enumerate(value):
+        if (
+            isinstance(item, list | tuple)
+            and len(item) == 2
+            and all(isinstance(x, str) for x in item)
+        ):
+            # A message's role and text, or a question and its answer.
+            roles = [_ROLES[item[0]]] if item[0] in _ROLES else ["user", "assistant"]
+            texts = item[-len(roles) :]
+            turns += [{"role": r, "content": t} for r, t in zip(roles, texts, strict=True)]
+            continue
+        turn = _message(item)
+        if turn is None:
+            why = f"should be a message with a role and content, not {shown(item)}"
+            raise InputError(why, field=f"{where}[{at}]")
+        turns.append({"role": turn[0], "content": turn[1]})
+    return turns
+
+
+def _last(turns: list[tuple[str, str]], role: str, before: int) -> int:
+    return next(
+        (at for at in range(before - 1, -1, -1) if turns[at][0] == role and turns[at][1]), -1
+    )
+
+
+def _message(item: Any) -> tuple[str, str] | None:
+    """Read a message's role and text; None for anything else. A message without text has ""."""
+    if isinstance(item, Mapping):
+        if item.get("lc") and isinstance(item.get("kwargs"), Mapping):
+            item = {"type": (item.get("id") or [""])[-1], **item["kwargs"]}
+        role, content = item.get("role") or item.get("type"), item.get("content")
+        if content is None and isinstance(item.get("data"), Mapping):  # LangChain's older dumps
+            content = item["data"].get("content")
+        known = "content" in item or "data" in item or "tool_calls" in item
+    elif isinstance(item, str | bytes | int | float | list | tuple) or item is None:
+        return None
+    else:
+        role, content = getattr(item, "role", None), getattr(item, "content", None)
+        role = role if isinstance(role, str) else getattr(item, "type", None)
+        known = content is not None
+    if not known or not isinstance(role, str) or role not in _ROLES:
+        return None
+    return _ROLES[role], _content(content)
+
+
+def _content(content: object) -> str:
+    """Join the texts of a message's content; other blocks, such as images, are left out."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list | tuple):
+        return ""
+    texts = (block.get("text") if isinstance(block, Mapping) else block for block in content)
+    return "".join(text for text in texts if isinstance(text, str))

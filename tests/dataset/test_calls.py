@@ -1,0 +1,520 @@
+"""`read_calls`: rows of other tools become calls, whatever holds them, and bad rows are counted."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_eval_integrations import Document, RagCall, RagEvaluator, evaluate_calls
+from rag_eval_integrations.dataset import read_calls
+from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
+from rag_eval_integrations.records import Turn
+
+PLAIN = RagCall("When?", ["At nine.", "Or ten."], "At nine.")
+WITH_REFERENCE = RagCall("When?", ["At nine.", "Or ten."], "At nine.", reference="Nine.")
+HUMAN = {"type": "human", "content": "When?"}
+ANSWER = {"type": "ai", "content": "At nine."}
+
+RAGAS = {
+    "user_input": "When?", "retrieved_contexts": ["At nine.", "Or ten."], "response": "At nine.",
+    "reference": "Nine.",
+}  # fmt: skip
+RAGAS_TURNS = {
+    "user_input": [
+        {"type": "human", "content": "Hello"},
+        {"type": "ai", "content": "Hello to you."},
+        HUMAN,
+        {"type": "ai", "content": "", "tool_calls": [{"name": "search", "args": {}}]},
+        {"type": "tool", "content": "At nine."},
+        {"type": "tool", "content": "Or ten."},
+        ANSWER,
+        {"type": "human", "content": "Thanks!"},
+    ],
+    "reference": "Nine.",
+}
+DEEPEVAL = {
+    "input": "When?", "actual_output": "At nine.", "retrieval_context": ["At nine.", "Or ten."],
+    "expected_output": "Nine.", "context": ["At nine sharp."],
+}  # fmt: skip
+LANGSMITH = {
+    "id": "7", "run_type": "chain", "inputs": {"question": "When?"},
+    "outputs": {
+        "answer": "At nine.",
+        "documents": [{"page_content": "At nine.", "type": "Document"}, {"page_content": "Or ten."}],
+    },
+    "reference_outputs": {"answer": "Nine."},
+    "events": [{"name": "start"}],
+}  # fmt: skip
+RETRIEVER = {"run_type": "retriever", "outputs": {"documents": [
+    {"page_content": "At nine."}, {"page_content": "Or ten."}]}}  # fmt: skip
+LANGSMITH_RUNS = {
+    "inputs": {"input": "When?"}, "outputs": {"output": "At nine."}, "reference": "Nine.",
+    "child_runs": [{"run_type": "chain", "child_runs": [RETRIEVER]}],
+}  # fmt: skip
+MESSAGES = {
+    "messages": [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "When?"}]},
+        {"role": "assistant", "content": "At nine."},
+    ],
+    "contexts": ["At nine.", "Or ten."],
+    "ground_truth": "Nine.",
+}
+COMMON = {
+    "query": "When?", "contexts": [{"content": "At nine."}, {"text": "Or ten."}],
+    "answer": "At nine.", "expected_answer": "Nine.",
+}  # fmt: skip
+CHAIN = {
+    "input": "When?", "context": [{"page_content": "At nine."}, {"page_content": "Or ten."}],
+    "answer": "At nine.", "reference": "Nine.",
+}  # fmt: skip
+FOREIGN: dict[str, dict[str, Any]] = {
+    "ragas": RAGAS, "ragas_turns": RAGAS_TURNS, "deepeval": DEEPEVAL, "langsmith": LANGSMITH,
+    "langsmith_runs": LANGSMITH_RUNS, "messages": MESSAGES, "common": COMMON, "chain": CHAIN,
+}  # fmt: skip
+
+
+def one(source: Any, **options: Any) -> RagCall:
+    """The only call of a source."""
+    (line,) = read_calls(source, **options)
+    assert line.value is not None, line.error
+    return line.value
+
+
+def why(source: Any, **options: Any) -> list[str]:
+    """The faults of a source, empty for a call."""
+    return [str(line.error or "") for line in read_calls(source, **options)]
+
+
+# --- Names of other tools
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_rows_of_other_tools_are_the_same_call(name: str) -> None:
+    """Question, documents, response and reference of each; a conversation has its history."""
+    call = one([FOREIGN[name]])
+
+    if name in ("ragas_turns", "messages"):
+        assert call.history
+        call = RagCall(call.question, call.documents, call.response, reference=call.reference)
+    assert call.row_key == WITH_REFERENCE.row_key
+
+
+def test_a_conversation_is_its_last_answered_question() -> None:
+    """What came before is history; tools' messages in between are documents; the rest is left."""
+    call = one([RAGAS_TURNS])
+
+    assert call.history == (
+        Turn(role="user", content="Hello"), Turn(role="assistant", content="Hello to you."),
+    )  # fmt: skip
+    assert call.documents == (Document("At nine."), Document("Or ten."))
+
+
+@pytest.mark.parametrize(
+    ("messages", "fault"),
+    [
+        ([HUMAN], "has no answer"),
+        ([ANSWER], "has no question"),
+        ([HUMAN, 5, ANSWER], "field `messages[1]`: should be a message"),
+    ],
+)
+def test_a_conversation_without_question_or_answer_is_a_bad_row(
+    messages: list[Any], fault: str
+) -> None:
+    """And says which is missing."""
+    assert fault in why([{"messages": messages, "contexts": []}])[0]
+
+
+def test_the_mapping_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """In words; nothing is told of our own names; without `tell` it is logged."""
+    told: list[str] = []
+    list(read_calls([RAGAS, RAGAS], tell=told.append))
+    assert told == [
+        "read as ragas: user_input → question, retrieved_contexts → documents, response, reference"
+    ]
+    list(read_calls([{"question": "q", "documents": [], "response": "r"}], tell=told.append))
+    assert len(told) == 1
+    with caplog.at_level("INFO"):
+        list(read_calls([LANGSMITH]))
+    assert "read as langsmith: inputs.question → question" in caplog.text
+
+
+def test_other_fields_are_metadata() -> None:
+    """A run's trace is not: it would fill every row."""
+    assert one([DEEPEVAL]).metadata == {"context": ["At nine sharp."]}
+    assert one([LANGSMITH]).metadata == {"run_type": "chain"}
+
+
+def test_ids_of_ragas_are_gold_ids() -> None:
+    """Of the documents, in their order, and of those that are relevant."""
+    call = one([{**RAGAS, "retrieved_context_ids": ["a", 2], "reference_context_ids": ["a"]}])
+
+    assert [document.id for document in call.documents] == ["a", "2"]
+    assert call.relevant_ids == ("a",)
+    row = {**RAGAS, "retrieved_context_ids": ["a"]}
+    assert why([row]) == ["row 1: field `retrieved_context_ids`: has 1 ids for 2 documents"]
+
+
+def test_two_names_for_one_field_are_refused_by_both() -> None:
+    """Unless one is our own, which is no guess, or a map says which."""
+    row = {**COMMON, "context": "Else."}
+    assert why([row]) == [
+        "row 1: field `documents`: is ambiguous: the row has `contexts` and `context`; say which "
+        "with field_map= or --map FIELD=NAME"
+    ]
+    assert one([row], field_map={"documents": "context"}).documents == (Document("Else."),)
+    assert one([{**row, "documents": ["Own."]}]).documents == (Document("Own."),)
+    assert "ragas (user_input" in why([{**RAGAS, **DEEPEVAL}])[0]
+
+
+def test_a_later_row_lacks_what_the_first_one_has() -> None:
+    """It is a bad row, and names its own fields; another tool's row is not guessed."""
+    assert why([RAGAS, DEEPEVAL, 5, RAGAS]) == [
+        "",
+        "row 2: field `user_input`: is missing; the row has `actual_output`, `context`, "
+        "`expected_output`, `input`, `retrieval_context`",
+        "row 3: is not a row: 5",
+        "",
+    ]
+
+
+def test_a_bad_first_row_decides_nothing() -> None:
+    """The first row with a shape does."""
+    assert [bool(fault) for fault in why([{"x": 1}, "text", RAGAS])] == [True, True, False]
+
+
+def test_a_field_map_reads_any_names() -> None:
+    """Also inside of objects, and names with dots; the rest is found by name."""
+    row = {"q": "When?", "hits": {"list": ["At nine.", "Or ten."]}, "out.text": "At nine."}
+    names = {"question": "q", "documents": "hits.list", "response": "out.text"}
+    assert one([row], field_map=names).row_key == PLAIN.row_key
+    assert one([{**COMMON, "gold": "Else."}], field_map={"reference": "gold"}).reference == "Else."
+
+
+@pytest.mark.parametrize(
+    ("names", "fault"),
+    [
+        ({"questoin": "q"}, "is not a field of a call; did you mean `question`?"),
+        ({"question": ""}, "should give the name of a field"),
+        ({"question": 5}, "should give the name of a field"),
+        ("question=q", "use a dict such as"),
+        ({"question": "qq"}, "the first row has `q`, and no field `qq`; did you mean `q`?"),
+        ({"question": "q.a"}, "no field `q.a`"),
+    ],
+)
+def test_mistakes_in_a_field_map_are_named(names: Any, fault: str) -> None:
+    """With the fields that the first row has."""
+    with pytest.raises(ConfigurationError, match="field_map") as raised:
+        list(read_calls([{"q": "When?"}], field_map=names))
+    assert fault in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [["Hello", "Hello to you."]],
+        [("human", "Hello"), ("ai", "Hello to you.")],
+        [{"role": "user", "content": "Hello"}, {"type": "ai", "content": "Hello to you."}],
+        '[["Hello", "Hello to you."]]',
+    ],
+)
+def test_a_history_is_read_in_every_form(history: object) -> None:
+    """Pairs of question and answer, pairs of role and text, messages; text alone is none."""
+    call = one([{**COMMON, "chat_history": history}])
+    assert [turn.content for turn in call.history] == ["Hello", "Hello to you."]
+    assert [turn.role for turn in call.history] == ["user", "assistant"]
+    assert "should be a list of messages" in why([{**COMMON, "chat_history": "Hello"}])[0]
+
+
+def test_metadata_may_be_an_object_its_json_or_a_text() -> None:
+    """Nothing of it is lost; a number is refused by the record."""
+    for given_metadata in ({"a": 1}, '{"a": 1}'):
+        assert one([{**COMMON, "metadata": given_metadata}]).metadata == {"a": 1}
+    assert one([{**COMMON, "metadata": "note"}]).metadata == {"metadata": "note"}
+    assert "field `metadata`" in why([{**COMMON, "metadata": 5}])[0]
+
+
+class Angry:
+    """An object whose attributes fail."""
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        raise RuntimeError("not today")
+
+
+def test_an_object_that_fails_is_a_bad_row() -> None:
+    """And ends nothing."""
+    assert why([Angry(), COMMON]) == ["row 1: not usable: RuntimeError: not today", ""]
+
+
+# --- Documents and texts
+
+
+@pytest.mark.parametrize(
+    "documents",
+    [
+        ["At nine."],
+        "At nine.",
+        '["At nine."]',
+        "['At nine.']",
+        '[{"page_content": "At nine.", "metadata": {}}]',
+        [{"content": "At nine."}],
+        [{"node": {"id_": None, "text": "At nine.", "metadata": {}}, "score": None}],
+        [{"text_resource": {"text": "At nine."}, "metadata": {}}],
+        [{"lc": 1, "type": "constructor", "id": ["Document"], "kwargs": {"page_content": "At nine."}}],
+        [["At nine."]],
+        {"documents": ["At nine."]},
+        ("At nine.",),
+    ],
+)  # fmt: skip
+def test_documents_are_read_in_every_form(documents: object) -> None:
+    """Strings, objects of LangChain and LlamaIndex as JSON, a cell of a table."""
+    row = {"query": "q", "contexts": documents, "answer": "r"}
+
+    assert one([row]).documents == (Document("At nine."),)
+
+
+def test_what_is_known_about_a_document_is_kept() -> None:
+    """Its id, score and metadata; a pair of a document and its score, too."""
+    node = {"node": {"id_": "n1", "text": "At nine.", "metadata": {"page": 3}, "start_char_idx": 0},
+            "score": 0.5}  # fmt: skip
+    pair = ({"page_content": "Or ten.", "metadata": {"p": 1}, "source": "s"}, 0.25)
+    call = one([{"query": "q", "contexts": [node, pair], "answer": "r"}])
+
+    assert call.documents == (
+        Document("At nine.", "n1", {"page": 3}, 0.5),
+        Document("Or ten.", None, {"p": 1, "source": "s"}, 0.25),
+    )
+
+
+@pytest.mark.parametrize(
+    ("documents", "fault"),
+    [
+        (None, "is null"),
+        (5, "should be a list of documents, not 5"),
+        ([5], "field `contexts[0]`: is not a document: 5"),
+        ([{"title": "t"}], "is not a document: it has `title`"),
+        ("['a' 'b']", "looks like a list and is not JSON"),
+        ("[1, 2", ""),
+    ],
+)
+def test_what_is_no_document_is_said(documents: object, fault: str) -> None:
+    """Numpy's notation has no commas, and Python would join its texts into one."""
+    assert fault in why([{"query": "q", "contexts": documents, "answer": "r"}])[0]
+
+
+def test_documents_of_our_own_rows_may_be_langchains(tmp_path: Path) -> None:
+    """Rows with our field names need not have our documents."""
+    path = tmp_path / "calls.jsonl"
+    row = {"question": "q", "documents": [{"page_content": "d", "metadata": {"a": 1}}],
+           "response": "r"}  # fmt: skip
+    path.write_text(json.dumps(row))
+
+    assert one(path).documents == (Document("d", None, {"a": 1}),)
+
+
+# --- What holds the rows
+
+
+@dataclass
+class TestCase:
+    """Like a test case of deepeval."""
+
+    __test__ = False
+    input: str
+    actual_output: str
+    retrieval_context: list[str]
+    expected_output: str | None = None
+    tags: list[str] = field(default_factory=list)
+
+
+class Run:
+    """Like a run of LangSmith."""
+
+    def __init__(self) -> None:
+        self.id = UUID(int=7)
+        self.inputs = {"question": "When?"}
+        self.outputs = {"answer": "At nine.", "documents": [Thing("At nine."), Thing("Or ten.")]}
+        self.start_time = datetime(2026, 1, 2, tzinfo=UTC)
+        self.client = object()
+
+
+class Thing:
+    """Like a document, of no framework."""
+
+    def __init__(self, text: str) -> None:
+        self.page_content = text
+        self.metadata = {"client": object(), "n": 1}
+
+
+def test_objects_are_read_by_their_attributes() -> None:
+    """What JSON has no form for is left out; an unset reference is none."""
+    case = one([TestCase("When?", "At nine.", ["At nine.", "Or ten."])])
+    assert case.row_key == PLAIN.row_key
+    run = one([Run()])
+    assert run.row_key == PLAIN.row_key
+    assert run.id == str(UUID(int=7))
+    assert run.metadata == {"start_time": "2026-01-02T00:00:00+00:00"}
+    assert run.documents[0].metadata == {"n": 1}
+    assert one([PLAIN]) is PLAIN
+
+
+def test_langsmiths_own_objects_are_read() -> None:
+    """An example with an answer and documents, and a run with its retriever below it."""
+    schemas = pytest.importorskip("langsmith.schemas")
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    outputs = {"answer": "At nine.", "contexts": ["At nine.", "Or ten."]}
+    example = schemas.Example(
+        id=UUID(int=1), dataset_id=UUID(int=2), inputs={"question": "When?"}, outputs=outputs,
+        created_at=now,
+    )  # fmt: skip
+    common = {"start_time": now, "trace_id": UUID(int=4), "end_time": now}
+    below = schemas.Run(
+        id=UUID(int=3), name="r", run_type="retriever", inputs={}, **common,
+        outputs={"documents": [{"page_content": "At nine."}, {"page_content": "Or ten."}]},
+    )  # fmt: skip
+    run = schemas.Run(
+        id=UUID(int=4), name="c", run_type="chain", inputs={"input": "When?"}, **common,
+        outputs={"output": "At nine."}, child_runs=[below],
+    )  # fmt: skip
+    for thing in (example, run):
+        assert one([thing]).row_key == PLAIN.row_key
+
+
+def rows() -> list[dict[str, Any]]:
+    return [
+        {"query": "When?", "contexts": ["At nine.", "Or ten."], "answer": "At nine.", "n": 1.5},
+        {"query": "When?", "contexts": ["At nine.", "Or ten."], "answer": None, "n": None},
+    ]
+
+
+def test_frames_and_data_sets_are_read() -> None:
+    """pandas, polars, pyarrow and Hugging Face; a missing answer is None and not NaN."""
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pa, datasets = pytest.importorskip("pyarrow"), pytest.importorskip("datasets")
+    np = pytest.importorskip("numpy")
+    nested = pd.DataFrame(rows())
+    nested["contexts"] = [np.array(["At nine.", "Or ten."], dtype=object)] * 2
+    nested["at"] = [pd.Timestamp("2026-01-02"), pd.NaT]
+    held = datasets.Dataset.from_list(rows())
+    for source in (
+        rows(), iter(rows()), nested, pl.DataFrame(rows()), pa.Table.from_pylist(rows()), held,
+        held.to_iterable_dataset(), held.with_format("numpy"),
+    ):  # fmt: skip
+        first, second = (line.value for line in read_calls(source))
+        assert first is not None, source
+        assert second is not None
+        assert first.row_key == PLAIN.row_key
+        assert first.metadata["n"] == 1.5
+        assert second.response is None
+        assert second.metadata["n"] is None
+    assert one(nested[:1]).metadata["at"] == "2026-01-02T00:00:00"
+
+
+@pytest.mark.parametrize("source", [{"train": []}, 5, b"x", object(), None])
+def test_what_has_no_rows_is_refused(source: Any) -> None:
+    """At once, with what to pass instead."""
+    with pytest.raises(ConfigurationError, match="`source`"):
+        read_calls(source)
+
+
+def test_lazy_frames_and_double_columns_are_refused() -> None:
+    """One of two columns would be lost."""
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    with pytest.raises(ConfigurationError, match="collect"):
+        read_calls(pl.LazyFrame(rows()))
+    with pytest.raises(ConfigurationError, match="two columns"):
+        list(read_calls(pd.DataFrame([[1, 2]], columns=["a", "a"])))
+
+
+def test_open_files_are_read(tmp_path: Path) -> None:
+    """Of bytes, of text, compressed, and those that cannot go back."""
+    text = "".join(json.dumps(row) + "\n" for row in (RAGAS, RAGAS))
+    path = tmp_path / "calls"
+    path.write_bytes(gzip.compress(text.encode()))
+
+    class Pipe(io.RawIOBase):
+        def __init__(self) -> None:
+            self.below = io.BytesIO(text.encode())
+
+        def readable(self) -> bool:
+            return True
+
+        def readinto(self, buffer: Any) -> int:
+            return self.below.readinto(buffer)
+
+    for source in (io.StringIO(text), io.BytesIO(text.encode()), path.open("rb"), Pipe()):
+        with source:
+            assert [line.value.question for line in read_calls(source) if line.value] == [
+                "When?"
+            ] * 2
+    with pytest.raises(ConfigurationError, match="bytes or text"):
+        read_calls(type("Odd", (), {"read": lambda self, size: 5})())
+
+
+async def test_evaluations_of_what_was_read() -> None:
+    """A bad row is an evaluation with an error, in its place, and asks no judge."""
+    lines = read_calls([RAGAS, {"x": 1}, RAGAS])
+    found = await evaluate_calls(lines, RagEvaluator()).collect()
+
+    assert [one.error is None for one in found] == [True, False, True]
+    assert found[1].error is not None
+    assert found[1].error.type == "InputError"
+    assert "row 2: field `user_input`: is missing" in found[1].error.message
+    assert found[1].usage.requests == 0
+
+
+def test_parquet_without_pyarrow_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And how to install it."""
+    path = tmp_path / "calls.parquet"
+    path.write_bytes(b"PAR1")
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(MissingDependencyError, match=r"rag-eval-integrations\[parquet\]"):
+        list(read_calls(path))
+
+
+# --- Whatever a row holds
+
+
+ODD = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+    | st.sampled_from(["[", "['a'", '["a"', "\ud800", "9" * 5000, "[" * 3000 + "]" * 3000, "{}"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
+        st.sampled_from(["role", "type", "content", "text", "node", "kwargs", "lc", "metadata",
+                         "score", "id", "documents", "messages", "x"]), inner, max_size=4),
+    max_leaves=8,
+)  # fmt: skip
+NAMES = st.sampled_from(
+    ["question", "query", "input", "inputs", "outputs", "user_input", "messages", "contexts",
+     "retrieved_contexts", "retrieval_context", "documents", "response", "answer", "actual_output",
+     "reference", "metadata", "id", "history", "relevant_ids", "child_runs", "document_ids", "x"]
+)  # fmt: skip
+
+
+@given(st.lists(st.dictionaries(NAMES, ODD, max_size=6) | ODD, max_size=5))
+def test_no_row_ends_the_reading(rows: list[Any]) -> None:
+    """Each is a call or a fault."""
+    lines = list(read_calls(rows))
+    assert len(lines) == len(rows)
+    assert all((line.value is None) != (line.error is None) for line in lines)
+
+
+@given(st.sampled_from(sorted(FOREIGN)), st.data())
+def test_no_value_ends_the_reading_of_a_shape(name: str, data: st.DataObject) -> None:
+    """Something odd in the place of a field of a row that is understood."""
+    row = FOREIGN[name]
+    odd = {**row, data.draw(st.sampled_from(sorted(row))): data.draw(ODD)}
+    lines = list(read_calls([row, odd, row]))
+    assert [line.error for line in lines[::2]] == [None, None]

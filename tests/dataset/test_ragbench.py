@@ -1,0 +1,109 @@
+"""Rows in RAGBench's columns: our own reader gets the labels and scores back from them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from by_hand import ScriptedJudge, labels_of
+from own_rows import made_rows
+
+from rag_eval_integrations import Evaluation, Evaluations, RagCall, RagEvaluator, Trace
+from rag_eval_integrations.dataset import labelled_from, read_lines, score_labelled
+from rag_eval_integrations.dataset._ragbench import ragbench_row
+from rag_eval_integrations.metrics.trace import Formulas
+from rag_eval_integrations.sentences import Punkt
+
+PUNKT = Punkt()
+FOUND = ("unknown_keys", "special_keys", "duplicate_keys", "missing_keys", "overall_conflict")
+"""What was wrong in a judge's answer, which its labels do not hold any more."""
+
+
+def evaluations(formulas: Formulas = "gpt-labeling") -> Evaluations:
+    rows = (labelled_from(dict(row), PUNKT) for row in made_rows(60))
+    return Evaluations(score_labelled(row, [Trace(formulas)]) for row in rows)
+
+
+def figures(one: Evaluation) -> dict[str, tuple[float | None, str | None]]:
+    return {name: (score.value, score.unscored) for name, score in one.scores.items()}
+
+
+@pytest.mark.parametrize("formulas", ["gpt-labeling", "ragbench"])
+def test_rows_read_back_with_equal_labels_and_scores(tmp_path: Path, formulas: Formulas) -> None:
+    """By either set of formulas; also by their published columns."""
+    path = tmp_path / "rows.jsonl.gz"
+    ours = evaluations(formulas)
+    ours.to_ragbench(path)
+    lines = list(read_lines(path, lambda row: labelled_from(row, PUNKT)))
+
+    assert len(lines) == len(ours) == 60
+    for line, one in zip(lines, ours, strict=True):
+        assert line.value is not None, line.error
+        assert one.labels is not None
+        again = score_labelled(line.value, [Trace(formulas)])
+        assert figures(again) == figures(one)
+        assert again.labels is not None
+        same = dict.fromkeys(FOUND)
+        held = [found.model_dump(exclude=set(same)) for found in (again.labels, one.labels)]
+        for labels in held:
+            labels.pop("unsupported_response_sentence_keys")
+        assert held[0] == held[1]
+        assert again.sentences.response == one.sentences.response
+        assert (again.id, again.row_key) == (one.id, one.row_key)
+        if formulas == "ragbench":
+            published = line.value.published
+            assert published["relevance_score"] == one.scores["context_relevance"].value
+            assert published["adherence_score"] == one.scores["adherence"].value
+
+
+async def test_columns_are_those_that_are_published() -> None:
+    """With the response sentences that are not fully supported; without labels there is no row."""
+    judge = ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True), "b": ([], False)}))
+    call = RagCall("When?", ["At nine. Daily."], "At nine. From the moon.", id="1",
+                   metadata={"dataset_name": "own"})  # fmt: skip
+    row = ragbench_row(await RagEvaluator(judge).evaluate(call))
+
+    assert row is not None
+    assert row["documents"] == ["At nine. Daily."]
+    assert row["documents_sentences"] == [[["0a", "At nine."], ["0b", "Daily."]]]
+    assert row["response_sentences"] == [["a", "At nine."], ["b", "From the moon."]]
+    assert row["unsupported_response_sentence_keys"] == ["b"]
+    assert (row["adherence_score"], row["relevance_score"], row["dataset_name"]) == (
+        False, 0.5, "own",
+    )  # fmt: skip
+    assert "reference" not in row
+    nothing = RagCall("When?", [], "At nine.")
+    assert ragbench_row(await RagEvaluator(judge).evaluate(nothing)) is None
+
+
+def test_a_file_is_not_lost(tmp_path: Path) -> None:
+    """As with every other file that is written."""
+    path = tmp_path / "rows.jsonl"
+    path.write_text("mine")
+    with pytest.raises(ValueError, match="exists"):
+        evaluations().to_ragbench(path)
+    assert path.read_text() == "mine"
+    assert evaluations()[:2].to_ragbench(path, overwrite=True) == path
+    assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == [
+        one.id for one in evaluations()[:2]
+    ]
+
+
+def test_published_rows_give_their_own_columns_again(ragbench: list[Path]) -> None:
+    """Read, scored and written, RAGBench's rows hold the scores that they came with."""
+    (path, *_) = ragbench
+    equal = rows = 0
+    for line in read_lines(path, lambda row: (row, labelled_from(row, PUNKT))):
+        assert line.value is not None
+        published, labelled = line.value
+        row = ragbench_row(score_labelled(labelled, [Trace("ragbench")]))
+        if row is None:
+            continue
+        rows += 1
+        equal += all(
+            row[name] == pytest.approx(published[name])
+            for name in ("relevance_score", "utilization_score", "adherence_score")
+        )
+    assert rows > 50
+    assert equal >= 0.97 * rows  # keys that repeat or do not exist are cleaned
