@@ -322,14 +322,15 @@ def report_command(
         ),
     ],
     form: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--format",
             metavar="html|md|csv|json|parquet|ragbench",
             help="One page to open in a browser, the figures as Markdown or JSON, one row per call "
-            "as CSV or Parquet, or rows with the labels in RAGBench's columns.",
+            "as CSV or Parquet, or rows with the labels in RAGBench's columns; by default as the "
+            "file's name ends.",
         ),
-    ] = "html",
+    ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the report.")] = None,
     skip_invalid: SkipInvalid = False,
     overwrite: Overwrite = False,

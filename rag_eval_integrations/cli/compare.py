@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import one_line, visible_json
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
+from rag_eval_integrations.cli.report import format_of
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.report import _page, compare
@@ -232,13 +233,7 @@ def _code(verdicts: Sequence[_Verdict], settings: Settings) -> int:
 
 
 def _format(settings: Settings) -> Format:
-    given = settings.format
-    if given is None:
-        ending = "" if settings.out is None else settings.out.suffix.lower()
-        given = {".json": "json", ".md": "md"}.get(ending, "html")
-    if given not in ("html", "md", "json"):
-        raise ConfigurationError("--format", given, "use html, md or json")
-    return cast(Format, given)
+    return cast(Format, format_of(settings.format, settings.out, ("html", "md", "json")))
 
 
 def _write(found: Comparison, form: Format, out: Path | None, verdicts: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ def report(
     evals: Input,
     out: Path,
     *,
-    form: str,
+    form: str | None,
     title: str | None,
     skip_invalid: bool,
     overwrite: bool,
@@ -35,7 +35,7 @@ def report(
     Args:
         evals: the evaluations.
         out: file for the report, or `-`; written when all evaluations are read.
-        form: one of `FORMATS`.
+        form: one of `FORMATS`; None for that of the output's name.
         title: the report's title; None for one that names the file.
         skip_invalid: whether to return 0 despite invalid lines.
         overwrite: whether to replace a file that this program did not make.
@@ -47,16 +47,15 @@ def report(
         ConfigurationError: for another format, and for a file that would be lost.
         OSError: when a file cannot be read or written.
     """
-    if form not in FORMATS:
-        raise ConfigurationError("--format", form, f"use {', '.join(FORMATS)}")
+    if evals.is_file(out):
+        raise ConfigurationError("--out", str(out), "is the input file")
+    form = format_of(form, out, FORMATS)
     if form == "parquet":
         from rag_eval_integrations.report import _tables  # noqa: PLC0415
 
         _tables.check_parquet()
         if str(out) == "-":
             raise ConfigurationError("--out", "-", "a Parquet file cannot be shown; name a file")
-    if evals.is_file(out):
-        raise ConfigurationError("--out", str(out), "is the input file")
     evals.check()
     rows = _Rows(evals)
     name = Path(str(evals)).name
@@ -75,6 +74,32 @@ def report(
     if rows.invalid:
         print_stderr(f"{evals}: {rows.invalid} invalid line(s) are not in the report")
     return 2 if rows.invalid and not skip_invalid else 0
+
+
+def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> str:
+    """Return the format that was asked for, or else the one that the output's name ends in.
+
+    A name without an ending, standard output and no output at all stand for a page.
+
+    Args:
+        given: `--format`.
+        out: `--out`.
+        formats: the formats that there are.
+
+    Raises:
+        ConfigurationError: there is no such format, or the name ends in something else.
+    """
+    known = f"use {', '.join(formats[:-1])} or {formats[-1]}"
+    if given is not None:
+        if given not in formats:
+            raise ConfigurationError("--format", given, known)
+        return given
+    ending = "" if out is None or str(out) == "-" else out.suffix.lower().removeprefix(".")
+    ending = {"": "html", "htm": "html"}.get(ending, ending)
+    if ending not in formats:
+        why = f"ends in .{ending}, which says no format; rename it, or add --format ({known})"
+        raise ConfigurationError("--out", str(out), why)
+    return ending
 
 
 class _NoRowsError(Exception):

@@ -120,7 +120,22 @@ def test_mistakes_are_told_before_anything_is_read(
     calls.write_text('{"question": "q", "documents": ["d"], "response": "r"}\n')
 
     assert "use html, md, csv, json" in rag_eval("report", evals, "-o", "x", "--format", "pdf").err
+    unknown = rag_eval("report", evals, "-o", evals.parent / "x.pdf")
+    assert (unknown.code, list(evals.parent.glob("x*"))) == (2, [])
+    assert "ends in .pdf, which says no format" in unknown.err
     assert "is the input file" in rag_eval("report", evals, "-o", evals).err
     assert rag_eval("report", tmp_path / "none.jsonl", "-o", tmp_path / "x.html").code == 2
     assert rag_eval("report", calls, "-o", tmp_path / "x.html").code == 2
     assert not (tmp_path / "x.html").exists()
+
+
+@pytest.mark.parametrize(("ending", "start"), [("md", "# "), ("json", "{"), ("htm", "<!doctype")])
+def test_the_format_is_that_of_the_name(
+    rag_eval: Command, evals: Path, ending: str, start: str
+) -> None:
+    """Unless `--format` says another."""
+    out = evals.parent / f"report.{ending}"
+    assert rag_eval("report", evals, "-o", out).code == 0
+    assert out.read_text().startswith(start)
+    assert rag_eval("report", evals, "-o", out, "--format", "csv", "--overwrite").code == 0
+    assert out.read_text().startswith("id,")
