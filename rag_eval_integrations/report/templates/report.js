@@ -50,13 +50,13 @@
   }
   const gravity = (row) => (row[PATTERNS].length ? Math.min(...row[PATTERNS].map((at) => rank[at])) : null);
   const columns = [
-    { name: ":call", label: "Call", width: "3.25rem", printed: ".4fr", num: true, of: (row, at) => at },
+    { name: ":call", label: "Call", width: "2.75rem", printed: ".4fr", num: true, of: (row, at) => at },
     { name: ":question", label: "Question", width: "minmax(14rem, 1fr)", printed: "2fr", of: (row) => row[QUESTION] },
-    { name: ":id", label: "Id", width: "minmax(5rem, .3fr)", printed: ".8fr", of: (row) => row[NAME] },
+    { name: ":id", label: "Id", width: "minmax(4rem, .3fr)", printed: ".8fr", of: (row) => row[NAME] },
     { name: ":pattern", label: "Pattern", width: "8.25rem", printed: "1fr", of: gravity },
-    { name: ":marks", label: "Sentences", width: "6rem", printed: ".65fr", of: (row) => row[MARKS] || null },
+    { name: ":marks", label: "Sentences", width: "5.25rem", printed: ".65fr", of: (row) => row[MARKS] || null },
     ...page.scores.map((name, at) => ({
-      name, label: words(name), mean: means.get(name), width: "6rem", printed: ".65fr", num: true,
+      name, label: words(name), mean: means.get(name), width: "5.9rem", printed: ".65fr", num: true,
       score: at, of: (row) => value(row, at),
     })),
   ];
@@ -204,7 +204,7 @@
   let shownRows = order;
 
   function buildTable() {
-    const least = columns.reduce((sum, column) => sum + parseFloat(/[\d.]+/.exec(column.width)[0]) + 0.75, 1.5);
+    const least = columns.reduce((sum, column) => sum + parseFloat(/[\d.]+/.exec(column.width)[0]) + 0.5, 1.5);
     grid.style.setProperty("--columns", columns.map((column) => column.width).join(" "));
     grid.style.setProperty("--printed", columns.map((column) => `minmax(0, ${column.printed})`).join(" "));
     grid.style.setProperty("--least", `${least}rem`);
