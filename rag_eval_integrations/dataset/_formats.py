@@ -165,8 +165,8 @@ def table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Iter
             continue
         if cells is None:
             return
-        if not cells:
-            continue  # a blank line
+        if not any(cells):
+            continue  # a blank line, also as spreadsheets write it: `;;;`
         if names is None:
             names = [name.strip() for name in cells]
             check_names(names)

@@ -323,6 +323,74 @@ def test_documents_of_our_own_rows_may_be_langchains(tmp_path: Path) -> None:
     assert one(path).documents == (Document("d", None, {"a": 1}),)
 
 
+# --- Cells of a table
+
+
+def test_cells_hold_what_pandas_writes(tmp_path: Path) -> None:
+    """`to_csv` writes a list of dicts, and messages, in Python's notation."""
+    documents = [{"text": 'It\'s "nine".\n', "id": 1, "metadata": {"a": None, "b": (True, 0.5)}}]
+    asked = [{"content": "When?", "type": "human"}, {"content": "Nine.", "type": "ai"}]
+    path = tmp_path / "calls.csv"
+    pd = pytest.importorskip("pandas")
+    pd.DataFrame([{"user_input": asked, "retrieved_contexts": documents}]).to_csv(path)
+
+    call = one(path)
+
+    assert (call.question, call.response) == ("When?", "Nine.")
+    found = Document('It\'s "nine".\n', "1", {"a": None, "b": [True, 0.5]})
+    assert call.documents == (found,)
+
+
+def test_a_cell_of_objects_is_read_as_pandas_writes_it(tmp_path: Path) -> None:
+    """Runs of LangSmith have objects in their columns."""
+    path = tmp_path / "runs.csv"
+    row = {"inputs": {"question": "q"}, "outputs": {"answer": "r", "documents": ["d"]}}
+    pd = pytest.importorskip("pandas")
+    pd.DataFrame([row]).to_csv(path)
+
+    call = one(path)
+
+    assert (call.question, call.documents, call.response) == ("q", (Document("d"),), "r")
+
+
+@pytest.mark.parametrize("cell", ["[Document('a')]", "['a' 'b']", "[a]", "['a', f('b')]", "['a'"])
+def test_nothing_in_a_cell_is_evaluated(cell: str) -> None:
+    """Only texts, numbers, lists and dicts are read; the rest is refused, or one text."""
+    lines = list(read_calls([{"query": "q", "contexts": cell, "answer": "r"}]))
+
+    assert lines[0].error or (lines[0].value and lines[0].value.documents[0].text == cell)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_infinity=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_every_value_in_pythons_notation_is_read(value: Any) -> None:
+    """A list in Python's notation is the list that JSON would be."""
+    cell = {"query": "q", "contexts": ["d"], "answer": "r", "metadata": repr({"m": [value]})}
+    expected = {**cell, "metadata": json.dumps({"m": [value]})}
+
+    assert one([cell]).metadata == one([expected]).metadata
+
+
+@pytest.mark.parametrize("ids", ["times", "a,b", "{}"])
+def test_ids_that_are_no_list_are_a_bad_row(ids: str) -> None:
+    """A gold that was dropped without a word would be a score that is missing without a reason."""
+    fault = why([{"query": "q", "contexts": ["d"], "answer": "r", "relevant_ids": ids}])[0]
+
+    assert "field `relevant_ids`: should be a list of ids" in fault
+
+
+def test_rows_of_empty_cells_are_blank_lines(tmp_path: Path) -> None:
+    """Spreadsheets write `;;` below a table."""
+    path = tmp_path / "calls.csv"
+    path.write_bytes("\ufeffquestion;contexts;answer\r\nq;d;r\r\n;;\r\n;;\r\n".encode())
+
+    assert [line.number for line in read_calls(path)] == [2]
+
+
 # --- What holds the rows
 
 
