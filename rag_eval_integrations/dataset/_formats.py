@@ -21,7 +21,7 @@ from typing import BinaryIO, Literal, cast
 
 from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._json_array import Found, array
-from rag_eval_integrations.dataset._shapes import field_names
+from rag_eval_integrations.dataset._shapes import field_names, folded
 from rag_eval_integrations.errors import ConfigurationError, InputError, MissingDependencyError
 from rag_eval_integrations.records import parse_object
 
@@ -70,7 +70,7 @@ def _is_table(head: bytes, known: Iterable[str]) -> bool:
         names = next(csv.reader([first.decode("utf-8")], delimiter=_delimiter(first)), [])
     except (UnicodeDecodeError, csv.Error):
         return False
-    return len(names) > 1 and not {name.strip() for name in names}.isdisjoint(known)
+    return len(names) > 1 and not set(map(folded, names)).isdisjoint(map(folded, known))
 
 
 def _delimiter(head: bytes) -> str:

@@ -94,7 +94,7 @@ def list_in(text: str, where: str) -> list[Any] | None:
 
 
 def _python_value(inner: str) -> object:
-    """Read a value of texts, numbers, lists and dicts as pandas writes it into CSV; None for others.
+    """Read texts, numbers, lists and dicts as pandas writes them into CSV; None for anything else.
 
     It is rewritten as JSON, so texts without a comma between them, as in numpy's `['a' 'b']`, which
     Python would join into one, are refused; and so are objects (`Document(…)`).

@@ -323,6 +323,67 @@ def test_documents_of_our_own_rows_may_be_langchains(tmp_path: Path) -> None:
     assert one(path).documents == (Document("d", None, {"a": 1}),)
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"Question": "q", "Contexts": ["d"], "Answer": "r", "Ground Truth": "g"},
+        {"USER_INPUT": "q", "RETRIEVED_CONTEXTS": ["d"], "RESPONSE": "r", "REFERENCE": "g"},
+        {"input": "q", "retrievalContext": ["d"], "actualOutput": "r", "Expected-Output": "g"},
+        {
+            "query": "q",
+            "sourceDocuments": [{"pageContent": "d"}],
+            "result": "r",
+            "groundTruth": "g",
+        },
+    ],
+)
+def test_names_may_be_spelt_in_other_ways(row: dict[str, Any]) -> None:
+    """Spreadsheets and JavaScript write them so; what they were read as is told."""
+    told: list[str] = []
+    (line,) = read_calls([row], tell=told.append)
+
+    assert line.value == RagCall("q", ["d"], "r", reference="g")
+    assert all(f"{name} → " in told[0] or name == "input" for name in row)
+
+
+def test_the_exact_name_counts_more_than_a_spelling() -> None:
+    """A row that is clear does not become ambiguous; two spellings of one name are not chosen."""
+    row = {"query": "q", "contexts": ["d"], "answer": "r"}
+
+    assert one([{**row, "Question": "?", "Contexts": 5}]).question == "q"
+    assert (
+        "`question`: is missing"
+        in why([{"Query": "q", "QUERY": "p", **dict([*row.items()][1:])}])[0]
+    )
+
+
+def test_a_table_with_capitals_is_known_without_its_name(tmp_path: Path) -> None:
+    """Standard input has none."""
+    path = tmp_path / "calls"
+    path.write_text("Question,Contexts,Answer\nq,d,r\n")
+
+    assert one(path).question == "q"
+
+
+def test_a_reference_may_come_with_a_later_row() -> None:
+    """Not every writer writes a null, and objects hold nothing but None."""
+    row = {"query": "q", "contexts": ["d"], "answer": "r"}
+    told: list[str] = []
+    lines = list(read_calls([row, {**row, "ground_truth": "g"}, row], tell=told.append))
+
+    assert [line.value and line.value.reference for line in lines] == [None, "g", None]
+    assert told[1:] == ["a later row has also: ground_truth → reference"]
+
+
+def test_the_gold_context_of_deepeval_was_not_retrieved() -> None:
+    """A test case without `retrieval_context` has no documents to be judged by."""
+    fault = why([{"input": "q", "actual_output": "r", "context": ["gold"]}])[0]
+
+    assert "field `documents`: is missing" in fault
+    assert "deepeval's `context` is the expected one" in fault
+    assert one([{"input": "q", "output": "r", "context": ["d"]}]).documents == (Document("d"),)
+
+
 # --- Cells of a table
 
 
