@@ -134,7 +134,7 @@ def shape_of(row: Mapping[str, Any], given: FieldMap) -> Shape:
     spelt = _spelt(row)
     try:
         found = _exact(row, given)
-        more = {
+        more: dict[str, tuple[str, ...]] = {
             ours: (spelt[name],)
             for ours in OPTIONAL
             if ours not in found.paths and (name := _one_of(spelt, ours, NAMES[ours]))
@@ -175,7 +175,7 @@ def with_later(shape: Shape, row: Mapping[str, Any]) -> Shape:
         InputError: the row has several names for one.
     """
     lacking = [ours for ours in OPTIONAL if ours not in shape.paths]
-    more = {
+    more: dict[str, tuple[str, ...]] = {
         ours: (found,) for ours in lacking if (found := _one_of(row, ours, NAMES[ours])) is not None
     }
     told = _shape(shape.name, more).told.partition(": ")[2].partition(";")[0]
