@@ -171,7 +171,8 @@ def table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Iter
             names = [name.strip() for name in cells]
             check_names(names)
             if delimiter != ",":
-                tell(f"columns are separated by {'tabs' if delimiter == _TAB else delimiter!r}")
+                told = "tabs" if delimiter == _TAB else repr(delimiter)
+                tell(f"columns are separated by {told}")
         elif len(cells) != len(names):
             yield number, InputError(f"has {len(cells)} cells, and the table {len(names)} columns")
         else:

@@ -112,6 +112,8 @@ def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for ours, way in shape.paths.items():
         value = _take(rest, way)
+        if value is _ABSENT:
+            value = _take(dict(row), way)  # a field that is mapped twice
         if value is not _ABSENT:
             found[ours] = value
         elif ours in REQUIRED:

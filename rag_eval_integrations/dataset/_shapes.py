@@ -47,7 +47,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "documents": (
         "documents", "contexts", "context", "retrieved_documents", "retrieved_contexts",
         "retrieved_context", "retrieval_context", "retrievalContext", "source_documents",
-        "source_nodes", "retrieved_docs", "docs", "chunks", "passages",
+        "sourceDocuments", "source_nodes", "retrieved_docs", "docs", "chunks", "passages",
     ),
     "response": (
         "response", "answer", "output", "actual_output", "actualOutput", "generated_answer",
@@ -205,7 +205,7 @@ def _exact(row: Mapping[str, Any], given: FieldMap) -> Shape:
             f"{name} ({', '.join(way[0] for way in paths.values())})" for name, paths in fitting
         )
         raise InputError(f"is ambiguous: the row is {tools}; {_SAY}", field=needed[0])
-    name, paths = fitting[0] if fitting else ("common", _common(row, needed))
+    name, paths = fitting[0] if fitting else ("common", _common(row, needed, fixed))
     rest = {
         ours: (found,)
         for ours in OPTIONAL
@@ -225,7 +225,9 @@ def _fits(row: Mapping[str, Any], names: Mapping[str, str], needed: Sequence[str
     return names is _RAGAS and "question" in needed and bool(is_messages(row.get(question)))
 
 
-def _common(row: Mapping[str, Any], needed: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _common(
+    row: Mapping[str, Any], needed: Sequence[str], fixed: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
     paths: dict[str, tuple[str, ...]] = {}
     of_deepeval = "actual_output" in row or "actualOutput" in row
     for ours in needed:
@@ -235,8 +237,10 @@ def _common(row: Mapping[str, Any], needed: Sequence[str]) -> dict[str, tuple[st
         found = _one_of(row, ours, names)
         if found is not None:
             paths[ours] = (found,)
-    asked = paths.get("question")
-    held = asked is not None and is_messages(row.get(asked[0]))
+    asked: Any = row
+    for name in fixed.get("question") or paths.get("question") or ("",):
+        asked = object_in(asked).get(name)
+    held = is_messages(asked)
     for ours in needed:
         if ours not in paths and not held:
             raise InputError(_missing(row, ours), field=ours)

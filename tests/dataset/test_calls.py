@@ -363,6 +363,10 @@ def test_a_table_with_capitals_is_known_without_its_name(tmp_path: Path) -> None
     path.write_text("Question,Contexts,Answer\nq,d,r\n")
 
     assert one(path).question == "q"
+    path.write_text("Question\tContexts\tAnswer\nq\td\tr\n")
+    told: list[str] = []
+    assert len(list(read_calls(path, tell=told.append))) == 1
+    assert told[0] == "columns are separated by tabs"
 
 
 def test_a_reference_may_come_with_a_later_row() -> None:
@@ -382,6 +386,24 @@ def test_the_gold_context_of_deepeval_was_not_retrieved() -> None:
     assert "field `documents`: is missing" in fault
     assert "deepeval's `context` is the expected one" in fault
     assert one([{"input": "q", "output": "r", "context": ["d"]}]).documents == (Document("d"),)
+
+
+def test_a_mapped_conversation_holds_its_answer() -> None:
+    """As `messages` does, wherever it is."""
+    row = {"log": {"turns": [HUMAN, ANSWER]}, "contexts": ["d"]}
+    (line,) = read_calls([row], field_map={"question": "log.turns"})
+
+    assert line.value == RagCall("When?", ["d"], "At nine.")
+
+
+def test_one_field_may_be_two() -> None:
+    """Both have its value: the second is not lost."""
+    row = {"query": "q", "contexts": ["d"], "said": {"it": "r"}}
+    for name, value in (("said.it", row["said"]), ("said", "r")):
+        (line,) = read_calls(
+            [{**row, "said": value}], field_map={"response": name, "reference": name}
+        )
+        assert line.value == RagCall("q", ["d"], "r", reference="r")
 
 
 # --- Cells of a table
