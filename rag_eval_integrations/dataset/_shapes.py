@@ -200,6 +200,11 @@ def _exact(row: Mapping[str, Any], given: FieldMap) -> Shape:
     ]
     if not fitting and needed and {"inputs", "outputs"} <= row.keys():
         fitting.append(("langsmith", _langsmith(row, needed)))
+    if not fitting and needed:
+        nested, columns = _nested(row)
+        if {"inputs", "outputs"} <= nested.keys():
+            ways = _langsmith(nested, needed)
+            fitting.append(("langsmith", {ours: (columns[way],) for ours, way in ways.items()}))
     if len(fitting) > 1:
         tools = " or ".join(
             f"{name} ({', '.join(way[0] for way in paths.values())})" for name, paths in fitting
@@ -301,6 +306,21 @@ def _langsmith(row: Mapping[str, Any], needed: Sequence[str]) -> dict[str, tuple
             why = f"is missing: `{side}` has {listed(had)}; {_SAY}"
             raise InputError(why, field=ours)
     return paths
+
+
+def _nested(
+    row: Mapping[str, Any],
+) -> tuple[dict[str, dict[str, Any]], dict[tuple[str, ...], str]]:
+    """Nest the columns of a frame of LangSmith, such as `inputs.question`; and name each column."""
+    nested: dict[str, dict[str, Any]] = {}
+    columns: dict[tuple[str, ...], str] = {}
+    for name, held in row.items():
+        side, dot, below = name.partition(".")
+        side = "reference_outputs" if side == "reference" else side
+        if dot and side in _GROUPS:
+            nested.setdefault(side, {})[below] = held
+            columns[side, below] = name
+    return nested, columns
 
 
 def _shape(name: str, paths: dict[str, tuple[str, ...]]) -> Shape:

@@ -406,6 +406,18 @@ def test_one_field_may_be_two() -> None:
         assert line.value == RagCall("q", ["d"], "r", reference="r")
 
 
+@pytest.mark.parametrize("reference", ["reference", "reference_outputs"])
+def test_frames_of_langsmith_have_a_column_for_each_name(reference: str) -> None:
+    """As the results of an experiment are written."""
+    row = {"inputs.question": "q", "outputs.answer": "r", "outputs.documents": ["d"],
+           f"{reference}.answer": "g", "feedback.x": 1.0}  # fmt: skip
+    told: list[str] = []
+    (line,) = read_calls([row], tell=told.append)
+
+    assert line.value == RagCall("q", ["d"], "r", reference="g", metadata={"feedback.x": 1.0})
+    assert told[0].startswith("read as langsmith: inputs.question → question, outputs.documents →")
+
+
 # --- Cells of a table
 
 
