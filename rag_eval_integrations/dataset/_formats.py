@@ -21,7 +21,7 @@ from typing import BinaryIO, Literal, cast
 
 from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._json_array import Found, array
-from rag_eval_integrations.dataset._shapes import field_names
+from rag_eval_integrations.dataset._shapes import field_names, folded
 from rag_eval_integrations.errors import ConfigurationError, InputError, MissingDependencyError
 from rag_eval_integrations.records import parse_object
 
@@ -70,7 +70,7 @@ def _is_table(head: bytes, known: Iterable[str]) -> bool:
         names = next(csv.reader([first.decode("utf-8")], delimiter=_delimiter(first)), [])
     except (UnicodeDecodeError, csv.Error):
         return False
-    return len(names) > 1 and not {name.strip() for name in names}.isdisjoint(known)
+    return len(names) > 1 and not set(map(folded, names)).isdisjoint(map(folded, known))
 
 
 def _delimiter(head: bytes) -> str:
@@ -165,13 +165,14 @@ def table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Iter
             continue
         if cells is None:
             return
-        if not cells:
-            continue  # a blank line
+        if not any(cells):
+            continue  # a blank line, also as spreadsheets write it: `;;;`
         if names is None:
             names = [name.strip() for name in cells]
             check_names(names)
             if delimiter != ",":
-                tell(f"columns are separated by {'tabs' if delimiter == _TAB else delimiter!r}")
+                told = "tabs" if delimiter == _TAB else repr(delimiter)
+                tell(f"columns are separated by {told}")
         elif len(cells) != len(names):
             yield number, InputError(f"has {len(cells)} cells, and the table {len(names)} columns")
         else:

@@ -15,6 +15,7 @@ from rag_eval_integrations.dataset._shapes import (
     listed,
     shape_of,
     way_to,
+    with_later,
 )
 from rag_eval_integrations.dataset._values import (
     conversation,
@@ -79,6 +80,9 @@ class Reader:
             self._shape = shape
             if shape.told:
                 self._names.tell(shape.told)
+        elif not shape.later.isdisjoint(row):
+            shape = self._shape = with_later(shape, row)
+            self._names.tell(shape.told)
         if shape.name == "calls" and not self._cells and not _has_foreign(row.get("documents")):
             return call_from(row)
         return call_from(_read(row, shape, self._cells))
@@ -108,6 +112,8 @@ def _read(row: Mapping[str, Any], shape: Shape, cells: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for ours, way in shape.paths.items():
         value = _take(rest, way)
+        if value is _ABSENT:
+            value = _take(dict(row), way)  # a field that is mapped twice
         if value is not _ABSENT:
             found[ours] = value
         elif ours in REQUIRED:

@@ -9,8 +9,9 @@ row. `docs/data.md` lists the names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -46,7 +47,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "documents": (
         "documents", "contexts", "context", "retrieved_documents", "retrieved_contexts",
         "retrieved_context", "retrieval_context", "retrievalContext", "source_documents",
-        "source_nodes", "retrieved_docs", "docs", "chunks", "passages",
+        "sourceDocuments", "source_nodes", "retrieved_docs", "docs", "chunks", "passages",
     ),
     "response": (
         "response", "answer", "output", "actual_output", "actualOutput", "generated_answer",
@@ -64,6 +65,9 @@ NAMES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Names in common use, our own first. A row with two of them for one field is ambiguous, unless one
 is our own."""
+
+_GROUPS = ("inputs", "outputs", "reference_outputs")
+"""Fields of LangSmith that hold the others."""
 
 _LONGEST_NAME = 100
 """Characters of a name that is taken for what it stands beside, and shown."""
@@ -84,6 +88,8 @@ class Shape:
     """Field of a call → the way to its value, a name for each level."""
     told: str = ""
     """The mapping in words."""
+    later: frozenset[str] = frozenset()
+    """Names of optional fields that the rows so far lack."""
 
 
 def check_field_map(field_map: object, name: str = "field_map") -> dict[str, str]:
@@ -119,9 +125,69 @@ def listed(names: Sequence[str]) -> str:
 def shape_of(row: Mapping[str, Any], given: FieldMap) -> Shape:
     """Decide where the fields of a call are, by the names that a row has.
 
+    Names in another spelling (`Ground Truth`, `sourceDocuments`) count where the exact ones do not
+    suffice.
+
     Raises:
         InputError: a required field has no name that is known, or several.
     """
+    spelt = _spelt(row)
+    try:
+        found = _exact(row, given)
+        more: dict[str, tuple[str, ...]] = {
+            ours: (spelt[name],)
+            for ours in OPTIONAL
+            if ours not in found.paths and (name := _one_of(spelt, ours, NAMES[ours]))
+        }
+        return _shape(found.name, {**found.paths, **more}) if found.name != "calls" else found
+    except InputError as error:
+        try:
+            found = _exact({**row, **{name: row[theirs] for name, theirs in spelt.items()}}, given)
+        except InputError:
+            raise error from None
+        paths = {ours: (spelt.get(way[0], way[0]), *way[1:]) for ours, way in found.paths.items()}
+        return _shape("common" if found.name == "calls" else found.name, paths)
+
+
+def _spelt(row: Mapping[str, Any]) -> dict[str, str]:
+    """Find known names in another spelling: the name as it is known → as the row has it."""
+    found: dict[str, str] = {}
+    twice = set()
+    for theirs in row:
+        name = _KNOWN_FOLDED.get(folded(theirs))
+        if name is None or name in row:
+            continue
+        if name in found:
+            twice.add(name)
+        found[name] = theirs
+    return {name: theirs for name, theirs in found.items() if name not in twice}
+
+
+def folded(name: str) -> str:
+    """Fold what spellings of one name differ in: case, spaces, underscores and hyphens."""
+    return re.sub(r"[\s_-]+", "", name[:_LONGEST_NAME]).lower()
+
+
+def with_later(shape: Shape, row: Mapping[str, Any]) -> Shape:
+    """Add optional fields that earlier rows lacked: not every writer writes a null.
+
+    Raises:
+        InputError: the row has several names for one.
+    """
+    lacking = [ours for ours in OPTIONAL if ours not in shape.paths]
+    more: dict[str, tuple[str, ...]] = {
+        ours: (found,) for ours in lacking if (found := _one_of(row, ours, NAMES[ours])) is not None
+    }
+    told = _shape(shape.name, more).told.partition(": ")[2].partition(";")[0]
+    paths = {**shape.paths, **more}
+    return replace(shape, paths=paths, told=f"a later row has also: {told}", later=_later(paths))
+
+
+def _later(paths: Mapping[str, object]) -> frozenset[str]:
+    return frozenset(name for ours in OPTIONAL if ours not in paths for name in NAMES[ours])
+
+
+def _exact(row: Mapping[str, Any], given: FieldMap) -> Shape:
     fixed = {ours: way for ours, theirs in given.items() if (way := way_to(row, theirs))}
     needed = [name for name in REQUIRED if name not in fixed]
     if all(name in row for name in needed):
@@ -134,12 +200,17 @@ def shape_of(row: Mapping[str, Any], given: FieldMap) -> Shape:
     ]
     if not fitting and needed and {"inputs", "outputs"} <= row.keys():
         fitting.append(("langsmith", _langsmith(row, needed)))
+    if not fitting and needed:
+        nested, columns = _nested(row)
+        if {"inputs", "outputs"} <= nested.keys():
+            ways = _langsmith(nested, needed)
+            fitting.append(("langsmith", {ours: (columns[way],) for ours, way in ways.items()}))
     if len(fitting) > 1:
         tools = " or ".join(
             f"{name} ({', '.join(way[0] for way in paths.values())})" for name, paths in fitting
         )
         raise InputError(f"is ambiguous: the row is {tools}; {_SAY}", field=needed[0])
-    name, paths = fitting[0] if fitting else ("common", _common(row, needed))
+    name, paths = fitting[0] if fitting else ("common", _common(row, needed, fixed))
     rest = {
         ours: (found,)
         for ours in OPTIONAL
@@ -159,14 +230,22 @@ def _fits(row: Mapping[str, Any], names: Mapping[str, str], needed: Sequence[str
     return names is _RAGAS and "question" in needed and bool(is_messages(row.get(question)))
 
 
-def _common(row: Mapping[str, Any], needed: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def _common(
+    row: Mapping[str, Any], needed: Sequence[str], fixed: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
     paths: dict[str, tuple[str, ...]] = {}
+    of_deepeval = "actual_output" in row or "actualOutput" in row
     for ours in needed:
-        found = _one_of(row, ours, NAMES[ours])
+        names = NAMES[ours]
+        if ours == "documents" and of_deepeval:  # its `context` is gold, and was not retrieved
+            names = tuple(name for name in names if name != "context")
+        found = _one_of(row, ours, names)
         if found is not None:
             paths[ours] = (found,)
-    asked = paths.get("question")
-    held = asked is not None and is_messages(row.get(asked[0]))
+    asked: Any = row
+    for name in fixed.get("question") or paths.get("question") or ("",):
+        asked = object_in(asked).get(name)
+    held = is_messages(asked)
     for ours in needed:
         if ours not in paths and not held:
             raise InputError(_missing(row, ours), field=ours)
@@ -179,6 +258,8 @@ def _missing(row: Mapping[str, Any], ours: str) -> str:
     known = ", ".join(NAMES[ours][1:4])
     near = get_close_matches(ours, [str(name) for name in row][:100], 1, 0.8)
     rename = f"; write `{near[0][:40]}` as `{ours}`" if near else ""
+    if ours == "documents" and "context" in row:
+        rename = "; deepeval's `context` is the expected one, and was not retrieved"
     return (
         f"is missing; the line has {names or 'no fields'}{rename}; known names are {known} …; "
         f"for others {_SAY}"
@@ -227,6 +308,21 @@ def _langsmith(row: Mapping[str, Any], needed: Sequence[str]) -> dict[str, tuple
     return paths
 
 
+def _nested(
+    row: Mapping[str, Any],
+) -> tuple[dict[str, dict[str, Any]], dict[tuple[str, ...], str]]:
+    """Nest the columns of a frame of LangSmith, such as `inputs.question`; and name each column."""
+    nested: dict[str, dict[str, Any]] = {}
+    columns: dict[tuple[str, ...], str] = {}
+    for name, held in row.items():
+        side, dot, below = name.partition(".")
+        side = "reference_outputs" if side == "reference" else side
+        if dot and side in _GROUPS:
+            nested.setdefault(side, {})[below] = held
+            columns[side, below] = name
+    return nested, columns
+
+
 def _shape(name: str, paths: dict[str, tuple[str, ...]]) -> Shape:
     if name == "calls":
         return Shape(name, paths)
@@ -237,7 +333,7 @@ def _shape(name: str, paths: dict[str, tuple[str, ...]]) -> Shape:
     as_what = "calls" if name == "common" else name
     lacking = [ours for ours in REQUIRED if ours not in paths]
     more = f"; {' and '.join(lacking)} from the messages" if lacking else ""
-    return Shape(name, paths, f"read as {as_what}: {told}{more}")
+    return Shape(name, paths, f"read as {as_what}: {told}{more}", _later(paths))
 
 
 def way_to(row: Mapping[str, Any], path: str) -> tuple[str, ...] | None:
@@ -262,4 +358,8 @@ def field_names() -> Iterator[str]:
     """Yield every name that is known without a mapping."""
     for names in NAMES.values():
         yield from names
-    yield from ("inputs", "outputs")
+    yield from _GROUPS
+
+
+_KNOWN_FOLDED = {folded(name): name for name in reversed([*field_names()])}
+"""The first of the names that differ in spelling only."""

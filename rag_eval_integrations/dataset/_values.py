@@ -46,9 +46,9 @@ def text_from(value: object, where: str) -> str | None:
 
 
 def object_in(value: object) -> Mapping[str, Any]:
-    """Return an object, also one that a cell holds as JSON; empty for anything else."""
+    """Return an object, also one in a cell, as JSON or Python writes it; empty for others."""
     if isinstance(value, str) and value[:1] == "{":
-        value = _parsed(value)
+        value = _parsed(value) or _python_value(value.strip())
     return value if isinstance(value, Mapping) else {}
 
 
@@ -60,8 +60,16 @@ def _parsed(text: str) -> object:
         return None
 
 
-# A text in Python's notation, as `str(["a", 'b'])` writes it; possessive, so in linear time.
-_QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\"""", re.S)
+# A piece of a value in Python's notation, as `str(["a", {'b': None}])` writes it; possessive, so in
+# linear time. Nothing is evaluated but a text between its quotes.
+_PIECE = re.compile(
+    r"""\s*+(?:(?P<text>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
+    r"|(?P<word>None|True|False|nan)\b|(?P<number>-?\d++(?:\.\d++)?+(?:e[+-]?\d++)?+)"
+    r"|(?P<mark>[\[\](){},:]))",
+    re.S,
+)
+_WORDS = {"None": "null", "True": "true", "False": "false", "nan": "null"}
+_BRACKETS = {"(": "[", ")": "]"}
 
 
 def list_in(text: str, where: str) -> list[Any] | None:
@@ -78,39 +86,39 @@ def list_in(text: str, where: str) -> list[Any] | None:
         return found
     if inner == "[]":
         return []
-    parts = _python_texts(inner)
-    if parts is None:
+    parts = _python_value(inner)
+    if not isinstance(parts, list):
         why = f"looks like a list and is not JSON; write it as json.dumps does, not {shown(inner)}"
         raise InputError(why, field=where)
     return parts
 
 
-def _python_texts(inner: str) -> list[Any] | None:
-    """Read `['a', "b"]`, which is how pandas writes a list into CSV; None for anything else.
+def _python_value(inner: str) -> object:
+    """Read texts, numbers, lists and dicts as pandas writes them into CSV; None for anything else.
 
-    Texts without a comma between them, as in numpy's `['a' 'b']`, Python would join into one.
+    It is rewritten as JSON, so texts without a comma between them, as in numpy's `['a' 'b']`, which
+    Python would join into one, are refused; and so are objects (`Document(…)`).
     """
-    parts: list[Any] = []
-    at, end = 1, len(inner) - 1
-    while True:
-        while at < end and inner[at].isspace():
-            at += 1
-        if at >= end:
-            return parts
-        match = _QUOTED.match(inner, at, end)
+    pieces: list[str] = []
+    at = 0
+    while at < len(inner):
+        match = _PIECE.match(inner, at)
         if match is None:
             return None
-        try:
-            parts.append(ast.literal_eval(match[0].replace("\n", "\\n").replace("\r", "\\r")))
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
-            return None
-        at = match.end()
-        while at < end and inner[at].isspace():
-            at += 1
-        if at < end:
-            if inner[at] != ",":
+        kind, held = match.lastgroup, match[match.lastgroup or 0]
+        if kind == "text":
+            try:
+                held = ast.literal_eval(held.replace("\n", "\\n").replace("\r", "\\r"))
+            except (SyntaxError, ValueError, MemoryError, RecursionError):
                 return None
-            at += 1
+            held = json.dumps(held)
+        elif kind == "word":
+            held = _WORDS[held]
+        elif held in ("]", "}", ")") and pieces[-1:] == [","]:
+            pieces.pop()  # as in `('a',)`
+        pieces.append(_BRACKETS.get(held, held))
+        at = match.end()
+    return _parsed("".join(pieces))
 
 
 # --- Documents
@@ -240,7 +248,11 @@ def ids_from(value: object, where: str) -> list[Any] | None:
     if isinstance(value, str):
         if not value.strip():
             return None
-        value = list_in(value, where)
+        found = list_in(value, where)
+        if found is None:  # one id, or several: a wrong guess would be a wrong score
+            why = f'should be a list of ids, such as ["a", "b"], not {shown(value)}'
+            raise InputError(why, field=where)
+        value = found
     if value is None:
         return None
     if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
@@ -273,13 +285,16 @@ class Conversation:
     """What tools returned between question and answer."""
 
 
+_CONTENT = re.compile(r"""["']content["']""")
+
+
 def is_messages(value: object) -> list[Any]:
-    """Return the messages of a value, also of a cell that holds them as JSON; empty if it has none.
+    """Return the messages of a value, also of a cell that holds them; empty if it has none.
 
     A LangChain input such as `{"messages": […]}` has some, too.
     """
-    if isinstance(value, str) and value[:1] == "[" and '"content"' in value:
-        value = _parsed(value)
+    if isinstance(value, str) and value[:1] in ("[", "{") and _CONTENT.search(value):
+        value = _parsed(value) or _python_value(value.strip())
     if isinstance(value, Mapping) and isinstance(value.get("messages"), list | tuple):
         value = value["messages"]
     if not isinstance(value, list | tuple) or not value or _message(value[0]) is None:

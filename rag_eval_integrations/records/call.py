@@ -46,13 +46,18 @@ class Sentences(Record):
     """Sentences of the response; empty when there is no response."""
 
 
+def _number_as_text(value: object) -> object:
+    # Data sets number their rows; the label is text from here on. bool is an int to Python.
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 class Document(Record):
     """One retrieved document, as the model saw it."""
 
     text: Text
     """The text; may be empty (an empty document keeps its number)."""
-    id: Text | None = None
-    """The store's own id."""
+    id: Annotated[Text | None, BeforeValidator(_number_as_text)] = None
+    """The store's own id; a number becomes its digits."""
     metadata: JsonObject = Field(default_factory=dict)
     """Whatever the retriever knew about it; JSON values only."""
     score: float | None = None
@@ -71,7 +76,7 @@ class Document(Record):
         def __init__(
             self,
             text: str,
-            id: str | None = None,
+            id: str | int | None = None,
             metadata: Mapping[str, JsonValue] = ...,
             score: float | None = None,
             header: str | None = None,
@@ -129,14 +134,11 @@ def _as_list(value: object) -> object:
 
 
 def _as_id(value: object) -> object:
-    # Data sets number their rows; the label is text from here on. bool is an int to Python.
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return "" if value is None else value
+    return "" if value is None else _number_as_text(value)
 
 
 def _as_ids(value: object) -> object:
-    # As above; a set has another order in every process.
+    # A set has another order in every process.
     if isinstance(value, str | bytes | Mapping):
         raise ValueError("should be a list of ids")
     return sorted(value, key=str) if isinstance(value, set | frozenset) else value
@@ -208,7 +210,9 @@ class RagCall(Record):
     """Sentences recorded with the call (RAGBench's `documents_sentences`): used as they are
     instead of splitting."""
     relevant_ids: Annotated[
-        tuple[Annotated[Text, AfterValidator(_no_empty_id)], ...] | None, BeforeValidator(_as_ids)
+        tuple[Annotated[Text, BeforeValidator(_number_as_text), AfterValidator(_no_empty_id)], ...]
+        | None,
+        BeforeValidator(_as_ids),
     ] = None
     """Ids of the documents that are relevant to the question, known beforehand (gold), for the
     metric `Retrieval`; None where they are not known, empty where no document is relevant."""
@@ -229,7 +233,7 @@ class RagCall(Record):
             started_at: datetime | None = None,
             app: str | None = None,
             sentences: Sentences | None = None,
-            relevant_ids: Iterable[str] | None = None,
+            relevant_ids: Iterable[str | int] | None = None,
         ) -> None: ...
 
     @model_validator(mode="before")

@@ -111,7 +111,7 @@ def test_unusable_options_are_named(
     assert not out.exists()
 
 
-@pytest.mark.parametrize("gold", ["times", [1], [""], {"times": 1}])
+@pytest.mark.parametrize("gold", ["times", [1.5], [""], {"times": 1}])
 def test_bad_gold_is_a_bad_line(rag_eval: Command, calls: Path, out: Path, gold: object) -> None:
     """Told with its line and field; the other rows are evaluated."""
     calls.write_text(

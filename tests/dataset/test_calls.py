@@ -323,6 +323,169 @@ def test_documents_of_our_own_rows_may_be_langchains(tmp_path: Path) -> None:
     assert one(path).documents == (Document("d", None, {"a": 1}),)
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"Question": "q", "Contexts": ["d"], "Answer": "r", "Ground Truth": "g"},
+        {"USER_INPUT": "q", "RETRIEVED_CONTEXTS": ["d"], "RESPONSE": "r", "REFERENCE": "g"},
+        {"input": "q", "retrievalContext": ["d"], "actualOutput": "r", "Expected-Output": "g"},
+        {
+            "query": "q",
+            "sourceDocuments": [{"pageContent": "d"}],
+            "result": "r",
+            "groundTruth": "g",
+        },
+    ],
+)
+def test_names_may_be_spelt_in_other_ways(row: dict[str, Any]) -> None:
+    """Spreadsheets and JavaScript write them so; what they were read as is told."""
+    told: list[str] = []
+    (line,) = read_calls([row], tell=told.append)
+
+    assert line.value == RagCall("q", ["d"], "r", reference="g")
+    assert all(f"{name} → " in told[0] or name == "input" for name in row)
+
+
+def test_the_exact_name_counts_more_than_a_spelling() -> None:
+    """A row that is clear does not become ambiguous; two spellings of one name are not chosen."""
+    row = {"query": "q", "contexts": ["d"], "answer": "r"}
+
+    assert one([{**row, "Question": "?", "Contexts": 5}]).question == "q"
+    assert (
+        "`question`: is missing"
+        in why([{"Query": "q", "QUERY": "p", **dict([*row.items()][1:])}])[0]
+    )
+
+
+def test_a_table_with_capitals_is_known_without_its_name(tmp_path: Path) -> None:
+    """Standard input has none."""
+    path = tmp_path / "calls"
+    path.write_text("Question,Contexts,Answer\nq,d,r\n")
+
+    assert one(path).question == "q"
+    path.write_text("Question\tContexts\tAnswer\nq\td\tr\n")
+    told: list[str] = []
+    assert len(list(read_calls(path, tell=told.append))) == 1
+    assert told[0] == "columns are separated by tabs"
+
+
+def test_a_reference_may_come_with_a_later_row() -> None:
+    """Not every writer writes a null, and objects hold nothing but None."""
+    row = {"query": "q", "contexts": ["d"], "answer": "r"}
+    told: list[str] = []
+    lines = list(read_calls([row, {**row, "ground_truth": "g"}, row], tell=told.append))
+
+    assert [line.value and line.value.reference for line in lines] == [None, "g", None]
+    assert told[1:] == ["a later row has also: ground_truth → reference"]
+
+
+def test_the_gold_context_of_deepeval_was_not_retrieved() -> None:
+    """A test case without `retrieval_context` has no documents to be judged by."""
+    fault = why([{"input": "q", "actual_output": "r", "context": ["gold"]}])[0]
+
+    assert "field `documents`: is missing" in fault
+    assert "deepeval's `context` is the expected one" in fault
+    assert one([{"input": "q", "output": "r", "context": ["d"]}]).documents == (Document("d"),)
+
+
+def test_a_mapped_conversation_holds_its_answer() -> None:
+    """As `messages` does, wherever it is."""
+    row = {"log": {"turns": [HUMAN, ANSWER]}, "contexts": ["d"]}
+    (line,) = read_calls([row], field_map={"question": "log.turns"})
+
+    assert line.value == RagCall("When?", ["d"], "At nine.")
+
+
+def test_one_field_may_be_two() -> None:
+    """Both have its value: the second is not lost."""
+    row = {"query": "q", "contexts": ["d"], "said": {"it": "r"}}
+    for name, value in (("said.it", row["said"]), ("said", "r")):
+        (line,) = read_calls(
+            [{**row, "said": value}], field_map={"response": name, "reference": name}
+        )
+        assert line.value == RagCall("q", ["d"], "r", reference="r")
+
+
+@pytest.mark.parametrize("reference", ["reference", "reference_outputs"])
+def test_frames_of_langsmith_have_a_column_for_each_name(reference: str) -> None:
+    """As the results of an experiment are written."""
+    row = {"inputs.question": "q", "outputs.answer": "r", "outputs.documents": ["d"],
+           f"{reference}.answer": "g", "feedback.x": 1.0}  # fmt: skip
+    told: list[str] = []
+    (line,) = read_calls([row], tell=told.append)
+
+    assert line.value == RagCall("q", ["d"], "r", reference="g", metadata={"feedback.x": 1.0})
+    assert told[0].startswith("read as langsmith: inputs.question → question, outputs.documents →")
+
+
+# --- Cells of a table
+
+
+def test_cells_hold_what_pandas_writes(tmp_path: Path) -> None:
+    """`to_csv` writes a list of dicts, and messages, in Python's notation."""
+    documents = [{"text": 'It\'s "nine".\n', "id": 1, "metadata": {"a": None, "b": (True, 0.5)}}]
+    asked = [{"content": "When?", "type": "human"}, {"content": "Nine.", "type": "ai"}]
+    path = tmp_path / "calls.csv"
+    pd = pytest.importorskip("pandas")
+    pd.DataFrame([{"user_input": asked, "retrieved_contexts": documents}]).to_csv(path)
+
+    call = one(path)
+
+    assert (call.question, call.response) == ("When?", "Nine.")
+    found = Document('It\'s "nine".\n', "1", {"a": None, "b": [True, 0.5]})
+    assert call.documents == (found,)
+
+
+def test_a_cell_of_objects_is_read_as_pandas_writes_it(tmp_path: Path) -> None:
+    """Runs of LangSmith have objects in their columns."""
+    path = tmp_path / "runs.csv"
+    row = {"inputs": {"question": "q"}, "outputs": {"answer": "r", "documents": ["d"]}}
+    pd = pytest.importorskip("pandas")
+    pd.DataFrame([row]).to_csv(path)
+
+    call = one(path)
+
+    assert (call.question, call.documents, call.response) == ("q", (Document("d"),), "r")
+
+
+@pytest.mark.parametrize("cell", ["[Document('a')]", "['a' 'b']", "[a]", "['a', f('b')]", "['a'"])
+def test_nothing_in_a_cell_is_evaluated(cell: str) -> None:
+    """Only texts, numbers, lists and dicts are read; the rest is refused, or one text."""
+    lines = list(read_calls([{"query": "q", "contexts": cell, "answer": "r"}]))
+
+    assert lines[0].error or (lines[0].value and lines[0].value.documents[0].text == cell)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_infinity=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_every_value_in_pythons_notation_is_read(value: Any) -> None:
+    """A list in Python's notation is the list that JSON would be."""
+    cell = {"query": "q", "contexts": ["d"], "answer": "r", "metadata": repr({"m": [value]})}
+    expected = {**cell, "metadata": json.dumps({"m": [value]})}
+
+    assert one([cell]).metadata == one([expected]).metadata
+
+
+@pytest.mark.parametrize("ids", ["times", "a,b", "{}"])
+def test_ids_that_are_no_list_are_a_bad_row(ids: str) -> None:
+    """A gold that was dropped without a word would be a score that is missing without a reason."""
+    fault = why([{"query": "q", "contexts": ["d"], "answer": "r", "relevant_ids": ids}])[0]
+
+    assert "field `relevant_ids`: should be a list of ids" in fault
+
+
+def test_rows_of_empty_cells_are_blank_lines(tmp_path: Path) -> None:
+    """Spreadsheets write `;;` below a table."""
+    path = tmp_path / "calls.csv"
+    path.write_bytes("\ufeffquestion;contexts;answer\r\nq;d;r\r\n;;\r\n;;\r\n".encode())
+
+    assert [line.number for line in read_calls(path)] == [2]
+
+
 # --- What holds the rows
 
 

@@ -117,7 +117,7 @@ class TestRetriever:
             (["a"], "relevant_ids"),
             ({1: ["a"]}, "relevant_ids"),
             ({"q": "a"}, "relevant_ids['q']"),
-            ({"q": ["a", 1]}, "relevant_ids['q'][1]"),
+            ({"q": ["a", 1.5]}, "relevant_ids['q'][1]"),
             ({"q": [""]}, "relevant_ids['q'][0]"),
         ],
     )

@@ -64,7 +64,7 @@ def test_unusable_gold_is_refused() -> None:
             EvaluatedRetriever(Sections(nodes()), [].append, relevant_ids=given)  # type: ignore[arg-type]
         assert refused.value.field == field
     with pytest.raises(ConfigurationError) as refused:
-        evaluate_query_engine(engine(), [{"query": "q", "relevant_ids": [1]}], evaluator())
+        evaluate_query_engine(engine(), [{"query": "q", "relevant_ids": [1.5]}], evaluator())
     assert refused.value.field == "questions[0].relevant_ids[0]"
 
 

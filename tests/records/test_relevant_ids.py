@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from rag_eval_integrations import Evaluation, RagCall, RagEvaluator
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.metrics import Retrieval
-from rag_eval_integrations.records import from_line, to_line
+from rag_eval_integrations.records import from_line, from_object, to_line
 from rag_eval_integrations.records._evals_schema import PATH
 
 SCHEMA = Draft202012Validator(json.loads(PATH.read_text("ascii")))
@@ -29,15 +29,25 @@ def call(gold: Any) -> RagCall:
         (["b", "a", "b"], ("b", "a", "b")),
         ({"b", "a", "c"}, ("a", "b", "c")),
         (iter(["x"]), ("x",)),
+        ([1, "a"], ("1", "a")),
+        ({"a", 1}, ("1", "a")),
         (["\ud800"], ("\ufffd",)),
     ],
 )
 def test_a_list_of_ids_is_kept(given: Any, kept: Any) -> None:
-    """In its order; a set, which has none, in the same one everywhere."""
+    """In its order; a set, which has none, in the same one everywhere. Numbers become text."""
     assert call(given).relevant_ids == kept
 
 
-@pytest.mark.parametrize("given", ["a", b"a", {"a": 1}, 3, [1], [None], [""], {"a", 1}])
+def test_numbers_are_ids_on_both_sides() -> None:
+    """Data sets number their documents; a number that matched no text would be a silent 0."""
+    row = {"question": "q", "documents": [{"text": "d", "id": 1}], "response": "r"}
+
+    assert from_object(RagCall, row).documents[0].id == "1"
+    assert call([1]).relevant_ids == ("1",)
+
+
+@pytest.mark.parametrize("given", ["a", b"a", {"a": 1}, 3, [True], [1.0], [None], [""]])
 def test_anything_else_is_refused(given: Any) -> None:
     """With the field's name: a string is not a list of letters."""
     with pytest.raises(InputError, match="field `relevant_ids"):
