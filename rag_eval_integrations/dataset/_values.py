@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,9 +64,9 @@ def _parsed(text: str) -> object:
 # A piece of a value in Python's notation, as `str(["a", {'b': None}])` writes it; possessive, so in
 # linear time. Nothing is evaluated but a text between its quotes.
 _PIECE = re.compile(
-    r"""\s*+(?:(?P<text>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
+    r"""(?:(?P<text>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
     r"|(?P<word>None|True|False|nan)\b|(?P<number>-?\d++(?:\.\d++)?+(?:e[+-]?\d++)?+)"
-    r"|(?P<mark>[\[\](){},:]))",
+    r"|(?P<mark>[\[\](){},:]))\s*+",
     re.S,
 )
 _WORDS = {"None": "null", "True": "true", "False": "false", "nan": "null"}
@@ -100,6 +101,7 @@ def _python_value(inner: str) -> object:
     Python would join into one, are refused; and so are objects (`Document(…)`).
     """
     pieces: list[str] = []
+    inner = inner.lstrip()
     at = 0
     while at < len(inner):
         match = _PIECE.match(inner, at)
@@ -108,7 +110,9 @@ def _python_value(inner: str) -> object:
         kind, held = match.lastgroup, match[match.lastgroup or 0]
         if kind == "text":
             try:
-                held = ast.literal_eval(held.replace("\n", "\\n").replace("\r", "\\r"))
+                with warnings.catch_warnings():  # of `\d`, which pandas does not write
+                    warnings.simplefilter("ignore")
+                    held = ast.literal_eval(held.replace("\n", "\\n").replace("\r", "\\r"))
             except (SyntaxError, ValueError, MemoryError, RecursionError):
                 return None
             held = json.dumps(held)
