@@ -25,6 +25,15 @@ _LONE_SELECTOR = re.compile(
     "(?<![#*0-9\u00a9-\U0010ffff])[\ufe0e\ufe0f]+|(?<=[\ufe0e\ufe0f])[\ufe0e\ufe0f]+"
 )
 """A choice between text and emoji that follows no symbol, or follows another choice."""
+_EMOJI = "\u2600-\u27bf\u2b1b\u2b1c\u2b50\U0001f000-\U0001faff"
+_CURSIVE = "\u0620-\u07ff\u0860-\u0dff\u0f00-\u109f\u1780-\u18aa\ua840-\uabff"
+_JOINED = re.compile(
+    # Emoji of several, and letters of Arabic, Persian and the scripts of India, which are other
+    # letters, or unreadable, without. One alone between two such signs hides nothing.
+    f"((?<=[{_EMOJI}])\u200d(?=[{_EMOJI}])|(?<=[{_EMOJI}]\ufe0f)\u200d(?=[{_EMOJI}])"
+    f"|(?<=[{_CURSIVE}])[\u200c\u200d](?=[{_CURSIVE}]))"
+)
+"""A joiner, or a non-joiner, where the signs around it need one."""
 
 
 class _Written(dict[int, str]):
@@ -49,7 +58,14 @@ def visible(text: str) -> str:
     r"""Escape what acts on a terminal or hides from its reader, as in `\x1b`; line breaks stay."""
     if text.isascii() and text.isprintable():
         return text
-    return _LONE_SELECTOR.sub(lambda found: _escaped(found[0]), text.translate(_WRITTEN))
+    if "\u200c" in text or "\u200d" in text:
+        pieces = _JOINED.split(text)  # every second one is a joiner that may stay
+        written = "".join(
+            piece if at % 2 else piece.translate(_WRITTEN) for at, piece in enumerate(pieces)
+        )
+    else:
+        written = text.translate(_WRITTEN)
+    return _LONE_SELECTOR.sub(lambda found: _escaped(found[0]), written)
 
 
 def hanging(text: str) -> str:

@@ -44,7 +44,17 @@ def test_any_text_is_seen(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Grüße – “naïve” café", "日本語、全角\u3000空白", "עברית", "❤️ 1️⃣ ⚠️ ✅", "a\u00a0b", "x\ny"],
+    [
+        "Grüße – “naïve” café",
+        "日本語、全角\u3000空白",
+        "עברית",
+        "❤️ 1️⃣ ⚠️ ✅",
+        "👩\u200d👧 🏳️\u200d🌈 👩🏽\u200d💻",
+        "می\u200cخواهم",
+        "क्\u200dया",
+        "a\u00a0b",
+        "x\ny",
+    ],
 )
 def test_what_people_write_stays(text: str) -> None:
     """Other scripts, typographic marks, wide spaces and emoji are no danger."""
@@ -185,3 +195,13 @@ def test_nothing_is_printed_past_the_escapes() -> None:
             if name in _PRINTING and module not in _PRINTING[name]:
                 past.append(f"{module} {name}")
     assert past == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a\u200db", "a\u200c", "\u200dم", "م\u200c\u200cم", "👩\u200d", "x\u200d👩", "م\u200db"],
+)
+def test_a_joiner_that_joins_nothing_is_seen(text: str) -> None:
+    """Between other signs, at an end or twice, it would only hide."""
+    assert acting(visible(text)) == []
+    assert "\\u200" in visible(text)

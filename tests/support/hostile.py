@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import unicodedata
 
 TERMINAL = (
@@ -81,12 +82,17 @@ FORMULAS = (
 HOSTILE = (*TERMINAL, *HIDING, *MARKUP, *FORMULAS)
 
 _ACTING = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_JOINED = re.compile(
+    "(?<=[\u2600-\u27bf\u2b1b\u2b1c\u2b50\ufe0f\U0001f000-\U0001faff])\u200d(?=[\u2600-\u27bf\u2b1b\u2b1c\u2b50\U0001f000-\U0001faff])"
+    "|(?<=[\u0620-\u07ff\u0860-\u0dff\u0f00-\u109f\u1780-\u18aa\ua840-\uabff])[\u200c\u200d](?=[\u0620-\u07ff\u0860-\u0dff\u0f00-\u109f\u1780-\u18aa\ua840-\uabff])"
+)
+"""Joiners in emoji, and in words of scripts that need them: they belong to the text."""
 _BLANK = set("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\ufe00\U000e0100")
 
 
 def acting(text: str) -> list[str]:
     """List the characters of an output, other than line breaks, that act or hide."""
-    found = {c for c in text if unicodedata.category(c) in _ACTING or c in _BLANK}
+    found = {c for c in _JOINED.sub("", text) if unicodedata.category(c) in _ACTING or c in _BLANK}
     return sorted(map(ascii, found - {"\n"}))
 
 
