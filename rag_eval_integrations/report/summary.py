@@ -221,7 +221,8 @@ class Summary:
 
     def _add_scores(self, evaluation: Evaluation) -> None:
         scored = False
-        makers: dict[int, By] = {}
+        makers: list[By] = []
+        last: By | None = None
         for made, score in makers_of(evaluation):
             scored = scored or score.value is not None
             self.means.count(made, score)
@@ -229,10 +230,12 @@ class Summary:
             if tally is None:
                 tally = self._tallies[made] = _Tally()
             tally.add(score)
-            makers[id(score.by)] = score.by
+            if made.by is not last:  # the scores of one metric share it
+                last = made.by
+                makers.append(score.by)
         self.scored += scored
         found = {("fingerprint", evaluation.fingerprint)}
-        found |= {(name, getattr(by, name)) for by in makers.values() for name in _VERSIONS}
+        found |= {(name, getattr(by, name)) for by in makers for name in _VERSIONS}
         for name, value in found:
             if value is not None:
                 _count(self.versions.setdefault(name, Counter()), str(value), OTHERS)
