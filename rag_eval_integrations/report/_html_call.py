@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from string import ascii_lowercase
 from typing import Any
 
+from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Document, Evaluation, Labels, Score, Sentence
 from rag_eval_integrations.report._page import drawn, shown
@@ -40,6 +42,10 @@ _OF_TRACE = {
 }  # fmt: skip
 """Evidence that the sentences themselves show."""
 _MOST_BARS = 21
+_ID = 200
+"""Characters of an id below a question; all of it stands among the captured data."""
+_VALUE = 20_000
+"""Characters of a value of metadata; a page is to be read, and EVALS holds all of it."""
 _GRAVEST_FIRST = ("none", "partial", "unlabelled", "full")
 
 
@@ -48,7 +54,7 @@ def figure(score: Score | None) -> str:
     if score is None:
         return "–"
     if score.value is None:
-        return f"– ({shown(score.unscored or score.status)})"
+        return f"– ({shown(score.unscored or score.status).replace('_', ' ')})"
     return f"{score.value:.2f}"
 
 
@@ -73,7 +79,7 @@ def view_of(evaluation: Evaluation, at: int, row: str) -> View:
     return {
         "at": at,
         "row": row,
-        "id": shown(evaluation.id),
+        "id": one_line(evaluation.id, _ID),
         "question": shown(evaluation.question),
         "turns": [[one.role, shown(one.content)] for one in evaluation.history],
         "reference": None if evaluation.reference is None else shown(evaluation.reference),
@@ -321,15 +327,19 @@ def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
 def _common(evaluation: Evaluation) -> dict[str, object]:
     """Return the provenance that all scores share, without what is said of the judge above."""
     makers = list({id(score.by): score.by for score in evaluation.scores.values()}.values())
-    found = {name: getattr(makers[0], name) for name in _MADE_BY} if makers else {}
+    if not makers:
+        return {}
+    first, *others = [_made_by(by) for by in makers]
+    others = [one for one in others if one != first]  # there are none, mostly
     return {
         name: value
-        for name, value in found.items()
-        if all(getattr(by, name) == value for by in makers[1:])
+        for at, (name, value) in enumerate(zip(_MADE_BY, first, strict=True))
+        if all(one[at] == value for one in others)
     }
 
 
 _MADE_BY = ("prompt_version", "formulas", "relevance_baseline", "splitter", "windows")
+_made_by = attrgetter(*_MADE_BY)
 
 
 def _pairs(items: Sequence[Sequence[object]]) -> list[list[str]]:
@@ -342,10 +352,14 @@ def _pairs(items: Sequence[Sequence[object]]) -> list[list[str]]:
 
 def _value(value: object) -> str:
     if isinstance(value, str):
-        return shown(value)
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return shown(", ".join(value))
-    return shown(json.dumps(value, ensure_ascii=False))
+        text = value
+    elif isinstance(value, list) and all(isinstance(one, str) for one in value):
+        text = ", ".join(value)
+    else:
+        text = json.dumps(value, ensure_ascii=False)
+    if len(text) > _VALUE:
+        return f"{shown(text[:_VALUE])}… ({len(text):,} characters)"
+    return shown(text)
 
 
 def _not_in_prompt(evaluation: Evaluation) -> Sequence[Document]:

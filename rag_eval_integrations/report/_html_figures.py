@@ -21,7 +21,8 @@ _MEANINGS = {
     "adherence": "1 if the documents support every sentence of the answer, else 0; the mean is the "
     "share of such answers.",
     "supported_fraction": "Share of an answer's sentences that the documents support.",
-    "trace_average": "Mean of the first four scores of a call.",
+    "trace_average": "Mean of a call's context_relevance, context_utilization, completeness and "
+    "adherence.",
 }
 _OF_ALL_SENTENCES = "Share of the retrieved sentences that the answer used."
 _MOST_LISTED = 20
@@ -58,7 +59,7 @@ def _lead(summary: Summary) -> str:
     judges = [_judge(judge.name, judge.model) for judge, _ in summary.judges.most_common(3)]
     if len(summary.judges) > 3:
         judges.append("others")
-    return f"{', '.join(parts)}. Judged by {', '.join(dict.fromkeys(judges))}."
+    return f"{', '.join(parts)}. Judge: {', '.join(dict.fromkeys(judges))}."
 
 
 def _calls(count: int) -> str:
@@ -66,6 +67,7 @@ def _calls(count: int) -> str:
 
 
 def _judge(name: str, model: str | None) -> str:
+    name = "recorded labels" if name == "recorded" else name
     return shown(f"{name} ({model})" if model and model != name else name)
 
 
@@ -122,12 +124,11 @@ def _meaning(one: ScoreFigures) -> str:
 
 def _maker(one: ScoreFigures) -> str:
     by: By = one.by
-    named = [value for value in (by.judge, by.model, by.formulas, one.method) if value]
-    if by.judge_version:
-        named.append(f"judge version {by.judge_version}")
-    if by.prompt_version:
-        named.append(f"prompt version {by.prompt_version}")
-    return ", ".join(dict.fromkeys(named)) or "maker not known"
+    made = (
+        ("judge", by.judge), ("model", by.model), ("formulas", by.formulas), ("by", one.method),
+        ("judge version", by.judge_version), ("prompt version", by.prompt_version),
+    )  # fmt: skip
+    return ", ".join(f"{name} {value}" for name, value in made if value) or "maker not known"
 
 
 # --- Patterns and retrieval

@@ -100,10 +100,11 @@ def report_pieces(
 
 
 def _worst_lead(count: int) -> str:
-    shown_here = f"The {count} with the gravest findings" if count > 1 else "The only one"
+    if count == 1:
+        return "The only call with a finding: its answer, its documents, and the judge's words."
     return (
-        f"{shown_here}, answers that the documents do not support first. Each opens to show the "
-        "answer, the documents, and the judge's words."
+        f"The {count} calls with the gravest findings, answers that the documents do not support "
+        "first. Each opens to show the answer, the documents, and the judge's words."
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from browser import Opened, chromium
+from browser import Opened, axe, chromium
 from hostile import HOSTILE
 from runs import call
 
@@ -55,17 +55,14 @@ def test_it_is_silent_and_keeps_the_rules_of_accessibility(
     browser: Browser, diff: Path, scheme: str
 ) -> None:
     """Nothing is asked for or said; contrast, names and headings are in order."""
-    from axe_playwright_python.sync_playwright import Axe
-
     context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
     opened = Opened(context.new_page())
     page = opened.go(diff)
     assert page.title().startswith("old compared with </title><script>1</script>, new")
     page.evaluate("() => document.querySelectorAll('details').forEach((one) => (one.open = true))")
 
-    found = Axe().run(page).response["violations"]
-
-    assert [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found] == []
+    # The scheme changes the colours only, so that the other rules need one look.
+    assert axe(page, *(["color-contrast"] if scheme == "dark" else [])) == []
     assert opened.said == []
     assert len(opened.requests) == 1
     context.close()

@@ -242,5 +242,29 @@ def test_a_call_without_a_response_labels_or_documents_is_shown() -> None:
     )  # fmt: skip
     text = "".join(report_pieces([bare]))
 
-    assert "1 call. Judged by recorded." in text
+    assert "1 call. Judge: recorded labels." in text
     assert calls_of(Page(text))[0]["said"] is None
+
+
+def test_what_no_reader_could_take_in_is_cut_and_said_to_be() -> None:
+    """A long id below the question, and megabytes of metadata; the id is whole elsewhere."""
+    made = oven().model_copy(update={"id": "i" * 5_000, "metadata": {"big": ["v" * 90] * 60_000}})
+    text = "".join(report_pieces([made]))
+    [call] = calls_of(Page(text))
+    facts = {name: value for _, pairs in call["facts"] for name, value in pairs}
+
+    assert call["id"] == "i" * 199 + "…"
+    assert facts["id"] == "i" * 5_000
+    assert facts["big"].endswith("… (5,519,998 characters)")
+    assert len(facts["big"]) < 20_050
+    assert len(text) < 200_000
+
+
+def test_a_report_of_no_calls_leads_nowhere() -> None:
+    """It says that there are none, and has no link to a part that is not there."""
+    page = "".join(report_pieces([]))
+
+    assert "No calls." in page
+    shown = page.partition("<body>")[2].partition("<script")[0]
+    assert "look at first" not in shown
+    assert "#list-heading" not in shown

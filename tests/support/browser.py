@@ -34,7 +34,13 @@ def chromium() -> Iterator[Browser]:
     # As root, chromium has no sandbox of its own.
     root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=[*_FLAGS, *root])
+        arguments = [*_FLAGS, *root]
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=found, args=arguments, timeout=30_000
+            )
+        except sync_api.Error as error:
+            pytest.fail(f"{found} does not start: {error.message.splitlines()[0]}", pytrace=False)
         try:
             yield browser
         finally:
@@ -58,3 +64,12 @@ class Opened:
         """Open a file, at an address such as `#row=1`."""
         self.page.goto(path.as_uri() + address)
         return self.page
+
+
+def axe(page: Page, *rules: str) -> list[str]:
+    """List what axe finds wrong, of these rules or of all: rule and element."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    options = {"runOnly": list(rules)} if rules else None
+    found = Axe().run(page, options=options).response["violations"]
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]

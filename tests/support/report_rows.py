@@ -26,10 +26,19 @@ ATTACKS = (
     "constructor",
     "__proto__",
     "a,b<=0.5=c&s=a",
+    "-minus",
+    ":id",
 )
 """Texts that want to act in a page, its script or its address."""
 
-SCORE_NAMES = ("constructor", "__proto__", "a,b<=0.5=c&s=a", "</title></svg><b>bold</b>")
+SCORE_NAMES = (
+    "constructor",
+    "__proto__",
+    "a,b<=0.5=c&s=a",
+    "</title></svg><b>bold</b>",
+    "-minus",
+    ":id",
+)
 """Those that name a score, too."""
 
 

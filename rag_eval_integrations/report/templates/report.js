@@ -48,15 +48,21 @@
     }
     return number.toFixed(2);
   }
+  function widthOf(label) {
+    const longest = Math.max(...label.split(" ").map((word) => word.length));
+    return Math.min(9, Math.max(4.5, longest * 0.5 + 0.3));
+  }
   const gravity = (row) => (row[PATTERNS].length ? Math.min(...row[PATTERNS].map((at) => rank[at])) : null);
   const columns = [
     { name: ":call", label: "Call", width: "2.75rem", printed: ".4fr", num: true, of: (row, at) => at },
-    { name: ":question", label: "Question", width: "minmax(14rem, 1fr)", printed: "2fr", of: (row) => row[QUESTION] },
-    { name: ":id", label: "Id", width: "minmax(4rem, .3fr)", printed: ".8fr", of: (row) => row[NAME] },
+    { name: ":question", label: "Question", width: "minmax(14rem, 1fr)", printed: "1.6fr", of: (row) => row[QUESTION] },
+    { name: ":id", label: "Id", width: "minmax(4rem, .3fr)", printed: ".7fr", of: (row) => row[NAME] },
     { name: ":pattern", label: "Pattern", width: "8.25rem", printed: "1fr", of: gravity },
-    { name: ":marks", label: "Sentences", width: "5.25rem", printed: ".65fr", of: (row) => row[MARKS] || null },
+    { name: ":marks", label: "Unsupported", width: "6rem", printed: ".9fr", of: (row) => row[MARKS] || null },
     ...page.scores.map((name, at) => ({
-      name, label: words(name), mean: means.get(name), width: "5.9rem", printed: ".65fr", num: true,
+      // In the address, `-` means descending and `:` a column that is no score.
+      name: /^[-:=]/.test(name) ? `=${name}` : name,
+      label: words(name), mean: means.get(name), width: `${widthOf(words(name))}rem`, printed: ".6fr", num: true,
       score: at, of: (row) => value(row, at),
     })),
   ];
@@ -64,21 +70,26 @@
 
   // --- State, and the address that holds it
 
-  let state = { row: null, s: null, sort: null, filters: [], q: "", full: false };
+  const MOST_FILTERS = 20; // that a link may bring: each is asked of every call
+  const nothing = { row: null, s: null, sort: null, filters: [], q: "", full: false, missing: null };
+  let state = nothing;
 
   function read(hash) {
-    const found = { row: null, s: null, sort: null, filters: [], q: "", full: false };
+    const found = { ...nothing };
     for (const part of hash.replace(/^#/, "").split("&")) {
       const at = part.indexOf("=");
       if (at < 1) continue;
       const text = decoded(part.slice(at + 1));
       const name = part.slice(0, at);
-      if (name === "row" && rowOf.has(text)) found.row = text;
+      if (name === "row") {
+        found.row = rowOf.has(text) ? text : null;
+        found.missing = rowOf.has(text) ? null : text;
+      }
       else if (name === "s") found.s = text;
-      else if (name === "sort" && columnOf.has(text.replace(/^-/, ""))) found.sort = text;
+      else if (name === "sort" && columnOf.has(text.startsWith("-") ? text.slice(1) : text)) found.sort = text;
       else if (name === "q") found.q = text;
       else if (name === "full") found.full = true;
-      else if (name === "f") found.filters = text.split(",").map(filterOf).filter(Boolean);
+      else if (name === "f") found.filters = text.split(",", MOST_FILTERS).map(filterOf).filter(Boolean);
     }
     if (found.row === null) found.s = null;
     return found;
@@ -99,20 +110,23 @@
   }
   let address = null;
   function go(change, { back = false } = {}) {
-    state = { ...state, ...change };
+    state = { ...state, missing: null, ...change };
     address = written(state);
     try {
-      history[back ? "pushState" : "replaceState"](null, "", address);
+      if (back) history.pushState(state.row === null ? null : "call", "", address);
+      else history.replaceState(state.row === null ? null : history.state, "", address);
     } catch { /* a frame that may not: the page works, its address does not follow */ }
     return show();
   }
   addEventListener("hashchange", follow);
   addEventListener("popstate", follow);
   function follow() {
-    // Anchors of the static part, such as #main, are no state.
-    if (location.hash === address || (location.hash && !location.hash.includes("="))) return;
+    if (location.hash === address) return;
     address = location.hash;
-    state = read(location.hash);
+    // An anchor of the static part, such as #list-heading, holds no state, but shows no call either.
+    const anchor = location.hash && !location.hash.includes("=");
+    if (anchor && state.row === null) return;
+    state = anchor ? { ...state, row: null, s: null } : read(location.hash);
     show();
   }
 
@@ -184,6 +198,7 @@
 
   const status = make("p", { id: "count", role: "status" });
   const printed = make("p", { class: "printed" });
+  const missing = make("p", { class: "note none", role: "status" });
   const search = make("input", { type: "search", id: "q", autocomplete: "off", spellcheck: "false" });
   const full = make("input", { type: "checkbox", id: "full" });
   const pattern = make("select", { id: "pattern" }, make("option", { value: "" }, "any"),
@@ -197,7 +212,7 @@
   const help = make("button", { type: "button", "aria-haspopup": "dialog" }, "Keys ", make("kbd", {}, "?"));
   const head = make("div", { role: "row", class: "row head" });
   const body = make("div", { role: "rowgroup", class: "body" });
-  const grid = make("div", { class: "grid", role: "table", "aria-label": "All calls", "aria-rowcount": rows.length + 1 },
+  const grid = make("div", { class: "grid", role: "table", "aria-label": "All calls" },
     make("div", { role: "rowgroup" }, head), body);
   const elements = [];
   let order = rows.map((_, at) => at);
@@ -221,14 +236,20 @@
         make("span", { role: "cell" }, make("a", { href: `#row=${encodeURIComponent(row[NAME])}`, tabindex: -1, title: row[QUESTION] }, make("bdi", {}, row[QUESTION] || "(no question)"))),
         make("span", { role: "cell" }, make("bdi", {}, row[NAME])),
         patternCell(row),
-        make("span", { role: "cell" }, row[MARKS]),
+        make("span", { role: "cell", title: inWords(row[MARKS]) || null }, row[MARKS]),
         page.scores.map((_, score) => scoreCell(row, score)),
       );
       element.dataset.at = at;
       elements.push(element);
     });
-    body.append(...elements);
+    place(elements);
   }
+  function place(placed) {
+    const all = document.createDocumentFragment(); // one by one: a call takes only so many arguments
+    for (const element of placed) all.append(element);
+    body.append(all);
+  }
+  const inWords = (marks) => ["none", "partial"].reduce((text, mark) => text.replace(page.signs[mark], `${page.states[mark]}:`), marks);
   function patternCell(row) {
     if (row[ERROR]) return make("span", { role: "cell" }, "not evaluated");
     const names = row[PATTERNS].map((found) => words(page.patterns[found])); // the gravest first
@@ -253,7 +274,7 @@
   function sorted() {
     if (state.sort === null) return rows.map((_, at) => at);
     const down = state.sort.startsWith("-");
-    const column = columnOf.get(state.sort.replace(/^-/, ""));
+    const column = columnOf.get(down ? state.sort.slice(1) : state.sort);
     const keyed = rows.map((row, at) => [column.of(row, at), at]);
     keyed.sort(([a, i], [b, j]) => {
       if (a === null || b === null) return a === b ? i - j : a === null ? 1 : -1; // no value: last, both ways
@@ -281,7 +302,7 @@
     }
     if (wasSorted !== state.sort) {
       order = sorted();
-      body.append(...order.map((at) => elements[at]));
+      place(order.map((at) => elements[at]));
       wasSorted = state.sort;
     }
     const keeps = (at) => {
@@ -325,7 +346,8 @@
     chips.replaceChildren(...terms);
     chips.hidden = !terms.length;
     everything.hidden = !(state.filters.length || state.q || state.sort);
-    roam(shownRows.includes(current) ? current : shownRows[0]);
+    roam(kept.has(current) ? current : shownRows[0]);
+    listed = listKey();
   }
 
   // One row of the table is in the order of the tab key; j and k move it.
@@ -361,8 +383,9 @@
       href: named ? written({ ...state, row: call.row, s: key }) : null,
     });
     if (key) {
-      element.append(make("span", { class: "key" }, key, mark ? " " : "", mark ? make("span", { "aria-hidden": "true" }, page.signs[mark]) : ""), " ");
-      if (mark) element.append(make("span", { class: "unseen" }, `(${page.states[mark]}) `));
+      // Of a direction of its own: the text's may be right to left.
+      element.append(make("span", { class: "key", dir: "ltr" }, key, mark ? " " : "", mark ? make("span", { "aria-hidden": "true" }, page.signs[mark]) : ""), " ");
+      if (mark) element.append(make("span", { class: "unseen", dir: "ltr" }, `(${page.states[mark]}) `));
     }
     element.append(...pieces.map((piece, at) => (at % 2 ? make("b", {}, piece) : piece)));
     return [gap, element];
@@ -401,9 +424,9 @@
     const evidence = new Map(call.support.map((entry) => [entry.key, entry.evidence]));
     const answer = make("section", { class: "answer" }, make("h3", {}, "Answer"));
     answer.append(call.response.length
-      ? make("p", { class: "text" }, call.response.map((sentence) => sentenceOf(call, "a", sentence, evidence.get(sentence[0]) || [])))
-      : make("p", { class: "text" }, call.said || "(none)"));
-    if (call.reference !== null) answer.append(make("h3", {}, "Expected answer"), make("p", { class: "text" }, call.reference));
+      ? make("p", { class: "text", dir: "auto" }, call.response.map((sentence) => sentenceOf(call, "a", sentence, evidence.get(sentence[0]) || [])))
+      : make("p", { class: "text", dir: "auto" }, call.said || "(none)"));
+    if (call.reference !== null) answer.append(make("h3", {}, "Expected answer"), make("p", { class: "text", dir: "auto" }, call.reference));
     if (call.support.length) {
       answer.append(make("h3", {}, "What the judge says of each sentence"), make("ul", { class: "support" }, call.support.map((entry) => whyOf(call, entry))));
     } else if (!call.labelled) {
@@ -413,7 +436,7 @@
     const documents = make("section", { class: "documents" }, make("h3", {}, "Documents, as the model saw them"));
     documents.append(...call.documents.map((document) => make("section", { class: "document" },
       make("h4", {}, `Document ${document.number}`, document.name ? [" ", make("bdi", { class: "name" }, document.name)] : "", " ", quiet(`· ${document.note}`)),
-      make("p", { class: "text" }, document.sentences.map((sentence) => sentenceOf(call, "d", sentence, []))))));
+      make("p", { class: "text", dir: "auto" }, document.sentences.map((sentence) => sentenceOf(call, "d", sentence, []))))));
     if (!call.documents.length) documents.append(make("p", { class: "quiet" }, "(none)"));
     const article = make("article", { class: "call", "data-call": call.at });
     if (call.error) article.append(make("p", { class: "note none" }, make("b", {}, "Not evaluated:"), " ", make("bdi", {}, call.error)));
@@ -428,7 +451,7 @@
       ...call.warnings.map((warning) => make("p", { class: "small quiet" }, `Note: ${warning}`)));
     if (call.left_out.length) {
       article.append(make("details", { class: "more" }, make("summary", {}, `Retrieved, but never in the prompt (${call.left_out.length})`),
-        call.left_out.map(([name, text]) => make("p", { class: "text" }, make("b", {}, name), " ", text))));
+        call.left_out.map(([name, text]) => make("p", { class: "text" }, make("b", {}, make("bdi", {}, name)), " ", make("bdi", {}, text)))));
     }
     article.append(make("details", { class: "more" }, make("summary", {}, "Captured data, judge and cost"),
       call.facts.map(([heading, pairs]) => [make("h3", {}, heading),
@@ -529,8 +552,15 @@
 
   let opened = null;
   let heading = document.title;
-  const open = (at) => go({ row: rows[at][NAME], s: null }, { back: opened === null });
-  const close = () => go({ row: null, s: null });
+  const open = (at) => go({ row: rows[at][NAME], s: null }, { back: state.row === null });
+  function close() {
+    // Where opening was a step of the history, leaving takes it back.
+    if (history.state !== "call") return go({ row: null, s: null });
+    state = { ...state, row: null, s: null };
+    address = written(state);
+    history.back();
+    return show();
+  }
 
   async function showCall() {
     const name = state.row;
@@ -604,6 +634,10 @@
     if (!elements[at].hidden) {
       elements[at].scrollIntoView({ block: "center" });
       linkOf(at).focus({ preventScroll: true });
+    } else {
+      const top = byId("list-heading");
+      top.tabIndex = -1;
+      top.focus();
     }
   }
   function mark() {
@@ -627,20 +661,17 @@
     if (ranges.length) CSS.highlights.set("found", new Highlight(...ranges));
   }
   async function show() {
-    if (state.row === null) {
-      await showList();
-      if (opened !== null) leave();
-      return;
+    if (listed !== listKey()) await showList();
+    missing.textContent = state.missing === null ? "" : "No call of this report has the name in the link: ";
+    missing.hidden = state.missing === null;
+    if (state.missing !== null) {
+      missing.append(make("bdi", {}, JSON.stringify(state.missing.slice(0, 200))));
+      list.scrollIntoView();
     }
-    if (!listed || listedFor !== listKey()) {
-      listed = true;
-      listedFor = listKey();
-      await showList();
-    }
-    await showCall();
+    if (state.row !== null) await showCall();
+    else if (opened !== null) leave();
   }
-  let listed = false;
-  let listedFor = null;
+  let listed = null; // what the table shows now
   const listKey = () => written({ ...state, row: null, s: null });
 
   // --- Keys and controls
@@ -696,7 +727,10 @@
     typing = setTimeout(() => go({ q: search.value }), 120);
   });
   search.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && shownRows.length) move(0);
+    if (event.key === "Enter") {
+      clearTimeout(typing);
+      go({ q: search.value }).then(() => move(0));
+    }
     if (event.key === "Escape") {
       event.preventDefault();
       clearTimeout(typing);
@@ -708,6 +742,7 @@
   pattern.addEventListener("change", () => go({
     filters: [...without("pattern="), ...(pattern.value ? [filterOf(`pattern=${pattern.value}`)] : [])],
   }));
+  limit.addEventListener("keydown", (event) => { if (event.key === "Enter") addFilter.click(); });
   operator.addEventListener("change", () => { limit.parentElement.hidden = operator.value === "=unscored"; });
   addFilter.addEventListener("click", () => {
     const term = operator.value === "=unscored" ? operator.value : `${operator.value}${limit.value}`;
@@ -738,7 +773,7 @@
         page.scores.length ? make("fieldset", {}, make("legend", { class: "unseen" }, "Filter by a score"),
           labelled("Score", scoreName), labelled("is", operator), labelled("value", limit), addFilter) : "",
         everything, help),
-      chips, status, printed, grid);
+      chips, missing, status, printed, grid);
     document.body.append(dialog);
     for (const count of document.querySelectorAll("[data-filter]")) {
       const link = make("a", { href: `#f=${encodeURIComponent(count.dataset.filter)}` }, count.textContent, make("span", { class: "unseen" }, " calls: show them"));
