@@ -184,7 +184,7 @@ def _score_row(one: ScoreFigures) -> Row:
     return {
         "score": one.name,
         "mean": "–" if one.mean is None else f"{one.mean:.3f}",
-        "95 %": "–" if one.interval is None else _ends(one.interval, ".2f"),
+        "95 %": "–" if one.interval is None else _ends(one.interval, ".3f"),
         "scored": f"{one.scored:,} of {one.total:,}",
         "passed": verdict,
         "unscored because": ", ".join(f"{code} {count}" for code, count in one.unscored.items()),

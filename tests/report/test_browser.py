@@ -391,6 +391,23 @@ def test_leaving_a_call_takes_its_step_of_the_history_back(opened: Open) -> None
     assert len(lengths) == 1
 
 
+def test_a_call_is_opened_while_another_is_left(opened: Open) -> None:
+    """The way back that Esc takes is not over when the next key comes."""
+    page = opened().page
+    page.locator(".body .row a").first.click()
+    page.locator("#one article").wait_for()
+    page.evaluate(
+        """() => {
+            document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
+            document.querySelectorAll(".body .row a")[1].click();
+        }"""
+    )
+    page.locator("#one article[data-call='2']").wait_for()
+    page.wait_for_timeout(200)
+    assert address(page) == "row=graded"
+    assert page.locator("#one").is_visible()
+
+
 def test_a_link_to_a_call_that_is_not_there_says_so(opened: Open) -> None:
     """Until something else is done."""
     page = opened("#row=gone").page

@@ -70,7 +70,7 @@ def test_markdown_shows_the_same_means(evaluations: Evaluations) -> None:
     assert page.startswith("# Nightly\n")
     for one in summary.scores:
         assert one.interval is not None
-        ends = f"{one.interval.low:.2f} to {one.interval.high:.2f}"
+        ends = f"{one.interval.low:.3f} to {one.interval.high:.3f}"
         assert f"| {one.mean:.3f} | {ends} | {one.scored:,} of {one.total:,} |" in page
     for pattern in summary.patterns:
         assert (

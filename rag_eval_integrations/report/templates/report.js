@@ -109,7 +109,9 @@
     return `#${parts.join("&")}`;
   }
   let address = null;
-  function go(change, { back = false } = {}) {
+  let returning = null; // a step back, which a browser takes when it likes
+  async function go(change, { back = false } = {}) {
+    if (returning) await returning;
     state = { ...state, missing: null, ...change };
     address = written(state);
     try {
@@ -331,8 +333,6 @@
     printed.textContent = past.size
       ? `Printed: the first ${page.printed} of ${shownRows.length.toLocaleString("en")} calls that the table shows.`
       : "";
-    if (search.value !== state.q) search.value = state.q;
-    full.checked = state.full;
     const chosen = state.filters.find((filter) => filter.text.startsWith("pattern="));
     pattern.value = chosen ? chosen.text.slice("pattern=".length) : "";
     const terms = state.filters.map((filter) => {
@@ -558,6 +558,10 @@
     if (history.state !== "call") return go({ row: null, s: null });
     state = { ...state, row: null, s: null };
     address = written(state);
+    returning = new Promise((resolve) => {
+      addEventListener("popstate", resolve, { once: true });
+      setTimeout(resolve, 1000);
+    }).then(() => { returning = null; });
     history.back();
     return show();
   }
@@ -661,6 +665,8 @@
     if (ranges.length) CSS.highlights.set("found", new Highlight(...ranges));
   }
   async function show() {
+    if (search.value !== state.q) search.value = state.q;
+    full.checked = state.full;
     if (listed !== listKey()) await showList();
     missing.textContent = state.missing === null ? "" : "No call of this report has the name in the link: ";
     missing.hidden = state.missing === null;
