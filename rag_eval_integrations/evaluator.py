@@ -136,11 +136,22 @@ class RagEvaluator:
             for metric in self.metrics
             if isinstance(metric, ModelMetric)
         }
+        self._remembers = max_remembered
         self._labellings = SingleFlight[Labelling](max_remembered)
         self._measured = SingleFlight[Measured](max_remembered)
 
     def __repr__(self) -> str:
         return f"RagEvaluator({self._judge!r}, scores: {', '.join(self.names)})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle what it was made of: a copy in another process remembers nothing."""
+        parts = (self.judge, self.metrics, self.splitter, self._remembers, self.fingerprint)
+        return _made_again, parts
+
+    @property
+    def asks_models(self) -> bool:
+        """Whether the judge or a metric asks a model, and so waits for its answers."""
+        return self._model is not None or bool(self._models)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -395,6 +406,20 @@ class _Asked(NamedTuple):
     labelled: Labelling | EvaluationError | None
     reference: tuple[SentencizedCall, Labelling] | EvaluationError | None = None
     measured: Sequence[Outcome] = ()
+
+
+def _made_again(
+    judge: Judge,
+    metrics: tuple[Metric, ...],
+    splitter: Splitter,
+    max_remembered: int,
+    fingerprint: str,
+) -> RagEvaluator:
+    with warnings.catch_warnings():  # told when the first one was made
+        warnings.simplefilter("ignore", UserWarning)
+        made = RagEvaluator(judge, metrics, splitter=splitter, max_remembered=max_remembered)
+    made.fingerprint = fingerprint  # a metric without a version has another one per process
+    return made
 
 
 async def _nothing() -> None:

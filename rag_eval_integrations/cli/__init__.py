@@ -199,6 +199,15 @@ def run_command(
     max_concurrency: Annotated[
         int, typer.Option(metavar="N", min=1, help="Maximum number of concurrent calls.")
     ] = 8,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Number of processes that evaluate. The default is one per core for the embedded "
+            "judge, and 1 for judges that wait for a model.",
+        ),
+    ] = None,
     rpm: Annotated[
         float | None, typer.Option(metavar="N", help="Judge requests per minute.")
     ] = None,
@@ -256,7 +265,7 @@ def run_command(
         relevance_baseline=relevance_baseline, max_concurrency=max_concurrency, rpm=rpm, tpm=tpm,
         cache=cache, resume=resume, limit=limit, skip_invalid=skip_invalid, dry_run=dry_run,
         fail_under=fail_under or [], metric_var=metric_var or [], max_error_rate=max_error_rate,
-        report=report,
+        report=report, workers=workers,
         model_options=model_options(timeout, max_tokens, extra_body),
         geval={"estimator": geval_estimator, "samples": geval_samples},
         retrieval={"k": k, "match": match, "id_key": id_key},

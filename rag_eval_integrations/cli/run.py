@@ -29,6 +29,7 @@ from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, st
 from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset._processes import Processes, default_workers
 from rag_eval_integrations.dataset.files import EvaluationPipe, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -98,6 +99,7 @@ class Settings:
     formulas: str = "gpt-labeling"
     relevance_baseline: int | None = None
     max_concurrency: int = 8
+    workers: int | None = None
     base_url: str | None = None
     rpm: float | None = None
     tpm: float | None = None
@@ -144,6 +146,8 @@ def run(settings: Settings) -> int:
     if any(isinstance(metric, CallMetric) for metric in metrics):
         watched = None  # every call is scored, whether the judge can be used or not
     evaluator = RagEvaluator(judge, metrics)
+    workers = default_workers(evaluator) if settings.workers is None else settings.workers
+    processes = Processes(evaluator, workers, "--workers") if workers != 1 else None
     if settings.dry_run:
         return _dry_run(rows, evaluator)
     summary = Summary()
@@ -159,7 +163,10 @@ def run(settings: Settings) -> int:
             file.refuse_other_calls(line.value for line in lines)
         if file.stale:
             print_stderr(f"{file.stale} rows of the earlier run failed, and are made again")
-        _loop.run(_evaluate(rows, evaluator, file, summary, progress, watched))
+        if processes is not None:
+            _loop.run(_evaluate_in(processes, rows, file, summary, progress))
+        else:
+            _loop.run(_evaluate(rows, evaluator, file, summary, progress, watched))
         if watched is not None and watched.never_answered and rows.scored(summary) == 0:
             print_stderr(f"FAILED: {_nothing_written(file, settings)}")
             return max(rows.exit_code(), 1)
@@ -277,22 +284,11 @@ async def _evaluate(
     # Everything runs on the loop's thread, because reading recorded rows and writing new ones
     # share the file's index.
     numbers: dict[int, int] = {}
-    counter = itertools.count()
-
-    def calls() -> Iterator[RagCall]:
-        for number, call in enumerate(rows.valid()):
-            recorded = file.take(number, call)
-            if recorded is None:
-                numbers[next(counter)] = number
-                yield call
-            else:
-                before = summary.scored
-                summary.add(recorded)
-                rows.reused += 1
-                rows.reused_scored += summary.scored - before
-
     stream = evaluate_calls(
-        calls(), evaluator, max_concurrency=rows.settings.max_concurrency, ordered=file.ordered
+        _new_calls(rows, file, summary, numbers),
+        evaluator,
+        max_concurrency=rows.settings.max_concurrency,
+        ordered=file.ordered,
     )
     with progress:
         ticking = asyncio.create_task(progress.tick())
@@ -307,6 +303,50 @@ async def _evaluate(
         finally:
             ticking.cancel()
             await results.aclose()  # type: ignore[attr-defined]  # an async generator
+
+
+async def _evaluate_in(
+    processes: Processes,
+    rows: _Rows,
+    file: EvaluationFile | EvaluationPipe,
+    summary: Summary,
+    progress: Progress,
+) -> None:
+    numbers: dict[int, int] = {}
+    counter = itertools.count()
+    with progress:
+        ticking = asyncio.create_task(progress.tick())
+        results = processes.rows(_new_calls(rows, file, summary, numbers))
+        try:
+            async for made in results:
+                for line, failed in zip(made.lines, made.failed, strict=True):
+                    file.add_row(numbers.pop(next(counter)), line, failed=failed)
+                summary.merge(made.summary)
+                progress.advance(summary.calls + rows.invalid)
+        finally:
+            ticking.cancel()
+            await results.aclose()  # type: ignore[attr-defined]  # an async generator
+            processes.close()
+
+
+def _new_calls(
+    rows: _Rows,
+    file: EvaluationFile | EvaluationPipe,
+    summary: Summary,
+    numbers: dict[int, int],
+) -> Iterator[RagCall]:
+    """Yield the calls that have no row yet, and note the number of each in the input."""
+    counter = itertools.count()
+    for number, call in enumerate(rows.valid()):
+        recorded = file.take(number, call)
+        if recorded is None:
+            numbers[next(counter)] = number
+            yield call
+        else:
+            before = summary.scored
+            summary.add(recorded)
+            rows.reused += 1
+            rows.reused_scored += summary.scored - before
 
 
 class _Rows:

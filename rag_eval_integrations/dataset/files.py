@@ -177,9 +177,13 @@ class EvaluationFile:
 
     def add(self, index: int, evaluation: Evaluation) -> None:
         """Append the evaluation of the call at `index` (from 0)."""
-        offset = self._file.append(to_line(evaluation).encode("ascii"))
+        self.add_row(index, to_line(evaluation), failed=evaluation.error is not None)
+
+    def add_row(self, index: int, line: str, *, failed: bool) -> None:
+        """Append the row of EVALS of the call at `index` (from 0); *failed* if it has an error."""
+        offset = self._file.append(line.encode("ascii"))
         self._place(index, _PARTIAL, offset)
-        self.holds_rows = self.holds_rows or evaluation.error is None
+        self.holds_rows = self.holds_rows or not failed
 
     def finish(self) -> int:
         """Write OUT in input order, remove OUT.partial and return the number of rows.
@@ -348,15 +352,22 @@ class EvaluationPipe:
         """Write the row of the call at `index`; see `append`."""
         self.append(evaluation)
 
+    def add_row(self, index: int, line: str, *, failed: bool) -> None:
+        """Write a row that is there as a line; see `append`."""
+        self._write(line)
+
     def append(self, evaluation: Evaluation) -> None:
         """Write a row.
 
         Raises:
             OSError: when standard output cannot be written.
         """
+        self._write(to_line(evaluation))
+
+    def _write(self, line: str) -> None:
+        # JSON may hold a raw DEL, the one character of ASCII beside these that acts.
+        line = line.replace("\x7f", "\\u007f")
         try:
-            # JSON may hold a raw DEL, the one character of ASCII beside these that acts.
-            line = to_line(evaluation).replace("\x7f", "\\u007f")
             sys.stdout.buffer.write(line.encode("ascii") + b"\n")
             sys.stdout.buffer.flush()
         except BrokenPipeError:

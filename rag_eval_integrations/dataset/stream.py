@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._scoring import failure_of
 from rag_eval_integrations.dataset._input import Line
+from rag_eval_integrations.dataset._processes import Processes
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import Evaluation, RagCall
+from rag_eval_integrations.records import Evaluation, RagCall, from_line
 from rag_eval_integrations.report.evaluations import Evaluations
 
 _AHEAD = 64
@@ -170,12 +172,57 @@ class _Workers(Generic[T]):
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
+class _InProcesses(EvaluationStream[RagCall | Line[RagCall]]):
+    """The evaluations that several processes make, always in order."""
+
+    def __init__(
+        self,
+        calls: Iterable[RagCall | Line[RagCall]],
+        evaluator: RagEvaluator,
+        workers: int,
+        max_concurrency: int,
+    ) -> None:
+        super().__init__(calls, _OfLines(evaluator), max_concurrency=max_concurrency)
+        self._processes = partial(Processes, evaluator, workers)
+        self._processes()  # raises what is wrong with the arguments
+
+    async def numbered(self) -> AsyncIterator[tuple[int, Evaluation]]:
+        broken: dict[int, Line[RagCall]] = {}
+        processes = self._processes()
+        position = 0
+        rows = processes.rows(self._of(broken))
+        try:
+            async for batch in rows:
+                for line in batch.lines:
+                    while position in broken:
+                        yield position, await self._evaluator.evaluate(broken.pop(position))
+                        position += 1
+                    yield position, from_line(Evaluation, line)
+                    position += 1
+            for at in sorted(broken):
+                yield at, await self._evaluator.evaluate(broken[at])
+        finally:
+            await rows.aclose()  # type: ignore[attr-defined]  # an async generator
+            processes.close()
+
+    def _of(self, broken: dict[int, Line[RagCall]]) -> Iterator[RagCall]:
+        """Yield the calls, and put the lines that hold none aside, by their number."""
+        for number, item in enumerate(self._calls):
+            if not isinstance(item, Line):
+                yield item
+            elif item.value is not None:
+                yield item.value
+            else:
+                broken[number] = item
+
+
 def evaluate_calls(
     calls: Iterable[RagCall | Line[RagCall]],
     evaluator: RagEvaluator,
     *,
     max_concurrency: int = 8,
     ordered: bool = True,
+    workers: int = 1,
 ) -> EvaluationStream[RagCall | Line[RagCall]]:
     """Evaluate many calls, with one evaluation per call and bounded concurrency and memory.
 
@@ -192,10 +239,17 @@ def evaluate_calls(
         evaluator: the evaluator to use.
         max_concurrency: number of calls in progress at once, from 1.
         ordered: True for results in the order of the calls, False for the order of completion.
+        workers: number of processes, from 1; more than one for a judge that computes. They are
+            started after 256 calls, import the main module (so a script runs its code under `if
+            __name__ == "__main__":`), evaluate one call at a time each, and give results in the
+            order of the calls. The evaluator has to be one that can be pickled.
 
     Raises:
-        ConfigurationError: `max_concurrency` is below 1.
+        ConfigurationError: `max_concurrency` or `workers` is below 1; there are several workers,
+            and the evaluator asks a model or cannot be pickled.
     """
+    if workers != 1:
+        return _InProcesses(calls, evaluator, workers, max_concurrency)
     lines = _OfLines(evaluator)
     return EvaluationStream(calls, lines, max_concurrency=max_concurrency, ordered=ordered)
 

@@ -77,6 +77,20 @@ class RunningMean:
         self._wwdd += weighted * weighted
         self._binary = self._binary and value in (0.0, 1.0)
 
+    def merge(self, other: RunningMean) -> None:
+        """Add the values that another mean was made of."""
+        if not self.n:
+            self._first = other._first
+        moved = other._first - self._first
+        self.n += other.n
+        self._w += other._w
+        self._ww += other._ww
+        self._wd += other._wd + moved * other._w
+        self._wdd += other._wdd + moved * (2 * other._wd + moved * other._w)
+        self._wwd += other._wwd + moved * other._ww
+        self._wwdd += other._wwdd + moved * (2 * other._wwd + moved * other._ww)
+        self._binary = self._binary and other._binary
+
     @property
     def mean(self) -> float | None:
         """Σwx / Σw; None without values."""
@@ -177,6 +191,14 @@ class Means:
         if mean is None:
             mean = self.made[made] = RunningMean()
         mean.add(score.value, weight)
+
+    def merge(self, other: Means) -> None:
+        """Add the scores that other means were made of."""
+        self.total.update(other.total)
+        for name, codes in other.unscored.items():
+            self.unscored.setdefault(name, Counter()).update(codes)
+        for made, mean in other.made.items():
+            self.made.setdefault(made, RunningMean()).merge(mean)
 
     def mean(self, name: str) -> RunningMean | None:
         """Look up the mean of one score; None when no evaluation has a value for it.

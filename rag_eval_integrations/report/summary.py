@@ -150,6 +150,12 @@ class _Tally:
             self.with_threshold += 1
             self.passed += passed
 
+    def merge(self, other: _Tally) -> None:
+        self.bins = [sum(both) for both in zip(self.bins, other.bins, strict=True)]
+        self.unscored.update(other.unscored)
+        self.passed += other.passed
+        self.with_threshold += other.with_threshold
+
 
 @dataclass
 class Summary:
@@ -218,6 +224,27 @@ class Summary:
         usage = evaluation.usage
         if usage.requests or usage.prompt_tokens or usage.completion_tokens or usage.cost_usd:
             self.usage += usage
+
+    def merge(self, other: Summary) -> None:
+        """Count the evaluations that another summary was made of, as if they came after its own."""
+        self.calls += other.calls
+        self.scored += other.scored
+        self.failed += other.failed
+        self.labelled += other.labelled
+        for error, count in other.errors.items():
+            kind = _count(self.errors, error, OTHERS, count)
+            self.reasons.setdefault(kind, other.reasons[error])
+        self.means.merge(other.means)
+        self.diagnoses.update(other.diagnoses)
+        _merge(self.warnings, other.warnings, OTHERS)
+        _merge(self.flags, other.flags, OTHERS)
+        _merge(self.judges, other.judges, _OTHER_JUDGES)
+        for name, values in other.versions.items():
+            _merge(self.versions.setdefault(name, Counter()), values, OTHERS)
+        self.usage += other.usage
+        for made, tally in other._tallies.items():
+            self._tallies.setdefault(made, _Tally()).merge(tally)
+        self._retrieval.merge(other._retrieval)
 
     def _add_scores(self, evaluation: Evaluation) -> None:
         scored = False
@@ -323,12 +350,17 @@ _VERSIONS = ("judge_version", "prompt_version", "formulas", "relevance_baseline"
 _OTHER_JUDGES = JudgeInfo(name=OTHERS)
 
 
-def _count(counter: Counter[K], key: K, others: K) -> K:
+def _count(counter: Counter[K], key: K, others: K, by: int = 1) -> K:
     """Count a kind, or the others when there are too many, and return what was counted."""
     if key not in counter and len(counter) >= _MOST_KINDS:
         key = others
-    counter[key] += 1
+    counter[key] += by
     return key
+
+
+def _merge(counter: Counter[K], other: Counter[K], others: K) -> None:
+    for key, count in other.items():
+        _count(counter, key, others, count)
 
 
 def may_be_of(unscored: By, by: By) -> bool:
@@ -373,6 +405,15 @@ class _Retrieval:
             for document in found:
                 if document < _MOST_RANKS:
                     self.ranks[document][place] += 1
+
+    def merge(self, other: _Retrieval) -> None:
+        self.calls += other.calls
+        self.relevant += other.relevant
+        self.first += other.first
+        while len(self.ranks) < len(other.ranks):
+            self.ranks.append([0, 0, 0])
+        for counts, more in zip(self.ranks, other.ranks, strict=False):
+            counts[:] = map(sum, zip(counts, more, strict=True))
 
     def figures(self) -> RetrievalFigures:
         share = self.relevant / self.calls if self.calls else None

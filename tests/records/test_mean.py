@@ -127,3 +127,23 @@ def test_intervals_of_small_samples_cover(n: int, good: float) -> None:
     assert covered["share"] / 400 > 0.9
     assert covered["score"] / 400 > 0.9
     assert covered["mostly one value"] / 400 > 0.85
+
+
+@given(st.lists(st.lists(st.tuples(st.floats(0, 1), st.floats(0.1, 10)), max_size=20), max_size=5))
+def test_the_mean_of_parts_is_that_of_the_whole(
+    parts: list[list[tuple[float, float]]],
+) -> None:
+    """With its spread and its interval, up to rounding; values that are all equal have none."""
+    whole, merged = RunningMean(), RunningMean()
+    for part in parts:
+        mean = RunningMean()
+        for value, weight in part:
+            whole.add(value, weight)
+            mean.add(value, weight)
+        merged.merge(mean)
+
+    assert merged.n == whole.n
+    assert merged.mean == pytest.approx(whole.mean)
+    assert merged.deviation == pytest.approx(whole.deviation, abs=1e-6)
+    if len({value for part in parts for value, _ in part}) == 1:
+        assert merged.deviation in (None, 0)

@@ -1,0 +1,183 @@
+"""Several processes give what one gives, in order, and lose nothing when one of them dies."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from by_hand import ScriptedJudge
+from other_processes import LABELS, Closed, NotThere, Told, calls, runs
+
+from rag_eval_integrations import _loop
+from rag_eval_integrations.dataset import Line, evaluate_calls
+from rag_eval_integrations.dataset._processes import ALONE, Processes, cores, default_workers
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.metrics import GEval, Retrieval, Trace
+from rag_eval_integrations.records import Evaluation, RagCall, from_line, to_line
+from rag_eval_integrations.report.summary import Summary
+from rag_eval_integrations.testing import ScriptedModel
+
+pytestmark = pytest.mark.slow  # every test starts processes
+
+
+def rows_of(judge: Told, items: Iterator[RagCall], alone: int = 0) -> list[Evaluation]:
+    """Evaluate in two processes."""
+    processes = Processes(RagEvaluator(judge), 2, alone=alone)
+
+    async def collect() -> list[str]:
+        return [line async for rows in processes.rows(items) for line in rows.lines]
+
+    try:
+        return [from_line(Evaluation, line) for line in _loop.run(collect())]
+    finally:
+        processes.close()
+
+
+def test_the_rows_are_those_of_one_process() -> None:
+    """Byte for byte, in order, and so are the figures; lines that hold no call are in their place."""
+    items: list[RagCall | Line[RagCall]] = [
+        *calls(ALONE + 5),
+        Line(7, None, InputError("is not a call")),
+        *calls(40),
+        Line(9, None, InputError("is not a call")),
+    ]
+    evaluator = RagEvaluator("embedded", [Trace(), Retrieval()])
+
+    one = list(evaluate_calls(items, evaluator))
+    two = list(evaluate_calls(items, evaluator, workers=2))
+
+    assert [to_line(row) for row in two] == [to_line(row) for row in one]
+    assert [at for at, row in enumerate(two) if row.error] == [ALONE + 5, ALONE + 46]
+
+
+def test_several_processes_do_the_work(tmp_path: Path) -> None:
+    """Neither of them is this one, but for the first calls, which are not worth a start."""
+    log = tmp_path / "log"
+
+    found = rows_of(Told(log), calls(80), alone=16)
+
+    workers = {line.split()[0] for line in log.read_text().splitlines()[16:]}
+    assert [row.id for row in found] == [str(number) for number in range(80)]
+    assert {line.split()[0] for line in log.read_text().splitlines()[:16]} == {str(os.getpid())}
+    assert 1 <= len(workers) <= 2
+    assert str(os.getpid()) not in workers
+
+
+def test_a_call_that_kills_its_process_is_an_error(tmp_path: Path) -> None:
+    """It is told; every other call is evaluated, also those that were lost with it."""
+    found = rows_of(Told(tmp_path / "log"), calls(100, {37: "die", 60: "fail"}))
+
+    failed = {row.id: row.error for row in found if row.error}
+    assert [row.id for row in found] == [str(number) for number in range(100)]
+    assert set(failed) == {"37", "60"}
+    assert failed["37"] is not None
+    assert "twice" in failed["37"].message
+    assert all(row.scores["adherence"].value == 1 for row in found if not row.error)
+
+
+def test_a_process_that_is_killed_once_loses_nothing(tmp_path: Path) -> None:
+    """Its calls are evaluated once more."""
+    found = rows_of(Told(tmp_path / "log"), calls(60, {20: "die once"}))
+
+    assert [row.id for row in found if row.error] == []
+    assert len(found) == 60
+
+
+def test_a_call_that_is_not_json_is_evaluated_here(tmp_path: Path) -> None:
+    """Metadata that was changed to something else ends no run."""
+    odd = RagCall(question="q", documents=["A b."], response="A b.", metadata={"a": 1})
+    odd.metadata["a"] = float("nan")
+
+    found = rows_of(Told(tmp_path / "log"), iter([*calls(3), odd]))
+
+    assert len(found) == 4
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "why"),
+    [
+        (lambda path: RagEvaluator(Closed(path)), "it holds a socket"),
+        (lambda path: RagEvaluator(ScriptedModel(["{}"])), "waits for a model's answers"),
+        (
+            lambda path: RagEvaluator(
+                Told(path), [GEval("a", criteria="b", judge=ScriptedModel(["{}"]))]
+            ),
+            "waits for a model's answers",
+        ),
+    ],
+    ids=["closed", "model", "metric"],
+)
+def test_what_cannot_go_to_other_processes_is_refused(
+    tmp_path: Path, evaluator: Callable[[Path], RagEvaluator], why: str
+) -> None:
+    """When the stream is made, before any call."""
+    with pytest.raises(ConfigurationError, match=why):
+        evaluate_calls(calls(1), evaluator(tmp_path / "log"), workers=2)
+
+
+def test_too_few_workers_are_refused() -> None:
+    """There is no run without a process."""
+    with pytest.raises(ConfigurationError, match="`workers` = 0"):
+        evaluate_calls(calls(1), RagEvaluator(), workers=0)
+
+
+def test_an_evaluator_that_cannot_be_made_again_is_told(tmp_path: Path) -> None:
+    """With the reason, not as a pool that broke."""
+    with pytest.raises(ConfigurationError, match="its model is not there"):
+        rows_of(NotThere(tmp_path / "log"), calls(1))
+
+
+def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
+    """It would start itself again in every process."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from rag_eval_integrations import RagCall, RagEvaluator\n"
+        "from rag_eval_integrations.dataset import evaluate_calls\n"
+        "calls = [RagCall('q', ['A b.'], 'A b.')] * 400\n"
+        "print(len(list(evaluate_calls(calls, RagEvaluator(), workers=2))))\n"
+    )
+
+    ended = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert ended.returncode == 1
+    assert 'if __name__ == "__main__":' in ended.stderr.splitlines()[-1]
+
+
+def test_leaving_early_ends_the_processes(tmp_path: Path) -> None:
+    """A loop that is left waits for nothing but the batches in progress."""
+    log = tmp_path / "log"
+    stream = evaluate_calls(calls(5_000), RagEvaluator(Told(log)), workers=2)
+
+    for evaluation in stream:
+        if evaluation.id == str(ALONE + 3):
+            break
+
+    asked = {int(line.split()[0]) for line in log.read_text().splitlines()} - {os.getpid()}
+    assert asked
+    assert not [number for number in asked if runs(number)]
+
+
+def test_the_default_is_the_cores_where_a_judge_computes() -> None:
+    """One that waits, and one that is not known, get one process."""
+    assert default_workers(RagEvaluator()) == cores() >= 1
+    assert default_workers(RagEvaluator(ScriptedJudge(LABELS))) == 1
+    assert default_workers(RagEvaluator(ScriptedModel(["{}"]))) == 1
+
+
+def test_sums_of_parts_are_the_sum() -> None:
+    """Every figure of a summary is that of the whole, whatever it is merged from."""
+    evaluator = RagEvaluator("embedded", [Trace(), Retrieval()])
+    rows = list(evaluate_calls(calls(9, {4: ""}), evaluator))
+    whole = Summary.of(rows)
+    merged = Summary()
+    for part in (rows[:2], [], rows[2:3], rows[3:]):
+        merged.merge(Summary.of(part))
+
+    assert merged == whole
