@@ -1,10 +1,10 @@
-"""Rows per second and memory of `rag-eval run` with the embedded judge, on one core.
+"""Rows per second and memory of `rag-eval run` with the embedded judge, by number of processes.
 
-    python benchmarks/throughput.py [--data ../shared/data] [--rows 100000]
+    python benchmarks/throughput.py [--data ../shared/data] [--rows 100000] [--workers 1 2]
 
-Rows are RAGBench's, repeated with their own questions; time and memory are of the child process
-that runs the command. The baseline in the same run is reading, validating and writing the rows
-without splitting or judging.
+Rows are RAGBench's, repeated with their own questions. Seconds are the clock's and, per CPU, those
+of all processes of the command; memory is the largest process's. Baselines in the same run are
+reading, validating and writing the rows without splitting or judging, and the first of `--workers`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from rag_eval_integrations.dataset import read_calls
 from rag_eval_integrations.records import to_line
@@ -38,23 +39,47 @@ def make_calls(data: Path, target: Path, rows: int, *, recorded: bool) -> int:
     return target.stat().st_size
 
 
-def run(calls: Path, out: Path) -> tuple[float, float]:
-    """Measure the seconds and peak megabytes of `rag-eval run` in a child process."""
+class Run(NamedTuple):
+    """What one run of the command took."""
+
+    wall: float
+    cpu: float
+    """Seconds of all its processes."""
+    peak: float
+    """Megabytes of the largest process; those of the runs before count, too."""
+
+
+def run(calls: Path, out: Path, workers: int) -> Run:
+    """Measure `rag-eval run` in child processes."""
     code = "from rag_eval_integrations.cli import main; main()"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-c", code, "run", calls, "-o", out, "--overwrite"],
+        [
+            sys.executable,
+            "-c",
+            code,
+            "run",
+            calls,
+            "-o",
+            out,
+            "--overwrite",
+            f"--workers={workers}",
+        ],
         check=True,
         capture_output=True,
     )
-    seconds = time.perf_counter() - start
-    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    wall = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return Run(wall, cpu, after.ru_maxrss / 1024)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2], help="processes")
     options = parser.parse_args()
     if not options.data.is_dir():
         print(f"{options.data} is not here: the labelled development data is needed")
@@ -69,14 +94,19 @@ def main() -> None:
                     assert line.value is not None
                     to_line(line.value)
                 floor = time.perf_counter() - start
-                seconds, peak = run(calls, out)
                 kind = "recorded sentences" if recorded else "split by Punkt"
-                print(
-                    f"{rows:7} rows, {kind:18} {size / 1e6:7.1f} MB: {seconds:7.1f} s = "
-                    f"{rows / seconds:6.0f} rows/s (reading, writing alone {rows / floor:6.0f}), "
-                    f"peak {peak:5.0f} MB",
-                    flush=True,
-                )
+                print(f"{rows} rows, {kind}, {size / 1e6:.1f} MB; "
+                      f"reading and writing alone {rows / floor:.0f} rows/s")  # fmt: skip
+                first = 0.0
+                for workers in options.workers:
+                    took = run(calls, out, workers)
+                    first = first or took.wall
+                    print(
+                        f"  {workers} processes: {took.wall:7.1f} s = {rows / took.wall:6.0f} "
+                        f"rows/s, {first / took.wall:.2f} x; {rows / took.cpu:5.0f} rows per CPU "
+                        f"second; peak {took.peak:.0f} MB",
+                        flush=True,
+                    )
 
 
 if __name__ == "__main__":
