@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -71,6 +72,10 @@ class LineFile:
             OSError: when the line cannot be written whole; nothing of it is in the file.
         """
         return self._write(line + _NEWLINE)
+
+    def take_place(self, path: Path, *, new: bool) -> None:
+        """Have the file take the place of another, as `_target.take_place` does."""
+        _target.take_place(self._file, Path(self.path), path, new=new)
 
     def end_last_line(self) -> None:
         """End a line that a killed process left unfinished, so that it does not spoil the next.

@@ -277,20 +277,36 @@ def replacing(path: Path, *, new: bool = False, mode: int = PRIVATE) -> Iterator
     file = create(temporary, mode)
     try:
         with os.fdopen(file, "wb") as stream:
-            _keep_mode(file, path)
             yield stream
             stream.flush()
-            os.fsync(file)
-        if new:
-            _rename_new(temporary, path)
-        else:
-            temporary.replace(path)
+            take_place(file, temporary, path, new=new)
     except OSError as error:
         if error.errno in _FULL or error.filename == str(temporary):
             raise readable(error, path) from error
         raise  # of the caller's own files
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def take_place(file: int, temporary: Path, path: Path, *, new: bool) -> None:
+    """Force an open file to the disk, and have it take the place of another, as `replacing` does.
+
+    Args:
+        file: the file's descriptor.
+        temporary: its name, beside that of the target; it may stay when `new` is set.
+        path: the target, as returned by `resolved`.
+        new: refuse to replace a file.
+
+    Raises:
+        FileExistsError: the target exists and `new` is set.
+        OSError: the disk or the folder cannot be written.
+    """
+    _keep_mode(file, path)
+    os.fsync(file)
+    if new:
+        _rename_new(temporary, path)
+    else:
+        temporary.replace(path)
 
 
 _FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}

@@ -91,6 +91,7 @@ class EvaluationFile:
         self.holds_rows = False
         """Whether OUT.partial holds an evaluation without an error, to resume from."""
         self._offsets = array("q")
+        self._resumed, self._added = resume, 0
         self._recorded: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
         self._failed: dict[bytes, tuple[int, int]] = {}
         self._backup: Path | None = None
@@ -182,11 +183,12 @@ class EvaluationFile:
     def add_row(self, index: int, line: str, *, failed: bool) -> None:
         """Append the row of EVALS of the call at `index` (from 0); *failed* if it has an error."""
         offset = self._file.append(line.encode("ascii"))
+        self._added += 1
         self._place(index, _PARTIAL, offset)
         self.holds_rows = self.holds_rows or not failed
 
     def finish(self) -> int:
-        """Write OUT in input order, remove OUT.partial and return the number of rows.
+        """Put OUT there in input order, remove OUT.partial and return the number of rows.
 
         Without any row, OUT stays as it was.
 
@@ -199,17 +201,34 @@ class EvaluationFile:
             self.discard()
             return 0
         try:
-            with _target.replacing(self.path, new=self._new) as target:
-                for place in self._offsets:
-                    if place >= 0:
-                        # An edited OUT may begin with a byte order mark, or lack its last line end.
-                        row = self._line(place & 1, place >> 1)
-                        target.write(row.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n") + b"\n")
+            if self._in_order(rows):
+                self._file.take_place(self.path, new=self._new)
+            else:
+                self._write_in_order()
         except FileExistsError as error:
             why = f"has appeared since the run began; the rows are in {self.partial}"
             raise ConfigurationError("out", str(self.path), why) from error
         self.discard()
         return rows
+
+    def _in_order(self, rows: int) -> bool:
+        """Whether OUT.partial is what OUT has to be, so that it needs no copy: half of the disk."""
+        if self._resumed or rows != self._added:
+            return False
+        last = -1
+        for place in self._offsets:
+            if 0 <= place <= last:
+                return False
+            last = max(last, place)
+        return True
+
+    def _write_in_order(self) -> None:
+        with _target.replacing(self.path, new=self._new) as target:
+            for place in self._offsets:
+                if place >= 0:
+                    # An edited OUT may begin with a byte order mark, or lack its last line end.
+                    row = self._line(place & 1, place >> 1)
+                    target.write(row.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n") + b"\n")
 
     def discard(self) -> None:
         """Remove OUT.partial, and OUT.bak if this run made it; OUT stays as it is."""

@@ -16,6 +16,8 @@ from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, 
 
 EVALUATOR = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
 
+FAILURE = EvaluationError(type="E", message="m", stage="judge")
+
 
 def call(number: int, **more: object) -> RagCall:
     return RagCall(question=f"q{number}", documents=["A b."], response="A b.", **more)  # type: ignore[arg-type]
@@ -42,6 +44,37 @@ def test_rows_are_put_in_input_order(tmp_path: Path) -> None:
 
     assert questions(out) == ["q0", "q1", "q2", "q4"]
     assert [path.name for path in tmp_path.iterdir()] == ["evals.jsonl"]
+
+
+def test_rows_in_input_order_are_not_copied(tmp_path: Path) -> None:
+    """OUT.partial becomes OUT: the disk never holds the rows twice."""
+    out = tmp_path / "evals.jsonl"
+
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        for number in (0, 2, 5):
+            file.add(number, evaluated(number))
+        written = (tmp_path / "evals.jsonl.partial").stat().st_ino
+        assert file.finish() == 3
+
+    assert out.stat().st_ino == written
+    assert questions(out) == ["q0", "q2", "q5"]
+    assert [path.name for path in tmp_path.iterdir()] == ["evals.jsonl"]
+
+
+def test_rows_that_failed_before_do_not_come_back(tmp_path: Path) -> None:
+    """A run that makes every row of an earlier one again, in order, has each of them once."""
+    out = tmp_path / "evals.jsonl"
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        for number in (0, 1):
+            file.add(number, evaluated(number).model_copy(update={"error": FAILURE}))
+
+    with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
+        for number in (0, 1):
+            assert file.take(number, call(number)) is None
+            file.add(number, evaluated(number))
+        assert file.finish() == 2
+
+    assert questions(out) == ["q0", "q1"]
 
 
 def test_a_run_that_did_not_end_is_not_overwritten(tmp_path: Path) -> None:
@@ -94,9 +127,7 @@ def test_resuming_reads_the_finished_file_too(tmp_path: Path) -> None:
 def test_rows_that_failed_are_made_again(tmp_path: Path) -> None:
     """Errors are not taken over, and are counted."""
     out = tmp_path / "evals.jsonl"
-    failed = evaluated(1).model_copy(
-        update={"error": EvaluationError(type="E", message="m", stage="judge")}
-    )
+    failed = evaluated(1).model_copy(update={"error": FAILURE})
     with EvaluationFile(out, EVALUATOR.fingerprint) as file:
         file.add(0, evaluated(0))
         file.add(1, failed)
@@ -131,9 +162,7 @@ def test_rows_of_another_evaluator_are_not_resumed(tmp_path: Path, finished: boo
 def test_rows_of_other_calls_are_not_resumed(tmp_path: Path, finished: bool) -> None:
     """They would be lost, failed ones included; more calls than rows are fine."""
     out = tmp_path / "evals.jsonl"
-    failed = evaluated(1).model_copy(
-        update={"error": EvaluationError(type="E", message="m", stage="judge")}
-    )
+    failed = evaluated(1).model_copy(update={"error": FAILURE})
     with EvaluationFile(out, EVALUATOR.fingerprint) as file:
         file.add(0, evaluated(0))
         file.add(1, failed)
