@@ -21,6 +21,7 @@ from rag_eval_integrations.agreement import (
     match,
 )
 from rag_eval_integrations.cli._agreement_tables import print_agreement
+from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.dataset import (
     Labelled,
@@ -158,22 +159,25 @@ class _Reader:
     """Reads files line by line; reports and counts invalid lines."""
 
     def __init__(self) -> None:
-        self.invalid = 0
+        self.bad: list[BadRows] = []
 
     def values(self, path: Path, read: Any) -> Iterator[Any]:
         line: Line[Any]
+        bad = BadRows(path)
+        self.bad.append(bad)
         for line in read_rows(path, read):
             if line.value is None:
-                self.invalid += 1
-                print_stderr(f"{path}: {line.error}")
+                bad.tell(line)
             else:
                 yield line.value
 
     def no_rows(self) -> str:
-        return "has no valid rows" if self.invalid else "has no rows"
+        return "has no valid rows" if any(one.count for one in self.bad) else "has no rows"
 
     def exit_code(self) -> int:
-        return 2 if self.invalid else 0
+        for one in self.bad:
+            one.end("were left out")
+        return 2 if any(one.count for one in self.bad) else 0
 
 
 def _same_formulas(predicted: list[Evaluation]) -> Trace:

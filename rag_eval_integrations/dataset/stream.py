@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._scoring import failure_of
-from rag_eval_integrations.dataset._input import Line
+from rag_eval_integrations.dataset._line import Line
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
