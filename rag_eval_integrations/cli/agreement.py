@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -30,6 +30,7 @@ from rag_eval_integrations.dataset import (
     labelled_from,
     score_labelled,
 )
+from rag_eval_integrations.dataset._input import EVALUATION_NEEDS
 from rag_eval_integrations.dataset.calls import read_rows
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
@@ -79,7 +80,7 @@ def agreement(
     """
     pages = _pages(out, plots)
     reader = _Reader()
-    predicted = list(reader.values(evals, _evaluation))
+    predicted = list(reader.values(evals, _evaluation, EVALUATION_NEEDS))
     if not predicted:
         raise ConfigurationError("evals", str(evals), f"the evaluations file {reader.no_rows()}")
     trace = _same_formulas(predicted)
@@ -102,7 +103,7 @@ def agreement(
         print_stderr(
             f"{matched.ambiguous} rows are not unique and were matched in order of appearance"
         )
-    second = [] if cascade is None else list(reader.values(cascade, _evaluation))
+    second = [] if cascade is None else list(reader.values(cascade, _evaluation, EVALUATION_NEEDS))
     curve = () if cascade is None else cascade_curve(matched.pairs, second)
     found = agree(matched, baselines=baselines)
     if as_json:
@@ -161,11 +162,11 @@ class _Reader:
     def __init__(self) -> None:
         self.bad: list[BadRows] = []
 
-    def values(self, path: Path, read: Any) -> Iterator[Any]:
+    def values(self, path: Path, read: Any, needed: Collection[str] = ()) -> Iterator[Any]:
         line: Line[Any]
         bad = BadRows(path)
         self.bad.append(bad)
-        for line in read_rows(path, read):
+        for line in read_rows(path, read, needed=[needed]):
             if line.value is None:
                 bad.tell(line)
             else:

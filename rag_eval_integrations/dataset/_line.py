@@ -119,7 +119,7 @@ def _line(number: int, row: Any, read: Callable[[Any], T], unit: str) -> Line[T]
 
 
 def _several(first: int, why: InputError, count: int, unit: str) -> Line[Any]:
-    more = f" (and {count - 1:,} bad rows behind it)" if count > 1 else ""
+    more = f"; {count - 1:,} bad rows follow" if count > 1 else ""
     return Line(first, None, InputError(why.why + more, line=first, unit=unit), count)
 
 

@@ -188,7 +188,8 @@ def evaluate_calls(
 
     Args:
         calls: any iterable of calls, or what `read_calls` gives; it is read on the event loop's
-            thread. A row that is not a call gives an evaluation with the error `InputError`.
+            thread. A row that is not a call gives an evaluation with the error `InputError`; so
+            does a `Line` that stands for several of them (see its `count`), once.
         evaluator: the evaluator to use.
         max_concurrency: number of calls in progress at once, from 1.
         ordered: True for results in the order of the calls, False for the order of completion.

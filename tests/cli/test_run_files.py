@@ -352,6 +352,32 @@ def test_damaged_lines_are_counted_and_lose_no_other(
 
 
 @BOTH
+def test_of_many_bad_rows_the_first_are_told_and_all_are_counted(
+    rag_eval: Command, tmp_path: Path, command: str
+) -> None:
+    """A thousand of a kind; another kind behind them is told as well, and each row is counted."""
+    calls, out = tmp_path / "calls.jsonl", tmp_path / "out.jsonl"
+    odd = json.dumps({"question": "Q", "documents": 5, "response": "r"}).encode()
+    calls.write_bytes(
+        rows(1) + b"no\n" * 1_200 + b"{}\n" * 5 + (odd + b"\n") * 3 + rows(1, start=1)
+    )
+
+    done = rag_eval(command, calls, "-o", out)
+
+    told = done.err.replace(f"{calls}: ", "").splitlines()
+    assert done.code == 2
+    assert told[:1_000] == [
+        f"line {n}: not JSON: Expecting value at column 1" for n in range(2, 1_002)
+    ]
+    assert [line.partition(" Input")[0] for line in told[1_000:1_003]] == [
+        f"line {n}: field `documents`:" for n in range(1_207, 1_210)
+    ]
+    assert told[1_003] == "205 of the invalid lines are not listed: 205 × not a JSON object"
+    assert told[1_004] == "1208 invalid line(s) were left out of the output"
+    assert ids(out.read_bytes()) == ["0", "1"]
+
+
+@BOTH
 @pytest.mark.parametrize("damage", ["cut", "changed", "checksum"])
 def test_a_damaged_gzip_file_gives_what_can_be_read(
     rag_eval: Command, tmp_path: Path, command: str, damage: str

@@ -130,11 +130,11 @@ def test_the_first_bad_rows_are_told_in_full() -> None:
     assert [line.count for line in lines[:1_000]] == [1] * 1_000
     assert str(lines[999].error) == "line 1000: not JSON: Expecting value at column 1"
     assert [(line.number, line.count, str(line.error)) for line in lines[1_000:]] == [
-        (1_001, 500, "line 1001: not a JSON object (and 499 bad rows behind it)"),
+        (1_001, 500, "line 1001: not a JSON object; 499 bad rows follow"),
         (1_501, 1, "None"),
-        (1_502, 10_000, "line 1502: not a JSON object (and 9,999 bad rows behind it)"),
-        (11_502, 10_000, "line 11502: not a JSON object (and 9,999 bad rows behind it)"),
-        (21_502, 500, "line 21502: not a JSON object (and 499 bad rows behind it)"),
+        (1_502, 10_000, "line 1502: not a JSON object; 9,999 bad rows follow"),
+        (11_502, 10_000, "line 11502: not a JSON object; 9,999 bad rows follow"),
+        (21_502, 500, "line 21502: not a JSON object; 499 bad rows follow"),
     ]
 
 
