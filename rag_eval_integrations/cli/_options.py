@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.dataset import read_calls
+from rag_eval_integrations.dataset._line import first_rows
 from rag_eval_integrations.dataset._shapes import check_field_map
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import CallMetric, Formulas, Metric, Trace
@@ -264,7 +264,7 @@ def check_rows(calls: str | os.PathLike[str], limit: int | None, metrics: Sequen
     files = _files(metrics)
     if not files:
         return
-    for line in itertools.islice(read_calls(calls), limit):
+    for line in first_rows(read_calls(calls), limit):
         if line.value is None:
             continue
         for metric in files:

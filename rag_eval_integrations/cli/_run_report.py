@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_eval_integrations.dataset import read_lines
-from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset._input import Input, read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import Evaluation, from_object
+from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report import _page
 
 if TYPE_CHECKING:
@@ -73,7 +72,7 @@ def write_run_report(report: Path | None, out: Path, console: Console) -> None:
 
 
 def _rows(out: Path) -> Iterator[Evaluation]:
-    for line in read_lines(out, lambda content: from_object(Evaluation, content)):
+    for line in read_evaluations(out):
         if line.value is None:  # this program has just written it
             raise ConfigurationError("--out", str(out), f"was changed meanwhile: {line.error}")
         yield line.value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -21,6 +21,7 @@ from rag_eval_integrations.agreement import (
     match,
 )
 from rag_eval_integrations.cli._agreement_tables import print_agreement
+from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.dataset import (
     Labelled,
@@ -29,6 +30,7 @@ from rag_eval_integrations.dataset import (
     labelled_from,
     score_labelled,
 )
+from rag_eval_integrations.dataset._input import EVALUATION_NEEDS
 from rag_eval_integrations.dataset.calls import read_rows
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
@@ -78,7 +80,7 @@ def agreement(
     """
     pages = _pages(out, plots)
     reader = _Reader()
-    predicted = list(reader.values(evals, _evaluation))
+    predicted = list(reader.values(evals, _evaluation, EVALUATION_NEEDS))
     if not predicted:
         raise ConfigurationError("evals", str(evals), f"the evaluations file {reader.no_rows()}")
     trace = _same_formulas(predicted)
@@ -101,7 +103,7 @@ def agreement(
         print_stderr(
             f"{matched.ambiguous} rows are not unique and were matched in order of appearance"
         )
-    second = [] if cascade is None else list(reader.values(cascade, _evaluation))
+    second = [] if cascade is None else list(reader.values(cascade, _evaluation, EVALUATION_NEEDS))
     curve = () if cascade is None else cascade_curve(matched.pairs, second)
     found = agree(matched, baselines=baselines)
     if as_json:
@@ -158,22 +160,25 @@ class _Reader:
     """Reads files line by line; reports and counts invalid lines."""
 
     def __init__(self) -> None:
-        self.invalid = 0
+        self.bad: list[BadRows] = []
 
-    def values(self, path: Path, read: Any) -> Iterator[Any]:
+    def values(self, path: Path, read: Any, needed: Collection[str] = ()) -> Iterator[Any]:
         line: Line[Any]
-        for line in read_rows(path, read):
+        bad = BadRows(path)
+        self.bad.append(bad)
+        for line in read_rows(path, read, needed=[needed]):
             if line.value is None:
-                self.invalid += 1
-                print_stderr(f"{path}: {line.error}")
+                bad.tell(line)
             else:
                 yield line.value
 
     def no_rows(self) -> str:
-        return "has no valid rows" if self.invalid else "has no rows"
+        return "has no valid rows" if any(one.count for one in self.bad) else "has no rows"
 
     def exit_code(self) -> int:
-        return 2 if self.invalid else 0
+        for one in self.bad:
+            one.end("were left out")
+        return 2 if any(one.count for one in self.bad) else 0
 
 
 def _same_formulas(predicted: list[Evaluation]) -> Trace:

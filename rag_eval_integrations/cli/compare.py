@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import one_line, visible_json
+from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli.report import format_of
 from rag_eval_integrations.dataset._input import Input
-from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.report import _page, compare
 from rag_eval_integrations.report._cells import Row, inline, markdown_table
 from rag_eval_integrations.report._compare_html import compare_page
@@ -60,18 +61,6 @@ class Settings:
     """Field of the metadata; `none` if every call stands alone; None for the usual fields."""
 
 
-@dataclass
-class _Invalid:
-    """Counts and reports the lines of a file that are not evaluations."""
-
-    file: Input
-    lines: int = field(default=0)
-
-    def __call__(self, error: InputError) -> None:
-        self.lines += 1
-        print_stderr(f"{self.file}: {error}")
-
-
 def compare_files(settings: Settings) -> int:
     """Compare the runs and return the exit code.
 
@@ -87,9 +76,9 @@ def compare_files(settings: Settings) -> int:
     gates = _gates(settings)
     form = _format(settings)
     _check(settings)
-    invalid = [_Invalid(one) for one in settings.evals]
+    invalid = [BadRows(one) for one in settings.evals]
     found = compare(
-        *[EvaluationsFile(one, bad) for one, bad in zip(settings.evals, invalid, strict=True)],
+        *[EvaluationsFile(one, bad.tell) for one, bad in zip(settings.evals, invalid, strict=True)],
         by=cast(PairedBy | None, settings.by),
         conversation=False if settings.conversation == "none" else settings.conversation,
         allow_mixed=settings.allow_mixed,
@@ -103,9 +92,8 @@ def compare_files(settings: Settings) -> int:
     if settings.out is not None or piped:
         _write(found, form, None if piped else settings.out, [one.line for one in verdicts])
     for bad in invalid:
-        if bad.lines:
-            print_stderr(f"{bad.file}: {bad.lines} invalid line(s) were left out")
-    if any(bad.lines for bad in invalid) and not settings.skip_invalid:
+        bad.end("were left out")
+    if any(bad.count for bad in invalid) and not settings.skip_invalid:
         return max(_MISTAKE, _code(verdicts, settings))
     return _code(verdicts, settings)
 

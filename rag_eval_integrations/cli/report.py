@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _target
+from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, without_stdout, write_stdout
-from rag_eval_integrations.dataset import Line, read_lines
-from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset import Line
+from rag_eval_integrations.dataset._input import Input, read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import Evaluation, from_object
+from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report import Summary
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ def report(
     try:
         size = _write(rows, content, out, form, overwrite=overwrite)
     except _NoRowsError:
-        found = f"{rows.invalid} invalid line(s) and no evaluation" if rows.invalid else "no rows"
+        rows.bad.rest()
+        found = (
+            f"{rows.bad.count} invalid line(s) and no evaluation" if rows.bad.count else "no rows"
+        )
         print_stderr(f"{evals}: has {found}, so nothing was written to {out}")
         return 2
     calls = f"{rows.count:,} call{'' if rows.count == 1 else 's'}"
@@ -71,9 +75,8 @@ def report(
         stdout().print(f"Wrote the report of {calls} to {out} ({_megabytes(size)})", soft_wrap=True)
     if rows.left_out:
         print_stderr(f"{evals}: {rows.left_out} evaluation(s) have no labels, and so no row")
-    if rows.invalid:
-        print_stderr(f"{evals}: {rows.invalid} invalid line(s) are not in the report")
-    return 2 if rows.invalid and not skip_invalid else 0
+    rows.bad.end("are not in the report")
+    return 2 if rows.bad.count and not skip_invalid else 0
 
 
 def format_of(given: str | None, out: Path | None, formats: Sequence[str]) -> str:
@@ -111,13 +114,13 @@ class _Rows:
 
     def __init__(self, path: Input) -> None:
         self._path = path
-        self.count = self.invalid = self.left_out = 0
+        self.bad = BadRows(path)
+        self.count = self.left_out = 0
 
     def __iter__(self) -> Iterator[Evaluation]:
         for line in self._lines():
             if line.value is None:
-                self.invalid += 1
-                print_stderr(f"{self._path}: {line.error}")
+                self.bad.tell(line)
             else:
                 self.count += 1
                 yield line.value
@@ -125,7 +128,7 @@ class _Rows:
             raise _NoRowsError
 
     def _lines(self) -> Iterator[Line[Evaluation]]:
-        return read_lines(self._path, lambda content: from_object(Evaluation, content))
+        return read_evaluations(self._path)
 
     def columns(self) -> dict[str, Column]:
         """Read the file once for the names of its scores: a table has them in its first line."""

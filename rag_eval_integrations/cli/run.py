@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._scoring import about_reference, nothing_to_judge
+from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._judges import Limits, judge_of
 from rag_eval_integrations.cli._options import (
@@ -29,6 +30,7 @@ from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, st
 from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset._line import first_rows
 from rag_eval_integrations.dataset._processes import Processes, default_workers
 from rag_eval_integrations.dataset.files import EvaluationPipe, check_out
 from rag_eval_integrations.errors import ConfigurationError
@@ -159,7 +161,7 @@ def run(settings: Settings) -> int:
     )
     with _output(settings, evaluator.fingerprint) as file, keeping:
         if settings.resume and isinstance(file, EvaluationFile):
-            lines = itertools.islice(read_calls(settings.calls), settings.limit)
+            lines = first_rows(read_calls(settings.calls), settings.limit)
             file.refuse_other_calls(line.value for line in lines)
         if file.stale:
             print_stderr(f"{file.stale} rows of the earlier run failed, and are made again")
@@ -259,15 +261,16 @@ def _output(settings: Settings, fingerprint: str) -> EvaluationFile | Evaluation
 
 def _no_rows(rows: _Rows) -> int:
     settings = rows.settings
+    rows.bad.rest()
     left = "" if _piped(settings) or not settings.out.exists() else "; it is as it was"
-    found = f"{rows.invalid} invalid line(s) and no call" if rows.invalid else "no rows"
+    found = f"{rows.bad.count} invalid line(s) and no call" if rows.bad.count else "no rows"
     print_stderr(f"{settings.calls}: has {found}, so nothing was written to {settings.out}{left}")
-    if rows.invalid:
+    if rows.bad.count:
         print_stderr(
             f"A file of calls has one JSON object per line: {_A_CALL}; or it is a JSON array, CSV "
             "or Parquet. Say what other fields are with --map FIELD=NAME"
         )
-    return (1 if settings.skip_invalid else 2) if rows.invalid else 2
+    return (1 if settings.skip_invalid else 2) if rows.bad.count else 2
 
 
 _A_CALL = '{"question": "…", "documents": ["…"], "response": "…"}'
@@ -297,7 +300,7 @@ async def _evaluate(
             async for index, evaluation in results:
                 file.add(numbers.pop(index), evaluation)
                 summary.add(evaluation)
-                progress.advance(summary.calls + rows.invalid)
+                progress.advance(summary.calls + rows.bad.count)
                 if watched is not None and watched.unusable and rows.settings.cache is None:
                     break  # with a cache, further calls may still be scored
         finally:
@@ -354,7 +357,7 @@ class _Rows:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.invalid = 0
+        self.bad = BadRows(settings.calls)
         self.reused = 0
         self.reused_scored = 0
         # Open it before anything is written, so that a wrong name leaves no files behind.
@@ -362,10 +365,9 @@ class _Rows:
 
     def valid(self) -> Iterator[RagCall]:
         lines: Iterator[Line[RagCall]] = read_calls(self.settings.calls, tell=self._tell)
-        for line in itertools.islice(lines, self.settings.limit):
+        for line in first_rows(lines, self.settings.limit):
             if line.value is None:
-                self.invalid += 1
-                print_stderr(f"{self.settings.calls}: {line.error}")
+                self.bad.tell(line)
             else:
                 yield line.value
 
@@ -377,12 +379,8 @@ class _Rows:
         return summary.scored - self.reused_scored
 
     def exit_code(self) -> int:
-        if not self.invalid:
-            return 0
-        print_stderr(
-            f"{self.settings.calls}: {self.invalid} invalid line(s) were left out of the output"
-        )
-        return 0 if self.settings.skip_invalid else 2
+        self.bad.end("were left out of the output")
+        return 2 if self.bad.count and not self.settings.skip_invalid else 0
 
 
 def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:

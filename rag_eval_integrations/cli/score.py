@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 
+from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._options import trace_from
 from rag_eval_integrations.cli._run_report import check_report, write_run_report
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.cli.run import nothing_scored, print_summary
 from rag_eval_integrations.dataset import labelled_from, score_labelled
-from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset._input import EVALUATION_NEEDS, Input
 from rag_eval_integrations.dataset.calls import read_rows
 from rag_eval_integrations.dataset.files import evaluations_to
 from rag_eval_integrations.errors import ConfigurationError
@@ -55,15 +57,16 @@ def score(
     check_report(report, labelled, out, {})
     splitter = Punkt()
     summary = Summary()
-    invalid = 0
+    bad = BadRows(labelled)
+    needed = (EVALUATION_NEEDS, ("question", "documents", "response"))
     started = time.perf_counter()
     labelled.check()
     try:
         with evaluations_to(out, overwrite=overwrite) as write:
-            for line in read_rows(labelled, lambda content: labelled_from(content, splitter)):
+            read = partial(labelled_from, splitter=splitter)
+            for line in read_rows(labelled, read, needed=needed):
                 if line.value is None:
-                    invalid += 1
-                    print_stderr(f"{labelled}: {line.error}")
+                    bad.tell(line)
                     continue
                 evaluation = score_labelled(line.value, metrics, raw_keys=raw_keys)
                 summary.add(evaluation)
@@ -71,21 +74,21 @@ def score(
             if not summary.calls:
                 raise _NoRowsError
     except _NoRowsError:
-        found = f"{invalid} invalid line(s) and no labelled row" if invalid else "no rows"
+        bad.rest()
+        found = f"{bad.count} invalid line(s) and no labelled row" if bad.count else "no rows"
         print_stderr(f"{labelled}: has {found}, so nothing was written to {out}")
-        return 1 if invalid and skip_invalid else 2
+        return 1 if bad.count and skip_invalid else 2
     piped = str(out) == "-"
     console = stdout(to_stderr=piped)
     print_summary(console, summary, time.perf_counter() - started)
     if not piped:
         console.print(f"Wrote {summary.calls} evaluations to {out}", soft_wrap=True)
         write_run_report(report, out, console)
-    if invalid:
-        print_stderr(f"{labelled}: {invalid} invalid line(s) were left out of the output")
+    bad.end("were left out of the output")
     why = nothing_scored(summary)
     if why is not None:
         print_stderr(f"FAILED: {why}")
-    return 2 if invalid and not skip_invalid else int(why is not None)
+    return 2 if bad.count and not skip_invalid else int(why is not None)
 
 
 class _NoRowsError(Exception):

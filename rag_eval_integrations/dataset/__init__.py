@@ -11,7 +11,8 @@ _asking   questions ─▶ an app ─▶ calls ─▶ evaluations
 """
 
 from rag_eval_integrations._lazy import publish
-from rag_eval_integrations.dataset._input import Line, read_lines
+from rag_eval_integrations.dataset._input import read_lines
+from rag_eval_integrations.dataset._line import Line
 from rag_eval_integrations.dataset.calls import read_calls
 from rag_eval_integrations.dataset.files import EvaluationFile
 from rag_eval_integrations.dataset.rows import (

@@ -1,4 +1,4 @@
-"""Formats of files of rows: JSONL, a JSON array, CSV, Parquet; in flat memory, each also gzipped.
+"""Formats of files of rows: JSONL, other JSON, CSV, Parquet; in flat memory, each also gzipped.
 
 Each reader yields the number of a row and the row, or the reason why it is none; damage is an error
 in its place. A row is bounded as a line is, so a quote or bracket that is never closed costs no
@@ -20,18 +20,20 @@ from contextlib import contextmanager
 from typing import BinaryIO, Literal, cast
 
 from rag_eval_integrations.dataset import _input
-from rag_eval_integrations.dataset._json_array import Found, array
+from rag_eval_integrations.dataset._json_array import Found, spans_lines, values
+from rag_eval_integrations.dataset._line import OTHER_CELLS, Patience
 from rag_eval_integrations.dataset._shapes import field_names, folded
 from rag_eval_integrations.errors import ConfigurationError, InputError, MissingDependencyError
-from rag_eval_integrations.records import parse_object
 
 Format = Literal["jsonl", "json", "csv", "parquet"]
 _SUFFIXES: dict[str, Format] = {
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "csv", ".parquet": "parquet",
-    ".pq": "parquet",
+    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet",
 }  # fmt: skip
+_LINES = (".jsonl", ".ndjson")
 _HEAD = 1 << 16
-_DELIMITERS = ",;\t"
+_DELIMITERS = ",;\t|"
+_SAID = re.compile(rb'(?:\xef\xbb\xbf)?+"?+sep=([,;|\t])"?+[ \t]*+\r?+\n', re.I)
+"""The line with which a spreadsheet says what separates the cells of those below."""
 _MOST_UNZIPPED = 8 * 2**30
 """Bytes of a gzipped Parquet file, which has to be unpacked to be read."""
 
@@ -54,15 +56,19 @@ def format_of(name: str, stream: BinaryIO, known: Iterable[str]) -> Format:
     except _input.DAMAGE:
         head = b""  # told by the reader of lines
     stream.seek(start)
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    if plain_name.endswith(_LINES):
+        return "json" if spans_lines(text) else "jsonl"
     if head.startswith(b"PAR1"):
         return "parquet"
-    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
-    if text.startswith(b"["):
+    if text.startswith(b"[") or spans_lines(text):
         return "json"
     return "csv" if _is_table(text, known) else "jsonl"
 
 
 def _is_table(head: bytes, known: Iterable[str]) -> bool:
+    if _SAID.match(head):
+        return True
     first = head.partition(b"\n")[0]
     if first.startswith(b"{") or b"\0" in first or len(first) == len(head) == _HEAD:
         return False
@@ -78,18 +84,6 @@ def _delimiter(head: bytes) -> str:
     bare = re.sub(rb'"[^"]*+"', b"", head)
     counts = {one: bare.count(one.encode()) for one in _DELIMITERS}
     return max(_DELIMITERS, key=lambda one: counts[one])
-
-
-# --- Lines
-
-
-def lines(stream: BinaryIO, longest: int) -> Iterator[Found]:
-    """Read rows of JSON, one per line."""
-    for number, _, line in _input.lines_of(stream, longest):
-        try:
-            yield number, line if isinstance(line, InputError) else parse_object(line)
-        except InputError as error:
-            yield number, error
 
 
 # --- CSV
@@ -135,13 +129,18 @@ class _Lines:
             raise InputError(f"not UTF-8 at byte {error.start}") from error
 
 
-def table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Iterator[Found]:
+def table(
+    stream: BinaryIO, longest: int, tell: Callable[[str], object], patience: Patience
+) -> Iterator[Found]:
     """Read the rows of a table whose first line has the names of the columns.
+
+    A line `sep=;` before it names the separator, as spreadsheets write it.
 
     Args:
         stream: the file, which can be looked into ahead.
         longest: bytes of a row.
         tell: called with the separator where it is not a comma.
+        patience: how many bad rows are still told in full.
 
     Raises:
         ConfigurationError: two columns have one name.
@@ -151,7 +150,12 @@ def table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Iter
         start = cast(io.BufferedReader, stream).peek(_HEAD)[:_HEAD]
     except _input.DAMAGE:
         start = b""  # told below
-    delimiter = _delimiter(start.lstrip().partition(b"\n")[0])
+    said = _SAID.match(start)
+    if said is None:
+        delimiter = _delimiter(start.lstrip().partition(b"\n")[0])
+    else:
+        delimiter = said[1].decode()
+        next(feed)
     reader = csv.reader(feed, delimiter=delimiter, strict=True)
     names: list[str] | None = None
     while True:
@@ -174,7 +178,8 @@ def table(stream: BinaryIO, longest: int, tell: Callable[[str], object]) -> Iter
                 told = "tabs" if delimiter == _TAB else repr(delimiter)
                 tell(f"columns are separated by {told}")
         elif len(cells) != len(names):
-            yield number, InputError(f"has {len(cells)} cells, and the table {len(names)} columns")
+            why = f"has {len(cells)} cells, and the table {len(names)} columns"
+            yield number, OTHER_CELLS if patience.over else InputError(why)
         else:
             yield number, {name: cell for name, cell in zip(names, cells, strict=True) if name}
 
@@ -267,14 +272,20 @@ def _seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
 
 
 def rows(
-    stream: BinaryIO, found: Format, longest: int, tell: Callable[[str], object]
+    stream: BinaryIO,
+    found: Format,
+    longest: int,
+    tell: Callable[[str], object],
+    patience: Patience,
 ) -> Iterator[Found]:
     """Read the rows of a file in a format."""
     if found == "csv":
-        return table(stream, longest, tell)
+        return table(stream, longest, tell, patience)
     if found == "parquet":
         return parquet(stream)
-    return array(stream, longest) if found == "json" else lines(stream, longest)
+    if found == "json":
+        return values(stream, longest, patience)
+    return _input.objects_of(stream, longest, patience)
 
 
 def count_rows(path: str | os.PathLike[str]) -> int | None:

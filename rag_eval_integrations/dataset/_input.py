@@ -16,14 +16,14 @@ import sys
 import tempfile
 import weakref
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 from rag_eval_integrations import _target
+from rag_eval_integrations.dataset._line import NOT_AN_OBJECT, Line, Patience, lines_from
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
-from rag_eval_integrations.records import parse_object
+from rag_eval_integrations.records import Evaluation, from_object, parse_object
 
 T = TypeVar("T")
 
@@ -37,16 +37,6 @@ _PATIENCE = 5.0
 """Seconds that a FIFO has until something is written to it."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
-
-
-@dataclass(frozen=True)
-class Line(Generic[T]):
-    """One line of a file: its value, or the reason why it has none."""
-
-    number: int
-    """From 1; of the line, or of the row in a JSON array, a Parquet file or a list."""
-    value: T | None
-    error: InputError | None = None
 
 
 class Input(os.PathLike[str]):
@@ -227,8 +217,34 @@ def count_lines(path: str | os.PathLike[str]) -> int | None:
         return None
 
 
+def objects_of(
+    stream: BinaryIO, longest: int, patience: Patience
+) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
+    """Read rows of JSON, one per line: the number of each line, and its row or why it has none."""
+    for number, _, line in lines_of(stream, longest):
+        if isinstance(line, InputError):
+            yield number, line
+        elif patience.over and not _may_be_a_row(line):
+            yield number, NOT_AN_OBJECT
+        else:
+            try:
+                yield number, parse_object(line)
+            except InputError as error:
+                yield number, NOT_AN_OBJECT if patience.over else error
+
+
+def _may_be_a_row(line: bytes) -> bool:
+    """Tell at a glance whether a line may be an object with a field."""
+    bare = line.strip()
+    return bare[:1] == b"{" and bare[-1:] == b"}" and b'"' in bare and b":" in bare
+
+
 def read_lines(
-    path: str | os.PathLike[str], read: Callable[[dict[str, Any]], T], *, longest: int = LONGEST_ROW
+    path: str | os.PathLike[str],
+    read: Callable[[dict[str, Any]], T],
+    *,
+    longest: int = LONGEST_ROW,
+    needed: Collection[str] = (),
 ) -> Iterator[Line[T]]:
     """Read every line that is not blank; a bad one is an error in its place, not the end.
 
@@ -238,9 +254,12 @@ def read_lines(
         path: a JSONL file, also gzipped, or a FIFO.
         read: makes a value of the parsed object, or raises `InputError`.
         longest: bytes of a line; memory stays in proportion to it.
+        needed: names of fields without which `read` always raises. They spare it, after 1,000 bad
+            lines, those that lack one.
 
     Yields:
-        One `Line` for each line that is not blank, in order.
+        One `Line` for each line that is not blank, in order. After 1,000 bad lines, one `Line` may
+        stand for several bad ones that follow each other: see its `count`.
 
     Raises:
         ConfigurationError: when another version of the library wrote the file's evaluations, or
@@ -248,16 +267,27 @@ def read_lines(
         OSError: when the file cannot be opened or read.
     """
     with open_lines(path) as stream:
-        for number, _, line in lines_of(stream, longest):
-            try:
-                if isinstance(line, InputError):
-                    raise line
-                found = Line(number, read(parse_object(line)))
-            except SchemaError as error:
-                raise ConfigurationError("file", str(path), error.why) from error
-            except InputError as error:
-                found = Line(number, None, InputError(error.why, field=error.field, line=number))
-            except (ArithmeticError, RecursionError, ValueError) as error:
-                # Of a number that is too large, or of nesting: what a line holds ends no run.
-                found = Line(number, None, InputError(f"not usable: {error}", line=number))
-            yield found
+        patience = Patience()
+        rows = objects_of(stream, longest, patience)
+        names = frozenset(needed)
+        try:
+            yield from lines_from(
+                rows,
+                read,
+                unit="line",
+                patience=patience,
+                hopeless=lambda row: not names <= row.keys(),
+            )
+        except SchemaError as error:
+            raise ConfigurationError("file", str(path), error.why) from error
+
+
+def read_evaluations(path: str | os.PathLike[str]) -> Iterator[Line[Evaluation]]:
+    """Read an EVALS file; see `read_lines`."""
+    return read_lines(path, lambda row: from_object(Evaluation, row), needed=EVALUATION_NEEDS)
+
+
+EVALUATION_NEEDS = frozenset(
+    name for name, field in Evaluation.model_fields.items() if field.is_required()
+)
+"""Fields that every row of EVALS has."""

@@ -1,4 +1,6 @@
-"""Reads a JSON array row by row, in flat memory: a damaged row is one bad row, and others are read.
+"""Reads JSON row by row, in flat memory: an array, or objects one behind the other.
+
+A damaged row is one bad row, and others are read.
 
 A row is parsed where it stands. One that cannot be is followed to its end by its strings and
 brackets alone, which also finds the end of a row that is longer than allowed.
@@ -13,6 +15,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from rag_eval_integrations.dataset import _input
+from rag_eval_integrations.dataset._line import NOT_AN_OBJECT, Patience
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.records import parse_object
 from rag_eval_integrations.records._json import refuse_constant, shown
@@ -69,15 +72,38 @@ class _Text:
                 return ""
 
 
-def array(stream: BinaryIO, longest: int) -> Iterator[Found]:
-    """Read the rows of a JSON array; a damaged row ends with its bracket, and others are read."""
+def spans_lines(head: bytes) -> bool:
+    """Tell whether a file begins with an object whose fields have lines of their own.
+
+    Such a file holds one call, or one behind the other, as `jq` prints them.
+
+    Args:
+        head: what the file begins with, without white space before it.
+    """
+    first, _, rest = head.partition(b"\n")
+    return (
+        first[:1] == b"{"
+        and first.rstrip()[-1:] in (b"{", b",", b"[")
+        and (rest.lstrip()[:1] == b'"')
+    )
+
+
+def values(stream: BinaryIO, longest: int, patience: Patience) -> Iterator[Found]:
+    """Read the rows of a JSON array, or objects one behind the other.
+
+    A damaged row ends with its bracket, and others are read.
+    """
     text = _Text(stream)
     text.more()
     if text.held[:2].encode("utf-8", "surrogateescape").startswith(_input.UTF_16):
         yield 1, InputError("not UTF-8, but probably UTF-16; convert the file")
         return
     text.held = text.held.removeprefix("\ufeff")
-    if text.skip_space() != "[":
+    opened = text.skip_space()
+    if opened == "{":
+        yield from _elements(text, longest, patience, in_array=False)
+        return
+    if opened != "[":
         if text.damage is not None:
             yield 1, text.damage
         elif text.at < len(text.held):
@@ -85,33 +111,72 @@ def array(stream: BinaryIO, longest: int) -> Iterator[Found]:
             yield 1, InputError(why)
         return
     text.at += 1
+    yield from _elements(text, longest, patience, in_array=True)
+
+
+def _elements(text: _Text, longest: int, patience: Patience, *, in_array: bool) -> Iterator[Found]:
+    """Read values up to the end of their array, or of the file."""
     number = 0
     comma = True  # or the array's begin: a row may follow
-    while (found := text.skip_space()) and found != "]":
-        if found == "," and not comma:
+    while (found := text.skip_space()) and not (in_array and found == "]"):
+        if found == "," and not comma and in_array:
             text.at += 1
             comma = True
             continue
         number += 1
-        if found in ",:}":
-            text.at += 1
-            yield number, InputError(f"not JSON: a row should be here, not {shown(found)}")
+        if found in ",:}]":
+            if not patience.over:
+                text.at += 1
+                why = f"not JSON: a row should be here, not {shown(found)}"
+                yield number, InputError(why)
+                continue
+            # Where a row may follow, no comma separates any.
+            many = len(_MARKS.match(text.held, text.at)[0]) if comma else 1  # type: ignore[index]
+            text.at += many
+            yield from ((one, NOT_AN_OBJECT) for one in range(number, number + many))
+            number += many - 1
             continue
-        row = _element(text, longest)
-        yield number, row if comma else InputError("not JSON: there is no comma before this row")
-        comma = False
+        row = _element(text, longest, patience)
+        if not comma:
+            why = "not JSON: there is no comma before this row"
+            row = NOT_AN_OBJECT if patience.over else InputError(why)
+        yield number, row
+        comma = not in_array
     if not found:
-        cut = InputError("the array is not closed: the file was cut off")
-        yield number + 1, text.damage or cut
+        if text.damage is not None:
+            yield number + 1, text.damage
+        elif in_array:
+            yield number + 1, InputError("the array is not closed: the file was cut off")
         return
     text.at += 1
     if text.skip_space():
         yield number + 1, InputError("not JSON: there is more behind the end of the array")
 
 
-def _element(text: _Text, longest: int) -> dict[str, Any] | InputError:
+_MARKS = re.compile(r"[,:}\]]++")
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+
+
+def _bracketed(depth: int) -> str:
+    """Write the pattern of a list or object, with as many levels in it."""
+    inside = rf'(?:[^"\[\]{{}}]++|{_STRING}{f"|{_bracketed(depth - 1)}" if depth else ""})*+'
+    return rf"(?:\[{inside}\]|\{{{inside}\}})"
+
+
+_VALUE = re.compile(rf'[^"\[\]{{}},]*+(?:{_STRING}|{_bracketed(2)}|(?=[\]}},]))', re.S)
+"""A value with at most three brackets in each other, found as `_Scan` finds it, and faster."""
+_WITH_A_FIELD = re.compile(r'\{[ \t\r\n]*+"')
+
+
+def _element(text: _Text, longest: int, patience: Patience) -> dict[str, Any] | InputError:
     """Read the value at which the text is, and go behind it."""
-    if not text.foreign:
+    if patience.over:
+        # An error of the decoder counts the lines before it: it is given this value alone.
+        match = _VALUE.match(text.held, text.at)
+        if match is not None and match.end() < len(text.held):
+            text.at = match.end()
+            return _quickly(match[0]) if len(match[0]) <= longest else NOT_AN_OBJECT
+    elif not text.foreign:
         try:
             value, end = _DECODER.raw_decode(text.held, text.at)
         except (ValueError, RecursionError):
@@ -131,6 +196,17 @@ def _element(text: _Text, longest: int) -> dict[str, Any] | InputError:
         return parse_object(whole)
     except InputError as error:
         return error
+
+
+def _quickly(whole: str) -> dict[str, Any] | InputError:
+    """Parse a value; one that is none is not told why."""
+    if _WITH_A_FIELD.match(whole) is None or _ESCAPED.search(whole):
+        return NOT_AN_OBJECT
+    try:
+        value = _DECODER.decode(whole)
+    except (ValueError, RecursionError):
+        return NOT_AN_OBJECT
+    return value if isinstance(value, dict) else NOT_AN_OBJECT
 
 
 def _to_end(text: _Text, longest: int) -> tuple[int, str | None]:

@@ -12,6 +12,7 @@ from rag_eval_integrations.dataset._shapes import (
     RUNS,
     FieldMap,
     Shape,
+    lacks_names,
     listed,
     shape_of,
     way_to,
@@ -86,6 +87,13 @@ class Reader:
         if shape.name == "calls" and not self._cells and not _has_foreign(row.get("documents")):
             return call_from(row)
         return call_from(_read(row, shape, self._cells))
+
+    def hopeless(self, row: Mapping[str, Any]) -> bool:
+        """Tell at a glance that a row is not a call; false where only `call` tells."""
+        if self._shape is None:
+            return not self._names.given and lacks_names(row)
+        paths = self._shape.paths
+        return any(ours in paths and paths[ours][0] not in row for ours in REQUIRED)
 
     def _check_given(self, row: Mapping[str, Any]) -> None:
         for ours, theirs in self._names.given.items():

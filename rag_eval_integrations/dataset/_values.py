@@ -56,9 +56,12 @@ def object_in(value: object) -> Mapping[str, Any]:
 def _parsed(text: str) -> object:
     """Parse the JSON in a cell; None for anything else."""
     try:
-        return json.loads(text, parse_constant=lambda _: None)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
+
+
+_DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 
 # A piece of a value in Python's notation, as `str(["a", {'b': None}])` writes it; possessive, so in
@@ -69,6 +72,7 @@ _PIECE = re.compile(
     r"|(?P<mark>[\[\](){},:]))\s*+",
     re.S,
 )
+_PLAIN = re.compile(r"[^\\\r\n]*+")
 _WORDS = {"None": "null", "True": "true", "False": "false", "nan": "null"}
 _BRACKETS = {"(": "[", ")": "]"}
 
@@ -108,7 +112,11 @@ def _python_value(inner: str) -> object:
         if match is None:
             return None
         kind, held = match.lastgroup, match[match.lastgroup or 0]
-        if kind == "text":
+        if kind == "text" and pieces[-1:] and pieces[-1].startswith('"'):
+            return None  # no comma between two texts
+        if kind == "text" and _PLAIN.fullmatch(held):
+            held = json.dumps(held[1:-1])
+        elif kind == "text":
             try:
                 with warnings.catch_warnings():  # of `\d`, which pandas does not write
                     warnings.simplefilter("ignore")

@@ -6,14 +6,15 @@ import gzip
 import io
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import IO, Any, BinaryIO, TypeVar, cast
 
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.dataset import _formats, _input
-from rag_eval_integrations.dataset._input import Input, Line
+from rag_eval_integrations.dataset._input import Input
+from rag_eval_integrations.dataset._line import Line, Patience, lines_from
 from rag_eval_integrations.dataset._plain import attributes, plain
 from rag_eval_integrations.dataset._reader import Names, Reader
 from rag_eval_integrations.dataset._shapes import check_field_map, field_names
@@ -54,7 +55,8 @@ def read_calls(
         tell: called with the mapping in words; by default it is logged.
 
     Yields:
-        One `Line` for each row, in order: its call, or why it is none. Memory stays flat.
+        One `Line` for each row, in order: its call, or why it is none. Memory stays flat. After
+        1,000 bad rows, one `Line` may stand for several that follow each other: see its `count`.
 
     Raises:
         ConfigurationError: the source has no rows of this kind; the field map names what a call, or
@@ -71,7 +73,7 @@ def read_calls(
         return _of_path(source, Names(given, name, say))
     if hasattr(source, "read"):
         return _of_file(_of_bytes(cast(IO[Any], source)), Names(given, name, say))
-    return _calls(_objects(source), Reader(Names(given, name, say), cells=True), "row")
+    return _calls(_objects(source), Reader(Names(given, name, say), cells=True), "row", Patience())
 
 
 def _of_path(path: str | os.PathLike[str], names: Names) -> Iterator[Line[RagCall]]:
@@ -82,55 +84,58 @@ def _of_path(path: str | os.PathLike[str], names: Names) -> Iterator[Line[RagCal
 def _of_stream(stream: BinaryIO, name: str, names: Names) -> Iterator[Line[RagCall]]:
     known = {*field_names(), *names.given.values()}
     found = _formats.format_of(name, stream, known)
-    rows: Iterator[tuple[int, Any]] = _formats.rows(stream, found, _input.LONGEST_CALL, names.tell)
+    patience = Patience()
+    rows: Iterator[tuple[int, Any]] = _formats.rows(
+        stream, found, _input.LONGEST_CALL, names.tell, patience
+    )
     if found == "parquet":
         rows = ((number, _plain(row)) for number, row in rows)
     reader = Reader(names, cells=found in ("csv", "parquet"))
-    return _calls(rows, reader, "line" if found in ("jsonl", "csv") else "row")
+    return _calls(rows, reader, "line" if found in ("jsonl", "csv") else "row", patience)
 
 
 def read_rows(
-    path: str | os.PathLike[str], read: Callable[[dict[str, Any]], T]
+    path: str | os.PathLike[str],
+    read: Callable[[dict[str, Any]], T],
+    *,
+    needed: Collection[Collection[str]] = (),
 ) -> Iterator[Line[T]]:
-    """Read every row of a file of JSON lines, a JSON array or a Parquet file; see `read_lines`."""
+    """Read every row of a file of JSON lines, a JSON array or a Parquet file; see `read_lines`.
+
+    `needed` holds the fields of each kind of row: `read` always raises where a row has none whole.
+    """
+    kinds = [frozenset(kind) for kind in needed] or [frozenset()]
+    patience = Patience()
     with _input.open_lines(path) as stream:
         found = _formats.format_of(os.fspath(path), stream, ())
         rows: Iterator[tuple[int, Any]] = _formats.rows(
-            stream, found, _input.LONGEST_ROW, logger.info
+            stream, found, _input.LONGEST_ROW, logger.info, patience
         )
         if found == "parquet":
             rows = ((number, _plain(row)) for number, row in rows)
         unit = "line" if found in ("jsonl", "csv") else "row"
         try:
-            yield from _read(rows, read, unit)
+            yield from lines_from(
+                rows,
+                read,
+                unit=unit,
+                patience=patience,
+                hopeless=lambda row: not any(kind <= row.keys() for kind in kinds),
+            )
         except SchemaError as error:
             raise ConfigurationError("file", str(path), error.why) from error
 
 
-def _calls(rows: Iterator[tuple[int, Any]], reader: Reader, unit: str) -> Iterator[Line[RagCall]]:
-    return _read(rows, lambda row: row if isinstance(row, RagCall) else reader.call(row), unit)
-
-
-def _read(
-    rows: Iterator[tuple[int, Any]], read: Callable[[Any], T], unit: str
-) -> Iterator[Line[T]]:
-    for number, row in rows:
-        try:
-            if isinstance(row, InputError):
-                raise row
-            found = Line(number, read(row))
-        except SchemaError:
-            raise
-        except InputError as error:
-            told = InputError(error.why, field=error.field, line=number, unit=unit)
-            found = Line(number, None, told)
-        except ConfigurationError:
-            raise
-        except (ArithmeticError, RecursionError, ValueError) as error:
-            # Of a number that is too large, or of nesting: what a row holds ends no run.
-            told = InputError(f"not usable: {error}", line=number, unit=unit)
-            found = Line(number, None, told)
-        yield found
+def _calls(
+    rows: Iterator[tuple[int, Any]], reader: Reader, unit: str, patience: Patience
+) -> Iterator[Line[RagCall]]:
+    return lines_from(
+        rows,
+        lambda row: row if isinstance(row, RagCall) else reader.call(row),
+        unit=unit,
+        patience=patience,
+        hopeless=reader.hopeless,
+    )
 
 
 # --- Open files

@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._scoring import failure_of
-from rag_eval_integrations.dataset._input import Line
+from rag_eval_integrations.dataset._line import Line
 from rag_eval_integrations.dataset._processes import Processes
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -235,7 +235,8 @@ def evaluate_calls(
 
     Args:
         calls: any iterable of calls, or what `read_calls` gives; it is read on the event loop's
-            thread. A row that is not a call gives an evaluation with the error `InputError`.
+            thread. A row that is not a call gives an evaluation with the error `InputError`; so
+            does a `Line` that stands for several of them (see its `count`), once.
         evaluator: the evaluator to use.
         max_concurrency: number of calls in progress at once, from 1.
         ordered: True for results in the order of the calls, False for the order of completion.

@@ -111,7 +111,7 @@ class Journal:
     def _read(self, path: Path) -> None:
         for line in read_lines(path, _entry):
             if line.value is None:
-                self.torn += 1
+                self.torn += line.count
             else:
                 key, held = line.value
                 self._held[key] = held

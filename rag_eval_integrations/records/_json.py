@@ -309,7 +309,7 @@ def parse_object(line: str | bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 at byte {error.start}") from error
     try:
-        content = json.loads(text, parse_constant=refuse_constant)
+        content = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise InputError(f"not JSON: {error.msg} at column {error.colno}") from error
     except RecursionError as error:
@@ -336,6 +336,9 @@ def check_schema(content: dict[str, Any]) -> None:
 
 def refuse_constant(name: str) -> float:
     raise InputError(f"not JSON: {name} is not a number")
+
+
+_DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def from_object(kind: type[R], content: object) -> R:

@@ -12,10 +12,13 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.records import Evaluation, Means, from_line, from_object
+from rag_eval_integrations.records import Evaluation, Means, from_line
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.dataset import Line
 
 PairedBy = Literal["id", "question"]
 
@@ -77,22 +80,26 @@ class EvaluationsFile:
 
     Args:
         path: an EVALS file; also gzipped.
-        report: told of each line that is no evaluation, which is then left out. Without it, such a
+        report: given each line that is no evaluation, which is then left out. Without it, such a
             line raises its `InputError`.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], report: Callable[[InputError], object] | None = None
+        self,
+        path: str | os.PathLike[str],
+        report: Callable[[Line[Evaluation]], object] | None = None,
     ) -> None:
         self.path = path
         self._report = report
         self._numbers = array("q")  # of the lines that hold an evaluation
 
     def __iter__(self) -> Iterator[Evaluation]:
-        from rag_eval_integrations.dataset import read_lines  # noqa: PLC0415 -- a circle
+        from rag_eval_integrations.dataset._input import (  # noqa: PLC0415 -- a circle
+            read_evaluations,
+        )
 
         self._numbers = array("q")
-        for line in read_lines(self.path, _evaluation):
+        for line in read_evaluations(self.path):
             if line.value is not None:
                 self._numbers.append(line.number)
                 yield line.value
@@ -101,7 +108,7 @@ class EvaluationsFile:
                 if self._report is None:
                     raise InputError(error.why, field=error.field, line=error.line,
                                      path=str(self.path))  # fmt: skip
-                self._report(error)
+                self._report(line)
 
     def at(self, positions: Collection[int]) -> dict[int, Evaluation]:
         """Read the evaluations at some positions; of all other lines, only the ends are looked for.
@@ -124,10 +131,6 @@ class EvaluationsFile:
                     if len(found) == len(wanted):
                         break
         return found
-
-
-def _evaluation(content: dict[str, object]) -> Evaluation:
-    return from_object(Evaluation, content)
 
 
 def run_of(

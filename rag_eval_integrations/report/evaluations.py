@@ -18,7 +18,7 @@ from rag_eval_integrations.errors import (
     InputError,
     MissingDependencyError,
 )
-from rag_eval_integrations.records import By, Evaluation, from_line, from_object, to_line
+from rag_eval_integrations.records import By, Evaluation, from_line, to_line
 from rag_eval_integrations.records.mean import Interval
 from rag_eval_integrations.report.summary import ScoreFigures, Summary
 
@@ -210,10 +210,12 @@ class Evaluations(Sequence[Evaluation]):
             ConfigurationError: another version of the library wrote it, or it is not a file.
             OSError: it cannot be read.
         """
-        from rag_eval_integrations.dataset import read_lines  # noqa: PLC0415 -- a circle
+        from rag_eval_integrations.dataset._input import (  # noqa: PLC0415 -- a circle
+            read_evaluations,
+        )
 
         def rows() -> Iterator[Evaluation]:
-            for line in read_lines(path, lambda content: from_object(Evaluation, content)):
+            for line in read_evaluations(path):
                 if line.value is None:
                     error = line.error or InputError("is not an evaluation", line=line.number)
                     raise InputError(error.why, field=error.field, line=error.line,

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import pytest
+from growth import is_linear
+from hypothesis import given
+from hypothesis import strategies as st
 
+from rag_eval_integrations.capture import _prompts
 from rag_eval_integrations.capture._prompts import reached
 
 HEADER = "ACME Handbook 2026, chapter on kitchen appliances, confidential. "
@@ -91,3 +96,68 @@ class TestQuoted:
 
         assert found(f"{self.POWER}\n{self.RESET}\n{question}", question, texts) == "rp"
         assert found(f"{self.POWER}\n{self.RESET[:60]}\n{question}", question, texts) == "Rp"
+
+
+class TestMany:
+    """Looking for thousands of chunks changes nothing of what is found."""
+
+    WORDS = st.sampled_from(
+        ["ab", "abab", "b", "a ", " ", "\n", "é", '"', "a longer text, once ", "a longer text, twice ",
+         "which fills more than forty-eight characters, ", "Is this right: "]
+    )  # fmt: skip
+    TEXTS = st.lists(WORDS, max_size=4).map("".join)
+
+    @given(st.lists(TEXTS, max_size=6), st.lists(TEXTS, max_size=8), TEXTS, TEXTS, st.booleans())
+    def test_as_one_by_one(
+        self, texts: list[str], parts: list[str], question: str, earlier: str, mixed: bool
+    ) -> None:
+        """Texts that are there several times, inside each other, in the question, or begin alike."""
+        prompt = "".join([*parts, *(texts if mixed else ()), question])
+        found = reached(texts, prompt, question, [earlier])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_prompts, "_BY_SEARCHING", 0)  # so that places are looked up
+            assert reached(texts, prompt, question, [earlier]) == found
+        others = (question, earlier)
+        assert _prompts._find(texts, prompt, others) == one_by_one(texts, prompt, others)
+
+    @pytest.mark.parametrize("word", ["ab", "abc def ghi jkl mno"])
+    @pytest.mark.parametrize("between", [" ", "x"])
+    @pytest.mark.parametrize("question", ["How?", "ab", "abc def ghi jkl mno"])
+    def test_of_equal_ones_takes_linear_time(self, word: str, between: str, question: str) -> None:
+        """One after the other would begin at the front each time: hours for these."""
+
+        def look(prompt: str) -> object:
+            return reached([word] * (len(prompt) // len(word + between)), prompt, question)
+
+        assert is_linear(look, lambda size: f"{word}{between}" * size, 200)
+
+
+def one_by_one(
+    texts: Sequence[str], prompt: str, others: Sequence[str]
+) -> list[_prompts.PromptPlace | None]:
+    """Look for each text from the front of the prompt, without remembering anything."""
+
+    def free(text: str, rest: str, spans: Sequence[_prompts._Taken]) -> int | None:
+        for start in range(len(rest) - len(text) + 1):
+            end = start + len(text)
+            clash = any(one.end_of_clash(start, end) is not None for one in spans)
+            inside = _prompts._inside_a_word(text, rest, start, end)
+            if rest.startswith(text, start) and not clash and not inside:
+                return start
+        return None
+
+    places: list[_prompts.PromptPlace | None] = [None] * len(texts)
+    taken = _prompts._Taken()
+    for i in sorted((i for i in range(len(texts)) if texts[i]), key=lambda i: -len(texts[i])):
+        text = texts[i]
+        said = _prompts._occurrences([one for one in others if text in one], prompt)
+        start = free(text, prompt, (taken, said))
+        whole = start is not None
+        if start is None and text == others[0]:
+            start = free(text, prompt, (taken,))
+            if start is not None and free(text, prompt[start + len(text) :], ()) is None:
+                start = None
+        if start is not None:
+            taken.take(start, start + len(text))
+            places[i] = _prompts.PromptPlace(start, whole)
+    return places

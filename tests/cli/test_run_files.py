@@ -352,13 +352,39 @@ def test_damaged_lines_are_counted_and_lose_no_other(
 
 
 @BOTH
+def test_of_many_bad_rows_the_first_are_told_and_all_are_counted(
+    rag_eval: Command, tmp_path: Path, command: str
+) -> None:
+    """A thousand of a kind; another kind behind them is told as well, and each row is counted."""
+    calls, out = tmp_path / "calls.jsonl", tmp_path / "out.jsonl"
+    odd = json.dumps({"question": "Q", "documents": 5, "response": "r"}).encode()
+    calls.write_bytes(
+        rows(1) + b"no\n" * 1_200 + b"{}\n" * 5 + (odd + b"\n") * 3 + rows(1, start=1)
+    )
+
+    done = rag_eval(command, calls, "-o", out)
+
+    told = done.err.replace(f"{calls}: ", "").splitlines()
+    assert done.code == 2
+    assert told[:1_000] == [
+        f"line {n}: not JSON: Expecting value at column 1" for n in range(2, 1_002)
+    ]
+    assert [line.partition(" Input")[0] for line in told[1_000:1_003]] == [
+        f"line {n}: field `documents`:" for n in range(1_207, 1_210)
+    ]
+    assert told[1_003] == "205 of the invalid lines are not listed: 205 × not a JSON object"
+    assert told[1_004] == "1208 invalid line(s) were left out of the output"
+    assert ids(out.read_bytes()) == ["0", "1"]
+
+
+@BOTH
 @pytest.mark.parametrize("damage", ["cut", "changed", "checksum"])
 def test_a_damaged_gzip_file_gives_what_can_be_read(
     rag_eval: Command, tmp_path: Path, command: str, damage: str
 ) -> None:
     """And one bad line for the rest, which says so; never a traceback."""
     calls = tmp_path / "calls.jsonl.gz"
-    whole = bytearray(gzip.compress(rows(2000), compresslevel=1))
+    whole = bytearray(gzip.compress(rows(600), compresslevel=1))
     if damage == "cut":
         whole = whole[: len(whole) // 2]
     elif damage == "changed":
@@ -373,8 +399,8 @@ def test_a_damaged_gzip_file_gives_what_can_be_read(
     found = ids((tmp_path / "out.jsonl").read_bytes())
     told = [line for line in done.err.splitlines() if ": line " in line]
     assert done.code == 2
-    assert len(found) == 2000 if damage == "checksum" else 500 < len(found) < 2000
-    assert found[:500] == [str(n) for n in range(500)]
+    assert len(found) == 600 if damage == "checksum" else 150 < len(found) < 600
+    assert found[:150] == [str(n) for n in range(150)]
     assert f"{calls}: {len(told)} invalid line(s)" in done.err
     assert "the gzip data is damaged (" in told[-1]
     if damage == "cut":

@@ -460,6 +460,7 @@ def test_nothing_in_a_cell_is_evaluated(cell: str) -> None:
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats(allow_infinity=False) | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=12,
     )
 )
 def test_every_value_in_pythons_notation_is_read(value: Any) -> None:

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations.dataset import read_calls
 from rag_eval_integrations.dataset._formats import count_rows, format_of, table
-from rag_eval_integrations.dataset._json_array import array
+from rag_eval_integrations.dataset._json_array import values
+from rag_eval_integrations.dataset._line import Patience
 from rag_eval_integrations.dataset.calls import read_rows
 from rag_eval_integrations.errors import ConfigurationError, InputError
 
@@ -88,6 +89,9 @@ def test_every_format_gives_the_same_calls(
         (b"", "jsonl"), (b"{}", "jsonl"), (b"\xef\xbb\xbf {}", "jsonl"), (b"\n [", "json"),
         (b"\xef\xbb\xbf[", "json"), (b"PAR1", "parquet"), (b"question,x\n", "csv"),
         (b"\xef\xbb\xbfquestion;x", "csv"), (b"hello, world\n", "jsonl"), (b"question\n", "jsonl"),
+        (b"sep=;\nWhen;x", "csv"), (b"question|x\n", "csv"),
+        (b'{"question": "Q"}\n{"question": "Q"}', "jsonl"), (b'{"question": "Q",\n', "jsonl"),
+        (b'{\n  "question": "Q"\n}', "json"), (b'{"a": "Q",\r\n "b": 1}', "json"), (b"{\n}\n", "jsonl"),
         (b"\0,question\n", "jsonl"), (b"\xff,question\n", "jsonl"), (b'"a\n', "jsonl"),
     ],
 )  # fmt: skip
@@ -105,7 +109,7 @@ def of_array(content: str | bytes, longest: int = 1000) -> list[tuple[int, Any]]
     data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
     return [
         (number, str(row) if isinstance(row, InputError) else row)
-        for number, row in array(io.BufferedReader(io.BytesIO(data)), longest)
+        for number, row in values(io.BufferedReader(io.BytesIO(data)), longest, Patience())
     ]
 
 
@@ -224,6 +228,31 @@ def test_a_row_without_end_takes_no_memory(tmp_path: Path, head: str, row: str, 
     assert int(megabytes) < 120
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("name", ["calls.jsonl", "calls.json", "calls"])
+@pytest.mark.parametrize("indent", [1, 2, "\t"])
+def test_objects_over_several_lines_are_calls(
+    tmp_path: Path, indent: int | str, name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    """One that was written to be read, or one behind the other, as `jq` prints them."""
+    path = tmp_path / name
+    for rows in (ROWS[:1], ROWS):
+        told = "\n".join(json.dumps(row, indent=indent) for row in rows)
+        path.write_bytes(pack(f"{told}\n".encode()))
+        assert keys(path) == keys(rows)
+        assert count_rows(path) is None
+
+
+def test_a_damaged_object_over_several_lines_is_one_bad_row(tmp_path: Path) -> None:
+    """And not one for each of its lines; those behind it are read."""
+    path = tmp_path / "calls.jsonl"
+    told = [json.dumps(row, indent=1) for row in ROWS]
+    path.write_text(told[0] + told[1].replace(":", "") + told[2])
+    first, fault, last = keys(path)
+    assert [first, last] == [keys(ROWS)[0], keys(ROWS)[2]]
+    assert fault.startswith("row 2: not JSON")
+
+
 # --- CSV
 
 
@@ -231,7 +260,7 @@ def of_table(content: bytes, longest: int = 200) -> list[tuple[int, Any]]:
     stream: Any = io.BufferedReader(io.BytesIO(content))
     return [
         (number, str(row) if isinstance(row, InputError) else row)
-        for number, row in table(stream, longest, lambda _: None)
+        for number, row in table(stream, longest, lambda _: None, Patience())
     ]
 
 
@@ -244,6 +273,10 @@ def of_table(content: bytes, longest: int = 200) -> list[tuple[int, Any]]:
         (b'a,b\n"1\n\n,""x""",2\n3,4\n', [(2, {"a": '1\n\n,"x"', "b": "2"}), (5, {"a": "3", "b": "4"})]),
         (b"a;b\n1,5;2\n", [(2, {"a": "1,5", "b": "2"})]),
         (b"a\tb\n1,5\t2\n", [(2, {"a": "1,5", "b": "2"})]),
+        (b"a|b\n1,5|2\n", [(2, {"a": "1,5", "b": "2"})]),
+        (b"sep=;\r\na;b,c\r\n1,5;2\r\n", [(3, {"a": "1,5", "b,c": "2"})]),
+        (b'\xef\xbb\xbf"SEP=\t"\na\tb\n1\n', [(3, "has 1 cells, and the table 2 columns")]),
+        (b"sep=x\n1\n", [(2, {"sep=x": "1"})]),
         (b'"a;x",b\n1,2\n', [(2, {"a;x": "1", "b": "2"})]),
         (b",a,\n0,1,2\n", [(2, {"a": "1"})]),
         (b"a,b\n1\n1,2,3\n3,4\n", [(2, "has 1 cells, and the table 2 columns"),
@@ -290,7 +323,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
 
 @given(st.lists(st.lists(st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=2, max_size=2)),
-    st.sampled_from(",;\t"), st.sampled_from(["\n", "\r\n"]))  # fmt: skip
+    st.sampled_from(",;\t|"), st.sampled_from(["\n", "\r\n"]))  # fmt: skip
 def test_any_table_is_read_as_it_was_written(
     rows: list[list[str]], delimiter: str, end: str
 ) -> None:

@@ -237,7 +237,7 @@ JSON = st.recursive(
 @st.composite
 def trees(draw: st.DrawFn, depth: int = 0) -> Any:
     """A run of LangSmith's, with anything in every place."""
-    children = draw(st.lists(trees(depth + 1), max_size=3)) if depth < 2 else None
+    children = draw(st.lists(trees(depth + 1), max_size=2)) if depth < 2 else None
     return SimpleNamespace(
         id=uuid4(),
         name=draw(JSON),

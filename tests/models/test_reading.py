@@ -298,12 +298,12 @@ def test_any_text_is_survived(pieces: list[str]) -> None:
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("start", STARTS, ids=range(len(STARTS)))
 def test_time_is_in_proportion_to_the_length(start: str) -> None:
-    """Of what the patterns look for, 40,000 characters each; quadratic, this would take minutes.
+    """Of what the patterns look for, 20,000 characters each; quadratic, this would take minutes.
 
     `tests/test_linear_time.py` compares how the time of each reader grows.
     """
     for piece in PIECES:
-        text = start + piece * (40_000 // len(piece)) + "x}"
+        text = start + piece * (20_000 // len(piece)) + "x}"
 
         answer_in(text)
         unfenced(text)

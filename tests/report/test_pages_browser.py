@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from agreement_rows import judged
-from browser import Opened, chromium
+from browser import Opened, axe, chromium
 from hostile import HOSTILE, MARKUP
 from prompt_test_models import make_result
 
@@ -96,14 +96,6 @@ def failures(page: Page) -> list[str]:
     return found
 
 
-def axe(page: Page) -> list[str]:
-    """What axe finds wrong: rule and element."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    violations = Axe().run(page).response["violations"]
-    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in violations]
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing(opened: Open, name: str, scheme: str) -> None:
@@ -111,7 +103,8 @@ def test_axe_finds_nothing(opened: Open, name: str, scheme: str) -> None:
     page = opened(name, color_scheme=scheme)
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
 
-    assert axe(page) == []
+    # The scheme changes the colours only, so that the other rules need one look.
+    assert axe(page, *(["color-contrast"] if scheme == "dark" else [])) == []
 
 
 @pytest.mark.parametrize("name", PAGES)

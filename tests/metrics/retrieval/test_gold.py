@@ -98,16 +98,16 @@ def check_against_trec(
 
 @pytest.mark.slow
 def test_equal_to_trec_eval_on_random_rankings() -> None:
-    """10,000 rankings of 0 to 15 documents, 1 to 12 relevant ones, every measure, to 1e-12."""
+    """3,000 rankings of 0 to 15 documents, 1 to 12 relevant ones, every measure, to 1e-12."""
     chance = random.Random(20240607)
     pool = [f"d{number}" for number in range(40)]
-    rankings = [chance.sample(pool, chance.randint(0, 15)) for _ in range(10_000)]
+    rankings = [chance.sample(pool, chance.randint(0, 15)) for _ in range(3_000)]
     golds = [chance.sample(pool, chance.randint(1, 12)) for _ in rankings]
 
     ks = (chance.randint(1, 4), chance.randint(5, 20))
     between = check_against_trec(rankings, golds, ks)
 
-    assert all(between[measure] > 1_000 for measure in set(MEASURES) - {"hit_rate"})
+    assert all(between[measure] > 300 for measure in set(MEASURES) - {"hit_rate"})
 
 
 def bm25(question: str, documents: dict[str, str]) -> list[str]:
