@@ -1,0 +1,45 @@
+"""Where words end: calls whose labels the embedded judge doubts, whatever their probability.
+
+Measured on RAGBench's development rows, every domain judged by coefficients fitted without it
+(docs/embedded-judge.md has the figures).
+"""
+
+from __future__ import annotations
+
+from math import fsum
+
+from rag_eval_integrations.judges.embedded._features import CallFeatures
+from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
+
+SPREAD = "doubt_spread"
+"""Flag: the words of a response sentence are in the documents, but spread over several of them.
+Words do not tell whether they belong together, as in answers to two-hop questions."""
+COPIED = "doubt_copied"
+"""Flag: a short response, most of whose word triples stand in a document. Nearly all its words are
+found, whether the answer is right or not."""
+
+_SPREAD = 0.25
+"""Least share of a sentence's weight that the documents hold and the best single one does not."""
+_SHORT = 40
+"""Most words of a short response."""
+_COPIED = 0.4
+"""Least mean share of a response sentence's word triples found."""
+
+_FOUND, _IN_DOCUMENT, _TRIGRAMS = map(
+    RESPONSE_FEATURES.index, ("found", "found_in_document", "trigrams")
+)
+
+
+def doubts(features: CallFeatures) -> tuple[str, ...]:
+    """List the flags of a call that words cannot decide; empty for a call without a response."""
+    rows = [row.features for row in features.response]
+    if not rows:
+        return ()
+    found = []
+    if max(row[_FOUND] - row[_IN_DOCUMENT] for row in rows) > _SPREAD:
+        found.append(SPREAD)
+    copied = fsum([row[_TRIGRAMS] for row in rows]) / len(rows)
+    length = sum([len(sentence.stems) for sentence in features.overlap.response])
+    if length <= _SHORT and copied > _COPIED:
+        found.append(COPIED)
+    return tuple(found)
