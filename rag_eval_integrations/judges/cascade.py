@@ -1,7 +1,7 @@
 """`CascadeJudge`: a cheap judge labels, and a second one only the calls it is unsure about.
 
-A cascade may stand in a cascade: `CascadeJudge(a, CascadeJudge(b, c))` asks b where a is unsure, and
-c where b is unsure as well.
+A cascade may stand in a cascade: `CascadeJudge(a, CascadeJudge(b, c))` asks b where a is unsure,
+and c where b is unsure as well.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class CascadeJudge(JudgeBase):
             )
         self.first: Judge = cheap
         self.second: Judge = asked if isinstance(asked, Judge) else self._second
-        self.judges = (*_judges_of(self._first), *_judges_of(self._second))
+        self.judges = (*judges_of(self._first), *judges_of(self._second))
         if len(self.judges) > len(PLACES):
             raise ConfigurationError("second", len(self.judges), f"is more than {len(PLACES)}")
         self.model = self._second.model
@@ -124,7 +124,7 @@ class CascadeJudge(JudgeBase):
         why = self._why(call, labelling)
         if not why:
             return labelling.model_copy(update={"flags": (*own, *placed)})
-        before = len(_judges_of(self._first))
+        before = len(judges_of(self._first))
         passed = (*placed[1:], *(f"{PLACES[before - 1]}_{reason}" for reason in why))
         second = await self.second.label(call)
         own, placed = _placed(second, self._second, before)
@@ -146,7 +146,7 @@ class CascadeJudge(JudgeBase):
         return (("unsure",) if low <= probability <= high else ()) + doubts
 
 
-def _judges_of(judge: JudgeBase) -> tuple[JudgeBase, ...]:
+def judges_of(judge: JudgeBase) -> tuple[JudgeBase, ...]:
     """List the judges of a cascade, the cheapest first; of another judge, itself."""
     return judge.judges if isinstance(judge, CascadeJudge) else (judge,)
 

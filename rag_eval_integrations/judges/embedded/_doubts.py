@@ -15,8 +15,9 @@ SPREAD = "doubt_spread"
 """Flag: the words of a response sentence are in the documents, but spread over several of them.
 Words do not tell whether they belong together, as in answers to two-hop questions."""
 COPIED = "doubt_copied"
-"""Flag: a short response, most of whose word triples stand in a document. Nearly all its words are
-found, whether the answer is right or not."""
+"""Flag: a short response, pieced together from word triples of the documents. Nearly all its words
+are found, whether the answer is right or not. A verbatim copy of one sentence is not meant: of 101
+such responses, 2 were not adherent."""
 
 _SPREAD = 0.25
 """Least share of a sentence's weight that the documents hold and the best single one does not."""
@@ -24,9 +25,11 @@ _SHORT = 40
 """Most words of a short response."""
 _COPIED = 0.4
 """Least mean share of a response sentence's word triples found."""
+_VERBATIM = 0.8
+"""Mean share of its word pairs in the best document sentence, from which it is a copy of that."""
 
-_FOUND, _IN_DOCUMENT, _TRIGRAMS = map(
-    RESPONSE_FEATURES.index, ("found", "found_in_document", "trigrams")
+_FOUND, _IN_DOCUMENT, _TRIGRAMS, _PAIRS_IN_1 = map(
+    RESPONSE_FEATURES.index, ("found", "found_in_document", "trigrams", "bigrams_in_1")
 )
 
 
@@ -38,8 +41,10 @@ def doubts(features: CallFeatures) -> tuple[str, ...]:
     found = []
     if max(row[_FOUND] - row[_IN_DOCUMENT] for row in rows) > _SPREAD:
         found.append(SPREAD)
-    copied = fsum([row[_TRIGRAMS] for row in rows]) / len(rows)
+    copied, verbatim = (
+        fsum([row[at] for row in rows]) / len(rows) for at in (_TRIGRAMS, _PAIRS_IN_1)
+    )
     length = sum([len(sentence.stems) for sentence in features.overlap.response])
-    if length <= _SHORT and copied > _COPIED:
+    if length <= _SHORT and copied > _COPIED and verbatim < _VERBATIM:
         found.append(COPIED)
     return tuple(found)
