@@ -87,7 +87,11 @@ def calibrate(
         )
         for maker, of in makers.items()
     )  # fmt: skip
-    maps = [(score, one) for judge in judges for score, one in judge.scores.items()]
+    maps = [
+        (score if len(judges) == 1 else f"{judge} {score}", one)
+        for judge in judges
+        for score, one in judge.scores.items()
+    ]
     if all(one.questions < one.needed for _, one in maps):
         raise _refusal(len(pairs), {score: one.why for score, one in maps})
     return Calibration(
@@ -198,9 +202,7 @@ def _fitted(name: str, rows: Sequence[_Row], target_error: float) -> ScoreMap:
     facts: dict[str, Any] = {"estimator": rows[0].estimator, "n": len(rows), "questions": questions,
              "needed": needed}  # fmt: skip
     if questions < needed:
-        why = (
-            f"has {questions} questions, and needs {needed} for a standard error of {target_error}"
-        )
+        why = _too_few(questions, needed, target_error)
         return ScoreMap(method="identity", why=why, **facts)
     if len(set(gold)) == 1:
         return ScoreMap(method="identity", why=f"gold is {gold[0]:g} in every row", **facts)
