@@ -1,7 +1,7 @@
 """Where words end: calls whose labels the embedded judge doubts, whatever their probability.
 
-Measured on RAGBench's development rows, every domain judged by coefficients fitted without it
-(docs/embedded-judge.md has the figures).
+Measured on RAGBench rows, every domain judged by coefficients fitted without it
+(`training/where_words_end.py`; docs/judges.md has the figures).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ SPREAD = "doubt_spread"
 Words do not tell whether they belong together, as in answers to two-hop questions."""
 COPIED = "doubt_copied"
 """Flag: a short response, pieced together from word triples of the documents. Nearly all its words
-are found, whether the answer is right or not. A verbatim copy of one sentence is not meant: of 101
-such responses, 2 were not adherent."""
+are found, whether the answer is right or not. A verbatim copy of one sentence is not meant: of
+about 100 such responses, 2 were not adherent."""
 
 _SPREAD = 0.25
 """Least share of a sentence's weight that the documents hold and the best single one does not."""
