@@ -17,10 +17,15 @@ from embedded_training.judges import HeldOut
 from embedded_training.rows import Data, read
 
 from rag_eval_integrations.judges.embedded import EmbeddedJudge
-from rag_eval_integrations.judges.embedded._doubts import COPIED, SPREAD, doubts
+from rag_eval_integrations.judges.embedded._doubts import COPIED, SPREAD, doubts, spread
 from rag_eval_integrations.judges.embedded._features import call_features
+from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 
 RESAMPLES = 400
+LIMITS = (0.1, 0.15, 0.2, 0.25, 0.3)
+"""Limits of `doubt_spread` that were tried."""
+FOUND = RESPONSE_FEATURES.index("found")
+SHORT, ALL = 25, 0.99
 
 
 class Rows:
@@ -33,12 +38,20 @@ class Rows:
         self.sets = data.sets
         self.adherent = data.adherent[: data.bench]
         self.probability = held.adherent[: data.bench]
-        flags = []
+        flags, spreads, plain = [], [], []
         for file in sorted((path / "ragbench").glob("*.jsonl.gz")):
             for row in read(file):
                 documents = [[text for _, text in part] for part in row["documents_sentences"]]
                 response = [text for _, text in row["response_sentences"]]
-                flags.append(doubts(call_features(row["question"], documents, response)))
+                features = call_features(row["question"], documents, response)
+                flags.append(doubts(features))
+                spreads.append(spread(features))
+                length = sum(len(sentence.stems) for sentence in features.overlap.response)
+                found = min(one.features[FOUND] for one in features.response)
+                plain.append(length <= SHORT and len(response) == 1 and found > ALL)
+        self.spread = np.array(spreads)
+        self.plain = np.array(plain)
+        """Short responses all of whose words are found."""
         self.doubted = {
             name: np.array([name in found for found in flags]) for name in (SPREAD, COPIED)
         }
@@ -84,6 +97,23 @@ def show(rows: Rows, name: str) -> None:
         print(f"{'':13} {bad[mine].sum()} not adherent; {share:.2f} of its rows")
 
 
+def nested(rows: Rows) -> None:
+    """Print the limit of `doubt_spread` that is best on four sets, and its worth on the fifth."""
+    print("\ndoubt_spread, its limit chosen on the other four sets:")
+    for one in rows.sets:
+        others = [other for other in rows.sets if other != one]
+        split = {
+            limit: (np.flatnonzero(rows.spread > limit), np.flatnonzero(rows.spread <= limit))
+            for limit in LIMITS
+        }
+        gap = {limit: rows.auroc(own, others) - rows.auroc(rest, others)
+               for limit, (own, rest) in split.items()}  # fmt: skip
+        limit = min(gap, key=lambda each: gap[each])
+        own, rest = split[limit]
+        inside, outside = rows.auroc(own, [one]), rows.auroc(rest, [one])
+        print(f"  {one:11} {limit}: {inside:.3f}, of the rest {outside:.3f}")
+
+
 def main() -> None:
     """Print the figures of docs/judges.md."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -91,6 +121,9 @@ def main() -> None:
     rows = Rows(parser.parse_args().data)
     for name in rows.doubted:
         show(rows, name)
+    nested(rows)
+    plain, other = np.flatnonzero(rows.plain), np.flatnonzero(~rows.plain)
+    print(f"\nshort, all words found: {rows.auroc(plain):.3f}, of the rest {rows.auroc(other):.3f}")
     low, high = EmbeddedJudge.unsure
     band = (rows.probability >= low) & (rows.probability <= high)
     either = rows.doubted["either"]

@@ -39,7 +39,7 @@ def doubts(features: CallFeatures) -> tuple[str, ...]:
     if not rows:
         return ()
     found = []
-    if max(row[_FOUND] - row[_IN_DOCUMENT] for row in rows) > _SPREAD:
+    if spread(features) > _SPREAD:
         found.append(SPREAD)
     copied, verbatim = (
         fsum([row[at] for row in rows]) / len(rows) for at in (_TRIGRAMS, _PAIRS_IN_1)
@@ -48,3 +48,12 @@ def doubts(features: CallFeatures) -> tuple[str, ...]:
     if length <= _SHORT and copied > _COPIED and verbatim < _VERBATIM:
         found.append(COPIED)
     return tuple(found)
+
+
+def spread(features: CallFeatures) -> float:
+    """Return the most weight of a response sentence that other documents than the best hold.
+
+    In [0, 1], as a share of the sentence's; 0 for a call without a response.
+    """
+    rows = [row.features for row in features.response]
+    return max([row[_FOUND] - row[_IN_DOCUMENT] for row in rows], default=0.0)
