@@ -104,6 +104,8 @@ def _check(settings: Settings, evals: Sequence[Path]) -> None:
     if len(settings.files) > 2:
         names = ", ".join(map(str, settings.files))
         raise ConfigurationError("files", names, "give GOLD.jsonl, or EVALS.jsonl GOLD.jsonl")
+    if any(str(path) == "-" for path in settings.files):
+        raise ConfigurationError("files", "-", "is read more than once; use a file")
     if not evals:
         return
     for option in ("judge", "formulas", "relevance_baseline", "base_url", "rpm", "tpm", "cache"):

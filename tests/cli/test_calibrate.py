@@ -93,6 +93,7 @@ def test_too_few_rows_are_refused_before_the_judge_is_asked(
         (("GOLD", "--target-error", "2"), "target_error"),
         (("GOLD", "--rpm", "5"), "is for openai:MODEL"),
         (("missing.jsonl",), "missing.jsonl"),
+        (("-",), "is read more than once"),
     ],
 )
 def test_mistakes_are_named(

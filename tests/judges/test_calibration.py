@@ -167,7 +167,9 @@ def test_another_judge_is_refused_at_construction() -> None:
     with pytest.raises(ConfigurationError, match="scripted 1"):
         RagEvaluator(cascade, metrics)
     both = calibration(maps_of(adherence=PLATT), maps_of("scripted", "1", adherence=SAME))
-    RagEvaluator(cascade, [Trace(calibration=both)])
+    evaluation = RagEvaluator(cascade, [Trace(calibration=both)]).evaluate_sync(small_call().call)
+    assert evaluation.error is None
+    assert {score.by.calibration for score in evaluation.scores.values()} == {both.stamp}
 
 
 def test_a_labelling_by_another_model_is_an_error() -> None:
