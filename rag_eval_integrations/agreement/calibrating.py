@@ -155,6 +155,10 @@ def _rows_by_maker(pairs: Sequence[Pair]) -> dict[_Maker, dict[str, list[_Row]]]
                     "were made without one",
                 )  # fmt: skip
             estimate = item.predicted.estimate
+            if item.pair.predicted.response is None:
+                continue  # of a retrieval alone, judges estimate in another way
+            if estimate is None and _formulas_decide(item.pair.predicted, name, by):
+                continue
             row = _Row(
                 item.predicted_value if estimate is None else estimate.value,
                 item.gold_value,
@@ -166,6 +170,18 @@ def _rows_by_maker(pairs: Sequence[Pair]) -> dict[_Maker, dict[str, list[_Row]]]
         maker: {name: _of_one_estimator(name, rows) for name, rows in of.items()}
         for maker, of in makers.items()
     }
+
+
+def _formulas_decide(judged: Evaluation, name: str, by: By) -> bool:
+    """Tell whether a score is an empty case of the formulas, beside which no estimate stands."""
+    ratios = ("completeness",) if by.formulas == "ragbench" else _SHARES_OF_RELEVANT
+    labels = judged.labels
+    if name not in ratios or labels is None:
+        return False
+    return not (labels.all_relevant_sentence_keys and labels.all_utilized_sentence_keys)
+
+
+_SHARES_OF_RELEVANT = ("context_utilization", "completeness")
 
 
 def _of_one_estimator(name: str, rows: list[_Row]) -> list[_Row]:

@@ -23,7 +23,7 @@ from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import By, Evaluation, Score, ScoreEstimate
 from rag_eval_integrations.sentences import Punkt
 
-from .conftest import make_evaluation
+from .conftest import make_evaluation, make_labels
 
 JUDGE = By(judge="j", judge_version="1", formulas="gpt-labeling")
 GOLD = By(judge="gold", formulas="gpt-labeling")
@@ -114,6 +114,20 @@ def test_rows_without_an_estimate_beside_others_are_left_out() -> None:
     rows = drawn(150, lambda p: p) + [pair(900 + at, None, 0.0, value=0.0) for at in range(50)]
 
     assert fit_of(rows, target_error=0.1).n == 150
+
+
+def test_empty_cases_of_the_formulas_are_not_fitted() -> None:
+    """Nothing used of nothing relevant is not a verdict on a share."""
+    chance = random.Random(4)
+    rows = []
+    for at in range(300):
+        one = pair(at, None, round(chance.random(), 1), name="completeness", value=chance.random())
+        labels = make_labels("" if at < 100 else "0a", "" if at < 100 else "0a")
+        rows.append(Pair(one.predicted.model_copy(update={"labels": labels}), one.gold))
+
+    found = calibrate(rows, name="mine").judges[0].scores["completeness"]
+
+    assert (found.n, found.estimator) == (200, "labels")
 
 
 def test_folds_never_split_a_question_and_do_not_depend_on_order() -> None:

@@ -228,11 +228,13 @@ class _CallScorer:
     ) -> tuple[ScoreEstimate | None, ScoreMap | None]:
         """Map an estimate, or of a judge without any the value; also return the map, if any."""
         fit = None if self.maps is None else self.maps.scores.get(name)
-        if fit is None or fit.method == "identity":
-            return estimate, None
+        if fit is None or fit.method == "identity" or self.call.call.response is None:
+            return estimate, None  # of a retrieval alone, judges estimate in another way
+        if estimate is None and name in self._ratios and self._is_empty:
+            return None, None  # the formulas decide, not a fit
         if fit.estimator == "labels":
             mapped = value
-        elif estimate is None:  # an empty case of the formulas decides, as before
+        elif estimate is None:
             return None, None
         else:
             mapped = estimate.value
