@@ -247,12 +247,12 @@ def evaluation_of(
     """
     source, usage, flags = call.call, labelling.usage, labelling.flags + _flags(call, labelling)
     if reference is not None:
-        from rag_eval_integrations.judges.cascade import CASCADE_FLAGS  # noqa: PLC0415  # imports models
+        from rag_eval_integrations.judges.cascade import is_of_cascade  # noqa: PLC0415  # imports models
 
         about, said = reference
         usage += said.usage
         # Which judge of a cascade labelled is told of the response, if it was labelled.
-        told = (flag for flag in said.flags if not (flag in CASCADE_FLAGS and labelling.flags))
+        told = (flag for flag in said.flags if not (is_of_cascade(flag) and labelling.flags))
         flags = tuple(dict.fromkeys((*flags, *told, *_flags(about, said))))
     scores: dict[str, Score] = {}
     for metric in metrics:

@@ -39,7 +39,7 @@ from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations._visible import visible
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges import Judge, judge_from, reconcile
-from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base
+from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base, judge_info
 from rag_eval_integrations.metrics import (
     CallMetric,
     LabelMetric,
@@ -54,7 +54,6 @@ from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.records import (
     Evaluation,
     EvaluationError,
-    JudgeInfo,
     Labelling,
     RagCall,
     Sentences,
@@ -89,8 +88,8 @@ class RagEvaluator:
 
     Raises:
         ConfigurationError: for an unknown judge, no metrics, an object that is not a metric, two
-            metrics with the same score name, or a metric that asks a model when the judge has
-            none.
+            metrics with the same score name, a metric that asks a model when the judge has none, or
+            a calibration (`Trace(calibration=…)`) that was fitted on another judge.
 
     Warns:
         UserWarning: a metric can be told apart from others neither by its `repr` nor by a
@@ -124,6 +123,8 @@ class RagEvaluator:
         if max_remembered < 0:
             raise ConfigurationError("max_remembered", max_remembered, "use a number from 0")
         for metric in self.metrics:
+            if isinstance(metric, Trace) and metric.calibration is not None:
+                metric.calibration.check(self._judge)
             if metric.identity is None:
                 warnings.warn(
                     f"{visible(type(metric).__name__)} has no `repr` of its own and no `version`: "
@@ -355,11 +356,8 @@ class RagEvaluator:
         return labelling.model_copy(update={"labels": reconcile(labelling.labels, call)})
 
     def _unasked(self, code: UnscoredCode | None, reason: str) -> Labelling:
-        # What a labelling says: of a judge that asks a model, the model's version; the judge's own
-        # holds the prompt's as well, and scores beside it would look as if of another judge.
-        model = self._judge.model
-        version = self._judge.version if model is None else model.version
-        info = JudgeInfo(name=self.judge.name, version=version)
+        # What a labelling says: otherwise scores beside it would look as if of another judge.
+        info = judge_info(self._judge)
         return Labelling(labels=None, judge=info, usage=Usage(), unscored=code, reason=reason)
 
     # --- Metrics that ask a model

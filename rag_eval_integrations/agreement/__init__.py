@@ -7,18 +7,15 @@ scores | _keys | levels   pairs ─▶ what is compared: scores, sentence keys, 
 _resampled, _statistics   columns ─▶ statistics that can be computed again on a draw of rows
 _bootstrap, figures       statistics ─▶ figures with intervals ─▶ JSON
 compare                   `agree`: all figures, with baselines (published: RAGBench's columns)
-_curves                   ROC and reliability curves; the curve of a cascade
+_curves, _cascades        ROC and reliability curves; the curve of a cascade
+calibrating | _fits       `calibrate`: maps from a judge's estimates to gold
 """
 
 from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.agreement._bootstrap import RESAMPLES, SEED, Figure
-from rag_eval_integrations.agreement._curves import (
-    CascadePoint,
-    Curves,
-    cascade_curve,
-    curve_json,
-    curves,
-)
+from rag_eval_integrations.agreement._cascades import CascadePoint, cascade_curve, curve_json
+from rag_eval_integrations.agreement._curves import Curves, curves
+from rag_eval_integrations.agreement.calibrating import calibrate
 from rag_eval_integrations.agreement.compare import Agreement, agree
 from rag_eval_integrations.agreement.figures import Figures, Group
 from rag_eval_integrations.agreement.levels import Levels, agree_by_level
@@ -44,6 +41,7 @@ __all__ = [
     "agree",
     "agree_by_level",
     "agree_with_numbers",
+    "calibrate",
     "cascade_curve",
     "curve_json",
     "curves",

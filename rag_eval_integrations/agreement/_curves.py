@@ -1,26 +1,19 @@
-"""Curves of a judge against gold: ROC, reliability, and the cost and worth of a cascade."""
+"""Curves of a judge against gold: ROC and reliability."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from pydantic import JsonValue
-
 from rag_eval_integrations.agreement._keys import LabelledPair, on_same_sentences
-from rag_eval_integrations.agreement.figures import Group, figures_of, mean_over
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.agreement.scores import (
     ADHERENCE,
-    check_one_predictor,
     compared,
     not_adherent,
-    score_blocks,
 )
-from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import Evaluation, Usage
 
 BINS = 10
 
@@ -60,7 +53,7 @@ class Curves:
     @property
     def calibration_error(self) -> float:
         """Expected calibration error in ten bins: Σ n/N · |mean probability - share|; 0 is best."""
-        return math.fsum(one.n * abs(one.mean - one.share) for one in self.bins) / self.n
+        return _error_of(self.bins)
 
 
 def curves(pairs: Sequence[Pair]) -> Mapping[str, Curves]:
@@ -123,115 +116,28 @@ def _roc(items: Sequence[tuple[float, bool]], positives: int) -> tuple[tuple[flo
     return tuple(points)
 
 
-def _bins(items: Sequence[tuple[float, bool]]) -> tuple[Bin, ...]:
-    found: list[list[tuple[float, bool]]] = [[] for _ in range(BINS)]
+def calibration_error(items: Sequence[tuple[float, float]]) -> float:
+    """Compute the expected calibration error of at least one score in [0, 1] with its gold value.
+
+    As `Curves.calibration_error`, with the mean of gold values in place of a share.
+    """
+    return _error_of(_bins(items))
+
+
+def _error_of(bins: Sequence[Bin]) -> float:
+    return math.fsum(one.n * abs(one.mean - one.share) for one in bins) / sum(one.n for one in bins)
+
+
+def _bins(items: Sequence[tuple[float, float]]) -> tuple[Bin, ...]:
+    found: list[list[tuple[float, float]]] = [[] for _ in range(BINS)]
     for probability, positive in items:
         found[min(BINS - 1, int(probability * BINS))].append((probability, positive))
     return tuple(
         Bin(
             len(group),
             math.fsum(probability for probability, _ in group) / len(group),
-            sum(positive for _, positive in group) / len(group),
+            math.fsum(positive for _, positive in group) / len(group),
         )
         for group in found
         if group
     )
-
-
-# --- Cost and worth of a cascade of two judges, by the share of calls that the second one labels
-
-
-STEPS = 10
-
-
-@dataclass(frozen=True)
-class CascadePoint:
-    """The agreement of a cascade that asks its second judge about some share of the calls."""
-
-    share: float
-    """Share of the calls that the second judge is asked about, in [0, 1]."""
-    band: float | None
-    """Half-width of the band around 0.5 of P(adherent) in which the second judge is asked:
-    `ask_when=(0.5 - band, 0.5 + band)`. None when it is asked about no call, or only about calls
-    for which the first judge gives no probability."""
-    usage: Usage
-    """Usage of the second judge on these calls."""
-    pooled: Group
-    mean_over_datasets: Group
-
-
-def cascade_curve(
-    pairs: Sequence[Pair], second: Sequence[Evaluation], *, steps: int = STEPS
-) -> tuple[CascadePoint, ...]:
-    """Compare cascades of two judges with gold, for shares of the second judge from 0 to 1.
-
-    Args:
-        pairs: the first judge's rows with their gold rows.
-        second: the second judge's evaluations of the same calls, joined by `row_key`.
-        steps: number of steps; the curve has one point more.
-
-    Raises:
-        ConfigurationError: the second judge's evaluation of a call is missing, either judge's rows
-            were made in several ways, or `steps` is below 1.
-    """
-    if steps < 1:
-        raise ConfigurationError("steps", steps, "use 1 or more")
-    by_key = {evaluation.row_key: evaluation for evaluation in second}
-    missing = sum(pair.predicted.row_key not in by_key for pair in pairs)
-    if missing or not pairs:
-        raise ConfigurationError(
-            "second", f"{missing} of {len(pairs)} rows", "are not among the second judge's"
-        )
-    asked = [replace(pair, predicted=by_key[pair.predicted.row_key]) for pair in pairs]
-    check_one_predictor(pairs)
-    check_one_predictor(asked)
-    order = sorted(range(len(pairs)), key=lambda row: _sureness(pairs[row].predicted))
-    points = []
-    for step in range(steps + 1):
-        chosen = set(order[: round(len(pairs) * step / steps)])
-        rows = [asked[row] if row in chosen else pair for row, pair in enumerate(pairs)]
-        points.append(_point(rows, chosen, pairs, order))
-    return tuple(points)
-
-
-def _point(
-    rows: Sequence[Pair], chosen: set[int], pairs: Sequence[Pair], order: Sequence[int]
-) -> CascadePoint:
-    usage = Usage()
-    for row in sorted(chosen):
-        usage += rows[row].predicted.usage
-    last = _sureness(pairs[order[len(chosen) - 1]].predicted) if chosen else None
-    datasets = sorted({row.dataset for row in rows if row.dataset is not None})
-    return CascadePoint(
-        share=len(chosen) / len(rows),
-        band=None if last is None or last < 0 else last,
-        usage=usage,
-        pooled=_group(rows),
-        mean_over_datasets=mean_over(
-            [_group([row for row in rows if row.dataset == name]) for name in datasets]
-        ),
-    )
-
-
-def _group(rows: Sequence[Pair]) -> Group:
-    return Group({"n": len(rows)}, figures_of(score_blocks(rows), len(rows), 0, ""))
-
-
-def _sureness(first: Evaluation) -> float:
-    """Return the distance of the first judge's probability from 0.5; -1 when it gives none."""
-    score = first.scores.get(ADHERENCE)
-    return -1.0 if score is None or score.probability is None else abs(score.probability - 0.5)
-
-
-def curve_json(points: Sequence[CascadePoint]) -> list[JsonValue]:
-    """Return the curve as JSON values."""
-    return [
-        {
-            "share": point.share,
-            "band": point.band,
-            "usage": point.usage.model_dump(),
-            "pooled": point.pooled.to_json()["scores"],
-            "mean_over_datasets": point.mean_over_datasets.to_json()["scores"],
-        }
-        for point in points
-    ]

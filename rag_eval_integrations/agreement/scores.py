@@ -20,6 +20,7 @@ Provenance = Mapping[str, str | int | None]
 """Provenance of a score: `formulas`, `relevance_baseline`, `method` and others, by name."""
 _PREDICTED_FIELDS = (
     "judge", "model", "judge_version", "prompt_version", "formulas", "relevance_baseline",
+    "calibration",
 )  # fmt: skip
 # Gold is often annotated by several people or models (RAGBench: gpt-4o for some data sets,
 # gpt-4-turbo for others), so they are reported and not refused.
@@ -90,7 +91,7 @@ def check_one_provenance(pairs: Sequence[Pair]) -> dict[str, Provenance]:
 
 
 def _predictor(rows: Iterable[tuple[Pair, Score]], name: str) -> Provenance:
-    """Return the provenance of a predicted score, with that of both judges for a cascade."""
+    """Return the provenance of a predicted score, with that of all judges for a cascade."""
     by_part: dict[str | None, list[Score]] = {}
     for pair, score in rows:
         by_part.setdefault(cascade_part(pair.predicted), []).append(score)
@@ -104,14 +105,15 @@ def _predictor(rows: Iterable[tuple[Pair, Score]], name: str) -> Provenance:
         raise ConfigurationError(
             "judge", name, "comes from a cascade in some predicted rows and not in others"
         )
-    for field in _FORMULAS:
-        if makers[0][field] != makers[1][field]:
+    for field, other in ((field, maker[field]) for maker in makers for field in _FORMULAS):
+        if makers[0][field] != other:
             raise ConfigurationError(
-                field, makers[1][field], f"was used for `{name}` of some predicted rows only"
+                field, other, f"was used for `{name}` of some predicted rows only"
             )
+    said = {field: list(dict.fromkeys(maker[field] for maker in makers)) for field in makers[0]}
     return {
-        field: value if value == makers[1][field] else f"{value} or {makers[1][field]}"
-        for field, value in makers[0].items()
+        field: values[0] if len(values) == 1 else " or ".join(map(str, values))
+        for field, values in said.items()
     }
 
 
@@ -146,7 +148,7 @@ def gold_models(pairs: Sequence[Pair]) -> tuple[str, ...]:
 def check_one_predictor(pairs: Sequence[Pair]) -> None:
     """Check that each predicted score was made in one way, for comparisons without gold scores.
 
-    The rows of a cascade may come from its first and its second judge.
+    The rows of a cascade may come from any of its judges.
 
     Raises:
         ConfigurationError: a field of the provenance differs; names the score and the field.

@@ -129,8 +129,8 @@ def run_command(
         str,
         typer.Option(
             metavar=_JUDGES,
-            help="The judge: `embedded` (lexical, no key), a model, a cascade that asks B (and C) "
-            "only about calls of which A is unsure, or an object in your own code.",
+            help="The judge: `embedded` (lexical, no key), a model, a cascade that asks B "
+            "only where A is unsure (and C where B is), or an object in your own code.",
         ),
     ] = "embedded",
     base_url: BaseUrl = None,
@@ -196,6 +196,13 @@ def run_command(
     ] = None,
     formulas: Formulas = "gpt-labeling",
     relevance_baseline: Baseline = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CALIBRATION.json",
+            help="Calibrate the estimates by a file of `rag-eval calibrate` for the same judge.",
+        ),
+    ] = None,
     max_concurrency: Annotated[
         int, typer.Option(metavar="N", min=1, help="Maximum number of concurrent calls.")
     ] = 8,
@@ -268,7 +275,7 @@ def run_command(
         report=report, workers=workers,
         model_options=model_options(timeout, max_tokens, extra_body),
         geval={"estimator": geval_estimator, "samples": geval_samples},
-        retrieval={"k": k, "match": match, "id_key": id_key},
+        retrieval={"k": k, "match": match, "id_key": id_key}, calibration=calibration,
     )  # fmt: skip
     raise typer.Exit(command.run(settings))
 
@@ -406,11 +413,12 @@ def agreement_command(
         typer.Option(metavar="DIR", help="Write the same page as agreement.html in this folder."),
     ] = None,
     cascade: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             metavar="SECOND.jsonl",
             help="A second judge's evaluations: show the quality and cost of asking it only "
-            "where the first judge is unsure.",
+            "where the first judge is unsure. Given once more with a third judge's: of asking that "
+            "one only where the second is unsure, too.",
         ),
     ] = None,
     as_json: Annotated[
@@ -431,9 +439,85 @@ def agreement_command(
             system=system,
             plots=plots,
             out=out,
-            cascade=cascade,
+            cascade=cascade or [],
         )
     )
+
+
+@app.command("calibrate", cls=Command)
+def calibrate_command(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[EVALS.jsonl] GOLD.jsonl",
+            help="Labelled rows, such as RAGBench's, whose calls the judge labels; or evaluations "
+            "that you have, and the labelled rows.",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="CALIBRATION.json",
+            help="File for the calibration, which must not exist.",
+        ),
+    ],
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar=_JUDGES,
+            help="The judge to ask, as for `run`; by default embedded. Without EVALS.jsonl only.",
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="Name that stands on every score; by default the file's."
+        ),
+    ] = None,
+    target_error: Annotated[
+        float,
+        typer.Option(
+            metavar="ERROR",
+            help="Standard error that a calibrated score may have for lack of rows; fewer rows "
+            "than that needs are refused.",
+        ),
+    ] = 0.05,
+    formulas: Annotated[
+        str | None,
+        typer.Option(
+            metavar="gpt-labeling|ragbench",
+            help="The set of TRACe formulas; by default gpt-labeling, or as in EVALS.jsonl.",
+        ),
+    ] = None,
+    relevance_baseline: Baseline = None,
+    base_url: BaseUrl = None,
+    max_concurrency: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Maximum number of concurrent calls.")
+    ] = 8,
+    rpm: Annotated[
+        float | None, typer.Option(metavar="N", help="Judge requests per minute.")
+    ] = None,
+    tpm: Annotated[float | None, typer.Option(metavar="N", help="Judge tokens per minute.")] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Cache the judge's answers in this file."),
+    ] = None,
+    timeout: Timeout = None,
+    max_tokens: MaxTokens = None,
+    extra_body: ExtraBody = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Fit a judge's estimates to your gold rows, for `run --calibration`."""
+    from rag_eval_integrations.cli import calibrate as command
+    from rag_eval_integrations.cli._model_options import model_options
+
+    settings = command.Settings(
+        files, out, judge, name, target_error, formulas, relevance_baseline, max_concurrency,
+        base_url, rpm, tpm, cache, model_options(timeout, max_tokens, extra_body), overwrite,
+    )  # fmt: skip
+    raise typer.Exit(command.calibrate_files(settings))
 
 
 @app.command("compare", cls=Command)

@@ -94,20 +94,49 @@ def human_tables(group: Group) -> list[Table]:
 
 
 def cascade_tables(points: Sequence[CascadePoint]) -> list[Table]:
-    """Tabulate quality and cost of a cascade: one row per share of calls sent to judge two."""
+    """Tabulate quality and cost of a cascade: one row per share of calls sent to later judges."""
     if not points:
         return []
+    if points[0].third is not None:
+        return _tables_of_three(points)
     title = "Cascade: quality when the second judge gets the calls where the first is least sure"
     quality = foldable(title, "asked>", "ask_when", *(f"{short}>" for short, *_ in CURVE))
     title = "Cascade: cost of asking the second judge"
     cost = foldable(title, "asked>", "requests>", "prompt tokens>", "completion tokens>", "cost>")
     for point in points:
-        cells = [value_of(figure_of(group_of(point), "scores", *where)) for _, *where in CURVE]
-        add_row(quality, f"{point.share:.0%}", band_of(point), *cells)
-        usage = point.usage
-        numbers = (usage.requests, usage.prompt_tokens, usage.completion_tokens)
-        add_row(cost, f"{point.share:.0%}", *map(str, numbers), cost_of(usage))
+        add_row(quality, f"{point.share:.0%}", band_of(point), *_curve_cells(point))
+        add_row(cost, f"{point.share:.0%}", *_cost_cells(point))
     return [quality, cost]
+
+
+def _tables_of_three(points: Sequence[CascadePoint]) -> list[Table]:
+    title = "Cascade of three: quality by the shares of all calls that the second and third get"
+    quality = foldable(title, "second>", "third>", *(f"{short}>" for short, *_ in CURVE))
+    title = "Cascade of three: when the later judges are asked, and what they cost"
+    cost = foldable(
+        title, "second>", "third>", "second asked when", "third asked when", "requests>", "tokens>",
+        "cost>",
+    )  # fmt: skip
+    for before, point in zip((None, *points), points, strict=False):
+        shares = f"{point.share:.0%}", f"{point.third or 0:.0%}"
+        if before is not None and before.share != point.share:
+            quality.add_section()
+            cost.add_section()
+        add_row(quality, *shares, *_curve_cells(point))
+        requests, prompt, completion, price = _cost_cells(point)
+        when = band_of(point), band_of(point, third=True)
+        add_row(cost, *shares, *when, requests, f"{prompt} + {completion}", price)
+    return [quality, cost]
+
+
+def _curve_cells(point: CascadePoint) -> list[str]:
+    return [value_of(figure_of(group_of(point), "scores", *where)) for _, *where in CURVE]
+
+
+def _cost_cells(point: CascadePoint) -> list[str]:
+    usage = point.usage
+    numbers = (usage.requests, usage.prompt_tokens, usage.completion_tokens)
+    return [*map(str, numbers), cost_of(usage)]
 
 
 # --- The output of `rag-eval agreement`

@@ -13,7 +13,8 @@ from rag_eval_integrations import _target
 from rag_eval_integrations.dataset import read_calls
 from rag_eval_integrations.dataset._line import first_rows
 from rag_eval_integrations.dataset._shapes import check_field_map
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.judges import Calibration
 from rag_eval_integrations.metrics import CallMetric, Formulas, Metric, Trace
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def metrics_from(
     relevance_baseline: int | None,
     geval: Mapping[str, object] | None = None,
     retrieval: Mapping[str, object] | None = None,
+    calibration: Path | None = None,
 ) -> list[Metric]:
     """Make the metrics named in `--metrics`, which are separated by commas.
 
@@ -47,6 +49,7 @@ def metrics_from(
         relevance_baseline: divisor of relevance; None for the number of sentences.
         geval: arguments that replace those of every G-Eval metric.
         retrieval: arguments of `Retrieval`, `k` as written; None for a default.
+        calibration: a file of `rag-eval calibrate` for the TRACe scores; None for none.
 
     Raises:
         ConfigurationError: for an unknown metric, or options that contradict each other.
@@ -59,7 +62,7 @@ def metrics_from(
     for word in words.split(","):
         name = word.strip()
         if name == "trace":
-            metrics.append(trace_from(formulas, relevance_baseline))
+            metrics.append(trace_from(formulas, relevance_baseline, calibration))
             continue
         if name in _RETRIEVAL:
             metrics.append(_retrieval_from(name, gold))
@@ -74,6 +77,8 @@ def metrics_from(
     if gold and not any(isinstance(metric, CallMetric) for metric in metrics):
         field, value = next(iter(gold.items()))
         raise ConfigurationError(_OPTION[field], value, "--metrics does not name retrieval")
+    if calibration is not None and not any(isinstance(metric, Trace) for metric in metrics):
+        raise ConfigurationError("--calibration", str(calibration), "--metrics does not name trace")
     return metrics
 
 
@@ -143,13 +148,23 @@ _NAMED: tuple[tuple[Callable[[str], bool], _Make], ...] = (
 """Tests of a metric's name, each with the function that makes the metric."""
 
 
-def trace_from(formulas: str, relevance_baseline: int | None) -> Trace:
-    """Make the TRACe metric from `--formulas` and `--relevance-baseline`.
+def trace_from(
+    formulas: str, relevance_baseline: int | None, calibration: Path | None = None
+) -> Trace:
+    """Make the TRACe metric from `--formulas`, `--relevance-baseline` and `--calibration`.
 
     Raises:
         ConfigurationError: for unknown formulas, or options that contradict each other.
+        InputError: for a file that is not a calibration.
+        OSError: when it cannot be read.
     """
-    return Trace(cast(Formulas, formulas), relevance_baseline)
+    found = None
+    if calibration is not None:
+        try:
+            found = Calibration.read(calibration)
+        except InputError as error:
+            raise InputError(f"{calibration}: {error}") from error
+    return Trace(cast(Formulas, formulas), relevance_baseline, calibration=found)
 
 
 def thresholds_from(words: Sequence[str], names: Sequence[str]) -> list[Threshold]:

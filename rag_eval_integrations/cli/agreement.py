@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
 
 from rag_eval_integrations import _target
-from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations._visible import visible_json
 from rag_eval_integrations.agreement import (
     Curves,
-    Gold,
     Pair,
     agree,
     cascade_curve,
@@ -21,29 +18,18 @@ from rag_eval_integrations.agreement import (
     match,
 )
 from rag_eval_integrations.cli._agreement_tables import print_agreement
-from rag_eval_integrations.cli._bad_rows import BadRows
+from rag_eval_integrations.cli._gold_rows import (
+    Fields,
+    RowReader,
+    evaluation_from,
+    gold_from,
+    same_formulas,
+)
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
-from rag_eval_integrations.dataset import (
-    Labelled,
-    Line,
-    call_from,
-    labelled_from,
-    score_labelled,
-)
 from rag_eval_integrations.dataset._input import EVALUATION_NEEDS
-from rag_eval_integrations.dataset.calls import read_rows
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
-from rag_eval_integrations.records import (
-    Evaluation,
-    JudgeInfo,
-    Labelling,
-    Sentences,
-    from_object,
-)
 from rag_eval_integrations.report._agreement_page import write_agreement
 from rag_eval_integrations.report._page import check
-from rag_eval_integrations.sentences import Punkt, sentencize
 
 
 def agreement(
@@ -57,7 +43,7 @@ def agreement(
     system: str = "system_id",
     plots: Path | None = None,
     out: Path | None = None,
-    cascade: Path | None = None,
+    cascade: Sequence[Path] = (),
 ) -> int:
     """Compare two files and return the exit code: 2 for invalid lines, else 0.
 
@@ -71,21 +57,26 @@ def agreement(
         system: field that identifies the system that wrote the response.
         plots: folder for a page `agreement.html`; None for none.
         out: file for the same page; None for none.
-        cascade: a second judge's evaluations; None for no cascade.
+        cascade: the evaluations of a second judge, and of a third; empty for no cascade.
 
     Raises:
         ConfigurationError: when the rows cannot be compared, a file has no rows, no rows match,
             or no row has the human rating.
         OSError: when a file cannot be read or written.
     """
+    if len(cascade) > 2:
+        names = ", ".join(map(str, cascade))
+        raise ConfigurationError(
+            "--cascade", names, "use one or two files, of judges two and three"
+        )
     pages = _pages(out, plots)
-    reader = _Reader()
-    predicted = list(reader.values(evals, _evaluation, EVALUATION_NEEDS))
+    reader = RowReader()
+    predicted = list(reader.values(evals, evaluation_from, EVALUATION_NEEDS))
     if not predicted:
         raise ConfigurationError("evals", str(evals), f"the evaluations file {reader.no_rows()}")
-    trace = _same_formulas(predicted)
+    trace = same_formulas(predicted)
     fields = Fields(human, document, system)
-    gold_rows = list(reader.values(gold, lambda content: _gold(content, trace, fields)))
+    gold_rows = list(reader.values(gold, lambda content: gold_from(content, trace, fields)))
     if not gold_rows:
         raise ConfigurationError("gold", str(gold), f"the gold file {reader.no_rows()}")
     if human is not None and all(row.human is None for row in gold_rows):
@@ -103,8 +94,8 @@ def agreement(
         print_stderr(
             f"{matched.ambiguous} rows are not unique and were matched in order of appearance"
         )
-    second = [] if cascade is None else list(reader.values(cascade, _evaluation, EVALUATION_NEEDS))
-    curve = () if cascade is None else cascade_curve(matched.pairs, second)
+    later = [list(reader.values(path, evaluation_from, EVALUATION_NEEDS)) for path in cascade]
+    curve = cascade_curve(matched.pairs, *later) if later else ()
     found = agree(matched, baselines=baselines)
     if as_json:
         content = found.to_json() | ({"cascade": curve_json(curve)} if curve else {})
@@ -132,10 +123,6 @@ def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
     return pages
 
 
-def _evaluation(content: dict[str, Any]) -> Evaluation:
-    return from_object(Evaluation, content)
-
-
 def _drawn(pairs: Sequence[Pair]) -> dict[str, Mapping[str, Curves]]:
     """Compute the curves of all rows and, if there are several data sets, of each."""
     names = sorted({pair.dataset for pair in pairs if pair.dataset is not None})
@@ -143,88 +130,3 @@ def _drawn(pairs: Sequence[Pair]) -> dict[str, Mapping[str, Curves]]:
     for name in names if len(names) > 1 else ():
         groups[name] = curves([pair for pair in pairs if pair.dataset == name])
     return groups
-
-
-class Fields(NamedTuple):
-    """Names of the fields of a gold row that hold a human rating and what was rated."""
-
-    human: str | None
-    """The rating; None to read no ratings."""
-    document: str
-    """The source document."""
-    system: str
-    """The system that wrote the response."""
-
-
-class _Reader:
-    """Reads files line by line; reports and counts invalid lines."""
-
-    def __init__(self) -> None:
-        self.bad: list[BadRows] = []
-
-    def values(self, path: Path, read: Any, needed: Collection[str] = ()) -> Iterator[Any]:
-        line: Line[Any]
-        bad = BadRows(path)
-        self.bad.append(bad)
-        for line in read_rows(path, read, needed=[needed]):
-            if line.value is None:
-                bad.tell(line)
-            else:
-                yield line.value
-
-    def no_rows(self) -> str:
-        return "has no valid rows" if any(one.count for one in self.bad) else "has no rows"
-
-    def exit_code(self) -> int:
-        for one in self.bad:
-            one.end("were left out")
-        return 2 if any(one.count for one in self.bad) else 0
-
-
-def _same_formulas(predicted: list[Evaluation]) -> Trace:
-    """Make the metric that scores gold labels with the formulas of the evaluations."""
-    for evaluation in predicted:
-        for name in TRACE_SCORES:
-            score = evaluation.scores.get(name)
-            if score is not None and score.by.formulas is not None:
-                formulas = cast(Formulas, score.by.formulas)
-                return Trace(formulas, score.by.relevance_baseline)
-    return Trace()
-
-
-def _gold(content: dict[str, Any], trace: Trace, names: Fields) -> Gold:
-    fields = {**content, **_metadata(content)}
-    labelled = "labels" in content or "all_relevant_sentence_keys" in content
-    if names.human is not None and not labelled:
-        return Gold.from_row(_rated(content, trace), fields, **names._asdict())
-    return Gold.from_row(
-        _gold_evaluation(labelled_from(content, Punkt()), trace), fields, **names._asdict()
-    )
-
-
-def _rated(content: dict[str, Any], trace: Trace) -> Evaluation:
-    """Read a row with a human rating and no labels, which is a complete RagCall or only an id."""
-    nothing = Labelling(
-        labels=None, judge=JudgeInfo(name="human"), unscored="missing_param",
-        reason="the gold row has no labels",
-    )  # fmt: skip
-    if "response" in content or not isinstance(content.get("id"), str | int):
-        return score_labelling(sentencize(call_from(content), Punkt()), nothing, [trace])
-    return Evaluation(
-        id=str(content["id"]), row_key="", question="", response=None, scores={}, labels=None,
-        sentences=Sentences(), judge=nothing.judge,
-    )  # fmt: skip
-
-
-def _gold_evaluation(labelled: Labelled, trace: Trace) -> Evaluation:
-    clean = score_labelled(labelled, [trace])
-    if trace.formulas != "ragbench":
-        return clean
-    # The published columns count the lists as recorded; keys are compared after cleaning.
-    raw = score_labelled(labelled, [trace], raw_keys=True)
-    return clean.model_copy(update={"scores": raw.scores})
-
-
-def _metadata(content: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = content.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}

@@ -118,6 +118,7 @@ class Settings:
     metric_var: list[str] = field(default_factory=list)
     geval: Mapping[str, object] = field(default_factory=dict)
     retrieval: Mapping[str, object] = field(default_factory=dict)
+    calibration: Path | None = None
 
 
 def run(settings: Settings) -> int:
@@ -135,7 +136,7 @@ def run(settings: Settings) -> int:
         settings = replace(settings, limit=min(settings.limit, sys.maxsize))
     metrics = metrics_from(
         settings.metrics, settings.formulas, settings.relevance_baseline, settings.geval,
-        settings.retrieval,
+        settings.retrieval, settings.calibration,
     )  # fmt: skip
     set_variables(metrics, settings.metric_var)
     names = [name for metric in metrics for name in metric.names]
@@ -231,7 +232,10 @@ def _check_out(settings: Settings) -> None:
             raise ConfigurationError("--resume", True, "needs a file to go on with, not `-`")
     elif not settings.dry_run:
         check_out(settings.out, resume=settings.resume, overwrite=settings.overwrite, field="--out")
-    check_report(settings.report, settings.calls, settings.out, {"--cache": settings.cache})
+    check_report(
+        settings.report, settings.calls, settings.out,
+        {"--cache": settings.cache, "--calibration": settings.calibration},
+    )  # fmt: skip
 
 
 def _check_cache(settings: Settings) -> None:
@@ -325,7 +329,7 @@ async def _evaluate_in(
                 for line, failed in zip(made.lines, made.failed, strict=True):
                     file.add_row(numbers.pop(next(counter)), line, failed=failed)
                 summary.merge(made.summary)
-                progress.advance(summary.calls + rows.invalid)
+                progress.advance(summary.calls + rows.bad.count)
         finally:
             ticking.cancel()
             await results.aclose()  # type: ignore[attr-defined]  # an async generator

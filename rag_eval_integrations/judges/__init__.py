@@ -2,6 +2,7 @@
 
 `EmbeddedJudge` needs no key, network or model; `LLMJudge` asks a model; `CascadeJudge` asks a
 second judge only when a cheaper one is unsure. `judge_from` makes a judge from its name.
+`Calibration` maps a judge's estimates to what a user's gold says of them.
 `reconcile` checks labels from any source against the sentences that exist; `speaks_to_a_judge`
 detects text that tries to decide its own labels.
 """
@@ -14,6 +15,7 @@ from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
     from rag_eval_integrations.judges._reconcile import SPECIAL_KEYS, reconcile
+    from rag_eval_integrations.judges.calibration import Calibration
     from rag_eval_integrations.judges.cascade import CascadeJudge
     from rag_eval_integrations.judges.embedded import EmbeddedJudge
     from rag_eval_integrations.judges.judge import JUDGES, Judge, JudgeBase, judge_from
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "JUDGES",
     "SPECIAL_KEYS",
+    "Calibration",
     "CascadeJudge",
     "EmbeddedJudge",
     "Judge",
@@ -38,6 +41,7 @@ __getattr__, __dir__ = lazy(
     {
         "JUDGES": "judge",
         "SPECIAL_KEYS": "_reconcile",
+        "Calibration": "calibration",
         "CascadeJudge": "cascade",
         "EmbeddedJudge": "embedded",
         "LLMJudge": "llm",

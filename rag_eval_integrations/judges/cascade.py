@@ -1,4 +1,8 @@
-"""`CascadeJudge`: a cheap judge labels, and a second one only the calls it is unsure about."""
+"""`CascadeJudge`: a cheap judge labels, and a second one only the calls it is unsure about.
+
+A cascade may stand in a cascade: `CascadeJudge(a, CascadeJudge(b, c))` asks b where a is unsure,
+and c where b is unsure as well.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +19,44 @@ from rag_eval_integrations.records import Labelling, SentencizedCall
 
 AskWhen = tuple[float, float] | Callable[[SentencizedCall, Labelling], bool]
 
-CASCADE_FLAGS = NOT_ASKED, ASKED = "cascade_first", "cascade_second"
-"""Flags of an evaluation that tell which of the two judges labelled it."""
+PLACES = ("first", "second", "third", "fourth", "fifth")
+"""Words for the judges of a cascade, the cheapest first."""
+CASCADE_FLAGS = tuple([f"cascade_{place}" for place in PLACES])
+"""Flags of an evaluation that tell which judge of a cascade labelled it."""
+DOUBT = "doubt_"
+"""Beginning of the flags by which a judge says that it doubts its labels, whatever their
+probability."""
+_WHY = ("unsure", "unlabelled", "no_probability", "rule")
+
+
+def is_of_cascade(flag: str) -> bool:
+    """Tell whether a flag says which judge of a cascade labelled, or why one before it did not."""
+    if flag in CASCADE_FLAGS:
+        return True
+    place, _, why = flag.partition("_")
+    return place in PLACES and (why in _WHY or why.startswith(DOUBT))
 
 
 class CascadeJudge(JudgeBase):
     """Labels with `first`, and asks `second` when `first` is unsure.
 
     The judge that labelled a call is named by `by.judge` of every score and by a flag of the
-    evaluation (`cascade_first`, `cascade_second`). If the second judge fails, the call is an error:
-    the labels of the first are not used instead.
+    evaluation (`cascade_first`, `cascade_second`, `cascade_third`); further flags say why the call
+    was passed on: `first_unsure` (its probability is in the band), `first_unlabelled`,
+    `first_no_probability`, `first_rule` (the function said so), or `first_` and the doubt that the
+    judge itself stated, such as `first_doubt_spread`. Usage is the sum over the judges that were
+    asked. If a judge that is asked fails, the call is an error: the labels of the judge before it
+    are not used instead.
 
     Args:
         first: a judge that gives probabilities, such as `EmbeddedJudge()`, or its name.
-        second: a judge, a model, or a name, such as `openai:gpt-4o-mini`.
+        second: a judge, a model, or a name, such as `openai:gpt-4o-mini`; for a cascade of three,
+            a `CascadeJudge` of the other two.
         ask_when: a band of P(adherent), both ends included, in which the second judge is asked, or
-            a function of the call and the first judge's labelling that decides. With a band, the
-            second is also asked when the first cannot label a call or gives no probability. None
-            takes `first.unsure`: (0.7, 0.9) for the embedded judge, (0.3, 0.7) by default.
+            a function of the call and the first judge's labelling that decides alone. With a band,
+            the second is also asked when the first cannot label a call, gives no probability, or
+            doubts its labels: a flag of its labelling begins with `doubt_`. None takes
+            `first.unsure`: (0.7, 0.9) for the embedded judge, (0.3, 0.7) by default.
         name: name of the cascade; by default it is made of both judges' names. Needed with a
             function that has no name of its own, such as a lambda, a nested function or a
             `functools.partial`: two cascades that decide differently must differ in their names,
@@ -40,7 +64,8 @@ class CascadeJudge(JudgeBase):
 
     Raises:
         ConfigurationError: for a first judge that is a model, an unknown judge, a band that is not
-            in [0, 1], or a function without a name of its own if `name` is not given.
+            in [0, 1], a function without a name of its own if `name` is not given, or more than
+            five judges.
     """
 
     def __init__(
@@ -74,6 +99,9 @@ class CascadeJudge(JudgeBase):
             )
         self.first: Judge = cheap
         self.second: Judge = asked if isinstance(asked, Judge) else self._second
+        self.judges = (*judges_of(self._first), *judges_of(self._second))
+        if len(self.judges) > len(PLACES):
+            raise ConfigurationError("second", len(self.judges), f"is more than {len(PLACES)}")
         self.model = self._second.model
         self._ask_when = ask_when
         self.name = name or f"cascade({cheap.name}, {self._second.name})"
@@ -92,28 +120,65 @@ class CascadeJudge(JudgeBase):
             JudgeError: the second judge was asked and did not answer.
         """
         labelling = await self.first.label(call)
-        if not self._asks(call, labelling):
-            return labelling.model_copy(update={"flags": (*labelling.flags, NOT_ASKED)})
+        own, placed = _placed(labelling, self._first, 0)
+        why = self._why(call, labelling)
+        if not why:
+            return labelling.model_copy(update={"flags": (*own, *placed)})
+        before = len(judges_of(self._first))
+        passed = (*placed[1:], *(f"{PLACES[before - 1]}_{reason}" for reason in why))
         second = await self.second.label(call)
-        return second.model_copy(
-            update={
-                "flags": (*second.flags, ASKED),
-                "usage": labelling.usage + second.usage,
-            }
-        )
+        own, placed = _placed(second, self._second, before)
+        flags = (*own, placed[0], *passed, *placed[1:])
+        usage = labelling.usage + second.usage
+        return second.model_copy(update={"flags": flags, "usage": usage})
 
-    def _asks(self, call: SentencizedCall, labelling: Labelling) -> bool:
+    def _why(self, call: SentencizedCall, labelling: Labelling) -> tuple[str, ...]:
+        """Say why the second judge is asked; empty if it is not."""
         if callable(self._ask_when):
-            return bool(self._ask_when(call, labelling))
-        probability = None if labelling.labels is None else labelling.labels.adherence_probability()
+            return ("rule",) if self._ask_when(call, labelling) else ()
+        if labelling.labels is None:
+            return ("unlabelled",)
+        probability = labelling.labels.adherence_probability()
+        if probability is None:
+            return ("no_probability",)
         low, high = self._ask_when
-        return probability is None or low <= probability <= high
+        doubts = tuple(flag for flag in labelling.flags if flag.startswith(DOUBT))
+        return (("unsure",) if low <= probability <= high else ()) + doubts
+
+
+def judges_of(judge: JudgeBase) -> tuple[JudgeBase, ...]:
+    """List the judges of a cascade, the cheapest first; of another judge, itself."""
+    return judge.judges if isinstance(judge, CascadeJudge) else (judge,)
+
+
+def _placed(
+    labelling: Labelling, judge: JudgeBase, before: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split the flags into the labelling judge's own, and what a cascade tells of itself.
+
+    The second part begins with the place of the judge that labelled; places are counted on by the
+    number of judges `before` this one.
+    """
+    if not isinstance(judge, CascadeJudge):
+        return labelling.flags, (CASCADE_FLAGS[before],)
+    own = tuple(flag for flag in labelling.flags if not is_of_cascade(flag))
+    told = [flag for flag in labelling.flags if is_of_cascade(flag)]
+    told.sort(key=lambda flag: flag not in CASCADE_FLAGS)  # stable: the reasons stay in order
+    return own, tuple(_moved(flag, before) for flag in told)
+
+
+def _moved(flag: str, by: int) -> str:
+    last = len(PLACES) - 1
+    if flag in CASCADE_FLAGS:
+        return CASCADE_FLAGS[min(last, CASCADE_FLAGS.index(flag) + by)]
+    place, _, why = flag.partition("_")
+    return f"{PLACES[min(last, PLACES.index(place) + by)]}_{why}"
 
 
 def _rule(ask_when: AskWhen) -> str | None:
     """Name a rule in the same way in every process; None for a function that has no such name."""
     if not callable(ask_when):
-        return f"{ask_when[0]}-{ask_when[1]}"
+        return f"{ask_when[0]}-{ask_when[1]}+doubts"
     if isinstance(ask_when, FunctionType):
         # `<lambda>` and `f.<locals>.g` are the names of any number of functions.
         name = f"{ask_when.__module__}.{ask_when.__qualname__}"

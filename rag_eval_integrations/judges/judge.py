@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from rag_eval_integrations.models.throttling import Waiting
-    from rag_eval_integrations.records import Labelling, SentencizedCall
+    from rag_eval_integrations.records import JudgeInfo, Labelling, SentencizedCall
 
 
 @runtime_checkable
@@ -100,6 +100,17 @@ class _Foreign(JudgeBase):
 def judge_base(judge: Judge) -> JudgeBase:
     """Return a judge with its optional members: itself if it inherits `JudgeBase`."""
     return judge if isinstance(judge, JudgeBase) else _Foreign(judge)
+
+
+def judge_info(judge: JudgeBase) -> JudgeInfo:
+    """Return what a judge's labellings say of it, before it has labelled anything.
+
+    Of a judge that asks a model it is the model's version: the judge's own holds the prompt's too.
+    """
+    from rag_eval_integrations.records import JudgeInfo
+
+    version = judge.version if judge.model is None else judge.model.version
+    return JudgeInfo(name=judge.name, version=version)
 
 
 class _Limited(WrappedModel):

@@ -46,6 +46,8 @@ class By(Record):
     relevance_baseline: Count | None = None
     splitter: Text | None = None
     windows: Count | None = None
+    calibration: Text | None = None
+    """Name, hash and number of rows of the calibration of its estimate; None without one."""
 
 
 class ScoreEstimate(Record):
@@ -56,7 +58,8 @@ class ScoreEstimate(Record):
     std_error: Annotated[float, Field(ge=0)] | None = None
     """Its standard error; None where it is not known."""
     method: Text
-    """`calibrated`: the judge's own estimate; `expected`: the formulas over expected counts."""
+    """`calibrated`: the judge's own estimate; `expected`: the formulas over expected counts;
+    `calibration`: mapped by the calibration that `by` names."""
 
 
 class Score(Record):

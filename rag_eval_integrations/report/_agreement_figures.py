@@ -114,11 +114,17 @@ def group_of(point: CascadePoint) -> Group:
     return point.mean_over_datasets if point.mean_over_datasets.blocks else point.pooled
 
 
-def band_of(point: CascadePoint) -> str:
-    """Write when the second judge is asked, as `ask_when` of `CascadeJudge` takes it."""
-    if point.band is None:
-        return "never" if point.share == 0 else "no probability"
-    return f"({max(0.0, 0.5 - point.band):.3f}, {min(1.0, 0.5 + point.band):.3f})"
+def band_of(point: CascadePoint, *, third: bool = False) -> str:
+    """Write when a later judge is asked, as `ask_when` of `CascadeJudge` takes it.
+
+    Args:
+        point: the point of the curve.
+        third: of the third judge, not of the second.
+    """
+    share, band = (point.third, point.third_band) if third else (point.share, point.band)
+    if band is None:
+        return "never" if not share else "no probability, or doubt"
+    return f"({max(0.0, 0.5 - band):.3f}, {min(1.0, 0.5 + band):.3f})"
 
 
 def cost_of(usage: Usage) -> str:

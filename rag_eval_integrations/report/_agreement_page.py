@@ -339,7 +339,8 @@ def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
 def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
     names = [f"{score} {STATISTICS[statistic]}" for _, score, statistic in CURVE]
     plots = []
-    for name, (_, *where) in zip(names, CURVE, strict=True):
+    three = points[0].third is not None  # two shares per point make no line
+    for name, (_, *where) in () if three else zip(names, CURVE, strict=True):
         better = "higher" if where[1] == "auroc" else "lower"
         values = [
             (point.share, None if figure is None else figure.value)
@@ -350,8 +351,8 @@ def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
         plots.append(course(values, words, "share of calls escalated", STATISTICS[where[1]]))
     rows = [
         {
-            "share": f"{point.share:.0%}",
-            "band": band_of(point),
+            "share": f"{point.share:.0%}" + (f", {point.third or 0:.0%}" if three else ""),
+            "band": band_of(point) + (f"; {band_of(point, third=True)}" if three else ""),
             "cells": [
                 value_of(figure_of(group_of(point), "scores", *where)) for _, *where in CURVE
             ],
@@ -366,6 +367,7 @@ def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
     return {
         "over": "mean over data sets" if over_sets else "all rows",
         "names": names,
+        "three": three,
         "plots": [plot for plot in plots if plot is not None],
         "rows": rows,
     }

@@ -338,7 +338,9 @@ def _common(evaluation: Evaluation) -> dict[str, object]:
     }
 
 
-_MADE_BY = ("prompt_version", "formulas", "relevance_baseline", "splitter", "windows")
+_MADE_BY = (
+    "prompt_version", "formulas", "relevance_baseline", "calibration", "splitter", "windows",
+)  # fmt: skip
 _made_by = attrgetter(*_MADE_BY)
 
 

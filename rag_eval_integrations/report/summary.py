@@ -346,7 +346,14 @@ class Summary:
         return [(DIAGNOSES[pattern], count) for pattern, count in self.diagnoses.most_common()]
 
 
-_VERSIONS = ("judge_version", "prompt_version", "formulas", "relevance_baseline", "splitter")
+_VERSIONS = (
+    "judge_version",
+    "prompt_version",
+    "formulas",
+    "relevance_baseline",
+    "splitter",
+    "calibration",
+)
 _OTHER_JUDGES = JudgeInfo(name=OTHERS)
 
 

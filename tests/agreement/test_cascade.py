@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rag_eval_integrations.agreement import Pair, agree, cascade_curve
-from rag_eval_integrations.agreement._curves import CascadePoint, curve_json
+from rag_eval_integrations.agreement._cascades import CascadePoint, curve_json
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By, Evaluation, Usage
 
@@ -153,3 +153,74 @@ def test_what_a_cascades_judges_do_otherwise_is_named() -> None:
     with pytest.raises(ConfigurationError, match=r"some predicted rows only.*") as raised:
         agree(pairs([*rows, other.model_copy(update={"flags": ("cascade_second",)})]), resamples=0)
     assert "'ragbench'" in str(raised.value)
+
+
+THIRD = By(judge="large", formulas="gpt-labeling")
+
+
+def third(row: int) -> Evaluation:
+    made = make_evaluation(str(row), {"adherence": GOLD[row]}, by=THIRD)
+    return made.model_copy(update={"usage": Usage(requests=10)})
+
+
+def reader(row: int, probability: float = 0.5, value: float | None = None) -> Evaluation:
+    """A second judge that gives probabilities and asks nobody."""
+    value = float(probability >= 0.5) if value is None else value
+    return make_evaluation(str(row), {"adherence": value}, probability=probability, by=SECOND)
+
+
+def test_three_judges_have_a_point_per_pair_of_shares() -> None:
+    """Costs are sums; with all passed on twice the rows are the third's, with none the first's."""
+    second_rows = [reader(row, 0.9 - 0.1 * row) for row in range(6)]
+    points = cascade_curve(
+        pairs([first(row) for row in range(6)]), second_rows, [third(row) for row in range(6)]
+    )
+
+    shares = [(point.share, point.third) for point in points]
+    assert len(shares) == len(set(shares))
+    assert (shares[0], shares[-1]) == ((0, 0), (1, 1))
+    assert all((point.third or 0) <= point.share for point in points)
+    assert [point.usage.requests for point in points] == [
+        10 * round(6 * (point.third or 0)) for point in points
+    ]
+    assert auroc(points[-1]) == 1.0
+    assert auroc(points[0]) == pytest.approx(8 / 9)
+    content: Any = curve_json(points)
+    assert content[-1]["third_share"] == 1
+    # Of all six, the second is least sure of those with .5, .4 (and .6): they go to the third first.
+    half = next(point for point in points if (point.share, point.third) == (1, 0.5))
+    assert half.third_band == pytest.approx(0.1)
+
+
+def test_rows_that_the_first_doubts_are_asked_before_those_in_the_band() -> None:
+    """A doubt counts more than a probability far from one half."""
+    rows = [first(row) for row in range(6)]
+    rows[0] = first(0, flags=("doubt_spread",))
+
+    points = cascade_curve(pairs(rows), [second(row) for row in range(6)], steps=6)
+
+    assert points[1].band is None
+    assert points[1].usage.requests == 1
+    assert points[2].band == pytest.approx(0.05)
+
+
+def test_a_row_that_the_third_misses_is_refused() -> None:
+    """Named as the third's."""
+    rows = pairs([first(row) for row in range(6)])
+    with pytest.raises(ConfigurationError, match="third"):
+        cascade_curve(rows, [reader(row) for row in range(6)], [third(row) for row in range(5)])
+
+
+def test_rows_of_three_judges_are_one_judge_to_agreement() -> None:
+    """Three makers of one cascade, all of which are named."""
+    rows = [first(row, flags=("cascade_first",)) for row in range(4)]
+    rows.append(second(4, flags=("cascade_second", "first_unsure")))
+    rows.append(third(5).model_copy(update={"flags": ("cascade_third",)}))
+
+    found = agree(pairs(rows), resamples=0)
+
+    assert found.pooled.blocks["scores", "adherence"].counts["n"] == 6
+    other = make_evaluation("5", {"adherence": 0.0}, by=By(judge="large", formulas="ragbench"))
+    rows[5] = other.model_copy(update={"flags": ("cascade_third",)})
+    with pytest.raises(ConfigurationError, match="formulas"):
+        agree(pairs(rows), resamples=0)

@@ -171,3 +171,28 @@ def test_a_comparison_that_fails_leaves_no_folder(
     assert not (tmp_path / "p").exists()
     done = rag_eval("agreement", first, judged[1], "--plots", tmp_path / "file")
     assert (done.code, "file" in done.err) == (2, True)
+
+
+def test_a_cascade_of_three_has_a_table_by_both_shares(
+    rag_eval: Command, judged: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """`--cascade` twice: tables, JSON and the page; a third time is refused."""
+    first, gold, second = judged
+    page = tmp_path / "page.html"
+    both = ("--cascade", first, "--cascade", second)
+
+    done = rag_eval("agreement", first, gold, *both, "-o", page)
+    content = json.loads(rag_eval("agreement", first, gold, *both, "--json").out)
+
+    assert done.code == 0
+    assert "Cascade of three: quality by the shares" in done.out
+    assert "third asked when" in done.out
+    assert "the third those of them" in page.read_text(encoding="utf-8")
+    assert content["cascade"][-1]["third_share"] == 1
+    assert content["cascade"][-1]["pooled"]["adherence"]["auroc"] == 1
+    # The second is the first judge again, so that passing on to it alone changes nothing.
+    alone = [point for point in content["cascade"] if point["third_share"] == 0]
+    assert len(alone) == 5
+    assert len({point["pooled"]["context_relevance"]["rmse"] for point in alone}) == 1
+    refused = rag_eval("agreement", first, gold, *both, "--cascade", second)
+    assert (refused.code, "one or two files" in refused.err) == (2, True)

@@ -29,8 +29,19 @@ class Mine:
         )
         return Labelling(labels=labels, judge=JudgeInfo(name="mine"), usage=Usage())
 
+class Reader(Mine):
+    # A local reader that is unsure of what is called a guess.
+
+    async def label(self, call):
+        made = await super().label(call)
+        p = 0.5 if "guess" in call.call.question else 0.95
+        soft = {s.key: p for s in call.response}
+        labels = made.labels.model_copy(update={"supported_probabilities": soft})
+        return made.model_copy(update={"labels": labels, "usage": Usage(requests=1)})
+
 class judges:
     mine = Mine()
+    reader = Reader()
 
 model = CallableModel(lambda messages: "no labels", name="wordy")
 number = 7
@@ -77,6 +88,39 @@ def test_runs_with_a_judge_of_ones_own(
     assert row["judge"]["name"] in named
     flags = row.get("flags", [])
     assert ("cascade_first" in flags or "cascade_second" in flags) == ("cascade" in judge)
+
+
+def test_each_row_of_a_cascade_of_three_says_who_labelled_it(
+    rag_eval: Callable[..., Any], work: Path
+) -> None:
+    """A verbatim copy, an answer joined from two documents, and one that the reader only guesses."""
+    joined = {
+        "documents": [
+            "The bridge of Alva was designed by the engineer Maria Bellini in her youth.",
+            "The engineer Giulia Conti was born in the harbour town of Ancona during winter.",
+        ],
+        "response": "The engineer of the Alva bridge was born in the harbour town of Ancona.",
+    }
+    where = "Where was the engineer of the Alva bridge born?"
+    copied = {
+        "question": "Who was born in the harbour town of Ancona?",
+        "documents": joined["documents"],
+        "response": joined["documents"][1],
+    }
+    calls = [copied, {"question": where, **joined}, {"question": f"{where} A guess?", **joined}]
+    (work / "calls.jsonl").write_text("".join(json.dumps(call) + "\n" for call in calls))
+
+    judge = "cascade:embedded,own_judges:judges.reader,own_judges:judges.mine"
+    ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge)
+    rows = [json.loads(line) for line in (work / "e.jsonl").read_text().splitlines()]
+
+    assert ran.code == 0, ran.err
+    assert [next(f for f in row["flags"] if f.startswith("cascade_")) for row in rows] == [
+        "cascade_first", "cascade_second", "cascade_third",
+    ]  # fmt: skip
+    assert "first_doubt_spread" in rows[1]["flags"]
+    assert rows[2]["flags"][-1] == "second_unsure"
+    assert [row.get("usage", {}).get("requests", 0) for row in rows] == [0, 1, 1]
 
 
 def test_doctor_tries_it(rag_eval: Callable[..., Any], work: Path) -> None:

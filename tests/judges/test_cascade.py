@@ -10,7 +10,7 @@ from by_hand import ScriptedJudge, keyed, labels_of
 
 from rag_eval_integrations import CascadeJudge, EmbeddedJudge, RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError, JudgeUnavailableError
-from rag_eval_integrations.records import JudgeInfo, Labelling, Labels, SentencizedCall
+from rag_eval_integrations.records import JudgeInfo, Labelling, Labels, SentencizedCall, Usage
 from rag_eval_integrations.testing import ScriptedModel, labels_reply, small_call
 
 CALL = keyed([["A colony stays awake all winter."]], ["A colony stays awake all winter."])
@@ -23,14 +23,15 @@ class Sure:
     name = "sure"
     version = "7"
 
-    def __init__(self, probability: float | None) -> None:
-        self.probability = probability
+    def __init__(self, probability: float | None, *flags: str, name: str = "sure") -> None:
+        self.probability, self.flags, self.name = probability, flags, name
 
     async def label(self, call: SentencizedCall) -> Labelling:
         labels = labels_of(["0a"], [], {"a": ([], False)})
         if self.probability is not None:
             labels = labels.model_copy(update={"supported_probabilities": {"a": self.probability}})
-        return Labelling(labels=labels, judge=JudgeInfo(name=self.name, version=self.version))
+        judge = JudgeInfo(name=self.name, version=self.version)
+        return Labelling(labels=labels, judge=judge, flags=self.flags, usage=Usage(requests=1))
 
 
 @pytest.mark.parametrize(
@@ -42,13 +43,14 @@ async def test_the_second_is_asked_inside_of_the_band(
 ) -> None:
     """Both ends belong to the band; without a probability the second is always asked."""
     second = ScriptedJudge(SECOND)
+    why = "first_no_probability" if probability is None else "first_unsure"
 
     labelling = await CascadeJudge(Sure(probability), second).label(CALL)
 
     assert len(second.asked) == asked
     assert labelling.judge.name == ("scripted" if asked else "sure")
-    assert labelling.flags == (("cascade_second",) if asked else ("cascade_first",))
-    assert labelling.usage.requests == asked
+    assert labelling.flags == (("cascade_second", why) if asked else ("cascade_first",))
+    assert labelling.usage.requests == 1 + asked
 
 
 async def test_a_call_that_the_first_cannot_label_goes_to_the_second() -> None:
@@ -64,6 +66,7 @@ async def test_a_call_that_the_first_cannot_label_goes_to_the_second() -> None:
 
     assert len(second.asked) == 1
     assert labelling.judge.name == "scripted"
+    assert labelling.flags == ("cascade_second", "first_unlabelled")
 
 
 def is_question(call: SentencizedCall, labelling: Labelling) -> bool:
@@ -83,7 +86,7 @@ async def test_a_function_decides_instead_of_the_band() -> None:
 
     flags = [(await judge.label(CALL)).flags for _ in range(3)]
 
-    assert flags == [("cascade_first",), ("cascade_second",), ("cascade_first",)]
+    assert flags == [("cascade_first",), ("cascade_second", "first_rule"), ("cascade_first",)]
     assert seen[0] == (CALL.call.question, "sure")
 
 
@@ -127,7 +130,7 @@ def test_the_name_and_version_say_what_decides() -> None:
     narrow, wide = (CascadeJudge(Sure(0.5), second, band) for band in ((0.4, 0.6), (0.1, 0.9)))
 
     assert narrow.name == "cascade(sure, scripted)"
-    assert narrow.version == "7+1+0.4-0.6"
+    assert narrow.version == "7+1+0.4-0.6+doubts"
     assert RagEvaluator(narrow).fingerprint != RagEvaluator(wide).fingerprint
 
 
@@ -222,3 +225,112 @@ async def test_without_a_band_the_first_judge_names_it() -> None:
         scripted = ScriptedJudge(SECOND)
         await CascadeJudge(judge, scripted).label(CALL)
         assert len(scripted.asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "flags", "requests"),
+    [
+        (Sure(0.9), Sure(0.5), ("cascade_first",), 1),
+        (Sure(0.5), Sure(0.9, "own"), ("own", "cascade_second", "first_unsure"), 2),
+        (Sure(0.5), Sure(0.4), ("cascade_third", "first_unsure", "second_unsure"), 3),
+        (
+            Sure(0.9, "doubt_spread"),
+            Sure(None),
+            ("cascade_third", "first_doubt_spread", "second_no_probability"),
+            3,
+        ),
+        (
+            Sure(0.6, "doubt_copied", "doubt_spread"),
+            Sure(0.0),
+            ("cascade_second", "first_unsure", "first_doubt_copied", "first_doubt_spread"),
+            2,
+        ),
+    ],
+)
+async def test_three_judges_say_who_labelled_and_why(
+    first: Sure, second: Sure, flags: tuple[str, ...], requests: int
+) -> None:
+    """However the three are nested; the cost is that of all that were asked."""
+    last = ScriptedJudge(SECOND)
+    right = CascadeJudge(first, CascadeJudge(second, last))
+    left = CascadeJudge(CascadeJudge(first, second), last)
+
+    labelling = await right.label(CALL)
+
+    assert labelling.flags == flags
+    assert labelling.usage.requests == requests
+    assert [judge.name for judge in right.judges] == [judge.name for judge in left.judges]
+    if "cascade_third" not in flags and labelling.judge.name == "sure":
+        assert (await left.label(CALL)).flags == flags
+
+
+async def test_a_cascade_as_the_first_judge_counts_its_judges() -> None:
+    """The third is the third, also where the first two are a cascade of their own."""
+    pair = CascadeJudge(Sure(0.5), Sure(0.5))
+
+    labelling = await CascadeJudge(pair, ScriptedJudge(SECOND)).label(CALL)
+
+    assert labelling.flags == ("cascade_third", "first_unsure", "second_unsure")
+
+
+async def test_a_judges_own_words_are_not_the_cascades() -> None:
+    """A judge that is not a cascade may use any flag; a deeper place than the last is the last."""
+    second = Sure(0.9, "cascade_fifth", "first_rule")
+
+    labelling = await CascadeJudge(Sure(0.5), second).label(CALL)
+    deeper = await CascadeJudge(Sure(0.5), CascadeJudge(Sure(0.5), second)).label(CALL)
+
+    assert labelling.flags == ("cascade_fifth", "first_rule", "cascade_second", "first_unsure")
+    assert "cascade_third" in deeper.flags
+
+
+def test_more_than_five_judges_are_refused() -> None:
+    """There are no words for their places."""
+    judge: Any = ScriptedJudge(SECOND)
+    for _ in range(4):
+        judge = CascadeJudge(Sure(0.5), judge)
+    with pytest.raises(ConfigurationError, match="more than 5"):
+        CascadeJudge(Sure(0.5), judge)
+
+
+async def test_a_function_decides_without_doubts() -> None:
+    """Who gives a rule of their own gets that rule alone."""
+    labelling = await CascadeJudge(
+        Sure(0.5, "doubt_spread"), ScriptedJudge(SECOND), is_question
+    ).label(keyed([["A."]], ["A."], question="Tell me"))
+
+    assert labelling.flags == ("doubt_spread", "cascade_first")
+
+
+async def test_the_embedded_judge_says_where_words_end() -> None:
+    """An answer that joins two documents is doubted, one from a single document is not."""
+    documents = [
+        ["The bridge of Alva was designed by the engineer Maria Bellini in her youth."],
+        ["The engineer Giulia Conti was born in the harbour town of Ancona during winter."],
+    ]
+    joined = keyed(
+        documents,
+        ["The engineer of the Alva bridge was born in the harbour town of Ancona."],
+        question="Where was the engineer of the Alva bridge born?",
+    )
+    single = keyed(
+        documents,
+        ["Maria Bellini, who was an engineer while young, had designed the bridge at Alva."],
+        question="Who designed the bridge of Alva?",
+    )
+    copied = keyed(
+        documents, ["The engineer Maria Bellini was born in the harbour town of Ancona."]
+    )
+    verbatim = keyed(
+        documents, ["The engineer Giulia Conti was born in the harbour town of Ancona."]
+    )
+
+    calls = (joined, single, copied, verbatim)
+    flags = [(await EmbeddedJudge().label(call)).flags for call in calls]
+
+    assert "doubt_spread" in flags[0]
+    assert not any(flag.startswith("doubt_") for flag in flags[1])
+    assert "doubt_copied" in flags[2]
+    assert not any(flag.startswith("doubt_") for flag in flags[3])
+    passed = await CascadeJudge(EmbeddedJudge(), ScriptedJudge(SECOND), (0.0, 0.0)).label(joined)
+    assert passed.flags[:2] == ("cascade_second", "first_doubt_spread")

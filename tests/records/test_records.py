@@ -126,7 +126,7 @@ def test_a_score_has_every_field_of_the_file_format() -> None:
     }  # fmt: skip
     assert set(row["by"]) == {
         "judge", "model", "judge_version", "prompt_version", "formulas", "relevance_baseline",
-        "splitter", "windows",
+        "splitter", "windows", "calibration",
     }  # fmt: skip
 
 

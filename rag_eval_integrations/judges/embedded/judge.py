@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rag_eval_integrations._recent import Recent
 from rag_eval_integrations.judges.embedded._absence import ABSENCE_STEMS, says_documents_do_not_tell
 from rag_eval_integrations.judges.embedded._contradictions import Contradiction, contradictions
+from rag_eval_integrations.judges.embedded._doubts import doubts
 from rag_eval_integrations.judges.embedded._explain import (
     EXPLAIN_ABSENCE,
     explain_adherence,
@@ -208,12 +209,12 @@ def label_call(call: SentencizedCall, words: Callable[[str], Words] = words) -> 
             reason=f"the embedded judge supports English only, and not {strange}; use a judge "
             "that asks a model, such as OpenAIModel",
         )
-    labels = _labels(call.call.question, documents, response, texts, words)
+    labels, doubted = _labels(call.call.question, documents, response, texts, words)
     return Labelling(
         labels=labels,
         judge=judge,
         warnings=(WARNING,),
-        flags=(FLAG, CONTRADICTED) if labels.contradictions else (FLAG,),
+        flags=(FLAG, *((CONTRADICTED,) if labels.contradictions else ()), *doubted),
     )
 
 
@@ -236,7 +237,8 @@ def _labels(
     response: tuple[Sentence, ...],
     texts: list[list[str]],
     words: Callable[[str], Words],
-) -> Labels:
+) -> tuple[Labels, tuple[str, ...]]:
+    """Return the labels, and the flags of `doubts`."""
     model = load_model()
     features = call_features(question, texts, [sentence.text for sentence in response], words)
     if response:
@@ -309,7 +311,7 @@ def _labels(
             round(sqrt(probability * (1 - probability)), DIGITS),
         )
     # Validated, it takes three times as long (21 against 6 µs); this function made every part.
-    return Labels.model_construct(
+    labels = Labels.model_construct(
         relevance_explanation=explain_relevance(keys, relevant, len(chosen)),
         all_relevant_sentence_keys=tuple(chosen),
         overall_supported_explanation=explain_adherence(
@@ -329,6 +331,7 @@ def _labels(
             response_keys[number]: tuple(map(str, found)) for number, found in contradicted.items()
         },
     )
+    return labels, doubts(features)
 
 
 def _contradicted(

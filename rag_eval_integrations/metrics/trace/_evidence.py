@@ -116,10 +116,18 @@ def completeness_reason(labels: Labels, formulas: Formulas) -> str:
     return f"{both} of {_sentences(len(relevant), 'relevant')} {were} used{_unused(labels)}."
 
 
-def estimate_reason(estimate: ScoreEstimate) -> str:
-    """Write the sentence that stands after a reason for the estimate beside the value."""
+def estimate_reason(estimate: ScoreEstimate, gold_rows: int | None = None) -> str:
+    """Write the sentence that stands after a reason for the estimate beside the value.
+
+    Args:
+        estimate: the estimate.
+        gold_rows: number of gold rows that it was calibrated on; None for the judge's own.
+    """
     within = "" if estimate.std_error is None else f" ± {estimate.std_error:.2f}"
-    return f" Estimated from the judge's probabilities: {estimate.value:.2f}{within}."
+    by = "from the judge's probabilities"
+    if gold_rows is not None:
+        by = f"by a calibration on {gold_rows} gold rows"
+    return f" Estimated {by}: {estimate.value:.2f}{within}."
 
 
 def adherence_reason(
@@ -128,8 +136,12 @@ def adherence_reason(
     formulas: Formulas,
     value: float,
     probability: float | None,
+    gold_rows: int | None = None,
 ) -> str:
-    """Write the reason of adherence: the sentences that speak against it, with their verdicts."""
+    """Write the reason of adherence: the sentences that speak against it, with their verdicts.
+
+    `gold_rows` is the number of rows that the probability was calibrated on; None for the judge's.
+    """
     recorded = labels.unsupported_response_sentence_keys
     if formulas == "ragbench" and recorded is not None:
         text = (
@@ -146,7 +158,8 @@ def adherence_reason(
     if probability is not None:
         # Labels need more than an even chance; unsaid, 0.8 would seem to speak against them.
         low = ", below what this judge asks for" if value == 0 and probability >= 0.5 else ""
-        text += f" Probability that all are supported: {probability:.2f}{low}."
+        by = "" if gold_rows is None else f", calibrated on {gold_rows} gold rows"
+        text += f" Probability that all are supported{by}: {probability:.2f}{low}."
     return text
 
 

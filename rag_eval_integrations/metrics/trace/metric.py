@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import JsonValue
 
@@ -30,6 +30,9 @@ from rag_eval_integrations.records import (
     UnscoredCode,
 )
 from rag_eval_integrations.records._json import MOST
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.judges.calibration import Calibration, JudgeMaps, ScoreMap
 
 TRACE_SCORES = (
     "context_relevance",
@@ -75,6 +78,17 @@ class Trace(LabelMetric):
     """True to leave out estimates and `probability`, even where there are probabilities."""
     thresholds: Mapping[str, float] = field(default_factory=dict)
     """Lowest passing value by score name, in [0, 1]; a score that is not named has no verdict."""
+    calibration: Calibration | None = field(default=None, repr=False)
+    """Maps of the estimates, fitted by `rag-eval calibrate` for the same judge and formulas: an
+    estimate (of adherence, `probability` too) is the calibrated one, also of a judge that gives
+    none of its own. Values stay what the formulas give for the labels. None leaves estimates as
+    they are."""
+
+    @property
+    def identity(self) -> str | None:
+        """The text that stands for the metric in a fingerprint, the calibration's included."""
+        own = super().identity
+        return own if self.calibration is None else f"{own} {self.calibration.stamp}"
 
     def __post_init__(self) -> None:
         if self.formulas not in get_args(Formulas):
@@ -90,6 +104,8 @@ class Trace(LabelMetric):
                 baseline,
                 "leave it out: the ragbench formulas divide by the number of sentences",
             )
+        if self.calibration is not None:
+            self._check(self.calibration)
         for name, threshold in self.thresholds.items():
             if name not in TRACE_SCORES:
                 raise ConfigurationError(
@@ -99,6 +115,17 @@ class Trace(LabelMetric):
                 raise ConfigurationError(
                     f"thresholds[{name!r}]", threshold, "use a number from 0 to 1"
                 )
+
+    def _check(self, calibration: Calibration) -> None:
+        if self.hard:
+            raise ConfigurationError("calibration", calibration.name, "needs estimates, not `hard`")
+        for name in ("formulas", "relevance_baseline"):
+            own, fitted = getattr(self, name), getattr(calibration, name)
+            if own != fitted:
+                raise ConfigurationError(
+                    "calibration", calibration.name, f"was fitted with {name} = {fitted!r}, and "
+                    f"these scores are made with {own!r}",
+                )  # fmt: skip
 
     def unscored(self, code: UnscoredCode, reason: str, by: By) -> tuple[Score, ...]:
         """Return every score without a value, all for the same reason."""
@@ -119,6 +146,9 @@ class Trace(LabelMetric):
 
         Returns:
             One score per name in `names`, in order.
+
+        Raises:
+            ConfigurationError: the calibration was fitted on another judge.
         """
         labels = labelling.labels
         if labels is None:
@@ -138,7 +168,11 @@ class Trace(LabelMetric):
         return (*scores, made.supported_fraction(), average)
 
     def _stamp(self, by: By) -> By:
-        stamped = {"formulas": self.formulas, "relevance_baseline": self.relevance_baseline}
+        stamped: dict[str, str | int | None] = {
+            "formulas": self.formulas, "relevance_baseline": self.relevance_baseline,
+        }  # fmt: skip
+        if self.calibration is not None:
+            stamped["calibration"] = self.calibration.stamp
         return by.model_copy(update=stamped)
 
 
@@ -160,6 +194,9 @@ class _CallScorer:
         keys = [sentence.key for sentence in call.documents]
         self.counts: Counts = labelled_counts(labels, len(keys))
         self.expected = None if trace.hard else expected_counts(labels, keys)
+        self.maps: JudgeMaps | None = None
+        if trace.calibration is not None:
+            self.maps = trace.calibration.maps_for(by)
 
     def _score(self, name: str, value: float, **fields: Any) -> Score:
         # Six per call: 77 µs so, 101 µs validated. `value` is computed, a float in [0, 1].
@@ -180,11 +217,37 @@ class _CallScorer:
         proof: dict[str, JsonValue],
         expected: tuple[float, float | None] | None,
     ) -> Score:
-        estimate = self._estimate(name, expected)
+        estimate, fit = self._calibrated(name, value, self._estimate(name, expected))
         if estimate is not None:
-            reason += evidence.estimate_reason(estimate)
+            reason += evidence.estimate_reason(estimate, None if fit is None else fit.n)
         return self._score(name, value, method="labels", reason=reason, evidence=proof,
                            n=self.counts.total, estimate=estimate)  # fmt: skip
+
+    def _calibrated(
+        self, name: str, value: float, estimate: ScoreEstimate | None
+    ) -> tuple[ScoreEstimate | None, ScoreMap | None]:
+        """Map an estimate, or of a judge without any the value; also return the map, if any."""
+        fit = None if self.maps is None else self.maps.scores.get(name)
+        if fit is None or fit.method == "identity" or self.call.call.response is None:
+            return estimate, None  # of a retrieval alone, judges estimate in another way
+        if estimate is None and name in self._ratios and self._is_empty:
+            return None, None  # the formulas decide, not a fit
+        if fit.estimator == "labels":
+            mapped = value
+        elif estimate is None:
+            return None, None
+        else:
+            mapped = estimate.value
+        found = fit(mapped)
+        error = math.sqrt(found * (1 - found)) if name == "adherence" else fit.std_error
+        if (estimate is None) != (fit.estimator == "labels"):
+            kind = "no estimate" if estimate is None else f"an estimate ({estimate.method})"
+            raise ConfigurationError(
+                "calibration", name, f"was fitted on the estimator {fit.estimator!r}, and this "
+                f"judge now gives {kind}",
+            )  # fmt: skip
+        made = ScoreEstimate.model_construct(value=found, std_error=error, method="calibration")
+        return made, fit
 
     def _estimate(
         self, name: str, expected: tuple[float, float | None] | None
@@ -274,12 +337,15 @@ class _CallScorer:
             return self._unlabelled("adherence", proof)
         probability = None if self.trace.hard else self.labels.adherence_probability()
         expected = None if probability is None else (probability, None)
-        estimate = self._estimate("adherence", expected)
+        estimate, fit = self._calibrated("adherence", value, self._estimate("adherence", expected))
+        if fit is not None and estimate is not None:
+            probability = estimate.value
         return self._score(
             "adherence", value, method="labels", evidence=proof, n=len(keys),
             probability=probability, estimate=estimate,
             reason=evidence.adherence_reason(
-                self.labels, self.call, self.trace.formulas, value, probability
+                self.labels, self.call, self.trace.formulas, value, probability,
+                None if fit is None else fit.n,
             ),
         )  # fmt: skip
 

@@ -1,0 +1,122 @@
+"""Evaluations and gold rows of `agreement` and `calibrate`, which compare a judge with gold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from rag_eval_integrations._scoring import score_labelling
+from rag_eval_integrations.agreement import Gold
+from rag_eval_integrations.cli._bad_rows import BadRows
+from rag_eval_integrations.dataset import (
+    Labelled,
+    Line,
+    call_from,
+    labelled_from,
+    score_labelled,
+)
+from rag_eval_integrations.dataset.calls import read_rows
+from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
+from rag_eval_integrations.records import (
+    Evaluation,
+    JudgeInfo,
+    Labelling,
+    Sentences,
+    from_object,
+)
+from rag_eval_integrations.sentences import Punkt, sentencize
+
+
+def evaluation_from(content: dict[str, Any]) -> Evaluation:
+    """Read a line of EVALS."""
+    return from_object(Evaluation, content)
+
+
+class Fields(NamedTuple):
+    """Names of the fields of a gold row that hold a human rating and what was rated."""
+
+    human: str | None
+    """The rating; None to read no ratings."""
+    document: str
+    """The source document."""
+    system: str
+    """The system that wrote the response."""
+
+
+class RowReader:
+    """Reads files line by line; reports and counts invalid lines."""
+
+    def __init__(self) -> None:
+        self.bad: list[BadRows] = []
+
+    def values(self, path: Path, read: Any, needed: Collection[str] = ()) -> Iterator[Any]:
+        """Yield what `read` makes of each valid line, which has one of the fields *needed*."""
+        line: Line[Any]
+        bad = BadRows(path)
+        self.bad.append(bad)
+        for line in read_rows(path, read, needed=[needed]):
+            if line.value is None:
+                bad.tell(line)
+            else:
+                yield line.value
+
+    def no_rows(self) -> str:
+        """Say that there was nothing in a file."""
+        return "has no valid rows" if any(one.count for one in self.bad) else "has no rows"
+
+    def exit_code(self) -> int:
+        """Tell how many lines were invalid; return 2 after one, else 0."""
+        for one in self.bad:
+            one.end("were left out")
+        return 2 if any(one.count for one in self.bad) else 0
+
+
+def same_formulas(predicted: list[Evaluation]) -> Trace:
+    """Make the metric that scores gold labels with the formulas of the evaluations."""
+    for evaluation in predicted:
+        for name in TRACE_SCORES:
+            score = evaluation.scores.get(name)
+            if score is not None and score.by.formulas is not None:
+                formulas = cast(Formulas, score.by.formulas)
+                return Trace(formulas, score.by.relevance_baseline)
+    return Trace()
+
+
+def gold_from(content: dict[str, Any], trace: Trace, names: Fields) -> Gold:
+    """Read a gold row: labelled, or with a human rating alone."""
+    fields = {**content, **_metadata(content)}
+    labelled = "labels" in content or "all_relevant_sentence_keys" in content
+    if names.human is not None and not labelled:
+        return Gold.from_row(_rated(content, trace), fields, **names._asdict())
+    return Gold.from_row(
+        _gold_evaluation(labelled_from(content, Punkt()), trace), fields, **names._asdict()
+    )
+
+
+def _rated(content: dict[str, Any], trace: Trace) -> Evaluation:
+    """Read a row with a human rating and no labels, which is a complete RagCall or only an id."""
+    nothing = Labelling(
+        labels=None, judge=JudgeInfo(name="human"), unscored="missing_param",
+        reason="the gold row has no labels",
+    )  # fmt: skip
+    if "response" in content or not isinstance(content.get("id"), str | int):
+        return score_labelling(sentencize(call_from(content), Punkt()), nothing, [trace])
+    return Evaluation(
+        id=str(content["id"]), row_key="", question="", response=None, scores={}, labels=None,
+        sentences=Sentences(), judge=nothing.judge,
+    )  # fmt: skip
+
+
+def _gold_evaluation(labelled: Labelled, trace: Trace) -> Evaluation:
+    clean = score_labelled(labelled, [trace])
+    if trace.formulas != "ragbench":
+        return clean
+    # The published columns count the lists as recorded; keys are compared after cleaning.
+    raw = score_labelled(labelled, [trace], raw_keys=True)
+    return clean.model_copy(update={"scores": raw.scores})
+
+
+def _metadata(content: Mapping[str, Any]) -> dict[str, Any]:
+    metadata = content.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}

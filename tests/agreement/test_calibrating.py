@@ -1,0 +1,285 @@
+"""calibrate: what is chosen on held-out rows, what is refused, and real rows calibrated by half."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from rag_eval_integrations import RagEvaluator
+from rag_eval_integrations.agreement import Gold, Pair, calibrate, match
+from rag_eval_integrations.agreement._curves import calibration_error
+from rag_eval_integrations.agreement.calibrating import check_enough, folds, needed_questions
+from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.judges import Calibration
+from rag_eval_integrations.judges.calibration import ScoreMap
+from rag_eval_integrations.metrics import Trace
+from rag_eval_integrations.records import By, Evaluation, Score, ScoreEstimate
+from rag_eval_integrations.sentences import Punkt
+
+from .conftest import make_evaluation, make_labels
+
+JUDGE = By(judge="j", judge_version="1", formulas="gpt-labeling")
+GOLD = By(judge="gold", formulas="gpt-labeling")
+Truth = Callable[[float], float]
+
+
+def pair(
+    number: int, estimate: float | None, gold: float, *, name: str = "adherence", by: By = JUDGE,
+    question: str | None = None, value: float = 1.0, flags: tuple[str, ...] = (),
+) -> Pair:  # fmt: skip
+    made = None
+    if estimate is not None:
+        made = ScoreEstimate(value=estimate, std_error=0.1, method="calibrated")
+    score = Score(name=name, status="scored", value=value, method="labels", by=by, estimate=made)
+    predicted = make_evaluation(str(number)).model_copy(
+        update={"scores": {name: score}, "question": question or f"{number}?", "flags": flags}
+    )
+    labelled = make_evaluation(str(number), {name: gold}, by=GOLD)
+    return Pair(predicted, labelled.model_copy(update={"question": question or f"{number}?"}))
+
+
+def drawn(n: int, truth: Truth, seed: int = 1) -> list[Pair]:
+    """Rows whose gold is 1 with the probability that `truth` says for an estimate."""
+    chance = random.Random(seed)
+    estimates = [chance.uniform(0.02, 0.98) for _ in range(n)]
+    return [pair(at, p, float(chance.random() < truth(p))) for at, p in enumerate(estimates)]
+
+
+def fit_of(pairs: Sequence[Pair], **options: float) -> ScoreMap:
+    found = calibrate(pairs, name="mine", **options)
+    return found.judges[0].scores["adherence"]
+
+
+def test_a_judge_that_is_too_sure_is_mapped_by_platt() -> None:
+    """Held-out error and calibration error fall; the level at the end is near the truth."""
+    one = fit_of(drawn(199, lambda p: 0.3 + 0.4 * p), target_error=0.1)
+
+    assert one.method == "platt"
+    assert one.rmse is not None
+    assert one.calibration_error is not None
+    assert one.rmse[1] < one.rmse[0]
+    assert one.calibration_error[1] < one.calibration_error[0]
+    assert one(0.95) == pytest.approx(0.68, abs=0.12)
+    assert (one.n, one.questions, one.estimator, one.why) == (199, 199, "calibrated", "")
+
+
+def test_a_step_needs_many_rows_and_is_then_isotonic() -> None:
+    """Platt's curve has no step; fewer than 200 questions are not tried."""
+
+    def step(p: float) -> float:
+        return 0.05 if p < 0.3 else 0.55 if p < 0.9 else 0.6
+
+    many, few = fit_of(drawn(1_500, step)), fit_of(drawn(199, step), target_error=0.1)
+
+    assert many.method == "isotonic"
+    assert 2 <= len(many.knots) <= 6
+    assert few.method != "isotonic"
+
+
+def test_a_calibrated_judge_is_left_as_it_is() -> None:
+    """No map wins on held-out rows, and the reason has the figures."""
+    one = fit_of(drawn(600, lambda p: p))
+
+    assert one.method == "identity"
+    assert "no map is better on held-out rows: RMSE 0." in one.why
+    assert one.rmse is not None
+    assert one.rmse[0] == one.rmse[1]
+    assert one(0.37) == 0.37
+
+
+def test_a_judge_without_estimates_is_mapped_by_its_values() -> None:
+    """Two levels, from the verdicts alone."""
+    chance = random.Random(3)
+    rows = []
+    for at in range(400):
+        value = float(chance.random() < 0.7)
+        gold = float(chance.random() < (0.8 if value else 0.4))
+        rows.append(pair(at, None, gold, value=value))
+
+    one = fit_of(rows)
+
+    assert (one.method, one.estimator) == ("platt", "labels")
+    assert (one(0.0), one(1.0)) == pytest.approx((0.4, 0.8), abs=0.07)
+
+
+def test_rows_without_an_estimate_beside_others_are_left_out() -> None:
+    """There an empty case of the formulas decides."""
+    rows = drawn(150, lambda p: p) + [pair(900 + at, None, 0.0, value=0.0) for at in range(50)]
+
+    assert fit_of(rows, target_error=0.1).n == 150
+
+
+def test_empty_cases_of_the_formulas_are_not_fitted() -> None:
+    """Nothing used of nothing relevant is not a verdict on a share."""
+    chance = random.Random(4)
+    rows = []
+    for at in range(300):
+        one = pair(at, None, round(chance.random(), 1), name="completeness", value=chance.random())
+        labels = make_labels("" if at < 100 else "0a", "" if at < 100 else "0a")
+        rows.append(Pair(one.predicted.model_copy(update={"labels": labels}), one.gold))
+
+    found = calibrate(rows, name="mine").judges[0].scores["completeness"]
+
+    assert (found.n, found.estimator) == (200, "labels")
+
+
+def test_folds_never_split_a_question_and_do_not_depend_on_order() -> None:
+    """Five folds of nearly equal numbers of questions."""
+    questions = [f"{at % 37}?" for at in range(200)]
+    found = folds(questions)
+    backwards = folds(questions[::-1])[::-1]
+
+    by_question = dict(zip(questions, found, strict=True))
+    assert [by_question[question] for question in questions] == found == backwards
+    sizes = [list(by_question.values()).count(fold) for fold in range(5)]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_repeated_questions_count_once() -> None:
+    """A hundred answers to ten questions are ten questions."""
+    rows = drawn(300, lambda p: p)
+    few = [
+        Pair(one.predicted.model_copy(update={"question": f"{at % 10}?"}), one.gold)
+        for at, one in enumerate(rows)
+    ]
+
+    with pytest.raises(ConfigurationError, match=r"10 questions, and \d+ are needed"):
+        calibrate(few, name="mine")
+
+
+def test_the_order_of_rows_does_not_matter() -> None:
+    """To the last bit, hash included."""
+    rows = drawn(400, lambda p: p * p)
+
+    assert calibrate(rows, name="a") == calibrate(rows[::-1], name="a")
+    assert calibrate(rows, name="a").hash == calibrate(rows[::-1], name="a").hash
+
+
+def test_how_many_are_needed_follows_the_formula() -> None:
+    """2 s² / e²: 200 for even odds and .05, four times as many for half the error, at least 30."""
+    even = [0.0, 1.0] * 50
+
+    assert needed_questions(even, 0.05) == 200
+    assert needed_questions(even, 0.025) == 800
+    assert needed_questions([1.0] * 98, 0.05) == 30
+    assert needed_questions([1.0] * 8, 0.05) == math.ceil(800 * 0.9 * 0.1)  # unseen is not never
+    graded = [0.2, 0.4, 0.6, 0.8]
+    assert needed_questions(graded, 0.05) == math.ceil(800 * 0.2 / 3)
+
+
+def test_too_few_rows_are_refused_with_what_is_needed() -> None:
+    """Before a judge is asked, and of rows that a judge made."""
+    rows = drawn(60, lambda p: 0.5)
+
+    with pytest.raises(
+        ConfigurationError, match=r"60 questions, and \d+ are needed for a standard"
+    ):
+        calibrate(rows, name="mine")
+    with pytest.raises(ConfigurationError, match="too few for a calibration: context_relevance"):
+        check_enough([one.gold for one in rows], 0.05)
+    check_enough([one.gold for one in rows], 0.1)
+    calibrate(rows, name="mine", target_error=0.1)
+    for error in (0.0, 0.6, math.nan):
+        with pytest.raises(ConfigurationError, match="target_error"):
+            calibrate(rows, name="mine", target_error=error)
+
+
+def test_gold_of_one_value_teaches_nothing() -> None:
+    """Said, not fitted."""
+    one = fit_of([pair(at, 0.5 + at / 1000, 1.0) for at in range(100)])
+
+    assert (one.method, one.why) == ("identity", "gold is 1 in every row")
+
+
+def test_judges_of_a_cascade_have_maps_of_their_own() -> None:
+    """Each with its own number of rows; one with too few is left as it is."""
+    other = By(judge="second", formulas="gpt-labeling")
+    rows = [
+        Pair(one.predicted.model_copy(update={"flags": ("cascade_first",)}), one.gold)
+        for one in drawn(250, lambda p: 0.5 * p)
+    ]
+    rows += [
+        pair(1000 + at, 0.9, float(at % 2), by=other, flags=("cascade_second",)) for at in range(20)
+    ]
+
+    found = calibrate(rows, name="mine")
+
+    assert [(maps.judge, maps.scores["adherence"].method) for maps in found.judges] == [
+        ("j", "platt"), ("second", "identity"),
+    ]  # fmt: skip
+    assert "20 questions, and" in found.judges[1].scores["adherence"].why
+    with pytest.raises(ConfigurationError, match="judge"):  # not a cascade: a mixed file
+        calibrate([*drawn(250, lambda p: p), pair(9_999, 0.9, 0.0, by=other)], name="mine")
+
+
+def test_calibrated_rows_are_not_calibrated_again() -> None:
+    """A map of a map would be applied to scores that never pass the first one."""
+    by = JUDGE.model_copy(update={"calibration": "mine 0123 (n=3)"})
+    rows = [pair(at, 0.5, float(at % 2), by=by) for at in range(300)]
+
+    with pytest.raises(ConfigurationError, match="made `adherence` already"):
+        calibrate(rows, name="again")
+
+
+def test_other_formulas_than_golds_are_refused() -> None:
+    """As by `agree`."""
+    rows = drawn(300, lambda p: p)
+    other = make_evaluation("0", {"adherence": 1.0}, by=By(judge="gold", formulas="ragbench"))
+
+    with pytest.raises(ConfigurationError, match="formulas"):
+        calibrate([Pair(one.predicted, other) for one in rows], name="mine")
+    with pytest.raises(ConfigurationError, match="none has TRACe scores"):
+        calibrate([Pair(make_evaluation("0"), make_evaluation("0"))], name="mine")
+
+
+# --- Real rows
+
+
+def judged(
+    rows: Sequence[dict[str, object]], calibration: Calibration | None = None
+) -> tuple[Pair, ...]:
+    """The embedded judge's evaluations of labelled rows, beside gold."""
+    trace, splitter = Trace(), Punkt()
+    evaluator = RagEvaluator("embedded", [Trace(calibration=calibration)])
+    labelled = [labelled_from(dict(row), splitter) for row in rows]
+    gold = [Gold(score_labelled(one, [trace])) for one in labelled]
+    predicted: list[Evaluation] = [evaluator.evaluate_sync(one.call.call) for one in labelled]
+    return match(predicted, gold).pairs
+
+
+def errors_of(pairs: Sequence[Pair], name: str) -> tuple[float, float]:
+    """RMSE and calibration error of the estimates of a score."""
+    items = [
+        (score.estimate.value, gold)
+        for one in pairs
+        for score in (one.predicted.scores[name],)
+        if score.estimate is not None and (gold := one.gold.scores[name].value) is not None
+    ]
+    squares = [(x - y) ** 2 for x, y in items]
+    return math.sqrt(math.fsum(squares) / len(items)), calibration_error(items)
+
+
+def test_real_rows_are_closer_to_gold_after_calibration_on_the_other_half(data: Path) -> None:
+    """Half of hotpotqa by question; what the map promised is what the other half shows."""
+    with gzip.open(data / "ragbench" / "hotpotqa_validation.jsonl.gz", "rt") as lines:
+        rows = [json.loads(line) for line in lines]
+    side = [fold % 2 for fold in folds([row["question"] for row in rows], 2)]
+    first, other = (
+        [row for row, of in zip(rows, side, strict=True) if of == half] for half in (0, 1)
+    )
+
+    found = calibrate(judged(first), name="half")
+    before, after = (
+        errors_of(judged(other, using), "context_utilization") for using in (None, found)
+    )
+
+    assert found.judges[0].scores["context_utilization"].method != "identity"
+    assert after[0] < before[0] - 0.01
+    assert after[1] < before[1] / 2

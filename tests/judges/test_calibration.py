@@ -1,0 +1,227 @@
+"""Calibration: the file, the maps, and who may be calibrated by it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from by_hand import ScriptedJudge, labels_of
+
+from rag_eval_integrations import CascadeJudge, EmbeddedJudge, RagEvaluator
+from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.judges import Calibration
+from rag_eval_integrations.judges.calibration import JudgeMaps, ScoreMap
+from rag_eval_integrations.metrics import Trace
+from rag_eval_integrations.records import By, Capture, Evaluation, RagCall
+from rag_eval_integrations.records.mean import Means
+from rag_eval_integrations.testing import small_call
+
+PLATT = ScoreMap(
+    method="platt", estimator="calibrated", slope=0.5, intercept=-1.0, n=200, questions=150,
+    std_error=0.2, rmse=(0.3, 0.2), calibration_error=(0.1, 0.02),
+)  # fmt: skip
+STEPS = ScoreMap(
+    method="isotonic", estimator="calibrated", knots=((0.2, 0.1), (0.4, 0.5)), n=300, questions=300,
+    std_error=0.1,
+)  # fmt: skip
+SAME = ScoreMap(method="identity", estimator="calibrated", n=30, questions=30, why="no map")
+EMBEDDED = EmbeddedJudge()
+
+
+def maps_of(
+    judge: str = "embedded", version: str | None = EMBEDDED.version, **scores: ScoreMap
+) -> JudgeMaps:
+    return JudgeMaps(judge=judge, judge_version=version, scores=scores)
+
+
+def calibration(*judges: JudgeMaps, **fields: Any) -> Calibration:
+    given = {"name": "mine", "formulas": "gpt-labeling", "n": 200, "questions": 150,
+             "target_error": 0.05, **fields}  # fmt: skip
+    return Calibration(judges=judges or (maps_of(adherence=PLATT, completeness=STEPS),), **given)
+
+
+def test_it_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    """To the last bit, with the same hash and stamp."""
+    made = calibration()
+    path = tmp_path / "c.json"
+    path.write_text(made.to_json())
+
+    assert Calibration.read(path) == made
+    assert made.stamp == f"mine {made.hash} (n=200)"
+    assert len(made.hash) == 12
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda content: content["judges"][0]["scores"]["adherence"].update(slope=2.0), "changed"),
+        (lambda content: content.update(name="other"), "changed"),
+        (lambda content: content.pop("hash"), "changed"),
+        (lambda content: content.update(format="rag-eval calibration 2"), "not a calibration file"),
+        (lambda content: content.update(n=-1), "n"),
+        (lambda content: content.update(more=1), "more"),
+        (lambda content: content["judges"][0]["scores"]["completeness"].update(knots=[[0.5, 0.5], [0.4, 0.9]]), "ascend"),
+        (lambda content: content["judges"][0]["scores"]["completeness"].update(knots=[]), "0 knots"),
+        (lambda content: content["judges"][0]["scores"]["adherence"].update(slope=-1), "slope"),
+    ],
+)  # fmt: skip
+def test_a_file_that_was_changed_is_refused(tmp_path: Path, change: Any, why: str) -> None:
+    """Scores would say that they were calibrated by something else."""
+    content = json.loads(calibration().to_json())
+    change(content)
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(content))
+
+    with pytest.raises(InputError, match=why):
+        Calibration.read(path)
+
+
+def test_maps_are_what_they_say() -> None:
+    """By hand: σ(-1) in the middle for Platt; lines between knots, constant beyond."""
+    assert PLATT(0.5) == pytest.approx(0.268941, abs=1e-6)
+    assert [STEPS(x) for x in (0.0, 0.2, 0.3, 0.4, 1.0)] == pytest.approx([0.1, 0.1, 0.3, 0.5, 0.5])
+    assert SAME(0.123456789) == 0.123456789
+    assert 0 < PLATT(0.0) < PLATT(1.0) < 1
+
+
+def test_estimates_are_calibrated_and_values_stay() -> None:
+    """The reason has the calibrated number; every score is stamped, and the fingerprint differs."""
+    call = small_call().call
+    found = calibration()
+    plain = RagEvaluator(EMBEDDED)
+    fitted = RagEvaluator(EMBEDDED, [Trace(calibration=found)])
+    before, after = plain.evaluate_sync(call), fitted.evaluate_sync(call)
+
+    assert {name: s.value for name, s in before.scores.items()} == {
+        name: s.value for name, s in after.scores.items()
+    }
+    assert {score.by.calibration for score in after.scores.values()} == {found.stamp}
+    assert {score.by.calibration for score in before.scores.values()} == {None}
+    raw, score = before.scores["adherence"], after.scores["adherence"]
+    assert raw.probability is not None
+    assert score.estimate is not None
+    assert score.probability == score.estimate.value == PLATT(raw.probability)
+    assert score.estimate.method == "calibration"
+    assert f"calibrated on 200 gold rows: {score.probability:.2f}" in (score.reason or "")
+    completeness, own = after.scores["completeness"], before.scores["completeness"]
+    assert own.estimate is not None
+    assert completeness.estimate is not None
+    assert completeness.estimate.value == STEPS(own.estimate.value)
+    assert completeness.estimate.std_error == 0.1
+    assert "by a calibration on 300 gold rows" in (completeness.reason or "")
+    assert after.scores["context_relevance"].estimate == before.scores["context_relevance"].estimate
+    assert plain.fingerprint != fitted.fingerprint
+    assert Evaluation.model_validate_json(after.model_dump_json()) == after
+    means = Means()
+    means.add(before)
+    means.add(after)
+    with pytest.raises(ValueError, match="made by 2 different"):
+        means.mean("adherence")
+
+
+def test_a_metric_without_a_calibration_keeps_its_identity() -> None:
+    """Rows of earlier runs are resumed."""
+    assert "calibration" not in (Trace().identity or "")
+    assert (Trace(calibration=calibration()).identity or "").endswith(calibration().stamp)
+
+
+def test_a_judge_of_verdicts_alone_gets_estimates() -> None:
+    """Of the value, where the map was fitted on values."""
+    judge = ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True), "b": ([], True)}))
+    of_values = PLATT.model_copy(update={"estimator": "labels"})
+    found = calibration(maps_of("scripted", "1", adherence=of_values))
+    score = (
+        RagEvaluator(judge, [Trace(calibration=found)])
+        .evaluate_sync(small_call().call)
+        .scores["adherence"]
+    )
+
+    assert score.value == 1.0
+    assert score.probability == of_values(1.0)
+    assert score.estimate is not None
+
+
+def test_an_empty_case_of_the_formulas_gets_no_estimate() -> None:
+    """Where nothing is relevant the formulas decide, not a fit."""
+    judge = ScriptedJudge(labels_of([], [], {"a": ([], True), "b": ([], True)}))
+    of_values = PLATT.model_copy(update={"estimator": "labels"})
+    maps = maps_of("scripted", "1", completeness=of_values, context_relevance=of_values)
+    found = Trace(calibration=calibration(maps))
+
+    scores = RagEvaluator(judge, [found]).evaluate_sync(small_call().call).scores
+
+    assert scores["completeness"].estimate is None
+    assert scores["completeness"].value == 1.0
+    assert scores["context_relevance"].estimate is not None
+
+
+def test_a_retrieval_alone_keeps_the_judges_estimate() -> None:
+    """The judge makes it from the question alone, which is not what the map was fitted on."""
+    capture = Capture(framework="plain", documents_from="retriever")
+    call = small_call().call
+    alone = RagCall(call.question, call.documents, None, capture=capture)
+    found = Trace(calibration=calibration(maps_of(context_relevance=PLATT)))
+
+    plain = RagEvaluator(EMBEDDED).evaluate_sync(alone).scores["context_relevance"]
+    fitted = RagEvaluator(EMBEDDED, [found]).evaluate_sync(alone).scores["context_relevance"]
+
+    assert plain.estimate is not None
+    assert fitted.estimate == plain.estimate
+
+
+def test_an_estimator_that_changed_is_an_error_of_the_scores() -> None:
+    """A map of probabilities does not fit verdicts."""
+    judge = EmbeddedJudge()
+    found = calibration(maps_of(adherence=PLATT.model_copy(update={"estimator": "labels"})))
+
+    evaluation = RagEvaluator(judge, [Trace(calibration=found)]).evaluate_sync(small_call().call)
+
+    assert evaluation.error is not None
+    assert "was fitted on the estimator 'labels'" in evaluation.error.message
+
+
+def test_another_judge_is_refused_at_construction() -> None:
+    """By name, version, and as part of a cascade; the message names both sides."""
+    second = ScriptedJudge(labels_of([], [], {}))
+    metrics = [Trace(calibration=calibration())]
+    with pytest.raises(ConfigurationError, match=r"fitted on the judge embedded .*scripted 1; run"):
+        RagEvaluator(second, metrics)
+    old = calibration(maps_of(version="0", adherence=PLATT))
+    with pytest.raises(ConfigurationError, match="embedded 0"):
+        RagEvaluator(EMBEDDED, [Trace(calibration=old)])
+    cascade = CascadeJudge(EMBEDDED, second)
+    with pytest.raises(ConfigurationError, match="scripted 1"):
+        RagEvaluator(cascade, metrics)
+    both = calibration(maps_of(adherence=PLATT), maps_of("scripted", "1", adherence=SAME))
+    evaluation = RagEvaluator(cascade, [Trace(calibration=both)]).evaluate_sync(small_call().call)
+    assert evaluation.error is None
+    assert {score.by.calibration for score in evaluation.scores.values()} == {both.stamp}
+
+
+def test_a_labelling_by_another_model_is_an_error() -> None:
+    """What only the labelling tells, such as the model's full name, is checked then."""
+    maps = maps_of(adherence=PLATT).model_copy(update={"model": "another"})
+    evaluator = RagEvaluator(EMBEDDED, [Trace(calibration=calibration(maps))])
+
+    evaluation = evaluator.evaluate_sync(small_call().call)
+
+    assert evaluation.error is not None
+    assert "this call was labelled by embedded" in evaluation.error.message
+    with pytest.raises(ConfigurationError, match="another"):
+        calibration(maps).maps_for(By(judge="embedded"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"formulas": "ragbench"}, "fitted with formulas"),
+        ({"relevance_baseline": 20}, "fitted with relevance_baseline"),
+        ({"hard": True}, "hard"),
+    ],
+)
+def test_scores_made_otherwise_are_refused(fields: dict[str, Any], why: str) -> None:
+    """When the metric is made."""
+    with pytest.raises(ConfigurationError, match=why):
+        Trace(calibration=calibration(), **fields)
