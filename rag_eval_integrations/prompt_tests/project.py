@@ -77,7 +77,7 @@ class Project:
             tell(warning)
         workspace = project.workspace
         if workspace.has(files.PROMPT):
-            before = project._about().get("file")
+            before = workspace.about().get("file")
             if before != path.name:
                 raise ConfigurationError("folder", str(folder), f"contains the tests of {before}")
         if path.name in (files.REVIEW, REPORT_MD):
@@ -94,23 +94,15 @@ class Project:
                 copy.unlink()  # copying onto a link would write outside the folder
             workspace.write_bytes(path.name, content)
         source = str(path.resolve())
-        workspace.write_json(files.PROMPT, {"schema": SCHEMA, "file": path.name, "source": source})
+        workspace.note(schema=SCHEMA, file=path.name, source=source)
         return project
-
-    def _about(self) -> dict[str, object]:
-        """Read the description of the folder's prompt."""
-        about = self.workspace.read_json(files.PROMPT)
-        if not isinstance(about, dict):
-            path = str(self.workspace.path(files.PROMPT))
-            raise ConfigurationError("file", path, "should be an object with `file` and `source`")
-        return about
 
     def _own_prompt(self) -> PromptUnderTest:
         if not self.workspace.has(files.PROMPT):
             raise ConfigurationError(
                 "folder", str(self.workspace.folder), "has no prompt tests; generate them first"
             )
-        about = self._about()
+        about = self.workspace.about()
         source = Path(str(about.get("source")))
         if source.is_file():
             return PromptUnderTest.of(source)

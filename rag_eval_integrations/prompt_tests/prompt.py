@@ -64,12 +64,15 @@ def load_github_prompt(path: Path) -> Prompty:
                 why = f"message {number} needs a `role` and a `content`"
                 raise FrontMatterError(why, lines["messages"])
             parts.append((role, message["content"], lines["messages"]))
-        messages = compiled_messages(parts, str(path), strict=False, warnings=warnings)
+        declared = inputs_of(content.get("inputs"), lines.get("inputs"))
+        messages = compiled_messages(
+            parts, str(path), strict=False, warnings=warnings, declared=declared
+        )
         given = content.get("testData") or []
         if not isinstance(given, list):
             raise FrontMatterError("`testData` should be a list of objects", lines["testData"])
         data = [row for row in given if isinstance(row, dict)]
-        inputs = inputs_of(content.get("inputs"), lines.get("inputs")) or _inputs_in(data, messages)
+        inputs = declared or _inputs_in(data, messages)
     except FrontMatterError as error:
         place = "" if error.line is None else f"line {error.line}: "
         raise ConfigurationError("prompt", str(path), f"{place}{error}") from error

@@ -130,7 +130,7 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
     assert len(server.requests) == asked
     assert second.out.count("(0 requests)") == 2
     overview = (out / "overview.csv").read_text()
-    assert "openai:eager,4,100%,100%,2,2,2,2,4,4,4,4,51,100,70,4" in overview
+    assert "openai:eager,,0,4,100%,0,100%,2,2,2,2,4,4,4,4,51,100,70,4" in overview
 
 
 def test_stages_one_by_one(
@@ -173,7 +173,7 @@ def test_stages_one_by_one(
     assert "2 outputs judged by openai:judge (2 requests)" in done.out  # both runs say the same
 
     report = ["prompt-tests", "report", out]
-    assert rag_eval(*report, "--format", "csv").out.startswith("model,tests,tests compliant")
+    assert rag_eval(*report, "--format", "csv").out.startswith("model,scenario,errors,tests,")
     assert json.loads(rag_eval(*report, "--format", "json").out)["failures"][0]["kind"] == "err"
     assert "# Prompt tests of shout" in rag_eval(*report, "--format", "md").out
     failed = rag_eval(*report, "--fail-under", 0.5, "--unknown-as-err")
@@ -581,7 +581,7 @@ def test_recorded_runs_of_promptpex_are_taken_over(
     assert "7 rules, 42 tests and 336 results" in done.out
     report = rag_eval("prompt-tests", "report", out, "--unknown-as-err", "--format", "csv")
     rows = [line.split(",") for line in report.out.splitlines()]
-    assert [row[2] for row in rows[1:]] == ["100%", "95%", "98%", "10%"]
+    assert [row[4] for row in rows[1:]] == ["100%", "95%", "98%", "10%"]
 
     context = tmp_path / "promptpex_context.json"
     context.write_text(
