@@ -12,6 +12,7 @@ from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metric
 from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _workspace as files
+from rag_eval_integrations.prompt_tests._export import Exported, export_tests
 from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
 from rag_eval_integrations.prompt_tests.evaluators import NonCompliance
@@ -31,6 +32,7 @@ from rag_eval_integrations.prompt_tests.upstream import (
     rule_checks_to_rows,
 )
 from rag_eval_integrations.prompt_tests.upstream._cells import rows_of
+from rag_eval_integrations.prompt_tests.upstream._context import Source
 from rag_eval_integrations.records import SCHEMA
 
 Tell = Callable[[str], None]
@@ -302,6 +304,32 @@ class Project:
             rows = rows_of(self.workspace.read_json(files.RULE_EVALS), files.RULE_EVALS)
             rules = rule_checks_from_rows(rows)
         return Report(self.prompt.name, results, spec, checks, rules, unknown_as)
+
+    def export(self, to: str, *, model: str | None = None) -> Exported:
+        """Write the tests in another tool's format; see `_export.FORMATS`.
+
+        Args:
+            to: `github`, `openai`, `azure`, `context`, `jsonl`, `csv`, `pytest` or `langsmith`.
+            model: the model that the exported evaluation runs and asks; by default the prompt's.
+
+        Returns:
+            The files, not yet written, and what the format cannot hold.
+
+        Raises:
+            ConfigurationError: for another format, no tests, or nothing that the format can hold.
+        """
+        found = None
+        if self.workspace.has(files.RESULTS):
+            found = self.report()
+        cut = self.workspace.about().get("rulesNumberedFirst")
+        source = Source(
+            self.prompt, self.workspace.spec(), self.tests(),
+            results=() if found is None else found.results,
+            checks=() if found is None else found.checks,
+            rule_checks=() if found is None else found.rule_checks,
+            metrics=self.metrics(), cut=cut if type(cut) is int else None, model=model,
+        )  # fmt: skip
+        return export_tests(source, to)
 
     def write_report(self, report: Report) -> list[Path]:
         """Write `overview.csv`, `report.json`, `README.md` and `report.html`; return their paths.

@@ -92,6 +92,12 @@ def load_github_prompt(path: Path) -> Prompty:
     )
 
 
+def test_data(path: Path) -> list[dict[str, Any]]:
+    """Return the `testData` of a `.prompt.yml` that `load_github_prompt` accepts."""
+    given = read_yaml(read_whole(path, "prompt").decode("utf-8-sig")).value.get("testData") or []
+    return [row for row in given if isinstance(row, dict)]
+
+
 def _inputs_in(
     data: list[dict[str, object]], messages: Sequence[MessageTemplate]
 ) -> dict[str, Input]:
@@ -216,6 +222,8 @@ class PromptUnderTest:
     """The prompt's file, for messages."""
     warnings: tuple[str, ...] = ()
     """Sentences about oddities of the prompt."""
+    template: Prompty | None = None
+    """The messages with their variables; None for a framework's template."""
 
     @staticmethod
     def of(prompt: object, *, name: str | None = None) -> PromptUnderTest:
@@ -342,6 +350,7 @@ def _of_prompty(
     warnings = list(prompt.warnings)
     text = prompt.text
     renderer: _Renderer = prompt.render
+    template = prompt
     if not prompt.variables and append:
         # Without a variable all tests would be the same: add the input at the end, like PromptPex.
         if len(inputs) != 1:
@@ -349,6 +358,8 @@ def _of_prompty(
         [last] = inputs
         text = f"{text}\n\n{{{{{last}}}}}"
         renderer = _with_input_at_the_end(prompt, last)
+        added = MessageTemplate("user", f"{{{{{last}}}}}", 1, None)
+        template = replace(prompt, messages=(*prompt.messages, added))
         warnings.append(f"{prompt.source} has no variable; {{{{{last}}}}} was added at its end")
     unused = [one for one in prompt.inputs if prompt.variables and one not in prompt.variables]
     warnings += [f"{prompt.source} declares `{one}` but does not use it" for one in unused]
@@ -364,6 +375,7 @@ def _of_prompty(
         folder=folder,
         source=prompt.source,
         warnings=tuple(warnings),
+        template=template,
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
@@ -362,11 +364,11 @@ def test_a_dead_generator_is_not_asked_for_every_expansion(put: Path, tmp_path: 
     ],
 )
 def test_an_optional_stage_of_no_use_leaves_the_tests(
-    put: Path, tmp_path: Path, options: dict[str, int], replies: dict[str, str], words: str
+    put: Path, tmp_path: Path, options: dict[str, Any], replies: dict[str, str], words: str
 ) -> None:
     """Baseline tests and reviews: what was paid for before is written, and the loss is said."""
     told: list[str] = []
-    chosen = GenerateOptions.of(**{"tests_per_rule": 1, "baseline": False, **options})
+    chosen = replace(ONE_EACH, **options)
 
     Generation(put, tmp_path / "out", generator(**replies), chosen, tell=told.append).run()
 

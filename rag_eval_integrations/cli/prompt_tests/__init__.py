@@ -131,7 +131,7 @@ def import_command(
         Path,
         typer.Argument(
             metavar="CONTEXT.json",
-            help="File promptpex_context.json, or a folder of PromptPex's files.",
+            help="File promptpex_context.json, a .prompt.yml, or a folder of PromptPex's files.",
         ),
     ],
     out: Out,
@@ -149,3 +149,39 @@ def import_command(
     from rag_eval_integrations.cli.prompt_tests import commands
 
     raise typer.Exit(commands.import_(source, out, prompt, max_rules, overwrite))
+
+
+@app.command("export", cls=Command)
+def export_command(
+    folder: Dir,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="github|openai|azure|context|jsonl|csv|pytest|langsmith",
+            help="Format: GitHub Models, OpenAI's or Azure's evals, promptpex_context.json, chats "
+            "for fine-tuning, a table, a test file, LangSmith's examples.",
+        ),
+    ],
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="File or folder (default: in DIR); - for stdout."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="Model that the exported evaluation runs and asks (Azure: the deployment).",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file that has another content.")
+    ] = False,
+) -> None:
+    """Export the tests for another tool; what its format cannot hold is said."""
+    from rag_eval_integrations.cli.prompt_tests import commands
+
+    raise typer.Exit(commands.export(folder, to, out, model, overwrite))

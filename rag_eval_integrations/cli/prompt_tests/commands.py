@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations._target import read_whole, replacing, resolved
 from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._model_options import model_options
 from rag_eval_integrations.cli._options import metric_variables
@@ -263,6 +264,38 @@ def import_(
         f"{len(imported.results)} results in {out}; {len(imported.lost)} rows could not be used",
         soft_wrap=True,
     )
+    return 0
+
+
+def export(folder: Path, to: str, out: str | None, model: str | None, overwrite: bool) -> int:
+    """Export the tests to another tool's format.
+
+    Raises:
+        RagEvalError: for a user's mistake, or a file that exists.
+        OSError: when a file cannot be read or written.
+    """
+    exported = Project(folder, print_stderr).export(to, model=model)
+    first, *beside = exported.files
+    for note in exported.notes:
+        print_stderr(f"{to}: {note}")
+    if out == "-":
+        if beside:
+            raise ConfigurationError("--out", out, f"{to} has {1 + len(beside)} files")
+        write_stdout(exported.files[first])
+        return 0
+    target = folder / first if out is None else Path(out)
+    if target.is_dir():
+        target /= first
+    paths = [target, *(target.parent / name for name in beside)]
+    texts = [text.encode("utf-8") for text in exported.files.values()]
+    for path, text in zip(paths, texts, strict=True):
+        if not overwrite and path.is_file() and read_whole(path) != text:
+            why = "exists with another content; use another name, or --overwrite to replace it"
+            raise ConfigurationError("--out", str(path), why)
+    for path, text in zip(paths, texts, strict=True):
+        with replacing(resolved(path, "--out")) as stream:
+            stream.write(text)
+    stdout().print(f"Wrote {', '.join(map(str, paths))}", soft_wrap=True)
     return 0
 
 

@@ -23,7 +23,7 @@ from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.prompt_tests import _workspace as files
 from rag_eval_integrations.prompt_tests._cleaning import lines_in
 from rag_eval_integrations.prompt_tests._workspace import inverse_by_rule, inverse_lines, make_spec
-from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, test_data
 from rag_eval_integrations.prompt_tests.records import (
     PromptTest,
     Result,
@@ -69,7 +69,7 @@ class Imported:
 def read_upstream(
     path: str | Path, prompt: object | None = None, *, max_rules: int | None = None
 ) -> Imported:
-    """Read `promptpex_context.json`, or a folder with `tests.json`, `test_results.csv` and so on.
+    """Read `promptpex_context.json`, a `.prompt.yml`, or a folder with `tests.json` and so on.
 
     Files are JSON or CSV, possibly with `.gz`; any of them may be missing in a folder. A context is
     one object whose keys are the files; what a folder lacks is taken from the context in it. All
@@ -77,7 +77,8 @@ def read_upstream(
     first numbers.
 
     Args:
-        path: the context file, a single file of tests or results, or the folder.
+        path: the context file, a single file of tests or results, the folder, or a `.prompt.yml`
+            of GitHub Models, whose `testData` are the tests.
         prompt: the prompt under test; by default the context's own, or the only `.prompty` in the
             folder.
         max_rules: number to which PromptPex cut the rules, and the inverse rules, before it
@@ -93,6 +94,8 @@ def read_upstream(
     if max_rules is not None and max_rules < 0:  # a slice would leave out the last ones
         raise ConfigurationError("max_rules", max_rules, "use a whole number from 0")
     path = Path(path)
+    if path.name.lower().endswith((".prompt.yml", ".prompt.yaml")):
+        return _read_github(path)
     content = _folder(path) if path.is_dir() else _context(path)
     of_folder = prompt is None and path.is_dir() and len(_prompts_in(path)) == 1
     prompt_file = None if prompt is not None or of_folder else _prompt_file(content)
@@ -108,14 +111,14 @@ def read_upstream(
         given = cells.whole(options, "maxRules") if isinstance(options, dict) else None
         max_rules = None if given is None or given < 0 else given
     rows = _rows(content, "tests") or _rows(content, "promptPexTests")
-    direct, inverse = _lines(content, "rules"), _lines(content, "inverseRules")
+    direct, inverse = _lines(content, "rules"), _inverse(content)
     if max_rules is None:
         max_rules = _cut_of(rows, len(direct))
     elif max_rules >= max(len(direct), len(inverse)):
         max_rules = None
     spec = make_spec(
-        " ".join(_lines(content, "intent")), _lines(content, "inputSpec"), direct,
-        inverse_by_rule(inverse, len(direct)), cut=max_rules,
+        " ".join(_lines(content, "intent")), _lines(content, "inputSpec"), direct, inverse,
+        cut=max_rules,
     )  # fmt: skip
     tests = from_test_rows(rows, put, spec, lost)
     # Expected outputs are listed with the results, but their model is not under test.
@@ -125,6 +128,35 @@ def read_upstream(
     rules = rule_checks_from_rows(_rows(content, "ruleEvals"))
     metrics = [] if of_folder or prompt is not None else _metric_files(content, lost)
     return Imported(put, spec, prompt_file, tests, results, checks, rules, lost, metrics, max_rules)
+
+
+def _read_github(path: Path) -> Imported:
+    """Read a `.prompt.yml`: our own export, PromptPex's, or anybody's."""
+    prompt = PromptUnderTest.of(path)
+    lost: list[str] = []
+    rows = []
+    for given in test_data(path):
+        inputs = {name: given[name] for name in prompt.inputs if name in given}
+        expected = given.get("expectedoutput", given.get("expected"))
+        if "expectedoutput" not in given and "groundtruth" in given:
+            expected = None
+        rows.append({**given, "inputs": inputs, "expectedoutput": expected})
+    tests = from_test_rows(rows, prompt, Spec(), lost)
+    return Imported(prompt, Spec(), None, tests, lost=lost)
+
+
+def _inverse(content: dict[str, Any]) -> dict[int, str] | list[str]:
+    """Read inverse rules; ours are numbered by their rules if some rules have none."""
+    value = content.get("inverseRules")
+    text = value.get("content") if isinstance(value, dict) else value
+    if isinstance(text, str):
+        found = inverse_by_rule(
+            [line.strip() for line in text.splitlines() if line.strip()],
+            len(_lines(content, "rules")),
+        )
+        if isinstance(found, dict) and len(found) and max(found) <= len(_lines(content, "rules")):
+            return found
+    return _lines(content, "inverseRules")
 
 
 def _cut_of(rows: Sequence[cells.Row], rules: int) -> int | None:
