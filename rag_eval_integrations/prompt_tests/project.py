@@ -8,10 +8,16 @@ from pathlib import Path
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics, metric_files
+from rag_eval_integrations.metrics.prompty import (
+    PromptyMetric,
+    discover_metrics,
+    metric_files,
+    parse_prompty,
+)
 from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _workspace as files
+from rag_eval_integrations.prompt_tests._author import AuthorWords, continued_words, stored_words
 from rag_eval_integrations.prompt_tests._export import Exported, export_tests
 from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
@@ -37,6 +43,7 @@ from rag_eval_integrations.records import SCHEMA
 
 Tell = Callable[[str], None]
 
+CUSTOM_METRIC = "custom.metric.prompty"
 OVERVIEW = "overview.csv"
 REPORT_JSON = "report.json"
 REPORT_MD = "README.md"
@@ -61,16 +68,20 @@ class Project:
         self.prompt = PromptUnderTest.of(prompt) if prompt is not None else self._own_prompt()
 
     @staticmethod
-    def create(prompt: str | Path, folder: str | Path, tell: Tell) -> Project:
+    def create(
+        prompt: str | Path, folder: str | Path, tell: Tell, *, author: AuthorWords | None = None
+    ) -> Project:
         """Make the folder for a prompt file and copy the prompt into it.
 
         Args:
             prompt: the prompt file.
             folder: the folder; created if it does not exist.
             tell: receives warnings about the prompt, one sentence each.
+            author: the author's words, which the folder keeps; None for those that it has.
 
         Raises:
-            ConfigurationError: for a file that is not a prompt, or a folder of another prompt.
+            ConfigurationError: for a file that is not a prompt, a folder of another prompt, or
+                words of the author that a finished stage was made without.
             OSError: when the prompt cannot be read or the folder cannot be written.
         """
         path = Path(prompt)
@@ -82,6 +93,8 @@ class Project:
             before = workspace.about().get("file")
             if before != path.name:
                 raise ConfigurationError("folder", str(folder), f"contains the tests of {before}")
+        words = stored_words(workspace)
+        added = words if author is None else continued_words(workspace, words, author)
         if path.name in (files.REVIEW, REPORT_MD):
             why = "has the name of a file that the folder is going to hold; rename it"
             raise ConfigurationError("prompt", str(prompt), why)
@@ -97,6 +110,9 @@ class Project:
             workspace.write_bytes(path.name, content)
         source = str(path.resolve())
         workspace.note(schema=SCHEMA, file=path.name, source=source)
+        if added != words:
+            workspace.note(instructions=dict(added.instructions), samples=added.samples)
+        project.prompt = project.prompt.with_author(added)
         return project
 
     def _own_prompt(self) -> PromptUnderTest:
@@ -106,11 +122,26 @@ class Project:
             )
         about = self.workspace.about()
         source = Path(str(about.get("source")))
-        if source.is_file():
-            return PromptUnderTest.of(source)
-        copy = self.workspace.path(Path(str(about.get("file"))).name)
-        self._tell(f"{source} does not exist; using the copy in {self.workspace.folder}")
-        return PromptUnderTest.of(copy)
+        if not source.is_file():
+            self._tell(f"{source} does not exist; using the copy in {self.workspace.folder}")
+            source = self.workspace.path(Path(str(about.get("file"))).name)
+        return PromptUnderTest.of(source).with_author(stored_words(self.workspace))
+
+    def add_metric(self, text: str) -> Path:
+        """Write a metric file of the author's, `custom.metric.prompty`, into the folder.
+
+        Raises:
+            ConfigurationError: for a text that is not a metric, or a folder with another one.
+            OSError: when the file cannot be written.
+        """
+        if "output" not in parse_prompty(text, name="custom").variables:
+            raise ConfigurationError("custom_metric", text[:60], "does not insert {{output}}")
+        path = self.workspace.path(CUSTOM_METRIC)
+        if self.workspace.has(CUSTOM_METRIC) and self.workspace.read(CUSTOM_METRIC) != text:
+            why = "is another metric, which is kept; edit it, or delete it first"
+            raise ConfigurationError("custom_metric", str(path), why)
+        self.workspace.write(CUSTOM_METRIC, text)
+        return path
 
     def tests(self) -> list[PromptTest]:
         """Read the tests.

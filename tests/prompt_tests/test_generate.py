@@ -713,3 +713,42 @@ def test_a_generator_that_raises_anything_is_an_error_that_says_so(
 
     with pytest.raises(JudgeError, match=r"^model '\w+' raised ConnectionResetError: gone$"):
         Generation(put, tmp_path / "out", CallableModel(down)).run()
+
+
+@pytest.mark.parametrize("effort", ["min", "low", "medium", "high"])
+@pytest.mark.parametrize("name", ["art-prompt", "extract-names", "speech-tag"])
+def test_recorded_prompts_take_no_more_requests_than_upstream(
+    data: Path, tmp_path: Path, name: str, effort: str
+) -> None:
+    """Upstream: five, one per group of rules and round, one per test and expansion."""
+    folder = data / "promptpex" / "paper_2025" / name
+    prompt = PromptUnderTest.of(folder / "put.prompty")
+    [given] = prompt.inputs
+    rules = (folder / "rules.txt").read_text("utf-8").strip().splitlines()
+    inverse = [{"number": n, "text": f"Not {n}."} for n in range(1, len(rules) + 1)]
+
+    def tests(request: CompletionRequest) -> str:
+        found = json.loads(reply_with_tests(request))["tests"]
+        key = len(request.messages)
+        return json.dumps(
+            {"tests": [{**one, "inputs": {given: f"{one['rule']} {key}"}} for one in found]}
+        )
+
+    model = generator(
+        rules=json.dumps({"rules": rules}),
+        inverse_rules=json.dumps({"inverse": inverse}),
+        tests=tests,
+        expand=json.dumps({given: "longer"}),
+        baseline="\n===\n".join(map(str, range(400))),
+    )
+    options = GenerateOptions.of(effort)
+    made = Generation(prompt, tmp_path / "out", model, options).run()
+
+    most = options.max_rules or len(rules)
+    direct = min(most, len(rules))
+    kinds = [direct, direct] if options.split_rules else [2 * direct]
+    groups = sum(-(-count // options.rules_per_group) for count in kinds)
+    of_rules = sum(not test.baseline for test in made)
+    upstream = 5 + groups * options.generations + of_rules * options.expansions
+    assert of_rules == 2 * direct * options.generations
+    assert len(model.requests) <= upstream

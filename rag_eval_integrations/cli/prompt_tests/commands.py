@@ -12,10 +12,11 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._target import read_whole, replacing, resolved
 from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._model_options import model_options
-from rag_eval_integrations.cli._options import metric_variables
+from rag_eval_integrations.cli._options import metric_variables, text_of
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.cli.prompt_tests._options import (
+    AuthorSettings,
     GenerateSettings,
     JudgeSettings,
     RequestSettings,
@@ -33,6 +34,7 @@ from rag_eval_integrations.judges._named import imported
 from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
 from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.models import Model
+from rag_eval_integrations.prompt_tests._author import AuthorWords, read_samples
 from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.evaluators import Basis, NonCompliance
 from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
@@ -61,6 +63,7 @@ def generate(
     settings: GenerateSettings,
     scenarios: Sequence[str] | None,
     groundtruth: str | None,
+    author: AuthorSettings,
     requests: RequestSettings,
 ) -> int:
     """Generate rules and tests; return 1 without any test.
@@ -74,7 +77,10 @@ def generate(
     # Its failure ends the command, which then says it.
     generator = _model(model, "--model", requests, tell=lambda _: None)
     strong = None if groundtruth is None else _model(groundtruth, "--groundtruth", requests)
-    project = Project.create(put, out, print_stderr)
+    words = _author_words(author)
+    project = Project.create(put, out, print_stderr, author=words)
+    if author.custom_metric is not None:
+        project.add_metric(text_of(author.custom_metric, "--custom-metric"))
     generation = Generation(
         project.prompt, out, generator, options, scenarios=scenarios,
         max_concurrency=requests.max_concurrency, tell=print_stderr,
@@ -297,6 +303,29 @@ def export(folder: Path, to: str, out: str | None, model: str | None, overwrite:
             stream.write(text)
     stdout().print(f"Wrote {', '.join(map(str, paths))}", soft_wrap=True)
     return 0
+
+
+_STAGES = {
+    "intent": "intent_instructions", "inputSpec": "input_spec_instructions",
+    "outputRules": "output_rules_instructions",
+    "inverseOutputRules": "inverse_output_rules_instructions",
+    "testExpansion": "test_expansion_instructions",
+}  # fmt: skip
+"""Options by the stage that they instruct."""
+
+
+def _author_words(author: AuthorSettings) -> AuthorWords:
+    given = {stage: getattr(author, name) for stage, name in _STAGES.items()}
+    instructions = {
+        stage: text_of(text, f"--{_STAGES[stage].replace('_', '-')}").strip()
+        for stage, text in given.items()
+        if text is not None
+    }
+    path = author.test_samples
+    samples = None
+    if path is not None:
+        samples = tuple(read_samples(path.resolve().parent, path.name, "--test-samples"))
+    return AuthorWords(instructions, samples)
 
 
 def _kept(project: Project) -> str:
