@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from pydantic import JsonValue
@@ -18,12 +18,13 @@ from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.metrics.prompty.file import MessageTemplate
 from rag_eval_integrations.prompt_tests.records import PromptTest
 from rag_eval_integrations.prompt_tests.upstream import to_test_rows
-from rag_eval_integrations.prompt_tests.upstream._context import Source, yaml_text
+from rag_eval_integrations.prompt_tests.upstream._context import Source, as_text, yaml_text
 from rag_eval_integrations.prompt_tests.upstream.tests import COLUMNS
 
 Messages = list[dict[str, str]]
 
 _PLACE = re.compile(r"\{\{-?[ \t]*([^\W\d]\w*)[ \t]*-?\}\}")
+_ANY_NAME = re.compile(r"\{\{-?[ \t]*+([^{}]*[^{}\s-])[ \t]*+-?\}\}")
 _ANY = re.compile(r"\{\{|\{%|\{#")
 _NAME = re.compile(r"[^\W\d]\w*", re.ASCII)
 
@@ -58,7 +59,7 @@ def _portable(source: Source, *, ascii_names: bool) -> tuple[Messages, list[dict
     names_fit = not ascii_names or all(map(_NAME.fullmatch, prompt.inputs))
     if names_fit and all(map(_is_plain, templates)):
         return [
-            {"role": one.role, "content": _PLACE.sub(r"{{\1}}", one.text)} for one in templates
+            {"role": one.role, "content": _tight(one.text, prompt.inputs)} for one in templates
         ], values
     source.notes.append(
         "the prompt does more than insert names, so each test has its messages as they are "
@@ -71,6 +72,11 @@ def _portable(source: Source, *, ascii_names: bool) -> tuple[Messages, list[dict
         {"role": one.role, "content": f"{{{{message_{number}}}}}"}
         for number, one in enumerate(templates, start=1)
     ], values
+
+
+def _tight(text: str, names: Collection[str]) -> str:
+    """Write `{{ name }}` without blanks: GitHub replaces nothing else."""
+    return _ANY_NAME.sub(lambda m: f"{{{{{m[1]}}}}}" if m[1] in names else m[0], text)
 
 
 def _is_plain(message: MessageTemplate) -> bool:
@@ -126,15 +132,11 @@ def _is_score(metric: PromptyMetric) -> bool:
 def _metric_messages(
     metric: PromptyMetric, known: Mapping[str, str]
 ) -> list[tuple[str, str]] | None:
-    values = {**known, **{name: _inert(_as_text(v)) for name, v in metric.variables.items()}}
+    values = {**known, **{name: _inert(as_text(v)) for name, v in metric.variables.items()}}
     messages = metric.prompt.messages
     if not all(map(_is_plain, messages)) or not metric.prompt.variables <= set(values):
         return None
     return [(one.role, _PLACE.sub(lambda m: values[m[1]], one.text)) for one in messages]
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 # --- GitHub Models
@@ -313,4 +315,4 @@ def _item(source: Source, test: PromptTest, values: Mapping[str, JsonValue]) -> 
         note = f"inputs named {', '.join(sorted(clashes))} stand in place of a test's own columns"
         if note not in source.notes:
             source.notes.append(note)
-    return {**own, **{name: _as_text(value) for name, value in values.items()}}
+    return {**own, **{name: as_text(value) for name, value in values.items()}}

@@ -15,7 +15,8 @@ from rag_eval_integrations.prompt_tests._evals import github, openai_evals
 from rag_eval_integrations.prompt_tests._workspace import CONTEXT
 from rag_eval_integrations.prompt_tests.records import PromptTest, digest
 from rag_eval_integrations.prompt_tests.upstream import to_test_rows
-from rag_eval_integrations.prompt_tests.upstream._context import Source, to_context
+from rag_eval_integrations.prompt_tests.upstream._context import Source, as_text, to_context
+from rag_eval_integrations.report._cells import FORMULA
 
 TRAIN = 0.75
 """Share of the tests that are for training, as in PromptPex."""
@@ -62,26 +63,15 @@ def _csv(source: Source) -> dict[str, str]:
     writer.writerow(names)
     guarded = 0
     for row in rows:
-        cells = [_cell(row.get(name)) for name in names]
-        guarded += sum(cell.lstrip().startswith(_FORMULA) for cell in cells)
-        writer.writerow(f"'{c}" if c.lstrip().startswith(_FORMULA) else c for c in cells)
+        cells = [as_text(row.get(name)) for name in names]
+        guarded += sum(cell.lstrip().startswith(FORMULA) for cell in cells)
+        writer.writerow(f"'{c}" if c.lstrip().startswith(FORMULA) else c for c in cells)
     if guarded:
         source.notes.append(
             f"{guarded} cells that a spreadsheet would calculate have a ' in front; "
             "`context` keeps texts as they are"
         )
     return {"tests.csv": out.getvalue()}
-
-
-_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False)
 
 
 def split_of(test: PromptTest) -> str:

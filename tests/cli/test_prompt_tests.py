@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from prompt_test_models import make_result
 from rag_eval_integrations.cli._options import metric_variables
 from rag_eval_integrations.cli.prompt_tests._printing import print_report
 from rag_eval_integrations.prompt_tests import GenerateOptions, Report
+from rag_eval_integrations.prompt_tests._export import FORMATS
 from rag_eval_integrations.prompt_tests.generate import PRESETS
 
 Command = Callable[..., Any]
@@ -876,3 +878,15 @@ def test_the_help_has_the_presets_numbers(rag_eval: Command) -> None:
         assert options.split_rules == options.baseline == (name != "min")
     for name in ("tests_per_rule", "rules_per_group"):
         assert f"{getattr(GenerateOptions(), name)} {name.split('_')[0]}" in " ".join(shown.split())
+
+
+def test_the_page_names_options_that_exist(rag_eval: Command, root: Path) -> None:
+    """Every option in docs/prompt-tests.md is one of a command; so are the formats of exports."""
+    page = (root / "docs" / "prompt-tests.md").read_text("utf-8")
+    commands = ("generate", "run", "evaluate", "report", "all", "import", "export")
+    helps = " ".join(rag_eval("prompt-tests", one, "--help").out for one in commands)
+    known = set(re.findall(r"--[a-z][a-z-]+", helps + rag_eval("run", "--help").out))
+    assert set(re.findall(r"--[a-z][a-z-]+", page)) <= known
+    assert f"--to {'|'.join(FORMATS)}" in page
+    for name in FORMATS:
+        assert f"| `{name}` | " in page

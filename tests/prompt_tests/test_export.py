@@ -536,3 +536,18 @@ def test_an_unknown_format_is_refused(project: Project) -> None:
     with pytest.raises(ConfigurationError, match="use github, openai, azure, context, jsonl, csv"):
         project.export("xml")
     assert all(project.export(to).files for to in FORMATS)
+
+
+def test_names_with_hyphens_and_blanks_are_written_as_platforms_take_them(tmp_path: Path) -> None:
+    """GitHub replaces `{{info-title}}` without blanks; OpenAI cannot have it as a field."""
+    path = tmp_path / "h.prompty"
+    path.write_text("user:\n{{ info-title }} and {{ your name }}: { {x} }\n")
+    project = Project.create(path, tmp_path / "out", print)
+    inputs: dict[str, Any] = {"info-title": "T", "your name": "N"}
+    project.workspace.write_json("tests.json", to_test_rows([PromptTest(uid="u", inputs=inputs)]))
+
+    content = yaml.safe_load(project.export("github").files["evals.prompt.yml"])
+    assert content["messages"][0]["content"] == "{{info-title}} and {{your name}}: { {x} }"
+    run = json.loads(project.export("openai").files["evals.run.json"])["data_source"]
+    assert run["input_messages"]["template"][0]["content"] == "{{item.message_1}}"
+    assert run["source"]["content"][0]["item"]["message_1"] == "T and N: { {x} }"

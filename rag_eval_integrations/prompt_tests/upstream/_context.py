@@ -72,6 +72,13 @@ class Source:
             )
 
 
+def as_text(value: object) -> str:
+    """Write a cell or a variable: a text as it is, nothing as empty, anything else as JSON."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
 # --- The context
 
 
