@@ -860,6 +860,9 @@ def test_tests_are_exported_and_come_back(
     assert "exists with another content" in rag_eval(*again).err
     assert github.read_text() == "mine"
     assert rag_eval(*again, "--overwrite").code == 0
+    done = rag_eval("prompt-tests", "export", generated, "--to", "pytest", "-o", f"{tmp_path}/new/")
+    names = {path.name for path in (tmp_path / "new").iterdir()}
+    assert names == {"test_shout.py", "prompt_tests_shout.json"}
     unknown = rag_eval("prompt-tests", "export", generated, "--to", "xml")
     assert (unknown.code, "use github, openai" in unknown.err) == (2, True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._target import read_whole, replacing, resolved
+from rag_eval_integrations._target import make_folder, read_whole, replacing, resolved
 from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._model_options import model_options
 from rag_eval_integrations.cli._options import metric_variables, text_of
@@ -290,7 +291,8 @@ def export(folder: Path, to: str, out: str | None, model: str | None, overwrite:
         write_stdout(exported.files[first])
         return 0
     target = folder / first if out is None else Path(out)
-    if target.is_dir():
+    if target.is_dir() or (out is not None and out.endswith(("/", os.sep))):
+        make_folder(target)
         target /= first
     paths = [target, *(target.parent / name for name in beside)]
     texts = [text.encode("utf-8") for text in exported.files.values()]
