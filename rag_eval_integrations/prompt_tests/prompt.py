@@ -160,6 +160,8 @@ class PromptUnderTest:
     """Declared inputs by name, then variables that are used without being declared."""
     renderer: _Renderer | None
     """Inserts values; None for a prompt inside an app, of which only the text is known."""
+    template: Prompty | None = None
+    """The messages with their variables; None for a framework's template."""
     instructions: Mapping[str, str] = field(default_factory=dict)
     """The author's instructions for a stage: `intent`, `inputSpec`, `outputRules` …"""
     scenarios: tuple[Scenario, ...] = ()
@@ -172,8 +174,6 @@ class PromptUnderTest:
     """The prompt's file, for messages."""
     warnings: tuple[str, ...] = ()
     """Sentences about oddities of the prompt."""
-    template: Prompty | None = None
-    """The messages with their variables; None for a framework's template."""
 
     @staticmethod
     def of(prompt: object, *, name: str | None = None) -> PromptUnderTest:
@@ -327,13 +327,13 @@ def _of_prompty(
         text=text,
         inputs={one: inputs[one] for one in inputs if one not in unused},
         renderer=renderer,
+        template=template,
         instructions=_instructions(head.get("instructions")),
         scenarios=_scenarios(head.get("scenarios"), prompt),
         samples=_samples(head.get("testSamples"), prompt, folder),
         folder=folder,
         source=prompt.source,
         warnings=tuple(warnings),
-        template=template,
     )
 
 

@@ -161,9 +161,9 @@ def import_command(
     ] = False,
 ) -> None:
     """Import tests and results from PromptPex into a new folder."""
-    from rag_eval_integrations.cli.prompt_tests import commands
+    from rag_eval_integrations.cli.prompt_tests import _exchange
 
-    raise typer.Exit(commands.import_(source, out, prompt, max_rules, overwrite))
+    raise typer.Exit(_exchange.import_(source, out, prompt, max_rules, overwrite))
 
 
 @app.command("export", cls=Command)
@@ -197,6 +197,6 @@ def export_command(
     ] = False,
 ) -> None:
     """Export the tests for another tool; what its format cannot hold is said."""
-    from rag_eval_integrations.cli.prompt_tests import commands
+    from rag_eval_integrations.cli.prompt_tests import _exchange
 
-    raise typer.Exit(commands.export(folder, to, out, model, overwrite))
+    raise typer.Exit(_exchange.export(folder, to, out, model, overwrite))
