@@ -35,8 +35,8 @@ from rag_eval_integrations.prompt_tests.stages._tests import (
     write_baseline,
     write_tests,
 )
-from rag_eval_integrations.prompt_tests.upstream import from_test_rows, to_test_rows
-from rag_eval_integrations.prompt_tests.upstream._cells import rows_of
+from rag_eval_integrations.prompt_tests.upstream import to_test_rows
+from rag_eval_integrations.prompt_tests.upstream.tests import read_tests_file
 from rag_eval_integrations.report._cells import paragraphs
 
 # --- Options: how much is generated, and presets of effort
@@ -386,30 +386,6 @@ class Generation:
 
     def _read(self, spec: Spec) -> list[PromptTest]:
         return read_tests_file(self.workspace, self.prompt, spec, self._tell)
-
-
-def read_tests_file(
-    workspace: Workspace, prompt: PromptUnderTest, spec: Spec, tell: Tell
-) -> list[PromptTest]:
-    """Read a folder's tests; rows that cannot be used are reported and left out.
-
-    Args:
-        workspace: the folder.
-        prompt: the prompt under test.
-        spec: its specification, for the rules of tests that have only a number.
-        tell: receives one sentence per row that cannot be used.
-
-    Raises:
-        ConfigurationError: when the file is not JSON.
-        InputError: when the file is not a list of objects.
-        OSError: when the file cannot be read.
-    """
-    lost: list[str] = []
-    rows = rows_of(workspace.read_json(files.TESTS), files.TESTS)
-    tests = from_test_rows(rows, prompt, spec, lost)
-    for one in lost:
-        tell(f"{workspace.path(files.TESTS)}: {one}")
-    return tests
 
 
 def model_from(model: Model | str, field: str) -> Model:

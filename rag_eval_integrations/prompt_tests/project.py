@@ -22,7 +22,7 @@ from rag_eval_integrations.prompt_tests._export import Exported, export_tests
 from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
 from rag_eval_integrations.prompt_tests.evaluators import NonCompliance
-from rag_eval_integrations.prompt_tests.generate import OWN_METRICS, read_tests_file
+from rag_eval_integrations.prompt_tests.generate import OWN_METRICS
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result
 from rag_eval_integrations.prompt_tests.report import Report, UnknownAs
@@ -39,6 +39,7 @@ from rag_eval_integrations.prompt_tests.upstream import (
 )
 from rag_eval_integrations.prompt_tests.upstream._cells import rows_of
 from rag_eval_integrations.prompt_tests.upstream._context import Source
+from rag_eval_integrations.prompt_tests.upstream.tests import read_tests_file
 from rag_eval_integrations.records import SCHEMA
 
 Tell = Callable[[str], None]
