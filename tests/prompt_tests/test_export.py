@@ -20,10 +20,11 @@ from openai.types.eval_create_params import EvalCreateParams
 from openai.types.evals.run_create_params import RunCreateParams
 from pydantic import TypeAdapter
 
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, RagEvalError
 from rag_eval_integrations.metrics.prompty._frontmatter import read_yaml
 from rag_eval_integrations.prompt_tests import Project, PromptTest, PromptUnderTest, read_upstream
 from rag_eval_integrations.prompt_tests._export import FORMATS, split_of
+from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.records import make_uid
 from rag_eval_integrations.prompt_tests.upstream import to_test_rows
 from rag_eval_integrations.prompt_tests.upstream._context import yaml_text
@@ -399,6 +400,7 @@ judge = CallableModel(check, name="judge")
 """
 
 
+@pytest.mark.slow
 def test_the_file_for_pytest_runs_and_no_test_becomes_code(
     project: Project, tmp_path: Path
 ) -> None:
@@ -414,9 +416,14 @@ def test_the_file_for_pytest_runs_and_no_test_becomes_code(
     root = str(Path(__file__).parents[2])
 
     def run(**more: str) -> subprocess.CompletedProcess[str]:
-        environment = {"PYTHONPATH": f"{folder}:{root}", "PATH": "/usr/bin:/bin", **more}
+        environment = {
+            "PYTHONPATH": f"{folder}:{root}",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            **more,
+        }
         return subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-rf", "."],
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+             "-p", "rag_eval_integrations.pytest_plugin", "-rf", "."],
             cwd=folder, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
 
@@ -551,3 +558,66 @@ def test_names_with_hyphens_and_blanks_are_written_as_platforms_take_them(tmp_pa
     run = json.loads(project.export("openai").files["evals.run.json"])["data_source"]
     assert run["input_messages"]["template"][0]["content"] == "{{item.message_1}}"
     assert run["source"]["content"][0]["item"]["message_1"] == "T and N: { {x} }"
+
+
+def test_rules_that_look_like_a_list_are_said(project: Project) -> None:
+    """A reader of a context takes `1.` for a list's number."""
+    project.workspace.write_lines("rules.txt", ["1. The output is short.", "Two."], "")
+    assert "1 rules begin with the mark" in " ".join(project.export("context").notes)
+
+
+ODD = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["filename", "content", "text", "ruleid", "inverse", "testinput", "x"]),
+            inner,
+            max_size=3,
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["intent", "rules", "inverseRules", "inputSpec", "tests", "promptPexTests", "options",
+             "testOutputs", "testEvals", "ruleEvals", "metrics", "prompt"]
+        ),
+        ODD,
+        max_size=6,
+    )
+)  # fmt: skip
+def test_a_context_of_anything_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]
+) -> None:
+    """With an error of the library, never with another exception."""
+    path = tmp_path_factory.mktemp("odd") / "promptpex_context.json"
+    path.write_text(json.dumps(content))
+    prompt = PromptUnderTest.from_text("user:\n{{text}}")
+    try:
+        read = read_upstream(path, prompt)
+    except RagEvalError:
+        return
+    write_imported(read, Workspace(path.parent / "out"))
+    assert all(test.inputs for test in read.tests)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(ODD, max_size=4))
+def test_test_data_of_anything_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Any]
+) -> None:
+    """Likewise for a `.prompt.yml`."""
+    path = tmp_path_factory.mktemp("odd") / "odd.prompt.yml"
+    messages = [{"role": "user", "content": "{{text}}"}]
+    path.write_text(yaml_text({"messages": messages, "testData": rows}), "utf-8")
+    try:
+        read = read_upstream(path)
+    except RagEvalError:
+        return
+    assert len(read.tests) + len(read.lost) == sum(isinstance(row, dict) for row in rows)

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from rag_eval_integrations._target import read_whole
 from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
 from rag_eval_integrations.prompt_tests import _workspace as files
+from rag_eval_integrations.prompt_tests._cleaning import lines_in
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
     PromptTest,
@@ -89,6 +90,13 @@ def to_context(source: Source) -> dict[str, Any]:
     baseline = [test for test in source.tests if test.baseline]
     name, text = _prompty(prompt)
     most = max(len(spec.output_rules), len(spec.inverse_rules))
+    texts = [rule.text for rule in spec.rules] + list(spec.input_spec)
+    changed = sum(lines_in(text) != [text] for text in texts)
+    if changed:
+        source.notes.append(
+            f"{changed} rules begin with the mark of a list or a comment, or are like a heading; "
+            "readers of the file drop such marks"
+        )
     return {
         "runId": f"rag-eval-{prompt.id}",
         "writeResults": True,
