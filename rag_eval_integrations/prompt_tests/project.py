@@ -359,7 +359,8 @@ class Project:
             results=() if found is None else found.results,
             checks=() if found is None else found.checks,
             rule_checks=() if found is None else found.rule_checks,
-            metrics=() if to in ("csv", "jsonl", "langsmith") else self.metrics(), cut=cut if type(cut) is int else None, model=model,
+            metrics=() if to in ("csv", "jsonl", "langsmith") else self.metrics(),
+            cut=cut if type(cut) is int else None, model=model,
         )  # fmt: skip
         return export_tests(source, to)
 
