@@ -14,7 +14,9 @@ from rag_eval_integrations.cli._model_options import model_options
 from rag_eval_integrations.cli._options import metric_variables
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
 from rag_eval_integrations.cli._watched import WatchedModel
+from rag_eval_integrations.cli.prompt_tests._exchange import created
 from rag_eval_integrations.cli.prompt_tests._options import (
+    AuthorSettings,
     GenerateSettings,
     JudgeSettings,
     RequestSettings,
@@ -32,7 +34,6 @@ from rag_eval_integrations.judges._named import imported
 from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
 from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.evaluators import Basis, NonCompliance
 from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
 from rag_eval_integrations.prompt_tests.models import ModelUnderTest, model_of
@@ -41,12 +42,6 @@ from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.report import Report
 from rag_eval_integrations.prompt_tests.report._html import report_pieces
 from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
-from rag_eval_integrations.prompt_tests.upstream.files import (
-    Imported,
-    new_folder,
-    read_upstream,
-    write_imported,
-)
 from rag_eval_integrations.report.console import add_row, plain_table
 
 _FORMATS = ("md", "csv", "json", "html")
@@ -60,6 +55,7 @@ def generate(
     settings: GenerateSettings,
     scenarios: Sequence[str] | None,
     groundtruth: str | None,
+    author: AuthorSettings,
     requests: RequestSettings,
 ) -> int:
     """Generate rules and tests; return 1 without any test.
@@ -73,7 +69,7 @@ def generate(
     # Its failure ends the command, which then says it.
     generator = _model(model, "--model", requests, tell=lambda _: None)
     strong = None if groundtruth is None else _model(groundtruth, "--groundtruth", requests)
-    project = Project.create(put, out, print_stderr)
+    project = created(put, out, author)
     generation = Generation(
         project.prompt, out, generator, options, scenarios=scenarios,
         max_concurrency=requests.max_concurrency, tell=print_stderr,
@@ -240,46 +236,11 @@ def metrics(put: Path) -> int:
     return 0
 
 
-def import_(
-    source: Path, out: Path, prompt: Path | None, max_rules: int | None, overwrite: bool
-) -> int:
-    """Import PromptPex's files.
-
-    Raises:
-        RagEvalError: when there is nothing to import, or the folder exists and may not be replaced.
-        OSError: when a file cannot be read or written.
-    """
-    imported = read_upstream(source, prompt, max_rules=max_rules)
-    sources = [source, source.parent, Path(imported.prompt.source).parent]
-    with new_folder(out, sources, overwrite=overwrite) as kept:
-        project = Project.create(_prompt_file(imported, out), out, print_stderr)
-        write_imported(imported, project.workspace)
-    for one in imported.lost:
-        print_stderr(one)
-    if kept:
-        print_stderr(f"the earlier folder is {kept[0]}")
-    stdout().print(
-        f"{len(imported.spec.output_rules)} rules, {len(imported.tests)} tests and "
-        f"{len(imported.results)} results in {out}; {len(imported.lost)} rows could not be used",
-        soft_wrap=True,
-    )
-    return 0
-
-
 def _kept(project: Project) -> str:
     """Say how many replies an interrupted stage keeps; empty if there is none."""
     with project.workspace.journal() as journal:
         replies = len(journal)
     return kept_words(replies, "reply", "replies", journal.path) if replies else ""
-
-
-def _prompt_file(imported: Imported, out: Path) -> Path:
-    if imported.prompt_file is None:
-        return Path(imported.prompt.source)
-    name, text = imported.prompt_file
-    workspace = Workspace(out)
-    workspace.write(name, text)
-    return workspace.path(name)
 
 
 def _print_lint(metric: PromptyMetric) -> None:

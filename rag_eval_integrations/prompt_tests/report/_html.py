@@ -28,6 +28,7 @@ from rag_eval_integrations.prompt_tests.report._failures import (
     title_of,
     verdicts_of,
 )
+from rag_eval_integrations.prompt_tests.report._overview import without_empty_columns
 from rag_eval_integrations.prompt_tests.report.rates import Rate, rate_of
 from rag_eval_integrations.prompt_tests.report.report import KINDS, Report
 from rag_eval_integrations.report._page import drawn, pieces, shown
@@ -296,7 +297,7 @@ def _metrics(report: Report) -> list[dict[str, Any]]:
 
 
 def _overview(report: Report) -> dict[str, Any]:
-    rows = report.overview()
+    rows = without_empty_columns(report.overview())
     names = [name for name in (rows[0] if rows else ()) if name not in ("model", "scenario")]
     return {
         "heads": [
