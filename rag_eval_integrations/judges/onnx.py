@@ -59,8 +59,8 @@ class OnnxJudge(ReaderJudge):
         template: the text that the model was trained on: `{premise}`, `{question}` and
             `{hypothesis}` are filled in; without `{hypothesis}` it is the first of two texts. By
             default premise and hypothesis, for classifiers of tokens question and premise first.
-        threshold: lowest probability of a supported, relevant or utilized sentence, between 0 and
-            1. Labels of the embedded judge keep its own.
+        threshold: lowest probability of a supported sentence, between 0 and 1. Of the document
+            sentences, the likeliest are labelled, as many as their probabilities sum up to.
         max_length: most tokens of an input, from 32; by default the model's limit, at most 4,096.
         max_windows: most windows of documents per response sentence.
         max_pairs: most pairs of a call for each of support, relevance and utilization; a call with
@@ -230,6 +230,10 @@ class _OnnxBackend(Backend):
             Encoded(one.ids, one.type_ids, [part == 1 for part in one.sequence_ids], one.offsets)
             for one in tokenizer.encode_batch(texts, add_special_tokens=special)
         ]
+
+    def special_tokens(self) -> Sequence[str]:
+        found = self._plain.get_added_tokens_decoder().values()
+        return [token.content for token in found if token.special]
 
     def forward(self, batch: Batch) -> list[object]:
         found: list[object] = self._run(self._logits, batch).tolist()

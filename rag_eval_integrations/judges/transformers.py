@@ -218,6 +218,10 @@ class _TorchBackend(Backend):
             )
         return encoded
 
+    def special_tokens(self) -> Sequence[str]:
+        found: list[str] = self._tokenizer.all_special_tokens
+        return found
+
     def forward(self, batch: Batch) -> list[object]:
         found: list[object] = self._run(batch).logits.float().cpu().tolist()
         return found

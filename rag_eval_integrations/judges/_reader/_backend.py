@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from operator import mul
@@ -80,6 +81,7 @@ class Backend(ABC):
         self.config = config
         self.kind: Kind = "pair"
         self._batch_size = batch_size
+        self._special: re.Pattern[str] | None = None
         self.reading: Reading | None = None
         """What its outputs mean; None for an encoder."""
 
@@ -136,6 +138,10 @@ class Backend(ABC):
         """
 
     @abstractmethod
+    def special_tokens(self) -> Sequence[str]:
+        """List what the tokenizer would read as a special token, such as `[SEP]`."""
+
+    @abstractmethod
     def forward(self, batch: Batch) -> list[object]:
         """Run a classifier; per input a row of outputs, or one row per token."""
 
@@ -150,6 +156,13 @@ class Backend(ABC):
         """Let go of the model."""
 
     # --- Shared
+
+    def plain(self, text: str) -> str:
+        """Make words of the model's special tokens in a text: only the judge may frame a text."""
+        if self._special is None:
+            found = sorted(filter(None, self.special_tokens()), key=len, reverse=True)
+            self._special = re.compile("|".join(map(re.escape, found)) if found else r"(?!)")
+        return self._special.sub(lambda token: f"{token[0][:1]} {token[0][1:]}", text)
 
     def probabilities(self, pairs: Sequence[Pair], stop: Event) -> list[float]:
         """Compute P(supported) or P(relevant) of each pair, in [0, 1].

@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from math import sqrt
+from math import fsum, sqrt
 from threading import Event
 
 from rag_eval_integrations import _process
@@ -41,6 +41,9 @@ _RULES = "1"
 
 READER = "local_reader"
 """Flag of every labelling, for `Evaluation.flags`."""
+
+_POSSIBLE = 0.15
+"""Lowest probability of a sentence that is labelled relevant or utilized."""
 
 _CLOSED = "the judge is closed"
 
@@ -251,9 +254,15 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         )
 
     def _keys(self, call: SentencizedCall, probabilities: Sequence[float]) -> tuple[str, ...]:
-        least = self._options.threshold
-        pairs = zip(call.documents, probabilities, strict=True)
-        return tuple(sentence.key for sentence, p in pairs if p >= least)
+        """List the likeliest sentences, as many as the probabilities sum up to.
+
+        By a threshold alone, an encoder's even probabilities would label none, and the scores would
+        be far from what the same probabilities let expect.
+        """
+        count = int(fsum(probabilities) + 0.5)
+        ranked = sorted(range(len(probabilities)), key=lambda n: (-probabilities[n], n))
+        taken = {n for n in ranked[:count] if probabilities[n] >= _POSSIBLE}
+        return tuple(sentence.key for n, sentence in enumerate(call.documents) if n in taken)
 
     # --- Labels
 

@@ -40,7 +40,7 @@ class Options:
     """Settings that change labels: part of the judge's version."""
 
     threshold: float
-    """Lowest P(supported) of a supported sentence, and P(relevant) of a relevant one."""
+    """Lowest P(supported) of a supported sentence."""
     max_windows: int
     """Most windows per response sentence."""
     max_pairs: int
@@ -131,7 +131,9 @@ class SupportReader:
             return Read([], {}, 1, 0)
         if len(response) * (1 + ALONE) > most:
             raise OverBudget(f"{len(response)} response sentences")
-        question = shortened(backend, question, self._longest)
+        question = shortened(backend, backend.plain(question), self._longest)
+        documents = [backend.plain(text) for text in documents]
+        response = [backend.plain(text) for text in response]
         single = [self._hypothesis(question, n, text) for n, text in enumerate(response)]
         hypotheses = single if backend.kind == "pair" else self._grouped(response)
         fixed = self._fixed([("", question, one.text) for one in (*hypotheses, *single)])
