@@ -249,9 +249,10 @@ def _local(judge: str) -> Judge:
         from rag_eval_integrations.judges.onnx import OnnxJudge
 
         return OnnxJudge(model, relevance=relevance)
-    from rag_eval_integrations.judges.transformers import TransformersJudge
+    else:
+        from rag_eval_integrations.judges.transformers import TransformersJudge
 
-    return TransformersJudge(model, relevance=relevance)
+        return TransformersJudge(model, relevance=relevance)
 
 
 _MODELS = {
