@@ -38,7 +38,7 @@ class OnnxJudge(ReaderJudge):
     Support is read by a classifier: of pairs (entailment, such as DeBERTa-NLI; one or two outputs,
     as models of hallucination have them) or of the response's tokens, as LettuceDetect. Each
     response sentence stands beside windows of the document sentences that match it best, and beside
-    the best three alone, and has the highest probability of these. A sentence of up to six tokens
+    the best three alone, and has the highest probability of these. A sentence of up to five tokens
     is read behind the question.
 
     Relevance and utilization are read by a second model: a cross-encoder, or an encoder whose

@@ -51,7 +51,7 @@ def nli(tmp_path: Path) -> Path:
 
 def labelled(judge: Judge, call: SentencizedCall) -> Labelling:
     """Label one call."""
-    return asyncio.run(judge.label(call))  # type: ignore[arg-type]
+    return asyncio.run(judge.label(call))
 
 
 def labels_of(judge: Judge, call: SentencizedCall) -> Labels:

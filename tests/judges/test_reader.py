@@ -7,7 +7,7 @@ import json
 import math
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -36,7 +36,7 @@ CONFIG = ModelConfig("pair", (), None, 64, 0, "mean")
 LOGITS = st.lists(st.floats(-1e4, 1e4), min_size=3, max_size=3)
 
 
-def config_of(labels: Sequence[str], problem: str | None = None) -> ModelConfig:
+def config_of(labels: Iterable[str], problem: str | None = None) -> ModelConfig:
     """A classifier of pairs with named outputs."""
     return CONFIG._replace(labels=tuple(labels), problem=problem)
 
@@ -132,6 +132,8 @@ def test_the_length_is_the_shortest_that_a_file_says() -> None:
     assert described({"max_position_embeddings": 8192}, 8192).max_length == 8192
     with pytest.raises(ConfigurationError, match="use tokens from 32 to 512"):
         described(bert, 513)
+    deberta: dict[str, object] = {**bert, "position_biased_input": False}
+    assert (described(deberta).max_length, described(deberta, 2048).max_length) == (512, 2048)
 
 
 def test_the_pooling_is_the_files_or_the_users() -> None:

@@ -114,7 +114,7 @@ def exported(source: Path, folder: Path, output: str) -> Path:
 
 def labels_of(judge: Judge, of: SentencizedCall) -> Labels:
     """Label one call that can be labelled."""
-    labels = asyncio.run(judge.label(of)).labels  # type: ignore[arg-type]
+    labels = asyncio.run(judge.label(of)).labels
     assert labels is not None
     return labels
 

@@ -31,6 +31,7 @@ _CALLED: Mapping[Kind, str] = {
 SHORTEST = 32
 """Least tokens of a model's input: a short hypothesis, a short premise, and the special tokens."""
 _DEFAULT_LENGTH = 512
+_MOST = 1_000_000
 _LONGEST_DEFAULT = 4_096
 """Most tokens of an input unless the user asks for more: the cost grows with the square."""
 
@@ -99,6 +100,8 @@ def model_config(
     positions = _number(config.get("max_position_embeddings"))
     if positions is not None and config.get("model_type") in _SHIFTED:
         positions -= pad + 1
+    # DeBERTa's are distances between tokens: it reads on behind them, at a price.
+    relative = config.get("position_biased_input") is False
     found = [positions, _number(tokenizer.get("model_max_length")),
              _number(sentence.get("max_seq_length"))]  # fmt: skip
     longest = min([one for one in found if one is not None and one > 0], default=_DEFAULT_LENGTH)
@@ -106,7 +109,7 @@ def model_config(
         kind=_kind(config),
         labels=_labels(config, field),
         problem=config.get("problem_type"),
-        max_length=_length(asked_length, longest),
+        max_length=_length(asked_length, longest, _MOST if relative else positions or _MOST),
         pad=pad,
         pooling=_pooling(asked_pooling, pooling),
     )
@@ -114,15 +117,15 @@ def model_config(
 
 def _number(value: object) -> int | None:
     # Tokenizers without a limit say 1e30.
-    return int(value) if isinstance(value, int | float) and 0 <= value <= 1_000_000 else None
+    return int(value) if isinstance(value, int | float) and 0 <= value <= _MOST else None
 
 
-def _length(asked: int | None, longest: int) -> int:
+def _length(asked: int | None, longest: int, most: int) -> int:
     if asked is None:
         asked = min(longest, _LONGEST_DEFAULT)
-    if type(asked) is not int or not SHORTEST <= asked <= longest:
+    if type(asked) is not int or not SHORTEST <= asked <= most:
         raise ConfigurationError(
-            "max_length", asked, f"use tokens from {SHORTEST} to {longest}, the model's limit"
+            "max_length", asked, f"use tokens from {SHORTEST} to {most}, the model's limit"
         )
     return asked
 

@@ -25,7 +25,7 @@ from rag_eval_integrations.judges._reader._premises import (
 
 ALONE = 3
 """Document sentences of the best premise that are also read alone, per response sentence."""
-SHORT = 6
+SHORT = 5
 """Tokens up to which a sentence is read behind the question: "Yes." claims nothing alone."""
 
 _PLACES = re.compile(r"\{(premise|hypothesis|question)\}")
