@@ -17,7 +17,7 @@ from rag_eval_integrations.judges._reader._config import (
     model_config,
     read_json,
 )
-from rag_eval_integrations.judges._reader._judge import ReaderJudge
+from rag_eval_integrations.judges._reader._judge import ReaderJudge, check_relevance
 from rag_eval_integrations.judges._reader._relevance import RELEVANT, UTILIZED
 from rag_eval_integrations.judges._reader._support import Options
 
@@ -101,6 +101,8 @@ class OnnxJudge(ReaderJudge):
     ) -> None:
         options = Options(threshold, max_windows, max_pairs, template)
         options.check()
+        lines = (relevance_line, utilized_line)
+        check_relevance(relevance, relevance_labels, pooling, lines)
         if type(batch_size) is not int or batch_size < 1:
             raise ConfigurationError("batch_size", batch_size, "use a whole number from 1")
         if threads is not None and (type(threads) is not int or threads < 1):
@@ -110,7 +112,7 @@ class OnnxJudge(ReaderJudge):
         second = None
         if relevance is not None:
             second = runtime.load(relevance, "relevance", relevance_labels, None, pooling)
-        super().__init__("onnx", support, second, options, (relevance_line, utilized_line))
+        super().__init__("onnx", support, second, options, lines)
 
 
 class _Runtime:

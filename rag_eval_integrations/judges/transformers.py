@@ -20,7 +20,7 @@ from rag_eval_integrations.judges._reader._config import (
     model_config,
     read_json,
 )
-from rag_eval_integrations.judges._reader._judge import ReaderJudge
+from rag_eval_integrations.judges._reader._judge import ReaderJudge, check_relevance
 from rag_eval_integrations.judges._reader._relevance import RELEVANT, UTILIZED
 from rag_eval_integrations.judges._reader._support import Options
 
@@ -73,6 +73,8 @@ class TransformersJudge(ReaderJudge):
     ) -> None:
         options = Options(threshold, max_windows, max_pairs, template)
         options.check()
+        lines = (relevance_line, utilized_line)
+        check_relevance(relevance, relevance_labels, pooling, lines)
         if type(batch_size) is not int or batch_size < 1:
             raise ConfigurationError("batch_size", batch_size, "use a whole number from 1")
         torch = _Torch(device, batch_size)
@@ -80,7 +82,7 @@ class TransformersJudge(ReaderJudge):
         second = None
         if relevance is not None:
             second = torch.load(relevance, "relevance", relevance_labels, None, pooling)
-        super().__init__("transformers", support, second, options, (relevance_line, utilized_line))
+        super().__init__("transformers", support, second, options, lines)
 
 
 class _Torch:

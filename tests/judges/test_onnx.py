@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -443,6 +444,10 @@ _PAIR = {"architectures": ["XForSequenceClassification"]}
         (None, {"max_length": 4096}, "max_length", "from 32 to 64"),
         (None, {"template": "no places"}, "template", "{premise}"),
         (None, {"template": "{premise} " + "grass " * 60}, "template", "more than half"),
+        (None, {"relevance_labels": ("relevant",)}, "relevance_labels", "`relevance=`"),
+        (None, {"pooling": "cls"}, "pooling", "`relevance=`"),
+        (None, {"relevance_line": (1.0,)}, "relevance_line", "two numbers"),
+        (None, {"utilized_line": (1.0, float("nan"))}, "utilized_line", "two numbers"),
         (None, {"relevance": "nowhere"}, "relevance", "no such folder or file"),
     ],
 )  # fmt: skip
@@ -567,17 +572,30 @@ async def test_the_event_loop_goes_on_while_a_call_is_read(nli: Path) -> None:
 
 
 async def test_a_cancelled_call_stops_and_the_next_is_read(nli: Path) -> None:
-    """It stops between two batches, and does not block the calls behind it."""
-    judge = OnnxJudge(nli, batch_size=1, max_pairs=1 << 20)
-    long = asyncio.create_task(judge.label(call(" ".join([GOOD, BAD] * 2000))))
-    await asyncio.sleep(0.05)
+    """It stops before its next batch, and does not keep the calls behind it waiting."""
+    judge = OnnxJudge(nli, batch_size=1)
+    started, cancelled, batches = threading.Event(), threading.Event(), 0
+    forward = judge._support.forward
+
+    def counted(batch: Any) -> list[object]:
+        nonlocal batches
+        batches += 1
+        started.set()
+        assert cancelled.wait(60)
+        return forward(batch)
+
+    judge._support.forward = counted  # type: ignore[method-assign]
+    long = asyncio.create_task(judge.label(call(" ".join([GOOD, BAD] * 10))))
+    await asyncio.to_thread(started.wait, 60)
 
     long.cancel()
     with pytest.raises(asyncio.CancelledError):
         await long
+    cancelled.set()
     labelling = await judge.label(call(GOOD))
 
     assert labelling.labels is not None
+    assert batches == 1 + 4  # one window, and its three best matches alone
     await judge.aclose()
 
 
@@ -593,15 +611,35 @@ async def test_a_closed_judge_says_so(nli: Path) -> None:
         await judge.label(call(GOOD))
 
 
+async def test_a_call_that_waits_when_the_judge_is_closed_fails_and_is_not_cancelled(
+    nli: Path,
+) -> None:
+    """Nobody cancelled its task; the one that is being read is read to its end."""
+    judge = OnnxJudge(nli, batch_size=1)
+    calls = [call(" ".join([GOOD, BAD] * 100)), call(GOOD), call(GOOD)]
+    waiting = [asyncio.create_task(judge.label(one)) for one in calls]
+    await asyncio.sleep(0.05)
+
+    await judge.aclose()
+    first, *others = await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert isinstance(first, Labelling)
+    assert all(isinstance(one, JudgeError) and "closed" in str(one) for one in others)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_process_reads_with_threads_of_its_own(nli: Path) -> None:
     """The parent's threads are not in the child: thread and session are made anew."""
     judge = OnnxJudge(nli, threads=2)
     before = labels_of(judge, call(GOOD))
+    session = judge._support._session  # type: ignore[attr-defined]
 
-    child = forked(lambda: str(labels_of(judge, call(GOOD)) == before))
+    def read() -> str:
+        same = labels_of(judge, call(GOOD)) == before
+        return f"{same} {judge._support._session is session}"  # type: ignore[attr-defined]
 
-    assert child.said() == "True"
+    assert forked(read).said() == "True False"
+    assert judge._support._session is session  # type: ignore[attr-defined]
     assert labels_of(judge, call(GOOD)) == before
 
 

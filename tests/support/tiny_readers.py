@@ -33,6 +33,7 @@ def write_tokenizer(folder: Path, words: dict[str, int], *, pieces: bool = False
     if pieces:
         model = models.WordPiece(words, unk_token="[UNK]")
     tokenizer = Tokenizer(model)
+    tokenizer.add_special_tokens(list(SPECIAL))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(

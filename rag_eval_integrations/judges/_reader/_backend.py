@@ -6,6 +6,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import mul
 from threading import Event
 from typing import Any, NamedTuple, TypeVar
@@ -100,31 +101,34 @@ class Backend(ABC):
             self._try(purpose, lambda: self.vectors(["a b", "a"], Event()))
             return
         self.reading = reading_of(self.config, labels, purpose, self.name)
-        self._try(purpose, lambda: self._rows([("a b", "a")], Event(), self._checked))
+        self._try(
+            purpose,
+            lambda: self._rows([("a b", "a")], Event(), partial(self._checked, purpose)),
+        )
 
     def _try(self, purpose: Purpose, run: Callable[[], object]) -> None:
         try:
             run()
-        except (JudgeOutputError, ConfigurationError):
+        except ConfigurationError:
             raise
         except Exception as error:
             raise ConfigurationError(
                 purpose, self.name, f"cannot be run: {type(error).__name__}: {error}"
             ) from error
 
-    def _checked(self, encoded: Encoded, out: Any) -> None:
+    def _checked(self, purpose: Purpose, encoded: Encoded, out: Any) -> None:
         """Check the shape of the outputs of one input."""
         assert self.reading is not None
         rows = [out] if self.kind == "pair" else out
         wanted = self.reading.size
         if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-            raise ConfigurationError("model", self.name, "gives no row of outputs")
+            raise ConfigurationError(purpose, self.name, "gives no row of outputs")
         found = {len(row) if not isinstance(row[0], list) else 0 for row in rows}
         if found != {wanted}:
             said = "outputs of another shape" if 0 in found else f"{max(found)} outputs"
-            raise ConfigurationError("model", self.name, f"gives {said} where {wanted} are named")
+            raise ConfigurationError(purpose, self.name, f"gives {said} where {wanted} are named")
         if self.kind == "token" and len(rows) != len(encoded.ids):
-            raise ConfigurationError("model", self.name, "does not give a row per token")
+            raise ConfigurationError(purpose, self.name, "does not give a row per token")
 
     # --- Implemented for each library
 

@@ -7,12 +7,12 @@ import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from math import fsum, sqrt
+from math import fsum, isfinite, sqrt
 from threading import Event
 
 from rag_eval_integrations import _process
 from rag_eval_integrations._contain import contained
-from rag_eval_integrations.errors import JudgeError, JudgeOutputError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges._reader._backend import Backend, Cancelled
 from rag_eval_integrations.judges._reader._relevance import Line, relevance
 from rag_eval_integrations.judges._reader._support import (
@@ -59,6 +59,27 @@ class Documents:
     utilized_keys: tuple[str, ...]
     estimates: dict[str, Estimate]
     """Calibrated scores, of a maker that has them; else they are expected from probabilities."""
+
+
+def check_relevance(
+    relevance: object,
+    labels: Sequence[str] | None,
+    pooling: str | None,
+    lines: Sequence[object],
+) -> None:
+    """Refuse options of a model for relevance that are wrong, or given without one.
+
+    Raises:
+        ConfigurationError: names the option.
+    """
+    for name, value in (("relevance_labels", labels), ("pooling", pooling)):
+        if relevance is None and value is not None:
+            raise ConfigurationError(name, value, "is for a model for relevance (`relevance=`)")
+    for name, line in zip(("relevance_line", "utilized_line"), lines, strict=True):
+        numbers = line if isinstance(line, tuple | list) else ()
+        finite = [isinstance(one, int | float) and isfinite(one) for one in numbers]
+        if finite != [True, True]:
+            raise ConfigurationError(name, line, "use two numbers (intercept, slope)")
 
 
 class ReaderJudge(JudgeBase, _process.ProcessObserver):
@@ -137,6 +158,11 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._pool, self._label, call, stop)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._closed and not (task and task.cancelling()):  # it was waiting for its turn
+                raise JudgeError(_CLOSED) from None
+            raise
         finally:
             stop.set()  # of no consequence unless the wait for it was cancelled
 

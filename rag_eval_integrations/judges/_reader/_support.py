@@ -13,7 +13,7 @@ from threading import Event
 from typing import NamedTuple
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
-from rag_eval_integrations.judges._reader._backend import Backend, Pair, TokenScore
+from rag_eval_integrations.judges._reader._backend import Backend, Cancelled, Pair, TokenScore
 from rag_eval_integrations.judges._reader._config import SHORTEST
 from rag_eval_integrations.judges._reader._premises import (
     Piece,
@@ -146,6 +146,8 @@ class SupportReader:
         sizes = [piece.size for piece in pieces]
         premises, orders, left_out = [], [], 0
         for one in hypotheses:
+            if stop.is_set():
+                raise Cancelled
             order = ranking.order(one.ids)
             packed, left = windows(order, sizes, budget, allowed)
             premises.append(packed)
