@@ -185,6 +185,10 @@ class _Runtime:
         return backend
 
 
+_OF_PARENTS: list[Any] = []
+"""Sessions of a process that forked this one."""
+
+
 class _OnnxBackend(Backend):
     def __init__(
         self,
@@ -266,7 +270,9 @@ class _OnnxBackend(Backend):
         return found.astype("float32")
 
     def forget_threads(self) -> None:
-        self._session = None  # its threads are the parent's
+        # Its threads are the parent's: its end would wait for them forever, so it is kept.
+        _OF_PARENTS.append(self._session)
+        self._session = None
 
     def close(self) -> None:
         self._session = None

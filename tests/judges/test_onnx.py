@@ -553,21 +553,23 @@ def test_the_file_may_stand_in_a_folder_of_its_own_or_have_another_name(
 
 
 async def test_the_event_loop_goes_on_while_a_call_is_read(nli: Path) -> None:
-    """The model runs in a thread: other tasks of the loop have their turns."""
-    judge = OnnxJudge(nli, batch_size=1)
-    turns = 0
+    """The model runs in a thread, which here waits for what only the loop can do."""
+    judge = OnnxJudge(nli)
+    started, turned = threading.Event(), threading.Event()
+    forward = judge._support.forward
 
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
+    def waiting(batch: Any) -> list[object]:
+        started.set()
+        assert turned.wait(60), "the loop stood still"
+        return forward(batch)
 
-    counting = asyncio.create_task(count())
-    await judge.label(call(" ".join([GOOD, BAD] * 10)))
-    counting.cancel()
+    judge._support.forward = waiting  # type: ignore[method-assign]
+    reading = asyncio.create_task(judge.label(call(GOOD)))
+    while not started.is_set():
+        await asyncio.sleep(0.001)
+    turned.set()
 
-    assert turns > 100
+    assert (await reading).labels is not None
     await judge.aclose()
 
 
@@ -615,16 +617,26 @@ async def test_a_call_that_waits_when_the_judge_is_closed_fails_and_is_not_cance
     nli: Path,
 ) -> None:
     """Nobody cancelled its task; the one that is being read is read to its end."""
-    judge = OnnxJudge(nli, batch_size=1)
-    calls = [call(" ".join([GOOD, BAD] * 100)), call(GOOD), call(GOOD)]
-    waiting = [asyncio.create_task(judge.label(one)) for one in calls]
-    await asyncio.sleep(0.05)
+    judge = OnnxJudge(nli)
+    started, released = threading.Event(), threading.Event()
+    forward = judge._support.forward
 
-    await judge.aclose()
-    first, *others = await asyncio.gather(*waiting, return_exceptions=True)
+    def waiting(batch: Any) -> list[object]:
+        started.set()
+        assert released.wait(60)
+        return forward(batch)
 
-    assert isinstance(first, Labelling)
-    assert all(isinstance(one, JudgeError) and "closed" in str(one) for one in others)
+    judge._support.forward = waiting  # type: ignore[method-assign]
+    first, *others = [asyncio.create_task(judge.label(call(GOOD))) for _ in range(3)]
+    await asyncio.to_thread(started.wait, 60)
+
+    closing = asyncio.create_task(judge.aclose())
+    found = await asyncio.gather(*others, return_exceptions=True)
+    released.set()
+    await closing
+
+    assert (await first).labels is not None
+    assert all(isinstance(one, JudgeError) and "closed" in str(one) for one in found)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
