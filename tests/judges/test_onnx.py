@@ -565,8 +565,7 @@ async def test_the_event_loop_goes_on_while_a_call_is_read(nli: Path) -> None:
 
     judge._support.forward = waiting  # type: ignore[method-assign]
     reading = asyncio.create_task(judge.label(call(GOOD)))
-    while not started.is_set():
-        await asyncio.sleep(0.001)
+    await asyncio.to_thread(started.wait, 60)
     turned.set()
 
     assert (await reading).labels is not None
