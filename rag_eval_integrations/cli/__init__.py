@@ -62,7 +62,7 @@ RunReport = Annotated[
         help="Also write the report of the evaluations at the end, as one HTML file.",
     ),
 ]
-_JUDGES = "embedded|openai:MODEL|cascade:A,B[,C]|MODULE:OBJECT"
+_JUDGES = "embedded|openai:MODEL|onnx:PATH|transformers:NAME|cascade:A,B[,C]|MODULE:OBJECT"
 Formulas = Annotated[
     str, typer.Option(metavar="gpt-labeling|ragbench", help="The set of TRACe formulas.")
 ]

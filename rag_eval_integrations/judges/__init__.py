@@ -1,7 +1,8 @@
 """Judges: turn a call's keyed sentences into labels (stage 3 of the flow).
 
-`EmbeddedJudge` needs no key, network or model; `LLMJudge` asks a model; `CascadeJudge` asks a
-second judge only when a cheaper one is unsure. `judge_from` makes a judge from its name.
+`EmbeddedJudge` needs no key, network or model; `LLMJudge` asks a model; `OnnxJudge` and
+`TransformersJudge` read with local models; `CascadeJudge` asks a second judge only when a cheaper
+one is unsure. `judge_from` makes a judge from its name.
 `Calibration` maps a judge's estimates to what a user's gold says of them.
 `reconcile` checks labels from any source against the sentences that exist; `speaks_to_a_judge`
 detects text that tries to decide its own labels.
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from rag_eval_integrations.judges.embedded import EmbeddedJudge
     from rag_eval_integrations.judges.judge import JUDGES, Judge, JudgeBase, judge_from
     from rag_eval_integrations.judges.llm import LLMJudge
+    from rag_eval_integrations.judges.onnx import OnnxJudge
     from rag_eval_integrations.judges.suspicion import speaks_to_a_judge
+    from rag_eval_integrations.judges.transformers import TransformersJudge
 
 __all__ = [
     "JUDGES",
@@ -31,6 +34,8 @@ __all__ = [
     "Judge",
     "JudgeBase",
     "LLMJudge",
+    "OnnxJudge",
+    "TransformersJudge",
     "judge_from",
     "reconcile",
     "speaks_to_a_judge",
@@ -47,6 +52,8 @@ __getattr__, __dir__ = lazy(
         "LLMJudge": "llm",
         "Judge": "judge",
         "JudgeBase": "judge",
+        "OnnxJudge": "onnx",
+        "TransformersJudge": "transformers",
         "judge_from": "judge",
         "reconcile": "_reconcile",
         "speaks_to_a_judge": "suspicion",

@@ -9,10 +9,13 @@ from collections.abc import Callable
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges.cascade import CascadeJudge
-from rag_eval_integrations.judges.judge import Judge, judge_from
+from rag_eval_integrations.judges.judge import LOCAL, Judge, judge_from
 from rag_eval_integrations.models import Model
 
-FORMS = "embedded, openai:MODEL, cascade:A,B[,C] or MODULE:OBJECT"
+FORMS = (
+    "embedded, openai:MODEL, onnx:PATH[+RELEVANCE], transformers:NAME[+RELEVANCE], "
+    "cascade:A,B[,C] or MODULE:OBJECT"
+)
 """The forms of a judge's name."""
 
 _CASCADE = "cascade:"
@@ -67,6 +70,11 @@ def _one(
         return judge_from(name)
     if name.startswith(_ENDPOINT):
         return endpoint(name)
+    if name.startswith(LOCAL):
+        try:
+            return judge_from(name)
+        except ConfigurationError as error:  # it names the argument, and what stands there
+            raise ConfigurationError(option, given, str(error)) from error
     if ":" not in name:
         raise ConfigurationError(option, given, f"no such judge: {name!r}; use {FORMS}")
     found = imported(name, option, f"use {FORMS}")

@@ -145,8 +145,16 @@ AnyModel = str | Model | LangChainChat | LlamaIndexLLM
 AnyJudge = AnyModel | Judge
 """A judge as `RagEvaluator` takes it: its name, a judge, or what is asked to label."""
 
-JUDGES = ("embedded", "openai:MODEL")
+JUDGES = (
+    "embedded",
+    "openai:MODEL",
+    "onnx:PATH[+RELEVANCE]",
+    "transformers:NAME[+RELEVANCE]",
+)
 """Names accepted by `judge_from`."""
+
+LOCAL = ("onnx:", "transformers:")
+"""Beginnings of the names of local models."""
 
 
 def judge_from(
@@ -168,7 +176,9 @@ def judge_from(
 
     Args:
         judge: `embedded` (no key, no network); `openai:MODEL` (any OpenAI-compatible endpoint,
-            with limits, retries and, if `cache` is given, a cache); a LangChain chat model or a
+            with limits, retries and, if `cache` is given, a cache); `onnx:PATH` or
+            `transformers:NAME` (a local model that reads, `+RELEVANCE` behind it names a second
+            one); a LangChain chat model or a
             LlamaIndex LLM; or an object with a `name` and `async label(call)` (a `Judge`) or
             `async complete(request)` (a `Model`).
         base_url: URL up to and including `/v1`; by default OPENAI_BASE_URL, else OpenAI's.
@@ -224,6 +234,8 @@ def judge_from(
             from rag_eval_integrations.judges.embedded import EmbeddedJudge
 
             return EmbeddedJudge()
+        if judge.startswith(LOCAL):
+            return _local(judge)
         raise ConfigurationError("judge", judge, f"no such judge; use {' or '.join(JUDGES)}")
     found = adapted(judge, _MODELS)
     if found is None:
@@ -233,6 +245,25 @@ def judge_from(
         plain = isinstance(judge, int | float | type | None)
         raise ConfigurationError("judge", judge if plain else type(judge), _USE)
     return found
+
+
+def _local(judge: str) -> Judge:
+    """Make the judge of `onnx:PATH[+RELEVANCE]` or `transformers:NAME[+RELEVANCE]`."""
+    kind, _, given = judge.partition(":")
+    model, relevance = given, None
+    if "+" in given and not Path(given).exists():  # a folder's name may have one
+        model, _, relevance = given.partition("+")
+    if not model or relevance == "":
+        why = "name a model, and behind a + one for relevance"
+        raise ConfigurationError("judge", judge, why)
+    if kind == "onnx":
+        from rag_eval_integrations.judges.onnx import OnnxJudge
+
+        return OnnxJudge(model, relevance=relevance)
+    else:
+        from rag_eval_integrations.judges.transformers import TransformersJudge
+
+        return TransformersJudge(model, relevance=relevance)
 
 
 _MODELS = {

@@ -60,10 +60,8 @@ def _csv(source: Source) -> dict[str, str]:
     names = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
     guarded = 0
-    for row in rows:
-        cells = [as_text(row.get(name)) for name in names]
+    for cells in (names, *([as_text(row.get(name)) for name in names] for row in rows)):
         guarded += sum(cell.lstrip().startswith(FORMULA) for cell in cells)
         writer.writerow(f"'{c}" if c.lstrip().startswith(FORMULA) else c for c in cells)
     if guarded:

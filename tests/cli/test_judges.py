@@ -135,7 +135,7 @@ def test_doctor_tries_it(rag_eval: Callable[..., Any], work: Path) -> None:
 @pytest.mark.parametrize(
     ("judge", "said"),
     [
-        ("gpt-4o", "no such judge: 'gpt-4o'; use embedded, openai:MODEL, cascade:A,B[,C]"),
+        ("gpt-4o", "no such judge: 'gpt-4o'; use embedded, openai:MODEL, onnx:PATH[+RELEVANCE], "),
         ("no_such_module:judge", "no module 'no_such_module' in "),
         ("own_judges.sub:judge", "no module 'own_judges.sub'"),
         ("own_judges:jugde", "own_judges has no 'jugde'"),
@@ -143,7 +143,7 @@ def test_doctor_tries_it(rag_eval: Callable[..., Any], work: Path) -> None:
         ("own_judges:Mine", "own_judges:Mine is a class, not a judge"),
         ("own_judges:number", "own_judges:number is an object of int, not a judge"),
         ("broken_judges:judge", "module 'broken_judges' cannot be imported: cannot import name"),
-        ("own_judges:", "use embedded, openai:MODEL, cascade:A,B[,C] or MODULE:OBJECT"),
+        ("own_judges:", "cascade:A,B[,C] or MODULE:OBJECT"),
         ("cascade:embedded", "use cascade:A,B or cascade:A,B,C"),
         ("cascade:embedded,,x:y", "use cascade:A,B or cascade:A,B,C"),
         ("cascade:embedded,nothing", "no such judge: 'nothing'"),

@@ -1,0 +1,345 @@
+"""`ReaderJudge`: a local model's probabilities become labels, in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import fsum, isfinite, sqrt
+from threading import Event
+
+from rag_eval_integrations import _process
+from rag_eval_integrations._contain import contained
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
+from rag_eval_integrations.judges._reader._backend import Backend, Cancelled
+from rag_eval_integrations.judges._reader._relevance import Line, relevance
+from rag_eval_integrations.judges._reader._support import (
+    Options,
+    OverBudget,
+    Read,
+    Supported,
+    SupportReader,
+)
+from rag_eval_integrations.judges.judge import JudgeBase
+from rag_eval_integrations.records import (
+    Estimate,
+    JudgeInfo,
+    Labelling,
+    Labels,
+    SentenceSupport,
+    SentencizedCall,
+    UnscoredCode,
+)
+
+DIGITS = 6
+"""Decimals of every probability. Batches of other sizes differ in the last bits of a float32."""
+
+_RULES = "1"
+"""Raised when labels change although models and settings do not."""
+
+READER = "local_reader"
+"""Flag of every labelling, for `Evaluation.flags`."""
+
+_POSSIBLE = 0.15
+"""Lowest probability of a sentence that is labelled relevant or utilized."""
+
+_CLOSED = "the judge is closed"
+
+
+@dataclass(frozen=True)
+class Documents:
+    """What is said of the document sentences, and by whom."""
+
+    maker: str
+    relevant: Sequence[float]
+    utilized: Sequence[float]
+    relevant_keys: tuple[str, ...]
+    utilized_keys: tuple[str, ...]
+    estimates: dict[str, Estimate]
+    """Calibrated scores, of a maker that has them; else they are expected from probabilities."""
+
+
+def check_relevance(
+    relevance: object,
+    labels: Sequence[str] | None,
+    pooling: str | None,
+    lines: Sequence[object],
+) -> None:
+    """Refuse options of a model for relevance that are wrong, or given without one.
+
+    Raises:
+        ConfigurationError: names the option.
+    """
+    for name, value in (("relevance_labels", labels), ("pooling", pooling)):
+        if relevance is None and value is not None:
+            raise ConfigurationError(name, value, "is for a model for relevance (`relevance=`)")
+    for name, line in zip(("relevance_line", "utilized_line"), lines, strict=True):
+        numbers = line if isinstance(line, tuple | list) else ()
+        finite = [isinstance(one, int | float) and isfinite(one) for one in numbers]
+        if finite != [True, True]:
+            raise ConfigurationError(name, line, "use two numbers (intercept, slope)")
+
+
+class ReaderJudge(JudgeBase, _process.ProcessObserver):
+    """Base of the judges that read with a local model; see `OnnxJudge`, `TransformersJudge`."""
+
+    keeps_keys = True
+
+    def __init__(
+        self,
+        name: str,
+        support: Backend,
+        relevance: Backend | None,
+        options: Options,
+        lines: tuple[Line, Line],
+    ) -> None:
+        options.check()
+        self.name = name
+        self._support = support
+        self._relevance = relevance
+        self._options = options
+        self._lines = lines
+        self._reader = SupportReader(support, options)
+        self._pool: ThreadPoolExecutor | None = None
+        self._closed = False
+        by = "embedded" if relevance is None else relevance.name
+        self._info = JudgeInfo(
+            name=name,
+            model=f"{support.name} + {by}",
+            version=f"{_RULES}-{self._digest()}",
+        )
+        self.version = self._info.version
+        self.card = (
+            f"Support is read by {support.name} ({support.kind} classifier, "
+            f"{support.config.max_length} tokens), relevance by {by}. Its probabilities are not "
+            "calibrated: measure it on labelled rows of your own."
+        )
+        _process.register(self)
+
+    def _digest(self) -> str:
+        by = None if self._relevance is None else self._relevance.name
+        parts: list[object] = [self._support.name, self._support.config, self._options]
+        parts += [self._support.reading, by]
+        if self._relevance is None:
+            from rag_eval_integrations.judges.embedded import EmbeddedJudge  # noqa: PLC0415 -- here
+
+            parts.append(EmbeddedJudge().version)
+        else:
+            parts += [self._relevance.config, self._relevance.reading, self._lines]
+        return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._info.model!r}, version={self.version!r})"
+
+    def after_fork(self) -> None:
+        """Start a new thread, and let the models start theirs, when they are needed."""
+        self._pool = None
+        for backend in self._backends():
+            backend.forget_threads()
+
+    def _backends(self) -> list[Backend]:
+        return [one for one in (self._support, self._relevance) if one is not None]
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        """Label one call in the judge's thread; calls wait for each other there.
+
+        A call that is cancelled stops between two batches.
+
+        Raises:
+            JudgeError: the judge is closed, or the model's library failed.
+        """
+        if self._closed:
+            raise JudgeError(_CLOSED)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, "rag-eval-reader")
+        stop = Event()
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._pool, self._label, call, stop)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if self._closed and not (task and task.cancelling()):  # it was waiting for its turn
+                raise JudgeError(_CLOSED) from None
+            raise
+        finally:
+            stop.set()  # of no consequence unless the wait for it was cancelled
+
+    async def aclose(self) -> None:
+        """End the thread after the call that it is on, and let go of the models."""
+        self._closed = True
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+        for backend in self._backends():
+            backend.close()
+
+    def _label(self, call: SentencizedCall, stop: Event) -> Labelling:
+        try:
+            with contained:
+                return self._labelled(call, stop)
+        except Cancelled as error:
+            raise JudgeError("the call was cancelled") from error
+        except OverBudget as error:
+            most = self._options.max_pairs
+            why = f"the call has {error}, more than {most} pairs allow (max_pairs)"
+            return self._without("over_budget", why)
+        except JudgeOutputError as error:
+            return self._without("judge_output_invalid", str(error))
+        except JudgeError:
+            raise
+        except Exception as error:
+            why = f"{self._info.model}: {type(error).__name__}: {error}"
+            raise JudgeError(why) from error
+
+    def _labelled(self, call: SentencizedCall, stop: Event) -> Labelling:
+        found = self._documents(call, stop)
+        if isinstance(found, Labelling):
+            return found
+        read = self._reader.read(
+            call.call.question,
+            [sentence.text for sentence in call.documents],
+            [sentence.text for sentence in call.response],
+            stop,
+        )
+        return Labelling(
+            labels=self._labels(call, self._used_alone(call, found, read), read),
+            judge=self._info,
+            windows=max(1, read.windows),
+            warnings=self._warnings(found.maker, read),
+            flags=(READER,),
+        )
+
+    def _warnings(self, maker: str, read: Read) -> tuple[str, ...]:
+        said = (
+            f"Support is judged by the local model {self._support.name}, relevance and utilization "
+            f"by {maker}. The probabilities of local models are not calibrated."
+        )
+        if not read.left_out:
+            return (said,)
+        return (said, f"The documents are longer than the model reads at once: up to "
+                f"{read.left_out} parts, which match a response sentence least, were not read "
+                "beside it.")  # fmt: skip
+
+    def _without(self, code: UnscoredCode, reason: str) -> Labelling:
+        return Labelling(
+            labels=None, judge=self._info, flags=(READER,), unscored=code, reason=reason
+        )
+
+    # --- Document sentences
+
+    def _documents(self, call: SentencizedCall, stop: Event) -> Documents | Labelling:
+        if self._relevance is None:
+            return self._by_words(call)
+        relevant, utilized = relevance(
+            self._relevance,
+            call.call.question,
+            [sentence.text for sentence in call.documents],
+            [sentence.text for sentence in call.response],
+            self._options.max_pairs,
+            self._lines,
+            stop,
+        )
+        return Documents(self._relevance.name, relevant, utilized, (), (), {})
+
+    def _by_words(self, call: SentencizedCall) -> Documents | Labelling:
+        from rag_eval_integrations.judges.embedded import label_call  # noqa: PLC0415 -- if needed
+
+        found = label_call(call)
+        labels = found.labels
+        if labels is None:
+            why = f"{found.reason}; or give a model for relevance (`relevance=`)"
+            return self._without(found.unscored or "judge_incapable", why)
+        relevant = labels.relevant_probabilities or {}
+        utilized = labels.utilized_probabilities or {}
+        estimates = {
+            name: value for name, value in (labels.estimates or {}).items() if name != "adherence"
+        }
+        return Documents(
+            f"the embedded judge (version {found.judge.version})",
+            [relevant[sentence.key] for sentence in call.documents],
+            [utilized[sentence.key] for sentence in call.documents],
+            labels.all_relevant_sentence_keys,
+            labels.all_utilized_sentence_keys,
+            estimates,
+        )
+
+    def _used_alone(self, call: SentencizedCall, found: Documents, read: Read) -> Documents:
+        """Label by the model's probabilities; a sentence that carries another alone was used."""
+        if self._relevance is None:
+            return found
+        utilized = [max(p, read.alone.get(number, 0.0)) for number, p in enumerate(found.utilized)]
+        return Documents(
+            found.maker,
+            [round(p, DIGITS) for p in found.relevant],
+            [round(p, DIGITS) for p in utilized],
+            self._keys(call, found.relevant),
+            self._keys(call, utilized),
+            {},
+        )
+
+    def _keys(self, call: SentencizedCall, probabilities: Sequence[float]) -> tuple[str, ...]:
+        """List the likeliest sentences, as many as the probabilities sum up to.
+
+        By a threshold alone, an encoder's even probabilities would label none, and the scores would
+        be far from what the same probabilities let expect.
+        """
+        count = int(fsum(probabilities) + 0.5)
+        ranked = sorted(range(len(probabilities)), key=lambda n: (-probabilities[n], n))
+        taken = {n for n in ranked[:count] if probabilities[n] >= _POSSIBLE}
+        return tuple(sentence.key for n, sentence in enumerate(call.documents) if n in taken)
+
+    # --- Labels
+
+    def _labels(self, call: SentencizedCall, found: Documents, read: Read) -> Labels:
+        keys = [sentence.key for sentence in call.documents]
+        probabilities = {
+            sentence.key: round(one.probability, DIGITS)
+            for sentence, one in zip(call.response, read.sentences, strict=True)
+        }
+        estimates = dict(found.estimates)
+        if probabilities:
+            # Sentences of a response are far from independent: their product would fall with its
+            # length. The standard error is the RMS distance of the gold score, 0 or 1.
+            least = min(probabilities.values())
+            estimates["adherence"] = (least, round(sqrt(least * (1 - least)), DIGITS))
+        entries = tuple(
+            self._entry(sentence.key, one, keys)
+            for sentence, one in zip(call.response, read.sentences, strict=True)
+        )
+        unsupported = [one.response_sentence_key for one in entries if not one.fully_supported]
+        count = len(found.relevant_keys)
+        return Labels(
+            relevance_explanation=f"By {found.maker}: {count} of {len(keys)} document sentences "
+            "are relevant.",
+            all_relevant_sentence_keys=found.relevant_keys,
+            overall_supported_explanation=f"By {self._support.name}: "
+            + (f"unsupported are {', '.join(unsupported)}." if unsupported else "all supported."),
+            overall_supported=not unsupported,
+            sentence_support_information=entries,
+            all_utilized_sentence_keys=found.utilized_keys,
+            unsupported_response_sentence_keys=tuple(unsupported),
+            relevant_probabilities=dict(zip(keys, found.relevant, strict=True)),
+            utilized_probabilities=dict(zip(keys, found.utilized, strict=True)),
+            supported_probabilities=probabilities,
+            estimates=estimates,
+        )
+
+    def _entry(self, key: str, one: Supported, keys: Sequence[str]) -> SentenceSupport:
+        supported = round(one.probability, DIGITS) >= self._options.threshold
+        alone = [keys[number] for number in one.evidence]
+        matched = [keys[number] for number in one.matched]
+        if not supported:
+            why, shown = "closest are", matched
+        elif alone:
+            why, shown = "alone by", alone
+        else:
+            why, shown = "together by what is around", matched
+        said = f" {why} {', '.join(shown)}" if shown else " there is no document sentence"
+        return SentenceSupport(
+            response_sentence_key=key,
+            explanation=f"P(supported) {one.probability:.2f} by {self._support.name};{said}.",
+            supporting_sentence_keys=tuple(shown) if supported else (),
+            fully_supported=supported,
+        )

@@ -1,0 +1,304 @@
+"""The parts of judges that read which need no model: labels, batches, windows, and who imports what."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rag_eval_integrations
+from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
+from rag_eval_integrations.judges._reader._backend import (
+    Backend,
+    Batch,
+    Encoded,
+    Pair,
+    cut_batches,
+)
+from rag_eval_integrations.judges._reader._config import (
+    ModelConfig,
+    Pooling,
+    Reading,
+    model_config,
+    reading_of,
+)
+from rag_eval_integrations.judges._reader._premises import Ranking, pieces_of, shortened, windows
+
+CONFIG = ModelConfig("pair", (), None, 64, 0, "mean")
+LOGITS = st.lists(st.floats(-1e4, 1e4), min_size=3, max_size=3)
+
+
+def config_of(labels: Iterable[str], problem: str | None = None) -> ModelConfig:
+    """A classifier of pairs with named outputs."""
+    return CONFIG._replace(labels=tuple(labels), problem=problem)
+
+
+# --- What the outputs mean
+
+
+@given(LOGITS, st.permutations(["entailment", "neutral", "contradiction"]))
+def test_the_order_of_the_outputs_does_not_matter(row: list[float], names: list[str]) -> None:
+    """The probability follows the names."""
+    by_name = dict(zip(("entailment", "neutral", "contradiction"), row, strict=True))
+    in_order = reading_of(config_of(by_name), None, "model", "m").probability(row)
+
+    reading = reading_of(config_of(names), None, "model", "m")
+
+    assert reading.probability([by_name[name] for name in names]) == pytest.approx(in_order)
+    assert 0 <= in_order <= 1
+
+
+@given(LOGITS)
+def test_several_names_may_mean_supported(row: list[float]) -> None:
+    """Their probabilities add up."""
+    two = reading_of(config_of(["supported", "entailment", "refuted"]), None, "model", "m")
+    one = reading_of(config_of(["unsupported", "neutral", "supported"]), None, "model", "m")
+
+    assert two.probability(row) + one.probability(row) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("independent", [True, False])
+def test_a_value_that_is_not_finite_is_no_probability(value: float, independent: bool) -> None:
+    """It raises; it is never NaN, 0 or 1."""
+    with pytest.raises(JudgeOutputError, match="not a finite number"):
+        Reading((0,), 2, independent).probability([0.0, value])
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ("LABEL_0", "LABEL_1"), ("LABEL_0",), (), ("positive", "negative"), ("entailment", "other"),
+        ("neutral", "contradiction"), ("supported", "consistent"), ("0", "1"), ("hallucinated", ""),
+    ],
+)  # fmt: skip
+def test_names_that_do_not_say_it_are_refused_for_support(labels: tuple[str, ...]) -> None:
+    """Also where all of them mean the same."""
+    with pytest.raises(ConfigurationError) as error:
+        reading_of(config_of(labels, "regression"), None, "model", "the-model")
+
+    assert error.value.field == "labels"
+    for said in ("the-model", f"num_labels {len(labels)}", "problem_type regression"):
+        assert said in str(error.value)
+
+
+def test_one_output_without_a_name_is_relevance_as_cross_encoders_have_it() -> None:
+    """Two without names are not, and one that means the opposite is turned round."""
+    one = reading_of(config_of(["LABEL_0"]), None, "relevance", "m")
+    opposite = reading_of(config_of(["irrelevant"]), None, "relevance", "m")
+
+    assert one.probability([2.0]) == pytest.approx(1 / (1 + math.exp(-2)))
+    assert opposite.probability([2.0]) == pytest.approx(1 / (1 + math.exp(2)))
+    with pytest.raises(ConfigurationError, match="relevance_labels"):
+        reading_of(config_of(["LABEL_0", "LABEL_1"]), None, "relevance", "m")
+
+
+def described(
+    config: dict[str, object],
+    asked: int | None = None,
+    pooling: Pooling | None = None,
+    **files: dict[str, object],
+) -> ModelConfig:
+    """Describe a model by its files."""
+    empty: dict[str, object] = {}
+    return model_config(
+        config, "model", tokenizer=files.get("tokenizer", empty), sentence=files.get("sentence", empty),
+        pooling=files.get("pooling", empty), asked_length=asked, asked_pooling=pooling,
+    )  # fmt: skip
+
+
+def test_the_length_is_the_shortest_that_a_file_says() -> None:
+    """A tokenizer without a limit says 1e30; RoBERTa's positions begin behind its padding."""
+    bert: dict[str, object] = {"max_position_embeddings": 512}
+    roberta: dict[str, object] = {
+        "max_position_embeddings": 514,
+        "model_type": "roberta",
+        "pad_token_id": 1,
+    }
+
+    assert described({}).max_length == 512
+    assert described(bert, tokenizer={"model_max_length": 1e30}).max_length == 512
+    assert described(roberta).max_length == 512
+    assert described(bert, sentence={"max_seq_length": 256}).max_length == 256
+    assert described({"max_position_embeddings": 8192}).max_length == 4096
+    assert described({"max_position_embeddings": 8192}, 8192).max_length == 8192
+    with pytest.raises(ConfigurationError, match="use tokens from 32 to 512"):
+        described(bert, 513)
+    deberta: dict[str, object] = {**bert, "position_biased_input": False}
+    assert (described(deberta).max_length, described(deberta, 2048).max_length) == (512, 2048)
+
+
+def test_the_pooling_is_the_files_or_the_users() -> None:
+    """`1_Pooling/config.json` as sentence-transformers writes it."""
+    files: dict[str, object] = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+
+    assert described({}).pooling == "mean"
+    assert described({}, pooling=None).pooling == "mean"
+    assert model_config({}, "model", tokenizer={}, sentence={}, pooling=files, asked_length=None,
+                        asked_pooling=None).pooling == "cls"  # fmt: skip
+    with pytest.raises(ConfigurationError, match="mean or cls"):
+        described({}, pooling="max")  # type: ignore[arg-type]
+
+
+# --- Batches and windows
+
+
+@given(st.lists(st.integers(1, 500)).map(sorted), st.integers(1, 20), st.integers(1, 2000))
+def test_batches_hold_every_input_once_within_both_limits(
+    lengths: list[int], size: int, tokens: int
+) -> None:
+    """In order; only an input that is too long alone exceeds the tokens."""
+    batches = list(cut_batches(lengths, size, tokens))
+
+    assert [number for batch in batches for number in batch] == list(range(len(lengths)))
+    for batch in batches:
+        assert len(batch) <= size
+        assert len(batch) == 1 or len(batch) * lengths[batch[-1]] <= tokens
+
+
+@given(
+    st.lists(st.integers(1, 20), min_size=1).flatmap(
+        lambda sizes: st.tuples(st.just(sizes), st.permutations(range(len(sizes))))
+    ),
+    st.integers(21, 60),
+    st.integers(1, 5),
+)
+def test_windows_fit_and_nothing_is_lost_silently(
+    given_: tuple[list[int], list[int]], budget: int, most: int
+) -> None:
+    """The best matches are in the first window, and what is left out is counted."""
+    sizes, order = given_
+
+    found, left = windows(order, sizes, budget, most)
+
+    taken = [number for window in found for number in window]
+    assert len(found) <= most
+    assert sorted(taken) == sorted(order[: len(taken)])
+    assert len(taken) + left == len(order)
+    assert order[0] in found[0]
+    for window in found:
+        assert window == sorted(window)
+        assert sum(sizes[number] + 1 for number in window) <= budget + 1
+
+
+class Words(Backend):
+    """A tokenizer of words, with or without the characters of its tokens."""
+
+    def __init__(self, spans: bool) -> None:
+        super().__init__("words", CONFIG, 1)
+        self._spans = spans
+
+    def encode(self, pairs: Sequence[Pair], *, special: bool = True) -> list[Encoded]:
+        found = []
+        for text, _ in pairs:
+            words = text.split()
+            spans, at = [], 0
+            for word in words:
+                at = text.index(word, at)
+                spans.append((at, at + len(word)))
+                at += len(word)
+            ids = [hash(word) for word in words]
+            found.append(Encoded(ids, ids, [False] * len(ids), spans if self._spans else []))
+        return found
+
+    def special_tokens(self) -> Sequence[str]:
+        return ("<s>", "</s>", "[SEP]")
+
+    def forward(self, batch: Batch) -> list[object]:
+        raise NotImplementedError
+
+    def pool(self, batch: Batch, pooling: Pooling) -> list[list[float]]:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("spans", [True, False])
+@given(st.lists(st.sampled_from(["one", "two", "three", "four"]), max_size=40), st.integers(1, 9))
+def test_pieces_of_a_long_text_hold_all_of_it(spans: bool, words: list[str], most: int) -> None:
+    """In order, each within the limit; by characters where the tokenizer does not say which."""
+    text = " ".join(words)
+
+    pieces = pieces_of(Words(spans), ["", text, "end"], most)
+
+    assert all(piece.size <= most for piece in pieces)
+    inner = [piece.text for piece in pieces if piece.sentence == 1]
+    if spans:
+        assert " ".join(inner).split() == words
+    else:
+        assert "".join(inner) == text
+    assert pieces[-1].sentence == 2
+    short = shortened(Words(spans), text, most)
+    assert text.startswith(short)
+    assert not spans or len(short.split()) == min(most, len(words))
+
+
+@given(
+    st.lists(st.sampled_from(["<s>", "</s>", "[SEP]", "<", "s>", "[", "SEP]", "word"])).map("".join)
+)
+def test_no_special_token_is_left_in_a_text(text: str) -> None:
+    """However they are nested; a text without any is unchanged."""
+    backend = Words(True)
+
+    plain = backend.plain(text)
+
+    tokens = backend.special_tokens()
+    assert not any(token in plain for token in tokens)
+    assert plain == text or any(token in text for token in tokens)
+    assert plain.replace(" ", "") == text.replace(" ", "")
+
+
+def test_the_sentence_that_shares_rare_words_is_ranked_first() -> None:
+    """What every sentence holds says little."""
+    texts = ["the ferry is the ferry", "the ferry leaves at nine", "the crew is on the ferry"]
+    backend = Words(True)
+    ranking = Ranking(pieces_of(backend, texts, 64))
+
+    [asked] = backend.encode([("the boat leaves at nine", None)])
+
+    assert ranking.order(frozenset(asked.ids))[0] == 1
+
+
+# --- Who imports what
+
+
+@pytest.mark.parametrize(
+    ("package", "home"),
+    [
+        ("onnxruntime", "judges/onnx.py"), ("tokenizers", "judges/onnx.py"),
+        ("torch", "judges/transformers.py"), ("transformers", "judges/transformers.py"),
+    ],
+)  # fmt: skip
+def test_a_heavy_package_is_imported_in_one_place(package: str, home: str) -> None:
+    """And inside of a function there."""
+    source = Path(rag_eval_integrations.__file__).parent
+    found = []
+    for path in source.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            if any(name.split(".")[0] == package for name in names):
+                assert isinstance(node, ast.stmt)
+                found.append((path.relative_to(source).as_posix(), node.col_offset > 0))
+
+    assert found == [(home, True)]
+
+
+def test_importing_the_judges_loads_no_library_of_models() -> None:
+    """Not even the names of their classes do."""
+    code = (
+        "import sys, json, rag_eval_integrations.judges as judges\n"
+        "judges.OnnxJudge, judges.TransformersJudge\n"
+        "print(json.dumps(list(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    tops = {name.split(".")[0] for name in json.loads(done.stdout)}
+    assert tops.isdisjoint({"onnxruntime", "tokenizers", "torch", "transformers", "numpy", "onnx"})
