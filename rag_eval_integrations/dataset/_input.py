@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -201,10 +202,13 @@ def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes |
         number += blank.count(b"\n")
 
 
+_BLANK = re.compile(rb"[ \t-\r]*+")
+
+
 def _blank_lines(stream: BinaryIO) -> bytes:
     """Read the blank lines that are buffered, at once: gzip packs millions into a kilobyte."""
     ahead = cast(io.BufferedReader, stream).peek(1)
-    blank = len(ahead) - len(ahead.lstrip())
+    blank = len(_BLANK.match(ahead)[0])  # type: ignore[index]  # perhaps empty
     return stream.read(ahead.rfind(b"\n", 0, blank) + 1)
 
 

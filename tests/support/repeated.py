@@ -82,6 +82,7 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     "lines": lines_in,
     "statements": lambda text: statements_in(text, "rules"),
     "tests": lambda text: read_tests(text, PROMPT),
+    "lines of rows": lambda text: list(read_calls(io.StringIO(f"{{}}\n{text}"))),
     "array of rows": lambda text: list(read_calls(io.StringIO(f"[{text}"))),
     "table of rows": lambda text: list(read_calls(io.StringIO(f"question,answer\n{text}"))),
     "cell of documents": lambda text: documents_from(f"[{text}]", "documents"),
