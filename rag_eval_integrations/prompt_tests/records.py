@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from typing import Annotated
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from rag_eval_integrations.metrics.prompty.reply import Outcome
 from rag_eval_integrations.records import JsonObject, Record
@@ -115,6 +116,9 @@ class Judged(Record):
     """The judge's reply, unchanged."""
     judge: str | None = None
     """The judge's name; None if no judge was asked."""
+    probability: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Probability of `ok` against `err`, 0 to 1, from the judge's log-probabilities; None where the
+    endpoint gives none."""
     failed: bool = False
     """Whether the judge did not answer; the outcome is `unknown`, and the next run asks again."""
 
@@ -157,6 +161,8 @@ class Result(Record):
     """Documents that a RAG app retrieved."""
     error: str | None = None
     """Why there is no output; None if there is one."""
+    parameters: JsonObject = Field(default_factory=dict)
+    """Settings that were sent with the prompt, by name; empty for the model's own."""
     latency_s: float | None = None
     """Seconds until the output or error; recorded replies take almost none."""
     compliance: Judged | None = None
