@@ -12,6 +12,7 @@ from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.metrics.prompty.metric import distinct
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
+from rag_eval_integrations.prompt_tests._schema import output_schema, with_schema
 from rag_eval_integrations.prompt_tests._variables import metric_values
 from rag_eval_integrations.prompt_tests.evaluators import (
     InputValidity,
@@ -94,6 +95,7 @@ class PromptEvaluation:
             for metric in self.metrics
             if metric.judge is not None
         }
+        self._schema = output_schema(self.prompt)
         self.compliance = compliance
         if compliance is not None:
             compliance.check(self.prompt, spec)
@@ -126,7 +128,8 @@ class PromptEvaluation:
             results: results of `run_tests`; one with an error is returned unchanged.
 
         Returns:
-            The results in the same order, with verdicts and metrics. If a judge does not answer,
+            The results in the same order, with verdicts, metrics and the check of the prompt's
+            schema of outputs. If a judge does not answer,
             the outcome is `unknown` and the reason is the failure.
         """
         jobs = [
@@ -154,7 +157,7 @@ class PromptEvaluation:
         for job, judgement in zip(jobs, judgements, strict=True):
             by_result.setdefault(job.result, []).append(judgement)
         return [
-            _with(result, by_result[number]) if number in by_result else result
+            with_schema(_with(result, by_result.get(number, ())), self._schema)
             for number, result in enumerate(results)
         ]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated
+from collections.abc import Collection, Iterable
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
@@ -199,6 +200,49 @@ class RuleCheck(Record):
     rule: Rule
     grounded: Judged
     """Whether the prompt states or implies the rule."""
+
+
+Direction = Literal["positive", "negative"]
+"""Of a test: `positive` tests a rule, `negative` an inverse rule."""
+
+
+class Choice(Record):
+    """Some of the tests; by default all."""
+
+    rules: tuple[int, ...] = ()
+    """Ids of rules; empty for all."""
+    scenarios: tuple[str, ...] = ()
+    """Names of scenarios; empty for all."""
+    direction: Direction | None = None
+    """None for both; baseline tests have none."""
+    only_valid: bool = False
+    """Whether to leave out tests whose input was not judged valid."""
+
+    def takes(self, test: PromptTest, valid: Collection[str] = ()) -> bool:
+        """Whether a test is among them.
+
+        Args:
+            test: the test.
+            valid: uids of the tests whose input is valid.
+        """
+        if self.rules and test.rule_id not in self.rules:
+            return False
+        if self.scenarios and test.scenario not in self.scenarios:
+            return False
+        if self.direction is not None and (
+            test.baseline or test.inverse != (self.direction == "negative")
+        ):
+            return False
+        return not self.only_valid or test.uid in valid
+
+
+def valid_uids(checks: Iterable[TestCheck]) -> set[str]:
+    """Return the uids of the tests whose input was judged valid."""
+    return {
+        check.test.uid
+        for check in checks
+        if check.validity is not None and check.validity.outcome == "ok"
+    }
 
 
 def input_text(inputs: dict[str, JsonValue]) -> str:
