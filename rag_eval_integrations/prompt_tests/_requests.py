@@ -97,6 +97,7 @@ class RecordedModel(CachedModel):
             # down would end the run and lose the other judges' replies.
             completion = await answered(self._wrapped, request)
         self.usage += completion.usage
+        self.journal.spend(self.name, completion.usage)
         if self.on_reply is not None:
             self.on_reply()
         return completion

@@ -43,7 +43,7 @@ _DEEPEST = 50
 class OutputSchema:
     """A schema that outputs have to fit."""
 
-    schema: Mapping[str, JsonValue]
+    schema: dict[str, JsonValue]
     not_checked: tuple[str, ...]
     """Keywords that are not checked, each once."""
 
@@ -84,7 +84,7 @@ def _declared(given: JsonValue) -> dict[str, JsonValue] | None:
         return None
     if isinstance(given.get("properties"), dict) or isinstance(given.get("type"), str):
         return given
-    properties = {
+    properties: dict[str, dict[str, JsonValue]] = {
         name: one if isinstance(one, dict) else {"type": one} for name, one in given.items()
     }
     required: list[JsonValue] = [

@@ -16,6 +16,7 @@ from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.models._single_flight import SingleFlight
 from rag_eval_integrations.models.completion import CompletionRequest
+from rag_eval_integrations.prompt_tests._foresight import Forecast, Foreseen
 from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
 from rag_eval_integrations.prompt_tests._schema import output_schema, with_schema
 from rag_eval_integrations.prompt_tests._settings import (
@@ -34,7 +35,7 @@ from rag_eval_integrations.prompt_tests.models import (
 )
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Result, digest
-from rag_eval_integrations.records import Document, RagCall
+from rag_eval_integrations.records import Document, RagCall, Usage
 
 logger = logger_of(__name__)
 
@@ -91,19 +92,16 @@ async def run_tests(
     if max_concurrency < 1:
         raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
     found = models_of(dict(models) if isinstance(models, Mapping) else list(models))
-    if runs < 1:
-        raise ConfigurationError("runs", runs, "use a number from 1")
     record = Journal() if journal is None else journal
     settings = settings_of(put, parameters)
     schema = output_schema(put)
     askers = {one.name: _asker(one, settings, record, max_concurrency) for one in found}
+    jobs = _jobs(tests, found, runs)
     unchecked = () if schema is None else schema.not_checked
     if unchecked:
         tell(f"{put.name}: of its outputs' schema, {', '.join(unchecked)} are not checked")
     for note in (*settings.notes, *(note for one in askers.values() for note in one.notes)):
         tell(note)
-    # Order by test, not by model, so that a slow model does not delay the other models.
-    jobs = [_Job(test, model, run) for run in range(runs) for test in tests for model in found]
 
     async def work(job: _Job) -> Result:
         return with_schema(await _result(job, put, askers[job.model.name]), schema)
@@ -120,6 +118,37 @@ async def run_tests(
     return sorted(results, key=lambda result: (order[result.model], result.run))
 
 
+async def foresee_tests(
+    prompt: object,
+    tests: Sequence[PromptTest],
+    models: Mapping[str, object] | Sequence[object],
+    *,
+    runs: int = 1,
+    parameters: Mapping[str, JsonValue] | None = None,
+    journal: Journal | None = None,
+) -> list[Forecast]:
+    """Say what `run_tests` is going to ask each model, exactly; nothing is sent.
+
+    Raises:
+        ConfigurationError: as for `run_tests`.
+    """
+    put = PromptUnderTest.of(prompt)
+    found = models_of(dict(models) if isinstance(models, Mapping) else list(models))
+    record = Journal() if journal is None else journal
+    settings = settings_of(put, parameters)
+    askers = {one.name: _asker(one, settings, record, 1, foresee=True) for one in found}
+    for job in _jobs(tests, found, runs):
+        await _result(job, put, askers[job.model.name])
+    return [asker.forecast() for asker in askers.values()]
+
+
+def _jobs(tests: Sequence[PromptTest], models: Sequence[ModelUnderTest], runs: int) -> list[_Job]:
+    if runs < 1:
+        raise ConfigurationError("runs", runs, "use a number from 1")
+    # Order by test, not by model, so that a slow model does not delay the other models.
+    return [_Job(test, model, run) for run in range(runs) for test in tests for model in models]
+
+
 def run_tests_sync(
     prompt: object,
     tests: Sequence[PromptTest],
@@ -132,7 +161,8 @@ def run_tests_sync(
 
 async def _result(job: _Job, prompt: PromptUnderTest, asker: Asker) -> Result:
     began = time.monotonic()
-    output, contexts, error = "", (), None
+    output, error = "", None
+    contexts: tuple[str, ...] = ()
     try:
         values = prompt.values(job.test.inputs, prompt.parameters(job.test.scenario))
         output, contexts = await asker.ask(prompt, values, job)
@@ -167,6 +197,10 @@ class Asker(ABC):
         return {}
 
     @abstractmethod
+    def forecast(self) -> Forecast:
+        """Return what was counted instead of asked."""
+
+    @abstractmethod
     async def ask(
         self, prompt: PromptUnderTest, values: Mapping[str, Any], job: _Job
     ) -> tuple[str, tuple[str, ...]]:
@@ -174,11 +208,17 @@ class Asker(ABC):
 
 
 def _asker(
-    model: ModelUnderTest, settings: Settings, journal: Journal, max_concurrency: int
+    model: ModelUnderTest,
+    settings: Settings,
+    journal: Journal,
+    max_concurrency: int,
+    *,
+    foresee: bool = False,
 ) -> Asker:
     if isinstance(model, App):
-        return _AskApp(app_base(model), settings, journal)
-    return _AskModel(RecordedModel(model, journal, max_concurrency=max_concurrency), settings)
+        return _AskApp(app_base(model), settings, journal, foresee=foresee)
+    recorded = RecordedModel(model, journal, max_concurrency=max_concurrency)
+    return _AskModel(Foreseen(recorded) if foresee else recorded, settings)
 
 
 class _AskModel(Asker):
@@ -192,6 +232,10 @@ class _AskModel(Asker):
         if without:
             who = f"{recorded.name}: does not pass on {', '.join(without)}"
             self.notes = (f"{who}; its own settings are tested",)
+
+    def forecast(self) -> Forecast:
+        assert isinstance(self._recorded, Foreseen)
+        return self._recorded.forecast()
 
     def parameters(self, run: int) -> dict[str, JsonValue]:
         of_run = self._settings.of_run(run)
@@ -220,13 +264,19 @@ class _AskModel(Asker):
 
 
 class _AskApp(Asker):
-    def __init__(self, app: AppBase, settings: Settings, journal: Journal) -> None:
+    def __init__(
+        self, app: AppBase, settings: Settings, journal: Journal, *, foresee: bool
+    ) -> None:
         super().__init__()
         self._app, self._journal = app, journal
+        self._foreseen: set[str] | None = set() if foresee else None
         self._flights = SingleFlight[tuple[str, tuple[str, ...]]](0)
         if settings.parameters:
             names = ", ".join(settings.parameters)
             self.notes = (f"{app.name}: is an app, which does not get {names}",)
+
+    def forecast(self) -> Forecast:
+        return Forecast(self._app.name, len(self._foreseen or ()), None)
 
     async def ask(
         self, prompt: PromptUnderTest, values: Mapping[str, Any], job: _Job
@@ -238,8 +288,12 @@ class _AskApp(Asker):
             known = journal.get(key)
             if isinstance(known, dict):
                 return known["output"], tuple(known["contexts"])
+            if self._foreseen is not None:
+                self._foreseen.add(key)
+                return "", ()
             call: RagCall = await app.answer(values, job.test.testinput)
             output, contexts = call.response or "", tuple(map(_context, call.documents))
+            journal.spend(app.name, Usage(requests=1))
             journal.put(key, app.name, {"output": output, "contexts": list(contexts)})
             return output, contexts
 

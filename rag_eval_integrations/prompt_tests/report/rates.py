@@ -142,7 +142,7 @@ def judges_agreement(results: Iterable[Result]) -> list[JudgesAgreement]:
     Returns:
         The agreement of all judges, then of each pair; empty for fewer than two judges.
     """
-    rows = [
+    rows: list[dict[str, str]] = [
         {one.judge or "": one.outcome for one in verdicts_of(result) if one.judge != "majority"}
         for result in results
         if result.error is None and not result.test.baseline
