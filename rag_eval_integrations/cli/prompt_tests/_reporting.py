@@ -52,7 +52,9 @@ def report(
         comparison.fail_on_regression or (), fail_on_unclear=comparison.fail_on_unclear
     )
     if gates and comparison.before is None:
-        raise ConfigurationError("--before", None, "name the folder to compare with", missing=True)
+        given = (comparison.fail_on_regression or [""])[0]
+        why = "needs the earlier run's folder: --before DIR"
+        raise ConfigurationError("--fail-on-regression", given, why)
     found = _report_of(folder, which)
     written = Project(folder, lambda _: None).write_report(found)
     if format_ is None:
