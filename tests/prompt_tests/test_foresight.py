@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prompt_test_models import generator
@@ -207,7 +208,7 @@ def test_words_say_what_is_known() -> None:
     ],
 )  # fmt: skip
 async def test_generating_is_foreseen_within_bounds(
-    put: Path, tmp_path: Path, options: dict[str, int]
+    put: Path, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     """Against the scripted generator, which answers everything at once: the least of the bounds.
 

@@ -159,8 +159,7 @@ def test_the_majority_decides(row: str, outcome: str) -> None:
     [result] = by_majority(judged(row))
     assert result.compliance is not None
     assert result.compliance.outcome == outcome
-    [shown] = Report("p", judged(row)).majority().failures() or [None]
-    assert (shown is None) == (outcome == "ok")
+    assert bool(Report("p", judged(row)).majority().failures()) == (outcome != "ok")
 
 
 def test_kappa_of_two_judges_is_cohens() -> None:

@@ -162,16 +162,16 @@ async def test_what_an_endpoint_refuses_is_left_out_and_told(
     prompt: PromptUnderTest, word: str
 ) -> None:
     """Whatever its name: the outputs come, with a warning per setting."""
-    value: JsonValue = {
+    values: dict[str, JsonValue] = {
         "temperature": 0.5,
         "top_k": 3,
         "response_format": "json_object",
         "tools": [{"name": "look", "parameters": {"type": "object"}}],
-    }[word]
+    }
     told: list[str] = []
     for running in refusing(word):
         model = OpenAIModel(f"refuses-{word}", api_key="k", base_url=running.base_url)
-        given: dict[str, JsonValue] = {word: value, "tool_choice": "auto"}
+        given: dict[str, JsonValue] = {word: values[word], "tool_choice": "auto"}
         [result] = await run_tests(prompt, TESTS, [model], parameters=given, tell=told.append)
         last = running.requests[-1]
 
