@@ -246,6 +246,17 @@ def _cost(one: Forecast, prices: Prices) -> str:
     return f"cost at most ${price.of(one.prompt_tokens, one.most_completion_tokens):.4f}"
 
 
+def range_words(least: Forecast, most: Forecast, prices: Prices) -> str:
+    """Say the tokens and the cost between two forecasts of one model."""
+    price = prices.price(most.model)
+    low, high = least.prompt_tokens or 0, most.prompt_tokens or 0
+    tokens = f"about {Bounds(low, high)} prompt tokens"
+    if price is None:
+        return f"{tokens}, cost unknown" if high else f"{tokens}, no cost"
+    costs = f"${price.of(low, 0):.4f} to ${price.of(high, 0):.4f}"
+    return f"{tokens}, cost {costs} without the answers"
+
+
 def spent_of(spent: Mapping[str, Usage], prices: Prices) -> Usage:
     """Add up what models were asked; the cost is None unless all of it is known."""
     total = Usage()
@@ -286,6 +297,15 @@ class GenerationForecast:
     rules: int
     assumed: bool
     """Whether the number of rules is assumed, because it is not known before."""
+    model: str = ""
+    """The generator's name."""
+    characters: int = 0
+    """Characters that are assumed per request."""
+
+    def forecasts(self) -> tuple[Forecast, Forecast]:
+        """Return what the generator is asked at least and at most."""
+        least, most = (rough(self.model, asked, self.characters) for asked in self.requests)
+        return least, most
 
     def __str__(self) -> str:
         if self.exact:
@@ -302,12 +322,13 @@ def foresee_generation(generation: Generation, *, groundtruth: bool = False) -> 
         groundtruth: whether expected outputs are to be written and rated by one judge.
     """
     folder, options = generation.workspace, generation.options
+    name, characters = generation.model.name, len(generation.prompt.text) + ASSUMED
     if folder.has(files.TESTS):
         rows = folder.read_json(files.TESTS)
         rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
         missing = sum(row.get("groundtruth") is None for row in rows) if groundtruth else 0
         asked = Bounds(2 * missing, 2 * ATTEMPTS * missing)
-        return GenerationForecast(asked, len(rows), True, 0, False)
+        return GenerationForecast(asked, len(rows), True, 0, False, name, characters)
     known = len(folder.read_lines(files.RULES)) if folder.has(files.RULES) else options.rules
     rules = min(known or _RULES, options.max_rules or known or _RULES)
     least = most = 0
@@ -328,7 +349,17 @@ def foresee_generation(generation: Generation, *, groundtruth: bool = False) -> 
     least, most = least + once, most + 2 * once
     if groundtruth:
         least, most = least + 2 * tests, most + 2 * ATTEMPTS * tests
-    return GenerationForecast(Bounds(least, most), tests, False, rules, not known)
+    bounds = Bounds(least, most)
+    return GenerationForecast(bounds, tests, False, rules, not known, name, characters)
+
+
+ASSUMED = 2_000
+"""Characters that are assumed in a request beside the prompt, before it can be written."""
+
+
+def rough(model: str, requests: int, characters: int) -> Forecast:
+    """Forecast requests that cannot be written yet, of so many characters each."""
+    return Forecast(model, requests, requests * characters // 4)
 
 
 def judged_requests(tests: int, *, models: int, runs: int, metrics: int, judges: int) -> int:

@@ -208,6 +208,8 @@ def test_all_is_foreseen_by_formula(
     assert "requests for at most 36 tests" in dry.err
     assert "run: at most 144 requests (36 tests, 2 models, 2 repetitions)" in dry.err
     assert "evaluate: at most 288 requests (each output for compliance and 1 metrics" in dry.err
+    assert "run, at most: 72 requests to openai:loud and about " in dry.err
+    assert "evaluate, at most: 288 requests to openai:strict and about " in dry.err
     assert not (tmp_path / "new").exists()
     assert not server.requests
 
@@ -219,6 +221,7 @@ def test_all_is_foreseen_by_formula(
 
     generate = asked("generate", put, "-o", tmp_path / "new", "--model", "openai:g", "--dry-run")
     assert "if the prompt has 10 rules" in generate.out
+    assert "prompt tokens, cost unknown. Nothing was sent or written." in generate.out
     assert not (tmp_path / "new").exists()
 
 
@@ -268,6 +271,7 @@ def test_reports_and_thresholds_of_some_tests(rag_eval: Command, judged: Path) -
     assert (some.code, "openai:lazy: 0 ok, 1 err" in some.out) == (1, True)
     # The second judge accepts the lazy answer to rule 2, so that there is no majority.
     both = rag_eval(*report, "--rule", 2, "--majority")
+    assert "Prompt tests of shout (rule 2)" in (judged / "README.md").read_text()
     assert "openai:lazy: 0 ok, 0 err, 1 unknown" in both.out
     told = rag_eval(*report).out
     assert (

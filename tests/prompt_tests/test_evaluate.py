@@ -425,8 +425,7 @@ _KILLED = """
 def test_kill_9_while_judging_repeats_what_was_in_flight_and_nothing_else(
     tmp_path: Path, after: int
 ) -> None:
-    """Of 80 judgements by two judges: whenever it is killed, the rest is asked, and at most the
-    four that were under way twice."""
+    """Of 80 judgements by two judges: the rest is asked, and at most four of them twice."""
     script = tmp_path / "judge.py"
     script.write_text(textwrap.dedent(_KILLED))
     path = tmp_path / "replies.sqlite"

@@ -23,11 +23,15 @@ from rag_eval_integrations.cli.prompt_tests._options import (
 )
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests._foresight import (
+    ASSUMED,
     Forecast,
+    GenerationForecast,
     Prices,
     forecast_words,
     foresee_generation,
     judged_requests,
+    range_words,
+    rough,
     spent_of,
 )
 from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
@@ -70,6 +74,10 @@ class Bill:
         """Print what a stage is going to ask."""
         for line in forecast_words(stage, forecasts, self._prices):
             print_stderr(line)
+
+    def generation_words(self, forecast: GenerationForecast) -> str:
+        """Say what generating is going to ask, and its cost."""
+        return f"{forecast}; {range_words(*forecast.forecasts(), self._prices)}"
 
     def words(self, spent: Mapping[str, Usage]) -> str:
         """Say what was spent; empty for nothing."""
@@ -166,7 +174,7 @@ def foresee_all(
         tests, models=len(muts), runs=which.runs, metrics=len(metrics), judges=len(judges)
     )
     lines = [
-        str(forecast),
+        bill.generation_words(forecast),
         f"run: at most {outputs:,} requests ({tests:,} tests, {len(muts)} models, {which.runs} "
         "repetitions)",
         f"evaluate: at most {judged:,} requests (each output for compliance and {len(metrics)} "
@@ -177,6 +185,11 @@ def foresee_all(
         lines.append(f"evaluate: at most {more:,} requests about the tests themselves")
     for line in lines:
         print_stderr(line)
+    characters = len(prompt.text) + ASSUMED
+    each = tests * which.runs
+    bill.foresee("run, at most", [rough(name, each, len(prompt.text)) for name in muts])
+    each = outputs * (1 + len(metrics))
+    bill.foresee("evaluate, at most", [rough(name, each, characters) for name in judges])
     if not requests.dry_run:
         return None
     if forecast.exact:

@@ -82,9 +82,9 @@ def generate(
     )  # fmt: skip
     forecast = foresee_generation(generation, groundtruth=strong is not None)
     if project is None:
-        stdout().print(f"{forecast}. {NOTHING}", soft_wrap=True)
+        stdout().print(f"{bill.generation_words(forecast)}. {NOTHING}", soft_wrap=True)
         return 0
-    print_stderr(str(forecast))
+    print_stderr(bill.generation_words(forecast))
     spent = generation.workspace.journal().spent
     generation.model.on_reply = ProgressCounter(
         f"replies from {generation.model.name}", spent=lambda: bill.words(spent)

@@ -114,7 +114,7 @@ class Report:
             raise ConfigurationError(
                 "tests", choice_words(choice), "none of the results is of them"
             )
-        return replace(self, results=kept)
+        return replace(self, name=f"{self.name} ({choice_words(choice)})", results=kept)
 
     def majority(self) -> Report:
         """Return the report in which the verdict of most judges counts; see `by_majority`."""
