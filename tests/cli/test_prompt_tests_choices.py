@@ -113,7 +113,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_settings_reach_the_models_under_test_only(
-    asked: Asked, folder: Path, server: LoopbackServer
+    rag_eval: Command, asked: Asked, folder: Path, server: LoopbackServer
 ) -> None:
     """The prompt's, replaced by options; the judge has none of them."""
     done = asked("run", folder, "--mut", "openai:loud", "--temperature", 0.9, "--param", "top_p=0.5",
@@ -129,6 +129,10 @@ def test_settings_reach_the_models_under_test_only(
     before = len(server.requests)
     asked("evaluate", folder, "--judge", "openai:strict")
     assert all("top_p" not in body for body in server.requests[before:])
+    assert rows(folder)[0]["parameters"]["top_p"] == 0.5
+    rag_eval("prompt-tests", "report", folder)
+    page = (folder / "report.html").read_text()
+    assert "openai:loud: temperature=0.9, max_tokens=50, stop=&#34;END&#34;, top_p=0.5" in page
 
     asked("run", folder, "--mut", "openai:loud", "--max-tokens", 9, "--param", "temperature=null")
     last = server.requests[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -241,3 +242,20 @@ def test_the_formula_of_outputs() -> None:
     """T·M·R·(1 + m)·j: 42 tests on 4 models with one metric and one judge are 336 judgements."""
     assert judged_requests(42, models=4, runs=1, metrics=1, judges=1) == 336
     assert judged_requests(3, models=2, runs=2, metrics=0, judges=3) == 36
+
+
+def test_the_package_of_prices_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is not installed, the mistake says what to install."""
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    with pytest.raises(ConfigurationError, match="pip install genai-prices"):
+        Prices.of("genai-prices")
+
+
+def test_prices_of_the_package() -> None:
+    """If it is installed: in US dollars per million tokens; an unknown model has none."""
+    pytest.importorskip("genai_prices")
+    prices = Prices.of("genai-prices")
+    found = prices.price("openai:gpt-4o-mini")
+    assert found is not None
+    assert 0 < found.prompt < found.completion
+    assert prices.price("mine:no-such-model-anywhere") is None

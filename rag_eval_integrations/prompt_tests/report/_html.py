@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from rag_eval_integrations._visible import one_line
+from rag_eval_integrations._visible import one_line, visible_json
 from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Result, RuleCheck
 from rag_eval_integrations.prompt_tests.report._failures import (
     LINE,
@@ -359,6 +359,7 @@ def _made(report: Report) -> Iterator[tuple[str, list[str]]]:
         "judges of compliance",
         [f"{shown(name)} ({count:,} verdicts)" for name, count in judges.items()],
     )
+    yield "settings that models were asked with", list(dict.fromkeys(_settings(report)))
     yield "rules of a valid input", [shown(rule) for rule in spec.input_spec]
     valid = [check.validity.outcome for check in report.checks if check.validity is not None]
     if valid:
@@ -372,3 +373,14 @@ def _made(report: Report) -> Iterator[tuple[str, list[str]]]:
         yield "rules grounded in the prompt", [f"{grounded.count('ok'):,} of {len(grounded):,}"]
     prompts = dict.fromkeys(one.prompt_id for one in report.results if one.prompt_id)
     yield "prompt", [shown(name) for name in prompts]
+
+
+def _settings(report: Report) -> Iterator[str]:
+    for result in report.results:
+        found = ", ".join(
+            f"{name}={visible_json(value)}"
+            for name, value in result.parameters.items()
+            if name != "seed"  # which differs with the repetition
+        )
+        if found:
+            yield shown(f"{result.model}: {one_line(found, LINE)}")
