@@ -132,7 +132,7 @@ def test_settings_reach_the_models_under_test_only(
     assert rows(folder)[0]["parameters"]["top_p"] == 0.5
     rag_eval("prompt-tests", "report", folder)
     page = (folder / "report.html").read_text()
-    assert "openai:loud: temperature=0.9, max_tokens=50, stop=&#34;END&#34;, top_p=0.5" in page
+    assert "openai:loud: temperature=0.9, max_tokens=50, top_p=0.5, stop=&#34;END&#34;" in page
 
     asked("run", folder, "--mut", "openai:loud", "--max-tokens", 9, "--param", "temperature=null")
     last = server.requests[-1]
