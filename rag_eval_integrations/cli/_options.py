@@ -204,15 +204,23 @@ def metric_variables(words: Sequence[str]) -> dict[str, object]:
             raise ConfigurationError(
                 "--metric-var", word, f"the value of `{name}` comes from each call"
             )
-        variables[name] = _text_of(Path(value[1:])) if value.startswith("@") else value
+        variables[name] = text_of(value, "--metric-var")
     return variables
 
 
-def _text_of(path: Path) -> str:
+def text_of(value: str, option: str) -> str:
+    """Return a text that is given as it is, or as `@FILE`.
+
+    Raises:
+        ConfigurationError: for a file that is not UTF-8 text.
+        OSError: when the file cannot be read.
+    """
+    if not value.startswith("@"):
+        return value
     try:
-        return _target.read_whole(path, "--metric-var").decode("utf-8-sig")
+        return _target.read_whole(Path(value[1:]), option).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigurationError("--metric-var", f"@{path}", "is not UTF-8") from error
+        raise ConfigurationError(option, value, "is not UTF-8") from error
 
 
 def set_variables(metrics: Sequence[Metric], words: Sequence[str]) -> None:

@@ -166,7 +166,28 @@ class Workspace:
         input_spec = self.read_lines(INPUT_SPEC) if self.has(INPUT_SPEC) else ()
         rules = self.read_lines(RULES) if self.has(RULES) else ()
         inverse = self.read_lines(INVERSE_RULES) if self.has(INVERSE_RULES) else ()
-        return make_spec(intent, input_spec, rules, inverse_by_rule(inverse, len(rules)))
+        about = self.about()
+        cut = about.get("rulesNumberedFirst")
+        return make_spec(
+            intent, input_spec, rules, inverse_by_rule(inverse, len(rules)),
+            cut=cut if type(cut) is int and cut >= 0 else None,
+        )  # fmt: skip
+
+    def about(self) -> dict[str, Any]:
+        """Read what is known of the folder's prompt; empty in a new folder.
+
+        Raises:
+            ConfigurationError: when the file is not a JSON object.
+        """
+        about = self.read_json(PROMPT) if self.has(PROMPT) else {}
+        if not isinstance(about, dict):
+            path = str(self.path(PROMPT))
+            raise ConfigurationError("file", path, "should be an object with `file` and `source`")
+        return about
+
+    def note(self, **known: Any) -> None:
+        """Write what is known of the folder's prompt, besides what was written before."""
+        self.write_json(PROMPT, {**self.about(), **known})
 
 
 def inverse_by_rule(lines: Sequence[str], rules: int) -> dict[int, str] | list[str]:
@@ -185,11 +206,22 @@ def inverse_by_rule(lines: Sequence[str], rules: int) -> dict[int, str] | list[s
     return list(lines)
 
 
+def inverse_lines(spec: Spec) -> list[str]:
+    """Write inverse rules so that `inverse_by_rule` finds the same rules for them."""
+    inverse = spec.inverse_rules
+    if len(inverse) < len(spec.output_rules) and all(one.of_rule is not None for one in inverse):
+        places = {rule.id: place for place, rule in enumerate(spec.output_rules, start=1)}
+        return [f"{places.get(one.of_rule or 0, one.of_rule)}. {one.text}" for one in inverse]
+    return [one.text for one in inverse]
+
+
 def make_spec(
     intent: str,
     input_spec: Sequence[str],
     rules: Sequence[str],
     inverse: dict[int, str] | Sequence[str],
+    *,
+    cut: int | None = None,
 ) -> Spec:
     """Make a specification: rules are numbered from 1, and inverse rules after them.
 
@@ -199,15 +231,27 @@ def make_spec(
         rules: output rules.
         inverse: inverse rules, by the number of their rule or in the order of the rules. In a list
             of another length it is not known which rule each contradicts.
+        cut: number of rules, and of inverse rules, that are numbered first, in PromptPex's way; the
+            others get the numbers after these. None for all.
     """
-    direct = [Rule(id=number, text=text) for number, text in enumerate(rules, start=1)]
+    first = len(rules) if cut is None else min(cut, len(rules))
+    firsts = len(inverse) if cut is None else min(cut, len(inverse))
+    direct = [
+        Rule(id=number if number <= first else number + firsts, text=text)
+        for number, text in enumerate(rules, start=1)
+    ]
     if not isinstance(inverse, dict):
         matched = len(inverse) == len(rules)
         pairs = [(i if matched else None, text) for i, text in enumerate(inverse, start=1)]
     else:
         pairs = list(inverse.items())
     opposite = [
-        Rule(id=len(direct) + number, text=text, inverse=True, of_rule=of_rule)
-        for number, (of_rule, text) in enumerate(pairs, start=1)
+        Rule(
+            id=number + (first if number <= firsts else len(rules)),
+            text=text,
+            inverse=True,
+            of_rule=direct[of - 1].id if of is not None and 0 < of <= len(direct) else of,
+        )
+        for number, (of, text) in enumerate(pairs, start=1)
     ]
     return Spec(intent=intent, input_spec=tuple(input_spec), rules=(*direct, *opposite))

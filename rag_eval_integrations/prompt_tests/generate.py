@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._visible import logger_of
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations._visible import logger_of, one_line
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeUnavailableError
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
 from rag_eval_integrations.models import Model
@@ -35,8 +35,8 @@ from rag_eval_integrations.prompt_tests.stages._tests import (
     write_baseline,
     write_tests,
 )
-from rag_eval_integrations.prompt_tests.upstream import from_test_rows, to_test_rows
-from rag_eval_integrations.prompt_tests.upstream._cells import rows_of
+from rag_eval_integrations.prompt_tests.upstream import to_test_rows
+from rag_eval_integrations.prompt_tests.upstream.tests import read_tests_file
 from rag_eval_integrations.report._cells import paragraphs
 
 # --- Options: how much is generated, and presets of effort
@@ -179,6 +179,8 @@ class Generation:
         self.max_concurrency = max_concurrency
         self._tell = tell
         self._warned_of_no_rules = False
+        self._down: JudgeUnavailableError | None = None
+        """Why no more tests are made longer; None while the generator answers."""
 
     async def intent(self) -> str:
         """Run stage 1: the prompt's purpose in one sentence."""
@@ -250,13 +252,21 @@ class Generation:
             return []  # write no file, so that rules added by hand lead to tests
         tests = await self._rule_tests(spec)
         if self.options.keep is not None and len(tests) > self.options.keep:
-            review = await review_tests(self.prompt, tests, self.model, self.options.keep)
-            self.workspace.write(files.REVIEW, paragraphs(review.text))
-            tests = review.kept
+            try:
+                review = await review_tests(self.prompt, tests, self.model, self.options.keep)
+            except JudgeError as error:
+                self._keep(error, f"all {len(tests)} tests are kept without a review")
+            else:
+                self.workspace.write(files.REVIEW, paragraphs(review.text))
+                tests = review.kept
         if self.options.baseline and tests:
-            baseline = await write_baseline(self.prompt, self.model, len(tests))
-            self.workspace.write(files.BASELINE, baseline_text(baseline))
-            tests += baseline
+            try:
+                baseline = await write_baseline(self.prompt, self.model, len(tests))
+            except JudgeError as error:
+                self._keep(error, "there are no baseline tests")
+            else:
+                self.workspace.write(files.BASELINE, baseline_text(baseline))
+                tests += baseline
         if tests:
             self.workspace.write_json(files.TESTS, to_test_rows(tests))
         return tests
@@ -316,11 +326,21 @@ class Generation:
             max_rules=options.max_rules,
         )  # fmt: skip
 
+        failed: list[JudgeError] = []
+
         async def write(group: RuleGroup) -> GeneratedTests:
-            return await write_tests(
-                self.prompt, spec, group, self.model,
-                per_rule=options.tests_per_rule, generations=options.generations,
-            )  # fmt: skip
+            try:
+                return await write_tests(
+                    self.prompt, spec, group, self.model,
+                    per_rule=options.tests_per_rule, generations=options.generations,
+                )  # fmt: skip
+            except JudgeError as error:
+                failed.append(error)
+                if isinstance(error, JudgeUnavailableError) or len(failed) == len(groups):
+                    raise  # the next run goes on from here
+                numbers = ", ".join(str(rule.id) for rule in group.rules)
+                self._keep(error, f"there are no tests of rule {numbers}")
+                return GeneratedTests()
 
         tests: dict[str, PromptTest] = {}
         for written in await run_jobs(groups, write, max_concurrency=self.max_concurrency):
@@ -331,10 +351,31 @@ class Generation:
         for _ in range(options.expansions):
             found = await run_jobs(
                 found,
-                lambda test: expand_test(test, self.prompt, spec, self.model),
+                lambda test: self._expanded(test, spec),
                 max_concurrency=self.max_concurrency,
             )
         return found
+
+    async def _expanded(self, test: PromptTest, spec: Spec) -> PromptTest:
+        if self._down is not None:
+            return test
+        try:
+            return await expand_test(test, self.prompt, spec, self.model)
+        except JudgeUnavailableError as error:
+            if self._down is None:
+                self._down = error
+                self._keep(error, "the other tests keep their short form")
+            return test
+        except JudgeError as error:
+            self._keep(error, f"{test.uid} ({one_line(test.testinput, 60)!r}) keeps its short form")
+            return test
+
+    def _keep(self, error: JudgeError, so: str) -> None:
+        """Say what the failure of an optional request means; what was made before is kept."""
+        self._tell(
+            f"{self.prompt.name}: {so}: {error} (to try again, delete {files.TESTS}; what was "
+            "answered is not asked again)"
+        )
 
     async def _lines(
         self, name: str, write: Callable[[], Awaitable[tuple[str, ...]]], otherwise: str
@@ -345,30 +386,6 @@ class Generation:
 
     def _read(self, spec: Spec) -> list[PromptTest]:
         return read_tests_file(self.workspace, self.prompt, spec, self._tell)
-
-
-def read_tests_file(
-    workspace: Workspace, prompt: PromptUnderTest, spec: Spec, tell: Tell
-) -> list[PromptTest]:
-    """Read a folder's tests; rows that cannot be used are reported and left out.
-
-    Args:
-        workspace: the folder.
-        prompt: the prompt under test.
-        spec: its specification, for the rules of tests that have only a number.
-        tell: receives one sentence per row that cannot be used.
-
-    Raises:
-        ConfigurationError: when the file is not JSON.
-        InputError: when the file is not a list of objects.
-        OSError: when the file cannot be read.
-    """
-    lost: list[str] = []
-    rows = rows_of(workspace.read_json(files.TESTS), files.TESTS)
-    tests = from_test_rows(rows, prompt, spec, lost)
-    for one in lost:
-        tell(f"{workspace.path(files.TESTS)}: {one}")
-    return tests
 
 
 def model_from(model: Model | str, field: str) -> Model:

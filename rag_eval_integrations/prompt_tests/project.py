@@ -10,14 +10,21 @@ from pydantic import JsonValue
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics, metric_files
+from rag_eval_integrations.metrics.prompty import (
+    PromptyMetric,
+    discover_metrics,
+    metric_files,
+    parse_prompty,
+)
 from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests import _workspace as files
+from rag_eval_integrations.prompt_tests._author import AuthorWords, continued_words, stored_words
+from rag_eval_integrations.prompt_tests._export import Exported, export_tests
 from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
 from rag_eval_integrations.prompt_tests.evaluators import NonCompliance
-from rag_eval_integrations.prompt_tests.generate import OWN_METRICS, read_tests_file
+from rag_eval_integrations.prompt_tests.generate import OWN_METRICS
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import (
     Choice,
@@ -40,10 +47,13 @@ from rag_eval_integrations.prompt_tests.upstream import (
     rule_checks_to_rows,
 )
 from rag_eval_integrations.prompt_tests.upstream._cells import rows_of
+from rag_eval_integrations.prompt_tests.upstream._context import Source
+from rag_eval_integrations.prompt_tests.upstream.tests import read_tests_file
 from rag_eval_integrations.records import SCHEMA
 
 Tell = Callable[[str], None]
 
+CUSTOM_METRIC = "custom.metric.prompty"
 OVERVIEW = "overview.csv"
 REPORT_JSON = "report.json"
 REPORT_MD = "README.md"
@@ -68,16 +78,20 @@ class Project:
         self.prompt = PromptUnderTest.of(prompt) if prompt is not None else self._own_prompt()
 
     @staticmethod
-    def create(prompt: str | Path, folder: str | Path, tell: Tell) -> Project:
+    def create(
+        prompt: str | Path, folder: str | Path, tell: Tell, *, author: AuthorWords | None = None
+    ) -> Project:
         """Make the folder for a prompt file and copy the prompt into it.
 
         Args:
             prompt: the prompt file.
             folder: the folder; created if it does not exist.
             tell: receives warnings about the prompt, one sentence each.
+            author: the author's words, which the folder keeps; None for those that it has.
 
         Raises:
-            ConfigurationError: for a file that is not a prompt, or a folder of another prompt.
+            ConfigurationError: for a file that is not a prompt, a folder of another prompt, or
+                words of the author that a finished stage was made without.
             OSError: when the prompt cannot be read or the folder cannot be written.
         """
         path = Path(prompt)
@@ -86,9 +100,11 @@ class Project:
             tell(warning)
         workspace = project.workspace
         if workspace.has(files.PROMPT):
-            before = project._about().get("file")
+            before = workspace.about().get("file")
             if before != path.name:
                 raise ConfigurationError("folder", str(folder), f"contains the tests of {before}")
+        words = stored_words(workspace)
+        added = words if author is None else continued_words(workspace, words, author)
         if path.name in (files.REVIEW, REPORT_MD):
             why = "has the name of a file that the folder is going to hold; rename it"
             raise ConfigurationError("prompt", str(prompt), why)
@@ -103,29 +119,39 @@ class Project:
                 copy.unlink()  # copying onto a link would write outside the folder
             workspace.write_bytes(path.name, content)
         source = str(path.resolve())
-        workspace.write_json(files.PROMPT, {"schema": SCHEMA, "file": path.name, "source": source})
+        workspace.note(schema=SCHEMA, file=path.name, source=source)
+        if added != words:
+            workspace.note(instructions=dict(added.instructions), samples=added.samples)
+        project.prompt = project.prompt.with_author(added)
         return project
-
-    def _about(self) -> dict[str, object]:
-        """Read the description of the folder's prompt."""
-        about = self.workspace.read_json(files.PROMPT)
-        if not isinstance(about, dict):
-            path = str(self.workspace.path(files.PROMPT))
-            raise ConfigurationError("file", path, "should be an object with `file` and `source`")
-        return about
 
     def _own_prompt(self) -> PromptUnderTest:
         if not self.workspace.has(files.PROMPT):
             raise ConfigurationError(
                 "folder", str(self.workspace.folder), "has no prompt tests; generate them first"
             )
-        about = self._about()
+        about = self.workspace.about()
         source = Path(str(about.get("source")))
-        if source.is_file():
-            return PromptUnderTest.of(source)
-        copy = self.workspace.path(Path(str(about.get("file"))).name)
-        self._tell(f"{source} does not exist; using the copy in {self.workspace.folder}")
-        return PromptUnderTest.of(copy)
+        if not source.is_file():
+            self._tell(f"{source} does not exist; using the copy in {self.workspace.folder}")
+            source = self.workspace.path(Path(str(about.get("file"))).name)
+        return PromptUnderTest.of(source).with_author(stored_words(self.workspace))
+
+    def add_metric(self, text: str) -> Path:
+        """Write a metric file of the author's, `custom.metric.prompty`, into the folder.
+
+        Raises:
+            ConfigurationError: for a text that is not a metric, or a folder with another one.
+            OSError: when the file cannot be written.
+        """
+        if "output" not in parse_prompty(text, name="custom").variables:
+            raise ConfigurationError("custom_metric", text[:60], "does not insert {{output}}")
+        path = self.workspace.path(CUSTOM_METRIC)
+        if self.workspace.has(CUSTOM_METRIC) and self.workspace.read(CUSTOM_METRIC) != text:
+            why = "is another metric, which is kept; edit it, or delete it first"
+            raise ConfigurationError("custom_metric", str(path), why)
+        self.workspace.write(CUSTOM_METRIC, text)
+        return path
 
     def tests(self) -> list[PromptTest]:
         """Read the tests.
@@ -367,6 +393,33 @@ class Project:
             rows = rows_of(self.workspace.read_json(files.RULE_EVALS), files.RULE_EVALS)
             rules = rule_checks_from_rows(rows)
         return Report(self.prompt.name, results, spec, checks, rules, unknown_as)
+
+    def export(self, to: str, *, model: str | None = None) -> Exported:
+        """Write the tests in another tool's format; see `_export.FORMATS`.
+
+        Args:
+            to: `github`, `openai`, `azure`, `context`, `jsonl`, `csv`, `pytest` or `langsmith`.
+            model: the model that the exported evaluation runs and asks; by default the prompt's.
+
+        Returns:
+            The files, not yet written, and what the format cannot hold.
+
+        Raises:
+            ConfigurationError: for another format, no tests, or nothing that the format can hold.
+        """
+        found = None
+        if self.workspace.has(files.RESULTS):
+            found = self.report()
+        cut = self.workspace.about().get("rulesNumberedFirst")
+        source = Source(
+            self.prompt, self.workspace.spec(), self.tests(),
+            results=() if found is None else found.results,
+            checks=() if found is None else found.checks,
+            rule_checks=() if found is None else found.rule_checks,
+            metrics=() if to in ("csv", "jsonl", "langsmith") else self.metrics(),
+            cut=cut if type(cut) is int else None, model=model,
+        )  # fmt: skip
+        return export_tests(source, to)
 
     def write_report(self, report: Report) -> list[Path]:
         """Write `overview.csv`, `report.json`, `README.md` and `report.html`; return their paths.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,12 +25,14 @@ from rag_eval_integrations.metrics.prompty.file import (
     prompt_name,
 )
 from rag_eval_integrations.models.completion import Message
+from rag_eval_integrations.prompt_tests._author import INSTRUCTIONS, AuthorWords, read_samples
 from rag_eval_integrations.prompt_tests.records import digest
 from rag_eval_integrations.records._frameworks import framework_of
 
 # --- `.prompt.yml` files (GitHub Models): messages, inputs and test data
 
 
+_MOST_BYTES = 5_000_000
 _ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -64,12 +64,15 @@ def load_github_prompt(path: Path) -> Prompty:
                 why = f"message {number} needs a `role` and a `content`"
                 raise FrontMatterError(why, lines["messages"])
             parts.append((role, message["content"], lines["messages"]))
-        messages = compiled_messages(parts, str(path), strict=False, warnings=warnings)
+        declared = inputs_of(content.get("inputs"), lines.get("inputs"))
+        messages = compiled_messages(
+            parts, str(path), strict=False, warnings=warnings, declared=declared
+        )
         given = content.get("testData") or []
         if not isinstance(given, list):
             raise FrontMatterError("`testData` should be a list of objects", lines["testData"])
         data = [row for row in given if isinstance(row, dict)]
-        inputs = inputs_of(content.get("inputs"), lines.get("inputs")) or _inputs_in(data, messages)
+        inputs = declared or _inputs_in(data, messages)
     except FrontMatterError as error:
         place = "" if error.line is None else f"line {error.line}: "
         raise ConfigurationError("prompt", str(path), f"{place}{error}") from error
@@ -89,6 +92,12 @@ def load_github_prompt(path: Path) -> Prompty:
     )
 
 
+def test_data(path: Path) -> list[dict[str, Any]]:
+    """Return the `testData` of a `.prompt.yml` that `load_github_prompt` accepts."""
+    given = read_yaml(read_whole(path, "prompt").decode("utf-8-sig")).value.get("testData") or []
+    return [row for row in given if isinstance(row, dict)]
+
+
 def _inputs_in(
     data: list[dict[str, object]], messages: Sequence[MessageTemplate]
 ) -> dict[str, Input]:
@@ -97,61 +106,11 @@ def _inputs_in(
     return {name: Input(name) for name in dict.fromkeys(named)}
 
 
-# --- Sample inputs from a CSV, JSON or YAML file in the prompt's folder
-
-
-_MOST_BYTES = 5_000_000
-
-
-def read_samples(folder: Path, name: str, source: str) -> list[Mapping[str, JsonValue]]:
-    """Read a file of sample inputs: one object or row per sample.
-
-    Args:
-        folder: the prompt's folder.
-        name: path of the file in this folder.
-        source: the prompt file, for error messages.
-
-    Raises:
-        ConfigurationError: for a file that is outside of the folder, missing, larger than 5 MB, or
-            not a list of objects.
-    """
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        raise ConfigurationError("testSamples", name, f"is outside the folder of {source}")
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ConfigurationError("testSamples", name, f"is larger than {_MOST_BYTES:,} bytes")
-        text = read_whole(path, "testSamples").decode("utf-8-sig")
-        rows = _rows(path.suffix.lower(), text)
-    except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, ConfigurationError):
-            raise
-        raise ConfigurationError("testSamples", name, f"cannot be read: {error}") from error
-    if isinstance(rows, dict):
-        rows = [rows]
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ConfigurationError("testSamples", name, "should be a list of objects")
-    return rows
-
-
-def _rows(suffix: str, text: str) -> Any:
-    if suffix == ".csv":
-        return [dict(row) for row in csv.DictReader(io.StringIO(text, newline=""))]
-    if suffix == ".json":
-        return json.loads(text)
-    if suffix in (".yaml", ".yml"):
-        from rag_eval_integrations.metrics.prompty._frontmatter import read_yaml  # noqa: PLC0415
-
-        return read_yaml(text).value
-    raise ValueError("use a .csv, .json or .yaml file")
-
-
 # --- The prompt under test, whatever it was made from
 
 
 _Renderer = Callable[[Mapping[str, object]], tuple[Message, ...]]
 _DEFAULT_INPUT = "input_text"
-_INSTRUCTIONS = ("intent", "inputSpec", "outputRules", "inverseOutputRules", "testExpansion")
 
 
 @runtime_checkable
@@ -201,6 +160,8 @@ class PromptUnderTest:
     """Declared inputs by name, then variables that are used without being declared."""
     renderer: _Renderer | None
     """Inserts values; None for a prompt inside an app, of which only the text is known."""
+    template: Prompty | None = None
+    """The messages with their variables; None for a framework's template."""
     instructions: Mapping[str, str] = field(default_factory=dict)
     """The author's instructions for a stage: `intent`, `inputSpec`, `outputRules` …"""
     scenarios: tuple[Scenario, ...] = ()
@@ -263,6 +224,14 @@ class PromptUnderTest:
         more = {one: Input(one) for one in inputs if one not in made.inputs}
         all_inputs = {**made.inputs, **more} or {_DEFAULT_INPUT: Input(_DEFAULT_INPUT)}
         return replace(made, inputs=all_inputs, renderer=None if in_app else made.renderer)
+
+    def with_author(self, words: AuthorWords) -> PromptUnderTest:
+        """Return the prompt with words that its author adds to the file."""
+        return replace(
+            self,
+            instructions={**self.instructions, **words.instructions},
+            samples=self.samples if words.samples is None else words.samples,
+        )
 
     @property
     def id(self) -> str:
@@ -341,6 +310,7 @@ def _of_prompty(
     warnings = list(prompt.warnings)
     text = prompt.text
     renderer: _Renderer = prompt.render
+    template = prompt
     if not prompt.variables and append:
         # Without a variable all tests would be the same: add the input at the end, like PromptPex.
         if len(inputs) != 1:
@@ -348,6 +318,8 @@ def _of_prompty(
         [last] = inputs
         text = f"{text}\n\n{{{{{last}}}}}"
         renderer = _with_input_at_the_end(prompt, last)
+        added = MessageTemplate("user", f"{{{{{last}}}}}", 1, None)
+        template = replace(prompt, messages=(*prompt.messages, added))
         warnings.append(f"{prompt.source} has no variable; {{{{{last}}}}} was added at its end")
     unused = [one for one in prompt.inputs if prompt.variables and one not in prompt.variables]
     warnings += [f"{prompt.source} declares `{one}` but does not use it" for one in unused]
@@ -357,6 +329,7 @@ def _of_prompty(
         text=text,
         inputs={one: inputs[one] for one in inputs if one not in unused},
         renderer=renderer,
+        template=template,
         instructions=_instructions(head.get("instructions")),
         scenarios=_scenarios(head.get("scenarios"), prompt),
         samples=_samples(head.get("testSamples"), prompt, folder),
@@ -379,7 +352,7 @@ def _with_input_at_the_end(prompt: Prompty, name: str) -> _Renderer:
 def _instructions(given: object) -> dict[str, str]:
     if not isinstance(given, dict):
         return {}
-    return {one: str(given[one]) for one in _INSTRUCTIONS if given.get(one)}
+    return {one: str(given[one]) for one in INSTRUCTIONS if given.get(one)}
 
 
 def _scenarios(given: object, prompt: Prompty) -> tuple[Scenario, ...]:

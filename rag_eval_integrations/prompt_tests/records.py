@@ -37,7 +37,8 @@ class Spec(Record):
     input_spec: tuple[str, ...] = ()
     """Rules of a valid input."""
     rules: tuple[Rule, ...] = ()
-    """Output rules, then inverse rules; ids are positions from 1."""
+    """Output rules, then inverse rules; ids are positions from 1, except in imports of tests for
+    which PromptPex numbered only the first rules of each kind."""
 
     @property
     def output_rules(self) -> tuple[Rule, ...]:

@@ -90,7 +90,7 @@ def _cell(cell: Cell) -> str:
 # --- CSV
 
 
-_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """Signs that begin a formula, also in full width; white space in front of them does not count."""
 
 
@@ -118,4 +118,4 @@ def _csv_cell(cell: Cell) -> str:
     if not isinstance(cell, str):
         return str(cell)
     text = visible(cell).replace("\n", "\\n")
-    return f"'{text}" if text.lstrip().startswith(_FORMULA) else text
+    return f"'{text}" if text.lstrip().startswith(FORMULA) else text

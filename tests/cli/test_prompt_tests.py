@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,9 @@ from prompt_test_models import make_result
 
 from rag_eval_integrations.cli._options import metric_variables
 from rag_eval_integrations.cli.prompt_tests._printing import print_report
-from rag_eval_integrations.prompt_tests import Report
+from rag_eval_integrations.prompt_tests import GenerateOptions, Report
+from rag_eval_integrations.prompt_tests._export import FORMATS
+from rag_eval_integrations.prompt_tests.generate import PRESETS
 
 Command = Callable[..., Any]
 
@@ -130,7 +133,7 @@ def test_all_stages_in_one_go_then_a_second_time_for_nothing(
     assert len(server.requests) == asked
     assert second.out.count("(0 requests)") == 2
     overview = (out / "overview.csv").read_text()
-    assert "openai:eager,4,100%,100%,2,2,2,2,4,4,4,4,51,100,70,4" in overview
+    assert "openai:eager,,0,4,100%,0,100%,2,2,2,2,4,4,4,4,51,100,70,4" in overview
 
 
 def test_stages_one_by_one(
@@ -173,7 +176,7 @@ def test_stages_one_by_one(
     assert "2 outputs judged by openai:judge (2 requests)" in done.out  # both runs say the same
 
     report = ["prompt-tests", "report", out]
-    assert rag_eval(*report, "--format", "csv").out.startswith("model,tests,tests compliant")
+    assert rag_eval(*report, "--format", "csv").out.startswith("model,scenario,errors,tests,")
     assert json.loads(rag_eval(*report, "--format", "json").out)["failures"][0]["kind"] == "err"
     assert "# Prompt tests of shout" in rag_eval(*report, "--format", "md").out
     failed = rag_eval(*report, "--fail-under", 0.5, "--unknown-as-err")
@@ -581,7 +584,7 @@ def test_recorded_runs_of_promptpex_are_taken_over(
     assert "7 rules, 42 tests and 336 results" in done.out
     report = rag_eval("prompt-tests", "report", out, "--unknown-as-err", "--format", "csv")
     rows = [line.split(",") for line in report.out.splitlines()]
-    assert [row[2] for row in rows[1:]] == ["100%", "95%", "98%", "10%"]
+    assert [row[4] for row in rows[1:]] == ["100%", "95%", "98%", "10%"]
 
     context = tmp_path / "promptpex_context.json"
     context.write_text(
@@ -796,3 +799,97 @@ def test_a_module_that_cannot_be_imported_is_a_mistake(
     (tmp_path / "quits.py").write_text("raise SystemExit(0)\n")
     done = rag_eval("prompt-tests", "generate", put, "-o", tmp_path / "d", "--model", name)
     assert (done.code, why in done.err) == (2, True), done.err
+
+
+def test_the_authors_words_come_from_the_command_line(
+    rag_eval: Command, put: Path, tmp_path: Path, server: LoopbackServer
+) -> None:
+    """As text or from a file; a later run that contradicts them exits 2 and names the file."""
+    out = tmp_path / "out"
+    (tmp_path / "words.txt").write_text("Only about form.\n")
+    (tmp_path / "samples.csv").write_text("text\nhello there\n")
+    words = ["prompt-tests", "generate", put, "-o", out, "--model", "openai:gen", *at(server)]
+    own = [
+        "--output-rules-instructions", f"@{tmp_path / 'words.txt'}",
+        "--input-spec-instructions", "Any language.", "--test-samples", tmp_path / "samples.csv",
+        "--custom-metric", "Score how loud it is.\nuser:\n{{output}}",
+    ]  # fmt: skip
+
+    done = rag_eval(*words, *own)
+
+    assert done.code == 0, done.err
+    sent = [json.dumps(body) for body in server.requests]
+    assert sum("The author of the prompt adds: Only about form." in one for one in sent) == 1
+    assert sum("The author of the prompt adds: Any language." in one for one in sent) == 1
+    assert sum("hello there" in one for one in sent) >= 2
+    assert (out / "custom.metric.prompty").read_text().startswith("Score how loud")
+    assert rag_eval(*words, *own).code == 0
+    refused = rag_eval(*words, "--output-rules-instructions", "Only about length.")
+    assert refused.code == 2
+    assert "rules.txt was made with; delete that file" in refused.err
+
+
+def test_tests_are_exported_and_come_back(
+    rag_eval: Command, generated: Path, tmp_path: Path
+) -> None:
+    """Into the folder, to a path or to stdout; what a format cannot hold is on stderr."""
+    done = rag_eval("prompt-tests", "export", generated, "--to", "context")
+    assert done.code == 0, done.err
+    assert done.out == f"Wrote {generated / 'promptpex_context.json'}\n"
+    back = tmp_path / "back"
+    assert (
+        rag_eval("prompt-tests", "import", generated / "promptpex_context.json", "-o", back).code
+        == 0
+    )
+    assert (back / "tests.json").read_text() == (generated / "tests.json").read_text()
+    assert (back / "loud.metric.prompty").exists()
+
+    github = tmp_path / "x.prompt.yml"
+    done = rag_eval("prompt-tests", "export", generated, "--to", "github", "-o", github)
+    assert done.code == 0
+    assert "github: scores of loud are from 1 to 5 there" in done.err
+    assert rag_eval("prompt-tests", "import", github, "-o", tmp_path / "third").code == 0
+    assert (tmp_path / "third" / "tests.json").read_text() == (generated / "tests.json").read_text()
+
+    csv = rag_eval("prompt-tests", "export", generated, "--to", "csv", "-o", "-")
+    assert csv.out.startswith("ruleid,testid,expectedoutput,reasoning,")
+    two = rag_eval("prompt-tests", "export", generated, "--to", "openai", "-o", "-")
+    assert (two.code, "openai has 2 files" in two.err) == (2, True)
+    github.write_text("mine")
+    again = ["prompt-tests", "export", generated, "--to", "github", "-o", github]
+    assert "exists with another content" in rag_eval(*again).err
+    assert github.read_text() == "mine"
+    assert rag_eval(*again, "--overwrite").code == 0
+    done = rag_eval("prompt-tests", "export", generated, "--to", "pytest", "-o", f"{tmp_path}/new/")
+    names = {path.name for path in (tmp_path / "new").iterdir()}
+    assert names == {"test_shout.py", "prompt_tests_shout.json"}
+    unknown = rag_eval("prompt-tests", "export", generated, "--to", "xml")
+    assert (unknown.code, "use github, openai" in unknown.err) == (2, True)
+
+
+def test_the_help_has_the_presets_numbers(rag_eval: Command) -> None:
+    """The table of `--effort` says what the presets are."""
+    shown = rag_eval("prompt-tests", "generate", "--help").out
+    for name, options in PRESETS.items():
+        [line] = [line for line in shown.splitlines() if line.split()[:1] == [name]]
+        assert line.split()[1:] == [
+            str(number) for number in (
+                options.max_rules, options.tests_per_rule, options.rules_per_group,
+                options.generations, options.expansions,
+            )
+        ]  # fmt: skip
+        assert options.split_rules == options.baseline == (name != "min")
+    for name in ("tests_per_rule", "rules_per_group"):
+        assert f"{getattr(GenerateOptions(), name)} {name.split('_')[0]}" in " ".join(shown.split())
+
+
+def test_the_page_names_options_that_exist(rag_eval: Command, root: Path) -> None:
+    """Every option in docs/prompt-tests.md is one of a command; so are the formats of exports."""
+    page = (root / "docs" / "prompt-tests.md").read_text("utf-8")
+    commands = ("generate", "run", "evaluate", "report", "all", "import", "export")
+    helps = " ".join(rag_eval("prompt-tests", one, "--help").out for one in commands)
+    known = set(re.findall(r"--[a-z][a-z-]+", helps + rag_eval("run", "--help").out))
+    assert set(re.findall(r"--[a-z][a-z-]+", page)) <= known
+    assert f"--to {'|'.join(FORMATS)}" in page
+    for name in FORMATS:
+        assert f"| `{name}` | " in page

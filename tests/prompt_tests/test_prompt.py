@@ -232,3 +232,31 @@ def test_a_prompt_that_nobody_writes_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigurationError, match="FIFO"):
         PromptUnderTest.of(tmp_path / "p.prompt.yml")
+
+
+def test_names_with_hyphens_are_taken_literally(tmp_path: Path) -> None:
+    """A sum that nobody meant would fail for every test; a sum of declared inputs is one."""
+    path = tmp_path / "schema.prompty"
+    path.write_text('system:\nOne.\n\n{"title": "{{info-title}}"}\nuser:\n{{question}}\n')
+
+    prompt = PromptUnderTest.of(path)
+
+    assert set(prompt.inputs) == {"info-title", "question"}
+    assert "line 4: {{info-title}} is taken for a name, not for Jinja" in prompt.warnings[0]
+    first, second = prompt.render({"info-title": "T {{x}}", "question": "Q"})
+    assert first.content.endswith('{"title": "T {{x}}"}')
+    assert second.content == "Q"
+    head = "---\ninputs:\n  a:\n    type: number\n  b:\n    type: number\n---\n"
+    path.write_text(f"{head}user:\n{{{{a*b}}}}\n")
+    meant = PromptUnderTest.of(path)
+    assert meant.warnings == ()
+    assert meant.render({"a": 2, "b": 3})[0].content == "6"
+
+
+def test_large_files_of_github_models_are_read(tmp_path: Path) -> None:
+    """400 kB of test data, like the largest of PromptPex's own exports."""
+    data = "\n".join(f"  - x: {'a' * 390} {n}" for n in range(1000))
+    path = tmp_path / "large.prompt.yml"
+    path.write_text(f"messages:\n  - role: user\n    content: Do {{{{x}}}}\ntestData:\n{data}\n")
+
+    assert len(PromptUnderTest.of(path).samples) == 1000

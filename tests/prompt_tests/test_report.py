@@ -108,7 +108,7 @@ def test_the_overview_has_upstreams_columns() -> None:
     first, second = overview(some_results(), checks())
 
     assert first == {
-        "model": "a", "errors": 0, "tests": 3, "tests compliant": "50%",
+        "model": "a", "scenario": "", "errors": 0, "tests": 3, "tests compliant": "50%",
         "tests compliance unknown": 1, "baseline compliant": "100%", "tests positive": 2,
         "tests positive compliant": 1, "tests negative": 1, "tests negative compliant": 0,
         "baseline": 1, "tests valid": 1, "tests valid compliant": 1, "tests judged": 2,
@@ -129,19 +129,48 @@ def test_the_overview_as_upstream_computes_it() -> None:
     assert "tests judged" not in first
 
 
-def test_columns_that_are_empty_everywhere_are_left_out() -> None:
-    """But never the ones that say how many there are."""
+def test_columns_are_the_same_for_every_run() -> None:
+    """Also what is 0 or empty everywhere; only PromptPex's own way leaves such columns out."""
     [row] = overview([make_result(None, model="a")])
-    assert row == {
-        "model": "a", "tests": 1, "tests compliant": None, "tests positive": 1, "tests judged": 0,
-        "compliant from": None, "compliant to": None,
-    }  # fmt: skip
-    [unscored] = overview(
-        [make_result("ok").model_copy(update={"metrics": (MetricResult(metric="m", judge="j", outcome="unknown"),)})]
-    )  # fmt: skip
-    assert "m with j" not in unscored
+    assert list(row) == [
+        "model", "scenario", "errors", "tests", "tests compliant", "tests compliance unknown",
+        "baseline compliant", "tests positive", "tests positive compliant", "tests negative",
+        "tests negative compliant", "baseline", "tests valid", "tests valid compliant",
+        "tests judged", "compliant from", "compliant to",
+    ]  # fmt: skip
+    assert (row["tests negative"], row["tests compliant"]) == (0, None)
+    [theirs] = overview([make_result(None, model="a")], upstream=True)
+    assert "tests negative" not in theirs
+    two = overview(some_results(), checks())
+    assert list(two[0]) == list(two[1])
     scenarios = overview([make_result(scenario="x"), make_result(scenario="y")])
     assert [row["scenario"] for row in scenarios] == ["x", "y"]
+
+
+def test_several_judges_have_an_average() -> None:
+    """Of each output's scores, then over outputs; a judge without a score does not count."""
+
+    def result(*scores: float | None) -> Result:
+        return make_result("ok").model_copy(
+            update={
+                "metrics": tuple(
+                    MetricResult(metric="m", judge=f"j{n}", score=score)
+                    for n, score in enumerate(scores)
+                )
+            }
+        )
+
+    [row] = overview([result(90.0, 70.0), result(50.0, None)])
+    assert (row["m with j0"], row["m with j1"]) == (70.0, 70.0)
+    assert (row["m with average"], row["m with average n"]) == (65.0, 2)
+    [alone] = overview([result(90.0)])
+    assert "m with average" not in alone
+    verdicts = [
+        MetricResult(metric="m", judge="a", outcome="ok"),
+        MetricResult(metric="m", judge="b", outcome="err"),
+    ]
+    [judged] = overview([make_result("ok").model_copy(update={"metrics": tuple(verdicts)})])
+    assert "m with average" not in judged
 
 
 def report(**options: object) -> Report:

@@ -38,7 +38,7 @@ from rag_eval_integrations.prompt_tests.upstream import (
     rule_checks_to_rows,
     to_test_rows,
 )
-from rag_eval_integrations.prompt_tests.upstream.files import new_folder
+from rag_eval_integrations.prompt_tests.upstream.files import new_folder, write_imported
 from rag_eval_integrations.testing import ScriptedModel
 
 
@@ -217,9 +217,74 @@ def test_a_context_says_itself_what_it_holds(tmp_path: Path, put: Path) -> None:
     assert [(test.rule, test.inverse) for test in read.tests] == [("D.", True)]
     assert [result.model for result in read.results] == ["m"]
     assert read_upstream(path, put, max_rules=3).tests[0].rule == "C."
+    assert read.spec.rules_text == "A.\nB.\nC."  # all are kept; the first ones come first
+    numbers = {rule.text: (rule.id, rule.of_rule) for rule in read.spec.rules}
+    assert numbers == {
+        "A.": (1, None), "B.": (2, None), "C.": (5, None),
+        "D.": (3, 1), "E.": (4, 2), "F.": (6, 5),
+    }  # fmt: skip
     context["tests"] = {"content": "ruleid, testid, testinput\n1, 1, old"}
     path.write_text(json.dumps(context))
     assert [test.testinput for test in read_upstream(path, put).tests] == ["old"]
+
+
+def test_the_cut_is_told_from_the_tests_directions(tmp_path: Path, put: Path) -> None:
+    """Without the option: three of five rules were numbered. The folder has them all, as numbered."""
+    rows = [
+        {"ruleid": str(n), "testinput": f"x{n}", "inverse": n > 3, "baseline": False}
+        for n in range(1, 7)
+    ]
+    rows.append({"ruleid": "9", "testinput": "b", "baseline": True, "inverse": False})
+    context = {
+        "rules": {"content": "\n".join(f"Rule {n}." for n in range(1, 6))},
+        "inverseRules": {"content": "\n".join(f"Not {n}." for n in range(1, 6))},
+        "tests": {"content": json.dumps(rows)},
+    }
+    path = tmp_path / "promptpex_context.json"
+    path.write_text(json.dumps(context))
+
+    read = read_upstream(path, put)
+
+    told = ["Rule 1.", "Rule 2.", "Rule 3.", "Not 1.", "Not 2.", "Not 3."]
+    assert [test.rule for test in read.tests if not test.baseline] == told
+    project = Project.create(put, tmp_path / "out", print)
+    write_imported(read, project.workspace)
+    assert len((tmp_path / "out" / "rules.txt").read_text().splitlines()) == 5
+    assert project.workspace.spec() == read.spec
+    Project.create(put, tmp_path / "out", print)  # a folder that is continued keeps its numbers
+    assert project.workspace.spec() == read.spec
+    rows[2]["inverse"] = True  # 1 and 2 direct, 3 to 6 inverse: these are no halves
+    context["tests"] = {"content": json.dumps(rows)}
+    path.write_text(json.dumps(context))
+    assert [test.rule for test in read_upstream(path, put).tests][2:4] == ["Not 1.", "Not 2."]
+
+
+def test_files_that_a_context_only_names_are_absent(tmp_path: Path) -> None:
+    """PromptPex writes every file it could make; the folder beside has the prompt in there, too."""
+    named = ("testOutputs", "testEvals", "ruleEvals", "intent", "baselineTests", "testData")
+    context: dict[str, object] = {
+        name: {"filename": f"{name}.json", "type": "application/json"} for name in named
+    }
+    context |= {
+        "prompt": {"filename": "p.prompty", "content": "user:\n{{x}}"},
+        "rules": {"filename": "rules.txt", "content": "One."},
+        "tests": {"filename": "tests.json", "content": '[{"ruleid": 1, "testinput": "a"}]'},
+        "metrics": [
+            {"filename": "../a/good.metric.prompty", "content": "Score it.\nuser:\n{{output}}"},
+            {"filename": "evil.txt", "content": "x"},
+        ],
+    }
+    path = tmp_path / "promptpex_context.json"
+    path.write_text(json.dumps(context))
+
+    for source in (path, tmp_path):
+        read = read_upstream(source)
+        assert [test.rule for test in read.tests] == ["One."]
+        assert read.results == []
+        assert [name for name, _ in read.metric_files] == ["good.metric.prompty"]
+        assert read.lost == ["metric 'evil.txt': its name does not end in .metric.prompty"]
+    (tmp_path / "rules.txt").write_text("Two.\n")
+    assert read_upstream(tmp_path).tests[0].rule == "Two."  # a file beats the context
 
 
 def test_a_file_of_tests_or_results_alone_is_read(tmp_path: Path, put: Path) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from rag_eval_integrations.cli._grouped import Command, grouped
 from rag_eval_integrations.cli.prompt_tests._options import (
+    AuthorSettings,
     Baseline,
     ChoiceSettings,
     CompareSettings,
@@ -49,12 +50,26 @@ app = typer.Typer(
 @grouped
 def generate_command(
     put: Put, out: Out, model: Generator, settings: GenerateSettings, scenario: Scenarios = None,
-    groundtruth: Groundtruth = None, *, requests: RequestSettings,
+    groundtruth: Groundtruth = None, *, author: AuthorSettings, requests: RequestSettings,
 ) -> None:  # fmt: skip
-    """Generate rules and tests; a stage whose file exists is not run again."""
+    """Generate rules and tests; a stage whose file exists is not run again.
+
+    Without --effort, 3 tests are made per rule, 3 rules per request, for all rules.
+
+    \b
+    --effort  max rules  tests per rule  rules per request  rounds  expansions
+    min               6               1                100       1           0
+    low               3               2                100       1           0
+    medium           20               3                  5       1           0
+    high             50               3                  2       2           1
+
+    `min` puts rules and inverse rules into one request and makes no baseline tests.
+    """  # noqa: D301  # the sign itself keeps the lines of the table
     from rag_eval_integrations.cli.prompt_tests import commands
 
-    raise typer.Exit(commands.generate(put, out, model, settings, scenario, groundtruth, requests))
+    raise typer.Exit(
+        commands.generate(put, out, model, settings, scenario, groundtruth, author, requests)
+    )
 
 
 @app.command("run", cls=Command)
@@ -113,7 +128,7 @@ def all_command(
     scenario: Scenarios = None, groundtruth: Groundtruth = None, runs: Runs = 1,
     max_tests: MaxTests = None, *, muts: MutSettings, judging: JudgeSettings,
     unknown_as_err: UnknownErr = False, majority: Majority = False,
-    fail_under: FailUnder = None, requests: RequestSettings,
+    fail_under: FailUnder = None, author: AuthorSettings, requests: RequestSettings,
 ) -> None:  # fmt: skip
     """Generate, run, evaluate and report in one command."""
     from rag_eval_integrations.cli.prompt_tests import _cost, _reporting, commands
@@ -128,7 +143,7 @@ def all_command(
     )  # fmt: skip
     if code is not None:
         raise typer.Exit(code)
-    if commands.generate(put, out, model, settings, scenario, groundtruth, requests, bill):
+    if commands.generate(put, out, model, settings, scenario, groundtruth, author, requests, bill):
         raise typer.Exit(1)
     # Continue when models or judges failed: the report shows the failures best.
     failed = commands.run(out, mut, which, muts, requests, bill)
@@ -152,7 +167,7 @@ def import_command(
         Path,
         typer.Argument(
             metavar="CONTEXT.json",
-            help="File promptpex_context.json, or a folder of PromptPex's files.",
+            help="File promptpex_context.json, a .prompt.yml, or a folder of PromptPex's files.",
         ),
     ],
     out: Out,
@@ -167,6 +182,42 @@ def import_command(
     ] = False,
 ) -> None:
     """Import tests and results from PromptPex into a new folder."""
-    from rag_eval_integrations.cli.prompt_tests import commands
+    from rag_eval_integrations.cli.prompt_tests import _exchange
 
-    raise typer.Exit(commands.import_(source, out, prompt, max_rules, overwrite))
+    raise typer.Exit(_exchange.import_(source, out, prompt, max_rules, overwrite))
+
+
+@app.command("export", cls=Command)
+def export_command(
+    folder: Dir,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="github|openai|azure|context|jsonl|csv|pytest|langsmith",
+            help="Format: GitHub Models, OpenAI's or Azure's evals, promptpex_context.json, chats "
+            "for fine-tuning, a table, a test file, LangSmith's examples.",
+        ),
+    ],
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out", "-o", metavar="PATH", help="File or folder (default: in DIR); - for stdout."
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="Model that the exported evaluation runs and asks (Azure: the deployment).",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file that has another content.")
+    ] = False,
+) -> None:
+    """Export the tests for another tool; what its format cannot hold is said."""
+    from rag_eval_integrations.cli.prompt_tests import _exchange
+
+    raise typer.Exit(_exchange.export(folder, to, out, model, overwrite))

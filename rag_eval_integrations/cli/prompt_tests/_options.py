@@ -352,3 +352,39 @@ class RequestSettings:
             "--dry-run", help="Check the input and estimate the cost; send and write nothing."
         ),
     ] = False
+
+
+@dataclass(frozen=True)
+class AuthorSettings:
+    """What the prompt's author adds to its file."""
+
+    intent_instructions: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT|@FILE", help="Added to the request for the prompt's purpose."),
+    ] = None
+    input_spec_instructions: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT|@FILE", help="Added to the request for the rules of an input."),
+    ] = None
+    output_rules_instructions: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT|@FILE", help="Added to the request for output rules."),
+    ] = None
+    inverse_output_rules_instructions: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT|@FILE", help="Added to the request for inverse rules."),
+    ] = None
+    test_expansion_instructions: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT|@FILE", help="Added to the requests for longer tests."),
+    ] = None
+    test_samples: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Example inputs (.csv, .json or .yaml)."),
+    ] = None
+    custom_metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT|@FILE", help="A metric of your own, which the folder keeps as `custom`."
+        ),
+    ] = None

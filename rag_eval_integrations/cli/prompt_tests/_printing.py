@@ -10,7 +10,7 @@ from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.prompt_tests._schema import METRIC
 from rag_eval_integrations.prompt_tests.records import Result
 from rag_eval_integrations.prompt_tests.report import Comparison, Report
-from rag_eval_integrations.prompt_tests.report._overview import Row
+from rag_eval_integrations.prompt_tests.report._overview import Row, without_empty_columns
 from rag_eval_integrations.report.comparison import ScoreDifference, decimal
 from rag_eval_integrations.report.console import add_row, plain, plain_table
 
@@ -23,7 +23,7 @@ _FAILED = 1
 def print_report(report: Report) -> None:
     """Print the overview, and each model's compliance with its 95 % interval."""
     console = stdout()
-    rows = report.overview()
+    rows = without_empty_columns(report.overview())
     if not rows:
         console.print(f"Prompt tests of {report.name}: there are no results")
     for table in _overview_tables(f"Prompt tests of {report.name}", rows, console.width):

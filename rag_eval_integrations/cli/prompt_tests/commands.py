@@ -20,12 +20,14 @@ from rag_eval_integrations.cli.prompt_tests._cost import (
     foresee_evaluation,
     foresee_run,
 )
+from rag_eval_integrations.cli.prompt_tests._exchange import created
 from rag_eval_integrations.cli.prompt_tests._models import (
     model_from_option,
     model_under_test,
     parameters_of,
 )
 from rag_eval_integrations.cli.prompt_tests._options import (
+    AuthorSettings,
     GenerateSettings,
     JudgeSettings,
     MutSettings,
@@ -35,17 +37,10 @@ from rag_eval_integrations.cli.prompt_tests._printing import ProgressCounter, pr
 from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
 from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.prompt_tests._foresight import foresee_generation
-from rag_eval_integrations.prompt_tests._workspace import Workspace
 from rag_eval_integrations.prompt_tests.evaluators import Basis, NonCompliance
 from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
 from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
-from rag_eval_integrations.prompt_tests.upstream.files import (
-    Imported,
-    new_folder,
-    read_upstream,
-    write_imported,
-)
 from rag_eval_integrations.report.console import add_row, plain_table
 
 _FAILED = 1
@@ -58,6 +53,7 @@ def generate(
     settings: GenerateSettings,
     scenarios: Sequence[str] | None,
     groundtruth: str | None,
+    author: AuthorSettings,
     requests: RequestSettings,
     bill: Bill | None = None,
 ) -> int:
@@ -75,7 +71,7 @@ def generate(
     strong = (
         None if groundtruth is None else model_from_option(groundtruth, "--groundtruth", requests)
     )
-    project = None if requests.dry_run else Project.create(put, out, print_stderr)
+    project = None if requests.dry_run else created(put, out, author)
     generation = Generation(
         put if project is None else project.prompt, out, generator, options, scenarios=scenarios,
         max_concurrency=requests.max_concurrency, tell=print_stderr,
@@ -242,46 +238,11 @@ def metrics(put: Path) -> int:
     return 0
 
 
-def import_(
-    source: Path, out: Path, prompt: Path | None, max_rules: int | None, overwrite: bool
-) -> int:
-    """Import PromptPex's files.
-
-    Raises:
-        RagEvalError: when there is nothing to import, or the folder exists and may not be replaced.
-        OSError: when a file cannot be read or written.
-    """
-    imported = read_upstream(source, prompt, max_rules=max_rules)
-    sources = [source, source.parent, Path(imported.prompt.source).parent]
-    with new_folder(out, sources, overwrite=overwrite) as kept:
-        project = Project.create(_prompt_file(imported, out), out, print_stderr)
-        write_imported(imported, project.workspace)
-    for one in imported.lost:
-        print_stderr(one)
-    if kept:
-        print_stderr(f"the earlier folder is {kept[0]}")
-    stdout().print(
-        f"{len(imported.spec.output_rules)} rules, {len(imported.tests)} tests and "
-        f"{len(imported.results)} results in {out}; {len(imported.lost)} rows could not be used",
-        soft_wrap=True,
-    )
-    return 0
-
-
 def _kept(project: Project) -> str:
     """Say how many replies an interrupted stage keeps; empty if there is none."""
     with project.workspace.journal() as journal:
         replies = len(journal)
     return kept_words(replies, "reply", "replies", journal.path) if replies else ""
-
-
-def _prompt_file(imported: Imported, out: Path) -> Path:
-    if imported.prompt_file is None:
-        return Path(imported.prompt.source)
-    name, text = imported.prompt_file
-    workspace = Workspace(out)
-    workspace.write(name, text)
-    return workspace.path(name)
 
 
 def _print_lint(metric: PromptyMetric) -> None:

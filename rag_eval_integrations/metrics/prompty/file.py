@@ -8,7 +8,7 @@ inputs, 50 hold such a line.)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +43,8 @@ _ROLES: dict[str, Role] = {
 }
 _PLACE = re.compile(r"\{\{[ \t]*+([^\W\d](?:[^{}\s]|[^\S\n]++(?!\}\}))*+)[^\S\n]*+\}\}")
 """A variable in text that is not valid Jinja; its name may have several words: `{{your name}}`."""
+_ACCIDENT = re.compile(r"\{\{-?\s*+([^\W\d]\w*+(?:[-+*/]\w++)++)\s*+-?\}\}")
+"""A name with a hyphen or the like: valid Jinja, but a sum that nobody meant: `{{info-title}}`."""
 _MOST_BYTES = 2_000_000
 _MOST_MESSAGES = 1_000
 _MOST_PARTS = 20_000
@@ -196,7 +198,9 @@ def parse_prompty(text: str, *, name: str, source: str = "", strict: bool = True
         place = "" if error.line is None else f"line {error.line}: "
         raise ConfigurationError("prompt", source, f"{place}{error}") from error
     warnings: list[str] = []
-    messages = compiled_messages(split_roles(body, first), source, strict=strict, warnings=warnings)
+    messages = compiled_messages(
+        split_roles(body, first), source, strict=strict, warnings=warnings, declared=inputs
+    )
     if not messages:
         raise ConfigurationError("prompt", source, "holds no text after its front matter")
     sample = head.get("sample")
@@ -246,11 +250,17 @@ def split_roles(body: str, first_line: int = 1) -> list[tuple[Role, str, int]]:
 
 
 def compiled_messages(
-    parts: Iterable[tuple[Role, str, int]], source: str, *, strict: bool, warnings: list[str]
+    parts: Iterable[tuple[Role, str, int]],
+    source: str,
+    *,
+    strict: bool,
+    warnings: list[str],
+    declared: Collection[str] = (),
 ) -> tuple[MessageTemplate, ...]:
     """Compile messages, given as `split_roles` returns them.
 
-    Text that is not valid Jinja is kept as it is, with a warning, unless `strict`.
+    Text that is not valid Jinja is kept as it is, with a warning, unless `strict`. So is text with
+    a name such as `{{info-title}}`, a difference to Jinja, unless its parts are `declared` inputs.
 
     Raises:
         ConfigurationError: a text is not valid Jinja (`strict`), or there are too many messages or
@@ -259,13 +269,30 @@ def compiled_messages(
     messages: list[MessageTemplate] = []
     size = 0
     for role, text, line in parts:
-        messages.append(_compiled(role, text, line, source, strict=strict, warnings=warnings))
+        accident = None if strict else _accident(text, declared)
+        if accident is None:
+            messages.append(_compiled(role, text, line, source, strict=strict, warnings=warnings))
+        else:
+            at = line + text[: accident.start()].count("\n")
+            warnings.append(
+                f"{source}: line {at}: {accident[0]} is taken for a name, not for Jinja; "
+                "in this message only {{name}} is replaced"
+            )
+            messages.append(MessageTemplate(role, text, line, None))
         compiled = messages[-1].compiled
         size += 1 if compiled is None else compiled.size
         if size > _MOST_PARTS or len(messages) > _MOST_MESSAGES:
             why = f"more than {_MOST_MESSAGES:,} messages or {_MOST_PARTS:,} parts of templates"
             raise ConfigurationError("prompt", source, f"line {line}: {why}")
     return tuple(messages)
+
+
+def _accident(text: str, declared: Collection[str]) -> re.Match[str] | None:
+    """Find a name that Jinja would calculate with, and no declared inputs."""
+    for found in _ACCIDENT.finditer(text):
+        if not set(re.split(r"[-+*/]", found[1])) <= set(declared):
+            return found
+    return None
 
 
 def _compiled(

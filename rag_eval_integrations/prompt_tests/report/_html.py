@@ -27,6 +27,7 @@ from rag_eval_integrations.prompt_tests.report._failures import (
     state_of,
     title_of,
 )
+from rag_eval_integrations.prompt_tests.report._overview import without_empty_columns
 from rag_eval_integrations.prompt_tests.report.rates import (
     JudgesAgreement,
     Rate,
@@ -333,7 +334,7 @@ def _metrics(report: Report) -> list[dict[str, Any]]:
 
 
 def _overview(report: Report) -> dict[str, Any]:
-    rows = report.overview()
+    rows = without_empty_columns(report.overview())
     names = [name for name in (rows[0] if rows else ()) if name not in ("model", "scenario")]
     return {
         "heads": [

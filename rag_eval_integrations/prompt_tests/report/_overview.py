@@ -8,6 +8,9 @@ from statistics import fmean
 from rag_eval_integrations.prompt_tests.records import MetricResult, Result, TestCheck
 from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of
 
+AVERAGE = "average"
+"""Stands for the judge in the column of the mean over judges, as in PromptPex's files."""
+
 Cell = str | int | float | None
 Row = dict[str, Cell]
 
@@ -24,8 +27,10 @@ def overview(
     PromptPex's columns are `tests`, `tests compliant` (percent), `tests compliance unknown`,
     `baseline compliant`, `tests positive`, `… compliant`, `tests negative`, `… compliant` (numbers
     of tests of rules and of inverse rules), `baseline`, `tests valid`, `… compliant`, and the mean
-    of every metric. Our own are `tests judged`, `compliant from` and `compliant to` (the 95 %
-    interval in percent), and `METRIC n` (number of outputs with a score).
+    of every metric by every judge (`METRIC with JUDGE`) and, if several judges were asked, of the
+    mean over the judges that gave a score (`METRIC with average`). Our own are `tests judged`,
+    `compliant from` and `compliant to` (the 95 % interval in percent), and `METRIC n` (number of
+    outputs with a score).
 
     Args:
         results: results of any number of models and scenarios.
@@ -35,7 +40,8 @@ def overview(
             a metric without a score as 0, and our own columns are left out.
 
     Returns:
-        Rows with the same columns; columns that are empty or 0 in every row are left out.
+        Rows with the same columns. The columns are the same for all runs, apart from those of
+        metrics; with `upstream`, columns that are empty or 0 in every row are left out.
     """
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
@@ -49,7 +55,10 @@ def overview(
         _row(model, scenario, of_it, valid, "err" if upstream else unknown_as, upstream)
         for (model, scenario), of_it in groups.items()
     ]
-    return without_empty_columns(rows)
+    if upstream:
+        return without_empty_columns(rows)
+    names = dict.fromkeys(name for row in rows for name in row)  # of some models' metrics
+    return [{name: row.get(name) for name in names} for row in rows]
 
 
 def _row(
@@ -97,12 +106,31 @@ def _percent(rate: Rate) -> str | None:
     return None if rate.percent is None else f"{rate.percent}%"
 
 
-def _metrics(results: Iterable[Result]) -> dict[str, list[MetricResult]]:
-    found: dict[str, list[MetricResult]] = {}
+def _metrics(results: Sequence[Result]) -> dict[str, list[MetricResult]]:
+    """Group the metrics' results by column; several judges of a metric also have an average."""
+    judges: dict[str, set[str]] = {}
     for result in results:
         for one in result.metrics:
+            judges.setdefault(one.metric, set()).add(one.judge)
+    averaged = {metric for metric, names in judges.items() if len(names) > 1}
+    found: dict[str, list[MetricResult]] = {}
+    for result in results:
+        of_metric: dict[str, list[MetricResult]] = {}
+        for one in result.metrics:
             found.setdefault(one.key, []).append(one)
-    return dict(sorted(found.items()))
+            of_metric.setdefault(one.metric, []).append(one)
+        for metric in averaged & set(of_metric):
+            scores = [one.score for one in of_metric[metric] if one.score is not None]
+            score = fmean(scores) if scores else None
+            mean = MetricResult(metric=metric, judge=AVERAGE, score=score)
+            found.setdefault(mean.key, []).append(mean)
+    # Judges of a metric that gives verdicts have no mean.
+    without = {f"{metric} with {AVERAGE}" for metric in averaged}
+    return {
+        key: cells
+        for key, cells in sorted(found.items())
+        if key not in without or any(one.score is not None for one in cells)
+    }
 
 
 def _metric(key: str, cells: Sequence[MetricResult]) -> Row:

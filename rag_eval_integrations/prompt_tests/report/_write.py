@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from rag_eval_integrations._visible import visible_json
-from rag_eval_integrations.prompt_tests.report._overview import Row
+from rag_eval_integrations.prompt_tests.report._overview import Row, without_empty_columns
 from rag_eval_integrations.prompt_tests.report.rates import Rate
 from rag_eval_integrations.prompt_tests.report.report import KINDS, Report
 from rag_eval_integrations.records import SCHEMA
@@ -61,7 +61,7 @@ def to_markdown(report: Report) -> str:
         "",
         "## Overview",
         "",
-        *markdown_table(report.overview()),
+        *markdown_table(without_empty_columns(report.overview())),
         "",
         "## Compliance",
         "",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rag_eval_integrations.errors import JudgeOutputError
+from rag_eval_integrations.errors import JudgeError, JudgeOutputError
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models._reading import unfenced
 from rag_eval_integrations.models.completion import CompletionRequest, Message
@@ -272,7 +272,15 @@ async def write_tests(
                 prompt_version=_TESTS_VERSION,
             )
             requests.append(request)
-            completion = await model.complete(request)
+            try:
+                completion = await model.complete(request)
+            except JudgeError as error:
+                if not written.tests:
+                    raise
+                numbers = ", ".join(str(rule.id) for rule in group.rules)
+                round_ = f"round {generation + 1} of the tests of rule {numbers}"
+                written.lost.append(f"{round_} is missing: {error}")
+                return written
             reading = read_tests(completion.text, prompt, group.rules, group.scenario, generation)
             written.lost.extend(reading.lost)
             found = reading.tests

@@ -22,8 +22,8 @@ from rag_eval_integrations.metrics.prompty import parse_prompty
 from rag_eval_integrations.models._reading import loads
 from rag_eval_integrations.prompt_tests import _workspace as files
 from rag_eval_integrations.prompt_tests._cleaning import lines_in
-from rag_eval_integrations.prompt_tests._workspace import make_spec
-from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
+from rag_eval_integrations.prompt_tests._workspace import inverse_by_rule, inverse_lines, make_spec
+from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, test_data
 from rag_eval_integrations.prompt_tests.records import (
     PromptTest,
     Result,
@@ -60,22 +60,30 @@ class Imported:
     rule_checks: list[RuleCheck] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     """Reasons why rows could not be used, one sentence per row."""
+    metric_files: list[tuple[str, str]] = field(default_factory=list)
+    """Names and texts of the metric files inside the context."""
+    cut: int | None = None
+    """Number of rules, and of inverse rules, that PromptPex numbered; None for all."""
 
 
 def read_upstream(
     path: str | Path, prompt: object | None = None, *, max_rules: int | None = None
 ) -> Imported:
-    """Read `promptpex_context.json`, or a folder with `tests.json`, `test_results.csv` and so on.
+    """Read `promptpex_context.json`, a `.prompt.yml`, or a folder with `tests.json` and so on.
 
     Files are JSON or CSV, possibly with `.gz`; any of them may be missing in a folder. A context is
-    one object whose keys are the files.
+    one object whose keys are the files; what a folder lacks is taken from the context in it. All
+    rules are kept: PromptPex may have numbered only the first ones of each kind, so these have the
+    first numbers.
 
     Args:
-        path: the context file, a single file of tests or results, or the folder.
+        path: the context file, a single file of tests or results, the folder, or a `.prompt.yml`
+            of GitHub Models, whose `testData` are the tests.
         prompt: the prompt under test; by default the context's own, or the only `.prompty` in the
             folder.
         max_rules: number to which PromptPex cut the rules, and the inverse rules, before it
-            numbered them (20 in the data of its paper); by default the context's option.
+            numbered them (20 in the data of its paper); by default the context's option, or else
+            what the tests' own directions tell.
 
     Raises:
         ConfigurationError: when there is nothing to read, no prompt or several, or a file that
@@ -86,8 +94,11 @@ def read_upstream(
     if max_rules is not None and max_rules < 0:  # a slice would leave out the last ones
         raise ConfigurationError("max_rules", max_rules, "use a whole number from 0")
     path = Path(path)
+    if path.name.lower().endswith((".prompt.yml", ".prompt.yaml")):
+        return _read_github(path)
     content = _folder(path) if path.is_dir() else _context(path)
-    prompt_file = None if prompt is not None else _prompt_file(content)
+    of_folder = prompt is None and path.is_dir() and len(_prompts_in(path)) == 1
+    prompt_file = None if prompt is not None or of_folder else _prompt_file(content)
     if prompt_file is not None:
         name, text = prompt_file
         parsed = parse_prompty(text, name=Path(name).stem, source=name, strict=False)
@@ -99,20 +110,73 @@ def read_upstream(
         options = content.get("options")
         given = cells.whole(options, "maxRules") if isinstance(options, dict) else None
         max_rules = None if given is None or given < 0 else given
-    spec = make_spec(
-        " ".join(_lines(content, "intent")),
-        _lines(content, "inputSpec"),
-        _lines(content, "rules")[:max_rules],
-        _lines(content, "inverseRules")[:max_rules],
-    )
     rows = _rows(content, "tests") or _rows(content, "promptPexTests")
+    direct, inverse = _lines(content, "rules"), _inverse(content)
+    if max_rules is None:
+        max_rules = _cut_of(rows, len(direct))
+    elif max_rules >= max(len(direct), len(inverse)):
+        max_rules = None
+    spec = make_spec(
+        " ".join(_lines(content, "intent")), _lines(content, "inputSpec"), direct, inverse,
+        cut=max_rules,
+    )  # fmt: skip
     tests = from_test_rows(rows, put, spec, lost)
     # Expected outputs are listed with the results, but their model is not under test.
     outputs = [row for row in _rows(content, "testOutputs") if not row.get("isGroundtruth")]
     results = results_from_rows(outputs, put, spec, tests, lost)
     checks = checks_from_rows(_rows(content, "testEvals"), put, spec, tests)
     rules = rule_checks_from_rows(_rows(content, "ruleEvals"))
-    return Imported(put, spec, prompt_file, tests, results, checks, rules, lost)
+    metrics = [] if of_folder or prompt is not None else _metric_files(content, lost)
+    return Imported(put, spec, prompt_file, tests, results, checks, rules, lost, metrics, max_rules)
+
+
+def _read_github(path: Path) -> Imported:
+    """Read a `.prompt.yml`: our own export, PromptPex's, or anybody's."""
+    prompt = PromptUnderTest.of(path)
+    lost: list[str] = []
+    rows = []
+    for given in test_data(path):
+        inputs = {name: given[name] for name in prompt.inputs if name in given}
+        expected = given.get("expectedoutput", given.get("expected"))
+        if "expectedoutput" not in given and "groundtruth" in given:
+            expected = None
+        rows.append({**given, "inputs": inputs, "expectedoutput": expected})
+    tests = from_test_rows(rows, prompt, Spec(), lost)
+    return Imported(prompt, Spec(), None, tests, lost=lost)
+
+
+def _inverse(content: dict[str, Any]) -> dict[int, str] | list[str]:
+    """Read inverse rules; ours are numbered by their rules if some rules have none."""
+    value = content.get("inverseRules")
+    text = value.get("content") if isinstance(value, dict) else value
+    if isinstance(text, str):
+        found = inverse_by_rule(
+            [line.strip() for line in text.splitlines() if line.strip()],
+            len(_lines(content, "rules")),
+        )
+        if isinstance(found, dict) and len(found) and max(found) <= len(_lines(content, "rules")):
+            return found
+    return _lines(content, "inverseRules")
+
+
+def _cut_of(rows: Sequence[cells.Row], rules: int) -> int | None:
+    """Tell from the tests' directions to which number the rules were cut; None if to none.
+
+    A cut lies between the largest number of a rule that is not inverse, and the smallest of one
+    that is. Where rules without tests leave several, as many rules as inverse rules were taken.
+    """
+    numbers: dict[bool, set[int]] = {True: set(), False: set()}
+    for row in rows:
+        number, inverse = cells.whole(row, "ruleid"), cells.flag(row, "inverse")
+        if number is not None and inverse is not None and not cells.flag(row, "baseline"):
+            numbers[inverse].add(number)
+    if not numbers[True]:
+        return None
+    least, most = max(numbers[False], default=0), min(numbers[True]) - 1
+    if least > most or most >= rules:
+        return None  # the directions do not follow from the numbers, or nothing was cut
+    half = -(-max(numbers[True]) // 2)
+    return min(max(half, least), most)
 
 
 _FILES = {
@@ -128,7 +192,8 @@ _FILES = {
 
 
 def _folder(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = {}
+    context = path / files.CONTEXT
+    content = dict(_context(context)) if context.is_file() else {}
     for key, name in _FILES.items():
         for suffix in ("",) if name.endswith(".txt") else (".json", ".json.gz", ".csv", ".csv.gz"):
             file = path / f"{name}{suffix}"
@@ -185,6 +250,8 @@ def _rows(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
         return []
     if isinstance(value, dict) and isinstance(value.get("content"), str):
         value = _parsed(value["content"], key)  # the text of a file inside a context
+    elif isinstance(value, dict) and "filename" in value and value.get("content") is None:
+        return []  # PromptPex also names the files that it did not make
     return cells.rows_of(value, key)
 
 
@@ -212,17 +279,39 @@ def _prompt_file(content: dict[str, Any]) -> tuple[str, str] | None:
     given = content.get("prompt")
     if not isinstance(given, dict) or not isinstance(given.get("content"), str):
         return None
-    # The name comes from outside: drop folders and characters that are unsafe in a file name.
-    name = re.sub(r"[^\w. -]", "_", Path(str(given.get("filename") or "")).name)[:100]
-    name = name.lstrip(".") or "prompt.prompty"
+    name = _safe_name(given.get("filename")) or "prompt.prompty"
     return name if name.endswith(".prompty") else f"{name}.prompty", given["content"]
+
+
+def _safe_name(given: object) -> str:
+    """Drop folders and characters that are unsafe: the name comes from outside."""
+    name = re.sub(r"[^\w. -]", "_", Path(str(given or "")).name)
+    return name[-100:].lstrip(".")
+
+
+def _metric_files(content: dict[str, Any], lost: list[str]) -> list[tuple[str, str]]:
+    given = content.get("metrics")
+    found: dict[str, str] = {}
+    for one in given if isinstance(given, list) else []:
+        if not isinstance(one, dict) or not isinstance(one.get("content"), str):
+            continue
+        name = _safe_name(one.get("filename"))
+        if name.endswith(".metric.prompty"):
+            found[name] = one["content"]
+        else:
+            lost.append(f"metric {name!r}: its name does not end in .metric.prompty")
+    return list(found.items())
+
+
+def _prompts_in(folder: Path) -> list[Path]:
+    return [
+        file for file in sorted(folder.glob("*.prompty")) if ".metric." not in file.name.lower()
+    ]
 
 
 def _prompt_in(path: Path) -> Path:
     folder = path if path.is_dir() else path.parent
-    found = [
-        file for file in sorted(folder.glob("*.prompty")) if ".metric." not in file.name.lower()
-    ]
+    found = _prompts_in(folder)
     if len(found) != 1:
         why = f"contains {len(found)} prompts; pass the prompt under test with `prompt`"
         raise ConfigurationError("path", str(folder), why)
@@ -235,7 +324,11 @@ def write_imported(imported: Imported, folder: files.Workspace) -> None:
     folder.write_lines(files.INTENT, [spec.intent] if spec.intent else [], "not known")
     folder.write_lines(files.INPUT_SPEC, spec.input_spec, "not known")
     folder.write_lines(files.RULES, [rule.text for rule in spec.output_rules], "none")
-    folder.write_lines(files.INVERSE_RULES, [rule.text for rule in spec.inverse_rules], "none")
+    folder.write_lines(files.INVERSE_RULES, inverse_lines(spec), "none")
+    if imported.cut is not None:
+        folder.note(rulesNumberedFirst=imported.cut)
+    for name, text in imported.metric_files:
+        folder.write(name, text)
     folder.write_json(files.TESTS, to_test_rows(imported.tests))
     if imported.results:
         folder.write_json(files.RESULTS, results_to_rows(imported.results))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.prompt_tests._workspace import TESTS, Workspace
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import PromptTest, Rule, Spec, input_text, make_uid
 from rag_eval_integrations.prompt_tests.upstream import _cells as cells
@@ -73,6 +74,30 @@ def from_test_rows(
             tests.append(_test(row, inputs, by_id, number))
         except (ValueError, RecursionError) as error:
             lost.append(f"test {number}: {cells.why_not(error)}")
+    return tests
+
+
+def read_tests_file(
+    workspace: Workspace, prompt: PromptUnderTest, spec: Spec, tell: Callable[[str], None]
+) -> list[PromptTest]:
+    """Read a folder's tests; rows that cannot be used are reported and left out.
+
+    Args:
+        workspace: the folder.
+        prompt: the prompt under test.
+        spec: its specification, for the rules of tests that have only a number.
+        tell: receives one sentence per row that cannot be used.
+
+    Raises:
+        ConfigurationError: when the file is not JSON.
+        InputError: when the file is not a list of objects.
+        OSError: when the file cannot be read.
+    """
+    lost: list[str] = []
+    rows = cells.rows_of(workspace.read_json(TESTS), TESTS)
+    tests = from_test_rows(rows, prompt, spec, lost)
+    for one in lost:
+        tell(f"{workspace.path(TESTS)}: {one}")
     return tests
 
 

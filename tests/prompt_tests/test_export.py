@@ -1,0 +1,623 @@
+"""Exports: every format is what its platform takes, round trips lose nothing, losses are said."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langsmith.schemas import ExampleCreate
+from openai.types.eval_create_params import EvalCreateParams
+from openai.types.evals.run_create_params import RunCreateParams
+from pydantic import TypeAdapter
+
+from rag_eval_integrations.errors import ConfigurationError, RagEvalError
+from rag_eval_integrations.metrics.prompty._frontmatter import read_yaml
+from rag_eval_integrations.prompt_tests import Project, PromptTest, PromptUnderTest, read_upstream
+from rag_eval_integrations.prompt_tests._export import FORMATS, split_of
+from rag_eval_integrations.prompt_tests._workspace import Workspace
+from rag_eval_integrations.prompt_tests.records import make_uid
+from rag_eval_integrations.prompt_tests.upstream import to_test_rows
+from rag_eval_integrations.prompt_tests.upstream._context import yaml_text
+from rag_eval_integrations.prompt_tests.upstream.files import write_imported
+
+HOSTILE = '"""\nimport os; os.system("touch HACKED")\n{{text}} {% raw %} \\ \' {data} =1+1 \u2028 \x85 é 🙂'
+
+FILE = {
+    "type": "object",
+    "required": ["filename"],
+    "properties": {"filename": {"type": "string"}, "content": {"type": "string"}},
+}
+VERDICT = {"enum": ["ok", "err", "unknown"]}
+CONTEXT = {
+    "type": "object",
+    "required": [
+        "runId", "name", "frontmatter", "messages", "inputs", "prompt", "intent", "rules",
+        "inverseRules", "inputSpec", "baselineTests", "tests", "promptPexTests", "testData",
+        "rateTests", "testOutputs", "testEvals", "ruleEvals", "ruleCoverages", "baselineTestEvals",
+        "metrics", "versions", "options",
+    ],
+    "properties": {
+        "name": {"type": "string"},
+        "frontmatter": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                name: {} for name in (
+                    "name", "description", "version", "authors", "tags", "sample", "model",
+                    "inputs", "outputs", "instructions", "scenarios", "testSamples", "imported",
+                )
+            },
+        },
+        "messages": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["role", "content"],
+                "properties": {"role": {"enum": ["system", "user", "assistant"]}},
+            },
+        },
+        "inputs": {
+            "type": "object",
+            "additionalProperties": {"type": "object", "required": ["type"]},
+        },
+        "metrics": {"type": "array", "items": {**FILE, "required": ["filename", "content"]}},
+        "versions": {
+            "type": "object",
+            "required": ["promptpex", "node"],
+            "additionalProperties": {"type": "string"},
+        },
+        "promptPexTests": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["ruleid", "testid", "testinput", "testuid"],
+                "properties": {
+                    "testinput": {"type": "string"},
+                    "expectedoutput": {"type": "string"},
+                    "reasoning": {"type": "string"},
+                    "generation": {"type": "integer"},
+                    "baseline": {"type": "boolean"},
+                    "groundtruth": {"type": "string"},
+                    "groundtruthScore": {"type": "number"},
+                },
+            },
+        },
+        **{
+            name: FILE for name in (
+                "prompt", "intent", "rules", "inverseRules", "inputSpec", "baselineTests", "tests",
+                "testData", "rateTests", "testOutputs", "testEvals", "ruleEvals", "ruleCoverages",
+                "baselineTestEvals",
+            )
+        },
+        "options": {"type": "object", "properties": {"maxRules": {"type": "integer"}}},
+    },
+}  # fmt: skip
+RESULTS = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["id", "promptid", "ruleid", "rule", "testinput", "model", "input", "output",
+                     "metrics"],
+        "properties": {
+            "compliance": VERDICT,
+            "metrics": {
+                "type": "object",
+                "additionalProperties": {
+                    "type": "object",
+                    "required": ["content"],
+                    "properties": {"outcome": VERDICT, "score": {"type": "number"}},
+                },
+            },
+        },
+    },
+}  # fmt: skip
+GITHUB = {
+    "type": "object",
+    "required": ["name", "model", "messages", "testData", "evaluators"],
+    "additionalProperties": False,
+    "properties": {
+        "name": {"type": "string"}, "description": {"type": "string"}, "model": {"type": "string"},
+        "modelParameters": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "maxTokens": {"type": "integer"}, "temperature": {"type": "number"},
+                "topP": {"type": "number"},
+            },
+        },
+        "responseFormat": {"enum": ["text", "json_object", "json_schema"]},
+        "jsonSchema": {"type": "string"},
+        "messages": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["role", "content"],
+                "additionalProperties": False,
+                "properties": {
+                    "role": {"enum": ["system", "user", "assistant"]},
+                    "content": {"type": "string"},
+                },
+            },
+        },
+        "testData": {"type": "array", "items": {"type": "object"}},
+        "evaluators": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["name", "llm"],
+                "additionalProperties": False,
+                "properties": {
+                    "name": {"type": "string"},
+                    "llm": {
+                        "type": "object",
+                        "required": ["modelId", "prompt", "choices", "systemPrompt"],
+                        "additionalProperties": False,
+                        "properties": {
+                            "modelId": {"type": "string"}, "prompt": {"type": "string"},
+                            "systemPrompt": {"type": "string"},
+                            "choices": {
+                                "type": "array",
+                                "minItems": 2,
+                                "items": {
+                                    "type": "object",
+                                    "required": ["choice", "score"],
+                                    "properties": {
+                                        "choice": {"type": "string"},
+                                        "score": {"type": "number"},
+                                    },
+                                },
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}  # fmt: skip
+
+
+def make_test(text: str, number: int = 1, **more: Any) -> PromptTest:
+    inputs: dict[str, Any] = {"text": text}
+    rule = more.pop("rule", "The output is in capitals.")
+    uid = make_uid(rule=rule, inverse=False, inputs=inputs, scenario="", baseline=False)
+    return PromptTest(uid=uid, rule_id=1, rule=rule, inputs=inputs, test_id=str(number), **more)
+
+
+TESTS = [
+    make_test("plain", 1, expected="PLAIN", reasoning="easy"),
+    make_test(HOSTILE, 2, expected=HOSTILE, reasoning=HOSTILE),
+    make_test("good", 3, expected="caps", groundtruth="GOOD", groundtruth_model="m",
+            groundtruth_score=95.0),
+]  # fmt: skip
+
+
+@pytest.fixture
+def project(put: Path, tmp_path: Path) -> Project:
+    """Two rules, their contradictions, three tests; one is hostile, one has a checked output."""
+    made = Project.create(put, tmp_path / "out", print)
+    made.workspace.write_lines("rules.txt", ["The output is in capitals.", "Two."], "")
+    made.workspace.write_lines("inverse_rules.txt", ["Small letters.", "Not two."], "")
+    made.workspace.write_json("tests.json", to_test_rows(TESTS))
+    return made
+
+
+def imported(folder: Path, data: Path, tmp_path: Path) -> Project:
+    read = read_upstream(folder, max_rules=20 if "paper" in str(folder) else None)
+    project = Project.create(folder / "put.prompty", tmp_path / folder.name, print)
+    write_imported(read, project.workspace)
+    return project
+
+
+@pytest.fixture(params=["art-prompt", "extract-names", "speech-tag"])
+def recorded(request: pytest.FixtureRequest, data: Path, tmp_path: Path) -> Project:
+    """A recorded run of PromptPex, imported."""
+    return imported(data / "promptpex" / "paper_2025" / request.param, data, tmp_path)
+
+
+def test_a_context_comes_back_equal_and_holds_promptpexs_schema(
+    recorded: Project, tmp_path: Path
+) -> None:
+    """Tests, rules, results with their verdicts and metrics, checks; twice through the file."""
+    exported = recorded.export("context")
+    [text] = exported.files.values()
+    context = json.loads(text)
+    jsonschema.validate(context, CONTEXT)
+    jsonschema.validate(json.loads(context["testOutputs"]["content"]), RESULTS)
+    path = tmp_path / "promptpex_context.json"
+    path.write_text(text)
+
+    back = read_upstream(path)
+
+    report = recorded.report()
+    assert back.lost == []
+    assert back.tests == recorded.tests()
+    assert back.results == report.results
+    assert back.spec == recorded.workspace.spec() == report.spec
+    assert back.checks == report.checks
+    assert back.rule_checks == report.rule_checks
+    assert (back.prompt.text, back.prompt.inputs) == (recorded.prompt.text, recorded.prompt.inputs)
+    second = Project.create(recorded.prompt.source, tmp_path / "second", print)
+    write_imported(back, second.workspace)
+    assert second.export("context").files == exported.files
+
+
+def test_a_prompt_yml_comes_back_equal_and_holds_githubs_schema(
+    recorded: Project, tmp_path: Path
+) -> None:
+    """The prompt, its tests with rules and directions, and evaluators."""
+    [text] = recorded.export("github").files.values()
+    content = yaml.safe_load(text)
+    jsonschema.validate(content, GITHUB)
+    assert [one["name"] for one in content["evaluators"]] == ["compliance"]
+    path = tmp_path / "evals.prompt.yml"
+    path.write_text(text, "utf-8")
+
+    back = read_upstream(path)
+
+    assert back.lost == []
+    assert back.tests == recorded.tests()
+    values = {name: "x" for name in recorded.prompt.inputs}
+    assert back.prompt.render(values) == recorded.prompt.render(values)
+
+
+def test_promptpexs_own_prompt_yml_is_read(data: Path) -> None:
+    """With its test data, in all three recorded folders; GitHub's schema fits it, too."""
+    for folder in sorted((data / "promptpex" / "paper_2025").iterdir()):
+        path = folder / "evals.prompt.yml"
+        content = yaml.safe_load(path.read_text("utf-8"))
+        without = {**GITHUB, "required": ["name", "messages", "testData", "evaluators"]}
+        jsonschema.validate(content, without)
+        read = read_upstream(path)
+        [name] = read.prompt.inputs
+        whole = [row[name] for row in content["testData"] if row.get(name) is not None]
+        assert [test.inputs[name] for test in read.tests] == whole != []
+        assert len(read.lost) == len(content["testData"]) - len(whole)
+
+
+def test_openais_types_accept_both_requests(project: Project) -> None:
+    """The evaluation with its graders, and the run with every test; Azure's likewise."""
+    for to, names in (
+        ("openai", ["evals.create.json", "evals.run.json"]),
+        ("azure", ["evals.azure.create.json", "evals.azure.run.json"]),
+    ):
+        exported = project.export(to, model="judge-1")
+        assert list(exported.files) == names
+        create, run = (json.loads(text) for text in exported.files.values())
+        TypeAdapter(EvalCreateParams).validate_python(create)
+        TypeAdapter(RunCreateParams).validate_python(run)
+        assert {one["model"] for one in create["testing_criteria"]} == {"judge-1"}
+        kinds = {one["name"]: one["type"] for one in create["testing_criteria"]}
+        assert kinds == {"compliance": "label_model", "loud": "score_model"}
+        items = [one["item"] for one in run["data_source"]["source"]["content"]]
+        for item in items:
+            jsonschema.validate(item, create["data_source_config"]["item_schema"])
+        assert [item["text"] for item in items] == [test.testinput for test in TESTS]
+        template = run["data_source"]["input_messages"]["template"]
+        assert [one["content"] for one in template] == [
+            "Repeat the text in capitals.", "{{item.text}}",
+        ]  # fmt: skip
+    assert any("Azure needs the name" in note for note in project.export("azure").notes)
+
+
+def test_langsmith_takes_every_example(project: Project) -> None:
+    """Its own class validates them; the output is the checked one where there is one."""
+    exported = project.export("langsmith")
+    rows = [json.loads(line) for line in exported.files["langsmith.jsonl"].splitlines()]
+    outputs = [row.pop("outputs") for row in rows]
+    examples = [
+        ExampleCreate(**row, reference_outputs=of_row)  # type: ignore[no-untyped-call]
+        for row, of_row in zip(rows, outputs, strict=True)
+    ]
+
+    assert [one.inputs for one in examples] == [test.inputs for test in TESTS]
+    assert [one.reference_outputs for one in examples] == [
+        {"output": "PLAIN"}, {"output": HOSTILE}, {"output": "GOOD"},
+    ]  # fmt: skip
+    assert len({one.id for one in examples}) == 3
+    assert rows[1]["metadata"]["rule"] == "The output is in capitals."
+    assert "the output of 2 tests is what their generator expects" in exported.notes[0]
+
+
+def test_chats_for_training_have_answers_that_were_accepted(project: Project) -> None:
+    """Expected outputs that judges accepted, or outputs that comply; the others are counted."""
+    exported = project.export("jsonl")
+    assert list(exported.files) == ["test_data.train.jsonl", "test_data.test.jsonl"]
+    [line] = [line for text in exported.files.values() for line in text.splitlines()]
+    assert json.loads(line) == {
+        "messages": [
+            {"role": "system", "content": "Repeat the text in capitals."},
+            {"role": "user", "content": "good"},
+            {"role": "assistant", "content": "GOOD"},
+        ]
+    }
+    assert "2 tests are left out" in exported.notes[0]
+    project.workspace.write_json("tests.json", to_test_rows(TESTS[:2]))
+    with pytest.raises(ConfigurationError, match="no test has an output to learn from"):
+        project.export("jsonl")
+
+
+def test_the_split_is_the_same_every_time_and_about_three_quarters() -> None:
+    """Equal inputs are never on both sides, whatever rule they test."""
+    tests = [make_test(f"text {number}") for number in range(400)]
+    splits = [split_of(test) for test in tests]
+
+    assert 270 <= splits.count("train") <= 330
+    assert splits == [split_of(make_test(f"text {n}", rule="another")) for n in range(400)]
+
+
+def test_recorded_outputs_are_split_without_overlap(recorded: Project) -> None:
+    """Every line is a chat that ends with the assistant; no chat is in both files."""
+    train, held = (
+        [json.loads(line)["messages"] for line in text.splitlines()]
+        for text in recorded.export("jsonl").files.values()
+    )
+    for messages in (*train, *held):
+        assert [one["role"] for one in messages][-1] == "assistant"
+        assert all(isinstance(one["content"], str) for one in messages)
+    questions = [{json.dumps(one[:-1]) for one in part} for part in (train, held)]
+    assert questions[0]
+    assert not questions[0] & questions[1]
+
+
+def test_a_table_has_every_test_and_calculates_nothing(project: Project) -> None:
+    """One row per test; what begins like a formula is guarded, and that is said."""
+    tests = [*TESTS, make_test("=1+1", 4)]
+    project.workspace.write_json("tests.json", to_test_rows(tests))
+    exported = project.export("csv")
+    rows = list(csv.DictReader(io.StringIO(exported.files["tests.csv"], newline="")))
+
+    assert [row["text"] for row in rows[:3]] == [test.testinput for test in TESTS]
+    assert rows[3]["text"] == "'=1+1"
+    assert rows[2]["groundtruth"] == "GOOD"
+    assert "2 cells that a spreadsheet would calculate" in exported.notes[0]
+
+
+MODELS = """\
+from rag_eval_integrations import CallableModel
+
+
+async def shout(messages):
+    return messages[-1]["content"].upper()
+
+
+def check(messages):
+    return "Fine.\\nERR" if "PLAIN" in messages[-1]["content"] else "Fine.\\nOK"
+
+
+model = shout
+judge = CallableModel(check, name="judge")
+"""
+
+
+@pytest.mark.slow
+def test_the_file_for_pytest_runs_and_no_test_becomes_code(
+    project: Project, tmp_path: Path
+) -> None:
+    """Hostile texts stay data; an output that does not comply fails its own test."""
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    exported = project.export("pytest")
+    assert list(exported.files) == ["test_shout.py", "prompt_tests_shout.json"]
+    for name, text in exported.files.items():
+        (folder / name).write_text(text)
+    assert "HACKED" not in exported.files["test_shout.py"]
+    (folder / "models_here.py").write_text(MODELS)
+    root = str(Path(__file__).parents[2])
+
+    def run(**more: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            "PYTHONPATH": f"{folder}:{root}",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            **more,
+        }
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+             "-p", "rag_eval_integrations.pytest_plugin", "-rf", "."],
+            cwd=folder, env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    skipped = run()
+    assert "3 skipped" in skipped.stdout
+    done = run(RAG_EVAL_MUT="models_here:model", RAG_EVAL_JUDGE="models_here:judge")
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert f"test_output_complies[{TESTS[0].uid}]" in done.stdout
+    assert "'plain' → 'PLAIN'" in done.stdout
+    assert not list(tmp_path.rglob("HACKED"))
+
+
+def test_a_prompt_that_branches_is_exported_as_it_is_rendered(tmp_path: Path) -> None:
+    """Platforms that insert names alone get the messages of each test; that is said."""
+    path = tmp_path / "branch.prompty"
+    path.write_text("system:\n{% if mode == 'a' %}A{% else %}B{% endif %}\nuser:\n{{ text }}\n")
+    project = Project.create(path, tmp_path / "out", print)
+    inputs: dict[str, Any] = {"mode": "a", "text": "t"}
+    project.workspace.write_json(
+        "tests.json", to_test_rows([PromptTest(uid="u", rule_id=1, rule="R", inputs=inputs)])
+    )
+    project.workspace.write_lines("rules.txt", ["R"], "")
+
+    exported = project.export("github")
+
+    content = yaml.safe_load(exported.files["evals.prompt.yml"])
+    jsonschema.validate(content, GITHUB)
+    assert [one["content"] for one in content["messages"]] == ["{{message_1}}", "{{message_2}}"]
+    assert content["testData"][0]["message_1"] == "A"
+    assert any("does more than insert names" in note for note in exported.notes)
+
+
+def test_what_a_prompt_yml_cannot_hold_is_said(tmp_path: Path) -> None:
+    """Unknown parameters of the model, inputs that are named like columns; no place for results."""
+    path = tmp_path / "p.prompty"
+    path.write_text(
+        "---\nmodel:\n  parameters:\n    temperature: 0.3\n    max_tokens: 7\n    logit_bias: 1\n"
+        "---\nuser:\n{{expected}}\n"
+    )
+    project = Project.create(path, tmp_path / "out", print)
+    test = PromptTest(uid="u", rule_id=1, rule="R", inputs={"expected": "mine"}, expected="theirs")
+    project.workspace.write_json("tests.json", to_test_rows([test]))
+
+    exported = project.export("github")
+
+    content = yaml.safe_load(exported.files["evals.prompt.yml"])
+    assert content["modelParameters"] == {"temperature": 0.3, "maxTokens": 7}
+    assert content["testData"][0]["expected"] == "mine"
+    notes = " ".join(exported.notes)
+    assert "parameter logit_bias has no place" in notes
+    assert "inputs named expected stand in place" in notes
+    assert "nothing evaluates compliance" in notes
+
+
+def test_a_rule_cannot_insert_a_variable_on_a_platform(project: Project) -> None:
+    """A rule that holds `{{text}}` stays a text inside the evaluator's template."""
+    project.workspace.write_lines("rules.txt", ["Say {{text}} and {{item.text}}."], "")
+    for to in ("github", "openai"):
+        text = next(iter(project.export(to).files.values()))
+        assert "Say { {text} } and { {item.text} }." in text
+
+
+def test_a_context_of_a_prompt_yml_has_a_prompty_file(tmp_path: Path) -> None:
+    """PromptPex keeps prompts as .prompty; roles and inputs are the same."""
+    path = tmp_path / "g.prompt.yml"
+    path.write_text(
+        "messages:\n  - role: system\n    content: |\n      Be: kind.\n  - role: user\n"
+        "    content: '{{question}}'\ntestData:\n  - question: What?\n"
+    )
+    project = Project.create(path, tmp_path / "out", print)
+    inputs: dict[str, Any] = {"question": "Why?"}
+    project.workspace.write_json("tests.json", to_test_rows([PromptTest(uid="u", inputs=inputs)]))
+    [text] = project.export("context").files.values()
+    jsonschema.validate(json.loads(text), CONTEXT)
+    (tmp_path / "promptpex_context.json").write_text(text)
+
+    back = read_upstream(tmp_path / "promptpex_context.json")
+
+    assert back.prompt_file is not None
+    assert back.prompt_file[0] == "g.prompty"
+    values = {"question": "Q"}
+    rendered = [(one.role, one.content.strip()) for one in back.prompt.render(values)]
+    assert rendered == [
+        (one.role, one.content.strip()) for one in PromptUnderTest.of(path).render(values)
+    ]
+
+
+def test_inverse_rules_keep_their_rules_in_a_context(project: Project, tmp_path: Path) -> None:
+    """Also where some rules have none; and the numbers of a cut."""
+    project.workspace.write_lines("inverse_rules.txt", ["2. Not two."], "")
+    project.workspace.note(rulesNumberedFirst=1)
+    spec = project.workspace.spec()
+    [text] = project.export("context").files.values()
+    (tmp_path / "promptpex_context.json").write_text(text)
+
+    assert read_upstream(tmp_path / "promptpex_context.json").spec == spec
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=8),
+        st.one_of(st.text(max_size=60), st.lists(st.text(max_size=20), max_size=3), st.integers(),
+                  st.booleans(), st.none()),
+        max_size=4,
+    )
+)  # fmt: skip
+def test_yaml_reads_back_whatever_it_holds(content: dict[str, Any]) -> None:
+    """Controls, line separators, signs, numbers that look like dates: by our reader and YAML's."""
+    text = yaml_text({"testData": [content]})
+    assert yaml.safe_load(text) == {"testData": [content]}
+    assert read_yaml(text).value == {"testData": [content]}
+
+
+def test_an_unknown_format_is_refused(project: Project) -> None:
+    """With the formats that there are."""
+    with pytest.raises(ConfigurationError, match="use github, openai, azure, context, jsonl, csv"):
+        project.export("xml")
+    assert all(project.export(to).files for to in FORMATS)
+
+
+def test_names_with_hyphens_and_blanks_are_written_as_platforms_take_them(tmp_path: Path) -> None:
+    """GitHub replaces `{{info-title}}` without blanks; OpenAI cannot have it as a field."""
+    path = tmp_path / "h.prompty"
+    path.write_text("user:\n{{ info-title }} and {{ your name }}: { {x} }\n")
+    project = Project.create(path, tmp_path / "out", print)
+    inputs: dict[str, Any] = {"info-title": "T", "your name": "N"}
+    project.workspace.write_json("tests.json", to_test_rows([PromptTest(uid="u", inputs=inputs)]))
+
+    content = yaml.safe_load(project.export("github").files["evals.prompt.yml"])
+    assert content["messages"][0]["content"] == "{{info-title}} and {{your name}}: { {x} }"
+    run = json.loads(project.export("openai").files["evals.run.json"])["data_source"]
+    assert run["input_messages"]["template"][0]["content"] == "{{item.message_1}}"
+    assert run["source"]["content"][0]["item"]["message_1"] == "T and N: { {x} }"
+
+
+def test_rules_that_look_like_a_list_are_said(project: Project) -> None:
+    """A reader of a context takes `1.` for a list's number."""
+    project.workspace.write_lines("rules.txt", ["1. The output is short.", "Two."], "")
+    assert "1 rules begin with the mark" in " ".join(project.export("context").notes)
+
+
+ODD = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(
+            st.sampled_from(["filename", "content", "text", "ruleid", "inverse", "testinput", "x"]),
+            inner,
+            max_size=3,
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["intent", "rules", "inverseRules", "inputSpec", "tests", "promptPexTests", "options",
+             "testOutputs", "testEvals", "ruleEvals", "metrics", "prompt"]
+        ),
+        ODD,
+        max_size=6,
+    )
+)  # fmt: skip
+def test_a_context_of_anything_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, content: dict[str, Any]
+) -> None:
+    """With an error of the library, never with another exception."""
+    path = tmp_path_factory.mktemp("odd") / "promptpex_context.json"
+    path.write_text(json.dumps(content))
+    prompt = PromptUnderTest.from_text("user:\n{{text}}")
+    try:
+        read = read_upstream(path, prompt)
+    except RagEvalError:
+        return
+    write_imported(read, Workspace(path.parent / "out"))
+    assert all(test.inputs for test in read.tests)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(ODD, max_size=4))
+def test_test_data_of_anything_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Any]
+) -> None:
+    """Likewise for a `.prompt.yml`."""
+    path = tmp_path_factory.mktemp("odd") / "odd.prompt.yml"
+    messages = [{"role": "user", "content": "{{text}}"}]
+    path.write_text(yaml_text({"messages": messages, "testData": rows}), "utf-8")
+    try:
+        read = read_upstream(path)
+    except RagEvalError:
+        return
+    assert len(read.tests) + len(read.lost) == sum(isinstance(row, dict) for row in rows)
