@@ -1,10 +1,10 @@
 """Utilisation of models in a run of prompt tests: 42 tests × 4 models × (compliance + a metric).
 
-    python benchmarks/prompt_tests.py [--latency 0.2] [--concurrency 8]
+    python benchmarks/prompt_tests.py [--latency 0.2] [--concurrency 8] [--tests 42]
 
-Scripted models answer after a fixed latency. Said are the share of the time during which all
-`max_concurrency` places are taken, the time against the ideal, and what a second, identical run
-asks (nothing).
+Scripted models answer after a fixed latency. Said are the ideal time by the time taken, the CPU
+time of this process per request, the share of the time during which all `max_concurrency` places
+are taken, and what a second, identical run asks (nothing).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rag_eval_integrations.prompt_tests import (
 )
 from rag_eval_integrations.testing import ScriptedModel
 
-TESTS, MODELS = 42, 4
+MODELS = 4
 
 
 class Places:
@@ -72,27 +72,27 @@ class Counted(ScriptedModel):
 
 
 async def once(
-    journal: Path, latency: float, concurrency: int
-) -> tuple[list[Result], list[tuple[str, Places, float]]]:
+    journal: Path, latency: float, concurrency: int, count: int
+) -> tuple[list[Result], list[tuple[str, Places, float, float]]]:
     put = PromptUnderTest.from_text("system:\nRepeat.\nuser:\n{{text}}", name="bench")
     spec = Spec(rules=tuple(Rule(id=n, text=f"Rule {n}.") for n in range(1, 9)))
-    tests = [PromptTest(uid=f"t{n}", rule_id=1, inputs={"text": f"text {n}"}) for n in range(TESTS)]
+    tests = [PromptTest(uid=f"t{n}", rule_id=1, inputs={"text": f"text {n}"}) for n in range(count)]
     metric = PromptyMetric(parse_prompty("Score.\nuser:\n{{input}} {{output}}", name="score"))
     record = Journal(journal)
-    said = []
+    said: list[tuple[str, Places, float, float]] = []
 
-    places, began = Places(), time.perf_counter()
+    places, began, cpu = Places(), time.perf_counter(), time.process_time()
     models = [Counted(f"m{n}", f"out {n}", latency, places) for n in range(MODELS)]
     results = await run_tests(put, tests, models, max_concurrency=concurrency, journal=record)
-    said.append(("run", places, time.perf_counter() - began))
+    said.append(("run", places, time.perf_counter() - began, time.process_time() - cpu))
 
-    places, began = Places(), time.perf_counter()
+    places, began, cpu = Places(), time.perf_counter(), time.process_time()
     judge = Counted("judge", "Fine, score 90.\nOK", latency, places)
     evaluation = PromptEvaluation(
         put, spec, [judge], [metric], max_concurrency=concurrency, journal=record
     )
     results = await evaluation.outputs(results)
-    said.append(("evaluate", places, time.perf_counter() - began))
+    said.append(("evaluate", places, time.perf_counter() - began, time.process_time() - cpu))
     return results, said
 
 
@@ -100,17 +100,22 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--latency", type=float, default=0.2)
     parser.add_argument("--concurrency", type=int, default=8)
+    parser.add_argument("--tests", type=int, default=42)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         journal = Path(folder) / "replies.sqlite"
         for attempt in ("first", "second"):
-            results, said = asyncio.run(once(journal, given.latency, given.concurrency))
-            for stage, places, seconds in said:
+            results, said = asyncio.run(
+                once(journal, given.latency, given.concurrency, given.tests)
+            )
+            for stage, places, seconds, cpu in said:
                 ideal = math.ceil(places.requests / given.concurrency) * given.latency
+                each = f"{1000 * cpu / places.requests:.2f}" if places.requests else "–"
                 busy = f"{places.full(given.concurrency):.1%}" if places.requests else "–"
                 print(
                     f"{attempt} {stage}: {places.requests} requests, {seconds:.2f} s "
-                    f"(ideal {ideal:.2f} s), all places taken {busy} of the time"
+                    f"(ideal {ideal:.2f} s: {ideal / seconds:.2f} of it), "
+                    f"{each} ms of CPU per request, all places taken {busy} of the time"
                 )
         print(f"{len(results)} results")
 

@@ -74,6 +74,10 @@ class ScriptedModel(ModelBase):
         self._script: Iterator[Reply] | None = None if callable(replies) else iter(replies)
         self._function = replies if callable(replies) else None
 
+    def not_sent(self, request: CompletionRequest) -> tuple[str, ...]:
+        """Name nothing: the script sees the whole request."""
+        return ()
+
     @property
     def prompts(self) -> list[str]:
         """The messages of every request, joined to one text per request."""

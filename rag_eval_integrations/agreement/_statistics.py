@@ -205,6 +205,27 @@ def cohen_kappa(predicted: Sequence[bool], gold: Sequence[bool]) -> float | None
     return Counts.of(predicted, gold).kappa
 
 
+def fleiss_kappa(rows: Sequence[Sequence[bool]]) -> float | None:
+    """Compute Fleiss' kappa of two or more raters' yes/no answers (Fleiss 1971).
+
+    Args:
+        rows: for each item the answers of all raters, as many for every item.
+
+    Returns:
+        In [-1, 1], 1 is best, 0 is chance; None without items, for fewer than two raters, and when
+        all answers are the same, since chance then explains everything.
+    """
+    raters = len(rows[0]) if rows else 0
+    if raters < 2:
+        return None
+    yes = [sum(map(bool, row)) for row in rows]
+    pairs = raters * (raters - 1)
+    agreed = sum(n * (n - 1) + (raters - n) * (raters - n - 1) for n in yes) / (pairs * len(yes))
+    share = sum(yes) / (raters * len(yes))
+    chance = share * share + (1 - share) * (1 - share)
+    return None if chance == 1 else (agreed - chance) / (1 - chance)
+
+
 def shares_below(values: Sequence[float], others: Sequence[float]) -> list[float]:
     """Compute for each value the share of `others` below it; equal ones count half.
 

@@ -73,7 +73,7 @@ def compare_files(settings: Settings) -> int:
         ConfigurationError: for options or files that cannot be compared.
         OSError: when a file cannot be read or written.
     """
-    gates = _gates(settings)
+    gates = regression_gates(settings.gates, fail_on_unclear=settings.fail_on_unclear)
     form = _format(settings)
     _check(settings)
     invalid = [BadRows(one) for one in settings.evals]
@@ -159,15 +159,20 @@ class _Verdict:
     pairs: int
 
 
-def _gates(settings: Settings) -> dict[str, float]:
+def regression_gates(words: Sequence[str], *, fail_on_unclear: bool) -> dict[str, float]:
+    """Read every `--fail-on-regression NAME=DELTA`.
+
+    Raises:
+        ConfigurationError: for another form, a name given twice, or `--fail-on-unclear` alone.
+    """
     gates: dict[str, float] = {}
-    for word in settings.gates:
+    for word in words:
         name, delta = _gate(word)
         if name in gates:  # one of the two would not be checked
             why = f"{name} has a DELTA already, {gates[name]:g}; give one"
             raise ConfigurationError("--fail-on-regression", word, why)
         gates[name] = delta
-    if settings.fail_on_unclear and not gates:
+    if fail_on_unclear and not gates:
         why = "--fail-on-unclear needs a score: --fail-on-regression NAME=DELTA"
         raise ConfigurationError("--fail-on-unclear", None, why, missing=True)
     return gates

@@ -118,6 +118,12 @@ class FrameworkModel(ModelBase, Generic[M, R]):
         others = await answered(self._borrowed.ask(self.name, sync, native) for _ in range(missing))
         return [reply for replies in (first, *others) for reply in replies], 1 + len(others)
 
+    def not_sent(self, request: CompletionRequest) -> tuple[str, ...]:
+        """Name the settings that the model does not have, as far as it is there already."""
+        known = () if self._borrowed.model is None else self._settings(self._borrowed.model)
+        asked = super().not_sent(request)
+        return tuple(name for name in asked if name not in known)
+
     # --- Implemented for each framework
 
     @abstractmethod
@@ -189,6 +195,7 @@ class Extras:
             wanted["seed"] = request.seed
         if wanted and request.temperature is not None:
             wanted["temperature"] = request.temperature
+        wanted |= request.parameters
         if not set(_LOGPROBS) <= set(known):
             wanted = {name: value for name, value in wanted.items() if name not in _LOGPROBS}
         sent = {
@@ -221,6 +228,7 @@ def left_out(request: CompletionRequest, sent: Collection[str], who: str) -> tup
         "log-probabilities": (request.top_logprobs, "logprobs"),
         "a seed": (request.seed is not None, "seed"),
     }
+    asked |= {f"`{name}`": (True, name) for name in request.parameters}
     return tuple(
         f"{who} was not asked for {name}"
         for name, (wanted, setting) in asked.items()

@@ -48,6 +48,8 @@ class Message(Record):
 
     role: Literal["system", "user", "assistant"]
     content: str
+    images: tuple[str, ...] = ()
+    """Images of a `user` message, after its text: URLs of `https:`, `http:` or `data:`."""
 
 
 class CompletionRequest(Record):
@@ -66,6 +68,9 @@ class CompletionRequest(Record):
     """None leaves it to the model, as reasoning models require."""
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     seed: int | None = None
+    parameters: JsonObject = Field(default_factory=dict)
+    """Settings of a prompt under test, by their names in OpenAI's chat API (`top_p`, `stop`,
+    `tools` …); before all other settings, the model's own included."""
     prompt_version: str | None = None
     """Version of the prompt that the messages were made from; part of every cache key."""
 
@@ -176,6 +181,11 @@ class ModelBase(ABC):
         """Return what requests are waiting for; None when none waits, or it is not known."""
         return None
 
+    def not_sent(self, request: CompletionRequest) -> tuple[str, ...]:
+        """Name what a model of this kind leaves out: names of `parameters`, and `images`."""
+        images = any(message.images for message in request.messages)
+        return (*request.parameters, *(("images",) if images else ()))
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
@@ -206,6 +216,10 @@ class WrappedModel(ModelBase):
         """Return what the wrapped model's requests are waiting for."""
         return self._wrapped.waiting()
 
+    def not_sent(self, request: CompletionRequest) -> tuple[str, ...]:
+        """Name what the wrapped model leaves out."""
+        return self._wrapped.not_sent(request)
+
 
 class _Foreign(ModelBase):
     """Wraps a user's object that does not inherit `ModelBase`; keeps the members that it has."""
@@ -219,6 +233,11 @@ class _Foreign(ModelBase):
 
     def __repr__(self) -> str:
         return f"{type(self._model).__name__}({self.name!r})"
+
+    def not_sent(self, request: CompletionRequest) -> tuple[str, ...]:
+        """Name what the user's object says that it leaves out; everything if it says nothing."""
+        own = getattr(self._model, "not_sent", None)
+        return super().not_sent(request) if own is None else tuple(own(request))
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Ask the user's object."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rag_eval_integrations.prompt_tests.project import Project
     from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest, Scenario
     from rag_eval_integrations.prompt_tests.records import (
+        Choice,
         Judged,
         MetricResult,
         PromptTest,
@@ -51,6 +52,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "App": "models",
+        "Choice": "records",
         "ComplianceError": "report",
         "GenerateOptions": "generate",
         "Generation": "generate",
@@ -86,6 +88,7 @@ __getattr__, __dir__ = lazy(
 
 __all__ = [
     "App",
+    "Choice",
     "ComplianceError",
     "GenerateOptions",
     "Generation",

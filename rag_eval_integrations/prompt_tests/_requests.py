@@ -17,6 +17,7 @@ from rag_eval_integrations.errors import (
     RagEvalError,
 )
 from rag_eval_integrations.models import CachedModel, Model, ThrottledModel
+from rag_eval_integrations.models._answer_store import FORGOTTEN
 from rag_eval_integrations.models.completion import (
     Completion,
     CompletionRequest,
@@ -96,9 +97,14 @@ class RecordedModel(CachedModel):
             # down would end the run and lose the other judges' replies.
             completion = await answered(self._wrapped, request)
         self.usage += completion.usage
+        self.journal.spend(self.name, completion.usage)
         if self.on_reply is not None:
             self.on_reply()
         return completion
+
+    def holds(self, request: CompletionRequest) -> bool:
+        """Whether the reply to a request is recorded."""
+        return self.journal.get_line(self.key(request)) not in (None, FORGOTTEN)
 
     def key(self, request: CompletionRequest) -> str:
         """Return a request's key, the same as in the folders of earlier versions."""

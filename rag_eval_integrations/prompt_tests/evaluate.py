@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,9 @@ from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.metrics.prompty import PromptyMetric
 from rag_eval_integrations.metrics.prompty.metric import distinct
 from rag_eval_integrations.models import Model
+from rag_eval_integrations.prompt_tests._foresight import Forecast, Foreseen, merged
 from rag_eval_integrations.prompt_tests._requests import RecordedModel, run_jobs
+from rag_eval_integrations.prompt_tests._schema import output_schema, with_schema
 from rag_eval_integrations.prompt_tests._variables import metric_values
 from rag_eval_integrations.prompt_tests.evaluators import (
     InputValidity,
@@ -78,7 +81,7 @@ class PromptEvaluation:
         record = Journal() if journal is None else journal
         if max_concurrency < 1:
             raise ConfigurationError("max_concurrency", max_concurrency, "use a number from 1")
-        self.judges = [
+        self.judges: list[RecordedModel] = [
             RecordedModel(model_from(one, "judge"), record, max_concurrency=max_concurrency)
             for one in judges
         ]
@@ -89,11 +92,12 @@ class PromptEvaluation:
             if names.count(name) > 1:
                 raise ConfigurationError("judges", name, "two judges have this name")
         self.metrics = distinct(metrics)
-        self._own = {
+        self._own: dict[str, RecordedModel] = {
             metric.name: RecordedModel(metric.judge, record, max_concurrency=max_concurrency)
             for metric in self.metrics
             if metric.judge is not None
         }
+        self._schema = output_schema(self.prompt)
         self.compliance = compliance
         if compliance is not None:
             compliance.check(self.prompt, spec)
@@ -126,7 +130,8 @@ class PromptEvaluation:
             results: results of `run_tests`; one with an error is returned unchanged.
 
         Returns:
-            The results in the same order, with verdicts and metrics. If a judge does not answer,
+            The results in the same order, with verdicts, metrics and the check of the prompt's
+            schema of outputs. If a judge does not answer,
             the outcome is `unknown` and the reason is the failure.
         """
         jobs = [
@@ -154,7 +159,7 @@ class PromptEvaluation:
         for job, judgement in zip(jobs, judgements, strict=True):
             by_result.setdefault(job.result, []).append(judgement)
         return [
-            _with(result, by_result[number]) if number in by_result else result
+            with_schema(_with(result, by_result.get(number, ())), self._schema)
             for number, result in enumerate(results)
         ]
 
@@ -184,6 +189,8 @@ class PromptEvaluation:
         model = None
         if agreement_model is not None:
             model = RecordedModel(model_from(agreement_model, "agreement_model"), judge.journal)
+            if isinstance(judge, Foreseen):
+                model = self._own[""] = Foreseen(model)
 
         async def check(test: PromptTest) -> TestCheck:
             found = TestCheck(test=test)
@@ -210,6 +217,39 @@ class PromptEvaluation:
 
         self.planned += len(self.spec.output_rules)
         return await run_jobs(self.spec.output_rules, check, max_concurrency=self.max_concurrency)
+
+    async def foresee(
+        self,
+        results: Sequence[Result],
+        tests: Sequence[PromptTest] = (),
+        *,
+        validity: bool = False,
+        groundedness: bool = False,
+        agreement_model: Model | str | None = None,
+    ) -> list[Forecast]:
+        """Say what judging is going to ask each judge; nothing is sent.
+
+        The number is exact, except for `agreement_model`, whose answers are not known: an empty one
+        is not judged.
+
+        Args:
+            results: the outputs.
+            tests: the tests, if they are to be judged, too.
+            validity: whether to judge if each test's input is valid.
+            groundedness: whether to judge if the prompt supports each rule.
+            agreement_model: model that answers tests from the specification alone.
+        """
+        counting = copy.copy(self)
+        counting.judges = [Foreseen(judge) for judge in self.judges]
+        counting._own = {name: Foreseen(judge) for name, judge in self._own.items()}
+        counting._done = None
+        await counting.outputs(results)
+        if validity or agreement_model is not None:
+            await counting.tests(tests, validity=validity, agreement_model=agreement_model)
+        if groundedness:
+            await counting.rules()
+        asked = [*counting.judges, *counting._own.values()]
+        return merged(one.forecast() for one in asked if isinstance(one, Foreseen))
 
     def outputs_sync(self, results: Sequence[Result]) -> list[Result]:
         """Judge outputs from synchronous code; see `outputs`."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
-from rag_eval_integrations.metrics.prompty.reply import read_verdict
+from rag_eval_integrations.metrics.geval._expectation import place_of, word_probabilities
+from rag_eval_integrations.metrics.prompty.reply import Outcome, read_verdict
 from rag_eval_integrations.models import Model
-from rag_eval_integrations.models.completion import CompletionRequest, Message
-from rag_eval_integrations.prompt_tests._requests import MARKS, answered, sections
+from rag_eval_integrations.models.completion import Completion, CompletionRequest, Message
+from rag_eval_integrations.prompt_tests._requests import MARKS, RecordedModel, answered, sections
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Rule, Spec
 
@@ -27,12 +29,19 @@ _STOPPED = {
 }
 
 
+_ALTERNATIVES = 5
+"""Alternatives per token that are asked for; a verdict has two."""
+_LEAST_MASS = 0.5
+_WORD = re.compile(r"(?<!\w)(?:OK|ERR)(?!\w)", re.IGNORECASE)
+
+
 async def judged(
     judge: Model,
     instructions: str,
     parts: Mapping[str, str],
     *,
     version: str,
+    probability: bool = False,
 ) -> Judged:
     """Ask a judge for a verdict; a failure gives `unknown` with the reason and raises nothing.
 
@@ -41,6 +50,8 @@ async def judged(
         instructions: the system message.
         parts: the material, by name; judged text is never outside of it.
         version: version of the prompt and parser.
+        probability: whether to ask for log-probabilities, and so for the verdict's probability; a
+            recorded reply without them is used all the same.
     """
     request = CompletionRequest(
         messages=(
@@ -50,6 +61,8 @@ async def judged(
         temperature=0.0,
         prompt_version=version,
     )
+    if probability and not (isinstance(judge, RecordedModel) and judge.holds(request)):
+        request = request.model_copy(update={"top_logprobs": _ALTERNATIVES})
     try:
         completion = await answered(judge, request)
     except JudgeError as error:
@@ -60,8 +73,39 @@ async def judged(
         return Judged(outcome="unknown", reason=stopped, raw=completion.text, judge=judge.name)
     verdict = read_verdict(completion.text)
     return Judged(
-        outcome=verdict.outcome, reason=verdict.reason, raw=completion.text, judge=judge.name
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        raw=completion.text,
+        judge=judge.name,
+        probability=probability_of_ok(completion, verdict.outcome) if completion.tokens else None,
     )
+
+
+def probability_of_ok(completion: Completion, outcome: Outcome) -> float | None:
+    """Compute P(OK) / (P(OK) + P(ERR)) at the token in which the verdict begins.
+
+    Returns:
+        0 to 1; None without a verdict, without usable log-probabilities, or where less than half of
+        the probability is on the two words.
+    """
+    words = [word for word in _WORD.finditer(completion.text) if word[0].lower() == outcome]
+    if not words or completion.tokens is None:
+        return None
+    # The verdict is the reply's end; if other words follow, it stood alone on the first line.
+    word = words[-1] if not re.search(r"\w", completion.text[words[-1].end() :]) else words[0]
+    place = place_of(completion.text, word.span(), completion.tokens)
+    found = None if place is None else word_probabilities(completion.tokens, place)
+    if not isinstance(found, dict):
+        return None
+    sums = {"ok": 0.0, "err": 0.0}
+    for spelled, share in found.items():
+        begins = re.sub(r"[\W_]+", "", spelled).lower()
+        for name in sums:
+            # A tokenizer may write ERR in two tokens, or as the beginning of `error`.
+            if begins and (name.startswith(begins) or begins.startswith(name)):
+                sums[name] += share
+    mass = sums["ok"] + sums["err"]
+    return sums["ok"] / mass if mass >= _LEAST_MASS and sums[outcome] else None
 
 
 # --- Test Non-Compliance: does an output comply with the rules or the prompt?
@@ -155,6 +199,7 @@ class NonCompliance:
             template.format(shown=shown),
             parts,
             version=f"{_NONCOMPLIANCE_VERSION}/{self.basis}",
+            probability=True,
         )
 
 

@@ -16,7 +16,7 @@ from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.dataset import read_lines
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.models._answer_store import FORGOTTEN, CacheFile
-from rag_eval_integrations.records import SCHEMA, check_schema
+from rag_eval_integrations.records import SCHEMA, Usage, check_schema
 
 logger = logger_of(__name__)
 
@@ -38,6 +38,8 @@ class Journal:
     def __init__(self, path: str | Path | None = None) -> None:
         self.path: Path | None = None
         """The SQLite file."""
+        self.spent: dict[str, Usage] = {}
+        """What was asked since this object was made, by the model's name."""
         self.torn = 0
         """Lines of the earlier version's file that could not be read."""
         self._file: CacheFile | None = None
@@ -96,6 +98,10 @@ class Journal:
             self._held[key] = line
         else:
             self._file.put_line(key, line)
+
+    def spend(self, who: str, usage: Usage) -> None:
+        """Count the usage of a reply that was asked for."""
+        self.spent[who] = self.spent.get(who, Usage()) + usage
 
     def close(self) -> None:
         """Close the file; a later use opens it again."""

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics.prompty import (
@@ -24,10 +26,17 @@ from rag_eval_integrations.prompt_tests.evaluate import PromptEvaluation
 from rag_eval_integrations.prompt_tests.evaluators import NonCompliance
 from rag_eval_integrations.prompt_tests.generate import OWN_METRICS
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
-from rag_eval_integrations.prompt_tests.records import PromptTest, Result
+from rag_eval_integrations.prompt_tests.records import (
+    Choice,
+    PromptTest,
+    Result,
+    TestCheck,
+    valid_uids,
+)
 from rag_eval_integrations.prompt_tests.report import Report, UnknownAs
 from rag_eval_integrations.prompt_tests.report._html import report_pieces
 from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
+from rag_eval_integrations.prompt_tests.report.report import choice_words
 from rag_eval_integrations.prompt_tests.run import run_tests
 from rag_eval_integrations.prompt_tests.upstream import (
     checks_from_rows,
@@ -160,6 +169,11 @@ class Project:
             raise ConfigurationError("tests", path, "has no usable test")
         return tests
 
+    @property
+    def has_results(self) -> bool:
+        """Whether the folder has results of a run, or imported ones."""
+        return self.workspace.has(files.RESULTS)
+
     def results(self) -> list[Result]:
         """Read the results; rows that cannot be used are reported and left out.
 
@@ -187,6 +201,8 @@ class Project:
         runs: int = 1,
         max_tests: int | None = None,
         baseline: bool = True,
+        choice: Choice = Choice(),  # noqa: B008  # frozen
+        parameters: Mapping[str, JsonValue] | None = None,
         max_concurrency: int = 8,
         done: Callable[[Result], None] | None = None,
     ) -> list[Result]:
@@ -200,6 +216,8 @@ class Project:
             runs: repetitions per test, from 1.
             max_tests: maximum number of tests; None for all.
             baseline: whether to run baseline tests.
+            choice: which tests to run; earlier results of other tests are set aside.
+            parameters: settings of the requests, which replace the prompt's; see `run_tests`.
             max_concurrency: maximum number of concurrent requests, from 1.
             done: called with each result as it arrives.
 
@@ -207,24 +225,63 @@ class Project:
             ConfigurationError: when there is no test to run, or for arguments that `run_tests`
                 refuses.
         """
-        tests = [test for test in self.tests() if baseline or not test.baseline][:max_tests]
-        if not tests:
-            raise ConfigurationError("baseline", baseline, "all tests are baseline tests")
+        tests = self.chosen(choice, baseline=baseline, max_tests=max_tests)
         with self.workspace.journal() as journal:
             results = await run_tests(
                 self.prompt, tests, models, runs=runs, max_concurrency=max_concurrency,
-                journal=journal, done=done,
+                parameters=parameters, journal=journal, done=done, tell=self._tell,
             )  # fmt: skip
-        self._set_aside({result.model for result in results})
+        some = None if choice == Choice() else {test.uid for test in tests}
+        self._set_aside({result.model for result in results}, some)
         self.workspace.write_json(files.RESULTS, results_to_rows(results))
         return results
 
-    def _set_aside(self, models: set[str]) -> None:
-        """Copy results of other models to a new file: imported ones exist nowhere else."""
+    def chosen(
+        self, choice: Choice, *, baseline: bool = True, max_tests: int | None = None
+    ) -> list[PromptTest]:
+        """Read the tests to run.
+
+        Raises:
+            ConfigurationError: when there is none.
+        """
+        tests = [test for test in self.tests() if baseline or not test.baseline]
+        if not tests:
+            raise ConfigurationError("baseline", baseline, "all tests are baseline tests")
+        valid = self.valid(tests) if choice.only_valid else set()
+        chosen = [test for test in tests if choice.takes(test, valid)][:max_tests]
+        if not chosen:
+            raise ConfigurationError("tests", choice_words(choice), "none of the tests is of them")
+        return chosen
+
+    def valid(self, tests: Sequence[PromptTest]) -> set[str]:
+        """Return the uids of the tests whose input was judged valid.
+
+        Raises:
+            ConfigurationError: when no input was judged.
+        """
+        checks = self._checks(tests)
+        if not any(check.validity is not None for check in checks):
+            why = "no test's input was judged; run `evaluate --validity` first"
+            raise ConfigurationError("only_valid", True, why)
+        return valid_uids(checks)
+
+    def _checks(self, tests: Sequence[PromptTest]) -> list[TestCheck]:
+        if not self.workspace.has(files.TEST_EVALS):
+            return []
+        rows = rows_of(self.workspace.read_json(files.TEST_EVALS), files.TEST_EVALS)
+        return checks_from_rows(rows, self.prompt, self.workspace.spec(), tests)
+
+    def _set_aside(self, models: set[str], some: set[str] | None) -> None:
+        """Copy results of other models to a new file: imported ones exist nowhere else.
+
+        Those of other tests, too, if only `some` were run.
+        """
         if not self.workspace.has(files.RESULTS):
             return
         rows = rows_of(self.workspace.read_json(files.RESULTS), files.RESULTS)
         others = sorted({str(row.get("model")) for row in rows} - models)
+        if some is not None and any(str(row.get("testuid")) not in some for row in rows):
+            others.append("other tests")
         if not others:
             return
         numbered = (f"test_results.{number}.json" for number in itertools.count(1))
@@ -279,11 +336,14 @@ class Project:
             The results with their verdicts.
 
         Raises:
-            ConfigurationError: when there are no results, or no tests to judge.
+            ConfigurationError: when there are no results, unless the inputs are judged, or no
+                tests to judge.
         """
         with self.workspace.journal():
-            results = await evaluation.outputs(self.results())
-            self.workspace.write_json(files.RESULTS, results_to_rows(results))
+            results = []
+            if self.has_results or not validity:
+                results = await evaluation.outputs(self.results())
+                self.workspace.write_json(files.RESULTS, results_to_rows(results))
             if validity or agreement_model is not None:
                 checks = await evaluation.tests(
                     self.tests(), validity=validity, agreement_model=agreement_model
@@ -328,10 +388,7 @@ class Project:
         results = self.results()
         spec = self.workspace.spec()
         tests = self.tests() if self.workspace.has(files.TESTS) else []
-        checks, rules = [], []
-        if self.workspace.has(files.TEST_EVALS):
-            rows = rows_of(self.workspace.read_json(files.TEST_EVALS), files.TEST_EVALS)
-            checks = checks_from_rows(rows, self.prompt, spec, tests)
+        checks, rules = self._checks(tests), []
         if self.workspace.has(files.RULE_EVALS):
             rows = rows_of(self.workspace.read_json(files.RULE_EVALS), files.RULE_EVALS)
             rules = rule_checks_from_rows(rows)

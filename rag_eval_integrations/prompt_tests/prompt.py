@@ -174,6 +174,8 @@ class PromptUnderTest:
     """The prompt's file, for messages."""
     warnings: tuple[str, ...] = ()
     """Sentences about oddities of the prompt."""
+    head: Mapping[str, JsonValue] = field(default_factory=dict)
+    """Other keys of the file's front matter, such as `model`, `outputs` and `tools`."""
 
     @staticmethod
     def of(prompt: object, *, name: str | None = None) -> PromptUnderTest:
@@ -334,6 +336,7 @@ def _of_prompty(
         folder=folder,
         source=prompt.source,
         warnings=tuple(warnings),
+        head=head,
     )
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection, Iterable
+from typing import Annotated, Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from rag_eval_integrations.metrics.prompty.reply import Outcome
 from rag_eval_integrations.records import JsonObject, Record
@@ -116,6 +118,9 @@ class Judged(Record):
     """The judge's reply, unchanged."""
     judge: str | None = None
     """The judge's name; None if no judge was asked."""
+    probability: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Probability of `ok` against `err`, 0 to 1, from the judge's log-probabilities; None where the
+    endpoint gives none."""
     failed: bool = False
     """Whether the judge did not answer; the outcome is `unknown`, and the next run asks again."""
 
@@ -158,6 +163,8 @@ class Result(Record):
     """Documents that a RAG app retrieved."""
     error: str | None = None
     """Why there is no output; None if there is one."""
+    parameters: JsonObject = Field(default_factory=dict)
+    """Settings that were sent with the prompt, by name; empty for the model's own."""
     latency_s: float | None = None
     """Seconds until the output or error; recorded replies take almost none."""
     compliance: Judged | None = None
@@ -194,6 +201,49 @@ class RuleCheck(Record):
     rule: Rule
     grounded: Judged
     """Whether the prompt states or implies the rule."""
+
+
+Direction = Literal["positive", "negative"]
+"""Of a test: `positive` tests a rule, `negative` an inverse rule."""
+
+
+class Choice(Record):
+    """Some of the tests; by default all."""
+
+    rules: tuple[int, ...] = ()
+    """Ids of rules; empty for all."""
+    scenarios: tuple[str, ...] = ()
+    """Names of scenarios; empty for all."""
+    direction: Direction | None = None
+    """None for both; baseline tests have none."""
+    only_valid: bool = False
+    """Whether to leave out tests whose input was not judged valid."""
+
+    def takes(self, test: PromptTest, valid: Collection[str] = ()) -> bool:
+        """Whether a test is among them.
+
+        Args:
+            test: the test.
+            valid: uids of the tests whose input is valid.
+        """
+        if self.rules and test.rule_id not in self.rules:
+            return False
+        if self.scenarios and test.scenario not in self.scenarios:
+            return False
+        if self.direction is not None and (
+            test.baseline or test.inverse != (self.direction == "negative")
+        ):
+            return False
+        return not self.only_valid or test.uid in valid
+
+
+def valid_uids(checks: Iterable[TestCheck]) -> set[str]:
+    """Return the uids of the tests whose input was judged valid."""
+    return {
+        check.test.uid
+        for check in checks
+        if check.validity is not None and check.validity.outcome == "ok"
+    }
 
 
 def input_text(inputs: dict[str, JsonValue]) -> str:

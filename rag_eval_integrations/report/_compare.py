@@ -12,7 +12,6 @@ from typing import Literal
 from rag_eval_integrations.agreement._bootstrap import SEED
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import By, Evaluation
-from rag_eval_integrations.report import _paired
 from rag_eval_integrations.report._paired import Paired, Values, paired
 from rag_eval_integrations.report._pairing import (
     EvaluationsFile,
@@ -27,7 +26,12 @@ from rag_eval_integrations.report._pairing import (
     value_of,
     why_not,
 )
-from rag_eval_integrations.report.comparison import Comparison, ScoreDifference, calls
+from rag_eval_integrations.report.comparison import (
+    Comparison,
+    ScoreDifference,
+    calls,
+    difference_of,
+)
 
 Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
 
@@ -170,14 +174,7 @@ def _difference(
         if before is not None and after is None:
             lost[why_not(b.calls[j], name)] += 1
         gained += before is None and after is not None
-    return ScoreDifference(
-        name=name, n=found.n, mean_a=found.mean_a, mean_b=found.mean_b,
-        difference=found.difference, interval=found.interval, p=found.p, p_holm=found.p_holm,
-        wins=found.wins, losses=found.losses, ties=found.ties,
-        became_unscored=dict(lost.most_common()), became_scored=gained,
-        smallest_visible=None if found.std_error is None else _paired.POWER * found.std_error,
-        conversations=found.units if grouped else None,
-    )  # fmt: skip
+    return difference_of(name, found, grouped=grouped, became_unscored=lost, became_scored=gained)
 
 
 def _mixed(a: Run, b: Run, names: Sequence[str]) -> Iterable[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -122,6 +123,25 @@ class ScoreDifference:
             "became_unscored": dict(self.became_unscored), "became_scored": self.became_scored,
             "smallest_visible": self.smallest_visible, "conversations": self.conversations,
         }  # fmt: skip
+
+
+def difference_of(
+    name: str,
+    found: _paired.Paired,
+    *,
+    grouped: bool,
+    became_unscored: Counter[str],
+    became_scored: int,
+) -> ScoreDifference:
+    """Make a score's difference from its statistics; `grouped` if units are more than a call."""
+    return ScoreDifference(
+        name=name, n=found.n, mean_a=found.mean_a, mean_b=found.mean_b,
+        difference=found.difference, interval=found.interval, p=found.p, p_holm=found.p_holm,
+        wins=found.wins, losses=found.losses, ties=found.ties,
+        became_unscored=dict(became_unscored.most_common()), became_scored=became_scored,
+        smallest_visible=None if found.std_error is None else _paired.POWER * found.std_error,
+        conversations=found.units if grouped else None,
+    )  # fmt: skip
 
 
 def _is_share(value: object) -> bool:

@@ -335,11 +335,7 @@ class Summary:
 
     def cost(self) -> str:
         """Say the requests, the tokens and, where it is known, what they cost."""
-        usage = self.usage
-        unknown = usage.requests and usage.cost_usd is None
-        cost = "unknown" if unknown else f"${usage.cost_usd or 0:.4f}"
-        tokens = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens"
-        return f"{usage.requests} judge requests, {tokens}, cost {cost}"
+        return usage_words(self.usage, "judge requests")
 
     def advice(self) -> list[tuple[Diagnosis, int]]:
         """List the diagnoses with their numbers of calls, the most frequent first."""
@@ -435,3 +431,11 @@ class _Retrieval:
 def _numbers(keys: Iterable[str]) -> set[int]:
     """Return the numbers of the documents that keys are of, from 0."""
     return {number for key in keys if (number := document_number(key)) is not None}
+
+
+def usage_words(usage: Usage, requests: str = "requests") -> str:
+    """Say the requests, the tokens of prompts and answers, and the cost or that it is unknown."""
+    unknown = usage.requests and usage.cost_usd is None
+    cost = "unknown" if unknown else f"${usage.cost_usd or 0:.4f}"
+    tokens = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens"
+    return f"{usage.requests} {requests}, {tokens}, cost {cost}"

@@ -160,3 +160,27 @@ def test_a_metric_file_is_an_evaluator_object(tmp_path: Path) -> None:
     by_model = PromptyEvaluator(path, model, variables={"rules": "x"}, threshold=0.5)
     result = by_model(question="q", documents=["d"], response="out")
     assert (result["score"], result["metadata"]["passed"]) == (0.0, False)
+
+
+async def test_a_chat_model_gets_the_settings_that_it_has() -> None:
+    """Those without a field of their name are left out, and told before it is asked."""
+    seen: list[dict[str, Any]] = []
+    told: list[str] = []
+
+    class Model(FakeListChatModel):
+        temperature: float = 1.0
+
+        def _call(self, messages: Any, *args: Any, **kwargs: Any) -> str:
+            assert told
+            seen.append(kwargs)
+            return super()._call(messages, *args, **kwargs)
+
+    put = PromptUnderTest.from_text("user:\n{{question}}")
+    await run_tests(
+        put, [TEST], {"chat": Model(responses=["x"])},
+        parameters={"temperature": 0.2, "top_p": 0.5}, tell=told.append,
+    )  # fmt: skip
+
+    assert [one.get("temperature") for one in seen] == [0.2]
+    assert "top_p" not in seen[0]
+    assert told == ["chat: does not pass on top_p; its own settings are tested"]

@@ -14,6 +14,8 @@ from rag_eval_integrations.cli._grouped import Command, grouped
 from rag_eval_integrations.cli.prompt_tests._options import (
     AuthorSettings,
     Baseline,
+    ChoiceSettings,
+    CompareSettings,
     Dir,
     FailUnder,
     GenerateSettings,
@@ -21,9 +23,11 @@ from rag_eval_integrations.cli.prompt_tests._options import (
     Groundtruth,
     Judges,
     JudgeSettings,
+    Majority,
     MaxRules,
     MaxTests,
     Muts,
+    MutSettings,
     Out,
     Put,
     RequestSettings,
@@ -72,12 +76,14 @@ def generate_command(
 @grouped
 def run_command(
     folder: Dir, mut: Muts, runs: Runs = 1, max_tests: MaxTests = None,
-    baseline: Baseline = None, *, requests: RequestSettings,
+    baseline: Baseline = None, *, choice: ChoiceSettings, settings: MutSettings,
+    requests: RequestSettings,
 ) -> None:  # fmt: skip
     """Run the tests on models; recorded answers are reused."""
-    from rag_eval_integrations.cli.prompt_tests import commands
+    from rag_eval_integrations.cli.prompt_tests import _cost, commands
 
-    raise typer.Exit(commands.run(folder, mut, runs, max_tests, baseline is not False, requests))
+    which = _cost.Tests(runs, max_tests, baseline is not False, choice.choice())
+    raise typer.Exit(commands.run(folder, mut, which, settings, requests))
 
 
 @app.command("evaluate", cls=Command)
@@ -92,6 +98,7 @@ def evaluate_command(
 
 
 @app.command("report", cls=Command)
+@grouped
 def report_command(
     folder: Dir,
     format_: Annotated[
@@ -100,17 +107,18 @@ def report_command(
             "--format", metavar="md|csv|json|html", help="Print the report in this format."
         ),
     ] = None,
-    before: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of an earlier run to compare with."),
-    ] = None,
     unknown_as_err: UnknownErr = False,
+    majority: Majority = False,
     fail_under: FailUnder = None,
+    *,
+    choice: ChoiceSettings,
+    comparison: CompareSettings,
 ) -> None:
     """Print the overview and write overview.csv, report.json, README.md and report.html."""
-    from rag_eval_integrations.cli.prompt_tests import commands
+    from rag_eval_integrations.cli.prompt_tests import _reporting
 
-    raise typer.Exit(commands.report(folder, format_, before, unknown_as_err, fail_under))
+    which = _reporting.Shown(choice.choice(), unknown_as_err, majority, fail_under or ())
+    raise typer.Exit(_reporting.report(folder, format_, which, comparison))
 
 
 @app.command("all", cls=Command)
@@ -118,18 +126,31 @@ def report_command(
 def all_command(
     put: Put, out: Out, model: Generator, mut: Muts, judge: Judges, settings: GenerateSettings,
     scenario: Scenarios = None, groundtruth: Groundtruth = None, runs: Runs = 1,
-    max_tests: MaxTests = None, *, judging: JudgeSettings, unknown_as_err: UnknownErr = False,
+    max_tests: MaxTests = None, *, muts: MutSettings, judging: JudgeSettings,
+    unknown_as_err: UnknownErr = False, majority: Majority = False,
     fail_under: FailUnder = None, author: AuthorSettings, requests: RequestSettings,
 ) -> None:  # fmt: skip
     """Generate, run, evaluate and report in one command."""
-    from rag_eval_integrations.cli.prompt_tests import commands
+    from rag_eval_integrations.cli.prompt_tests import _cost, _reporting, commands
 
-    if commands.generate(put, out, model, settings, scenario, groundtruth, author, requests):
+    which = _cost.Tests(runs, max_tests, settings.baseline is not False)
+    shown = _reporting.Shown(unknown_as_err=unknown_as_err, majority=majority,
+                           fail_under=fail_under or ())  # fmt: skip
+    bill = _cost.bill_of(requests)
+    code = _cost.foresee_all(
+        put, out, model, settings, scenario, groundtruth, mut, judge, judging, which, muts,
+        requests, bill,
+    )  # fmt: skip
+    if code is not None:
+        raise typer.Exit(code)
+    if commands.generate(put, out, model, settings, scenario, groundtruth, author, requests, bill):
         raise typer.Exit(1)
     # Continue when models or judges failed: the report shows the failures best.
-    failed = commands.run(out, mut, runs, max_tests, settings.baseline is not False, requests)
-    failed = commands.evaluate(out, judge, judging, requests) or failed
-    raise typer.Exit(commands.report(out, None, None, unknown_as_err, fail_under) or failed)
+    failed = commands.run(out, mut, which, muts, requests, bill)
+    failed = commands.evaluate(out, judge, judging, requests, bill) or failed
+    failed = _reporting.report(out, None, shown) or failed
+    bill.print_total()
+    raise typer.Exit(failed)
 
 
 @app.command("metrics", cls=Command)

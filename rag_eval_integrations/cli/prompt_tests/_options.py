@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from rag_eval_integrations.cli._model_options import ExtraBody, MaxTokens, Timeout
+from rag_eval_integrations.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+    from rag_eval_integrations.prompt_tests.records import Choice, Direction
 
 Put = Annotated[
     Path,
@@ -72,12 +78,17 @@ MaxTests = Annotated[
     int | None, typer.Option("--max-tests", metavar="N", min=1, help="Run only the first N tests.")
 ]
 FailUnder = Annotated[
-    float | None,
+    list[str] | None,
     typer.Option(
-        metavar="SHARE",
-        min=0,
-        max=1,
-        help="Exit 1 if the share of compliant outputs of any model is below SHARE.",
+        metavar="SHARE|METRIC=VALUE",
+        help="Exit 1 if the share of compliant outputs of any model is below SHARE (0 to 1), or "
+        "its mean of a metric below VALUE (0 to 100); repeatable.",
+    ),
+]
+Majority = Annotated[
+    bool,
+    typer.Option(
+        "--majority", help="Count the verdict of most judges instead of the first judge's."
     ),
 ]
 UnknownErr = Annotated[
@@ -136,6 +147,122 @@ class GenerateSettings:
         int | None,
         typer.Option("--keep", metavar="N", help="Review the tests and keep the best N."),
     ] = None
+
+
+@dataclass(frozen=True)
+class MutSettings:
+    """Settings of the models under test."""
+
+    temperature: Annotated[
+        float | None,
+        typer.Option(
+            "--temperature", metavar="T", min=0, help="Temperature of the models under test."
+        ),
+    ] = None
+    param: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--param",
+            metavar="NAME=VALUE",
+            help="Request field of the models under test, such as top_p=0.9; replaces the "
+            "prompt's; null removes it; repeatable.",
+        ),
+    ] = None
+
+    def parameters(self) -> dict[str, JsonValue]:
+        """Return the settings by name.
+
+        Raises:
+            ConfigurationError: for another form than `NAME=VALUE`, or a name given twice.
+        """
+        from rag_eval_integrations.models._reading import loads  # noqa: PLC0415  # for --help
+
+        found: dict[str, JsonValue] = {}
+        for word in self.param or ():
+            name, equals, value = word.partition("=")
+            if not equals or not name.isidentifier():
+                raise ConfigurationError("--param", word, "use NAME=VALUE, such as top_p=0.9")
+            if name in found or (name == "temperature" and self.temperature is not None):
+                raise ConfigurationError("--param", word, f"{name} has a value already; give one")
+            try:
+                found[name] = loads(value)
+            except (ValueError, RecursionError):
+                found[name] = value
+        if self.temperature is not None:
+            found["temperature"] = self.temperature
+        return found
+
+
+@dataclass(frozen=True)
+class ChoiceSettings:
+    """Options that choose some of the tests."""
+
+    only_valid: Annotated[
+        bool,
+        typer.Option(
+            "--only-valid", help="Only tests whose input was judged valid (evaluate --validity)."
+        ),
+    ] = False
+    rule: Annotated[
+        list[int] | None,
+        typer.Option("--rule", metavar="N", help="Only tests of this rule; repeatable."),
+    ] = None
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option("--scenario", metavar="NAME", help="Only tests of this scenario; repeatable."),
+    ] = None
+    direction: Annotated[
+        str | None,
+        typer.Option(
+            "--direction",
+            metavar="positive|negative",
+            help="Only tests of rules (positive) or of inverse rules (negative, or inverse).",
+        ),
+    ] = None
+
+    def choice(self) -> Choice:
+        """Return the choice.
+
+        Raises:
+            ConfigurationError: for another direction.
+        """
+        from rag_eval_integrations.prompt_tests.records import Choice  # noqa: PLC0415  # for --help
+
+        words = {None: None, "positive": "positive", "negative": "negative", "inverse": "negative"}
+        if self.direction not in words:
+            raise ConfigurationError("--direction", self.direction, "use positive or negative")
+        return Choice(
+            rules=tuple(self.rule or ()),
+            scenarios=tuple(self.scenario or ()),
+            direction=cast("Direction | None", words[self.direction]),
+            only_valid=self.only_valid,
+        )
+
+
+@dataclass(frozen=True)
+class CompareSettings:
+    """Options that compare with an earlier run."""
+
+    before: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of an earlier run to compare with."),
+    ] = None
+    fail_on_regression: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on-regression",
+            metavar="NAME=DELTA",
+            help="Exit 1 if compliance, or a metric, of any model fell by more than DELTA (0 to 1) "
+            "since --before; repeatable.",
+        ),
+    ] = None
+    fail_on_unclear: Annotated[
+        bool,
+        typer.Option(
+            "--fail-on-unclear",
+            help="Exit 1 also if there are too few tests to tell whether it fell by more.",
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -210,6 +337,21 @@ class RequestSettings:
     timeout: Timeout = None
     max_tokens: MaxTokens = None
     extra_body: ExtraBody = None
+    prices: Annotated[
+        str | None,
+        typer.Option(
+            "--prices",
+            metavar="FILE|genai-prices",
+            help="Prices: a JSON or YAML file {MODEL: {input: …, output: …}} in US dollars per "
+            "million tokens, or the installed package.",
+        ),
+    ] = None
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Check the input and estimate the cost; send and write nothing."
+        ),
+    ] = False
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.prompt_tests._schema import METRIC
 from rag_eval_integrations.prompt_tests.records import Result
 from rag_eval_integrations.prompt_tests.report import Comparison, Report
 from rag_eval_integrations.prompt_tests.report._overview import Row, without_empty_columns
+from rag_eval_integrations.report.comparison import ScoreDifference, decimal
 from rag_eval_integrations.report.console import add_row, plain, plain_table
 
 if TYPE_CHECKING:
@@ -26,6 +28,14 @@ def print_report(report: Report) -> None:
         console.print(f"Prompt tests of {report.name}: there are no results")
     for table in _overview_tables(f"Prompt tests of {report.name}", rows, console.width):
         console.print(table)
+    for found in report.agreement():
+        who = " and ".join(found.judges) if len(found.judges) == 2 else "all judges"
+        kappa = "–" if found.kappa is None else f"{found.kappa:.2f}"
+        agree = "–" if found.agree is None else f"{found.agree:.0%}"
+        console.print(
+            f"{who}: same verdict on {agree} of {found.n} outputs, {found.method}'s kappa {kappa}",
+            soft_wrap=True,
+        )
     for model in report.models:
         rate = report.tnc(model=model)
         low, high = rate.interval or (0.0, 0.0)
@@ -90,43 +100,19 @@ def print_comparison(comparison: Comparison, *, to_stderr: bool = False) -> None
         f"test p = {comparison.p_value:.3f}); {comparison.only_before} only in the earlier run, "
         f"{comparison.only_after} only in this one"
     )
-    if to_stderr:
-        print_stderr(line)
-    else:
-        stdout().print(line, soft_wrap=True)
+    lines = [line, *(f"  {_difference(one)}" for one in comparison.scores.values())]
+    for line in lines:
+        if to_stderr:
+            print_stderr(line)
+        else:
+            stdout().print(line, soft_wrap=True)
     for change in comparison.broken:
         print_stderr(f"  broken: {change.input[:100]!r}: {change.reason[:200]}")
 
 
-def check_threshold(report: Report, threshold: float) -> int:
-    """Return 1, and print why, when a model's share of compliant outputs is below a threshold.
-
-    A report without results, and a model without a verdict, fail as well.
-    """
-    code = 0
-    if not report.models:
-        print_stderr("FAILED: the report has no results")
-        code = _FAILED
-    for model in report.models:
-        rate = report.tnc(model=model)
-        share = rate.compliant
-        without = rate.unknown + rate.errors
-        if share is not None and without:
-            print_stderr(
-                f"{model}: {without} of {without + rate.ok + rate.err} outputs have no verdict "
-                f"({rate.unknown} unknown, {rate.errors} errors) and are left out of the share"
-            )
-        if share is None:
-            print_stderr(f"FAILED {model}: no output has a verdict")
-        elif share < threshold:
-            print_stderr(
-                f"FAILED {model}: the share of compliant outputs is {share:.4f}, below "
-                f"{threshold:g}"
-            )
-        else:
-            continue
-        code = _FAILED
-    return code
+def _difference(score: ScoreDifference) -> str:
+    means = f"{decimal(score.mean_a)} before, {decimal(score.mean_b)} now"
+    return f"{score.name}: {means}; {score.verdict()}"
 
 
 def print_failed_judges(results: Sequence[Result]) -> bool:
@@ -136,7 +122,11 @@ def print_failed_judges(results: Sequence[Result]) -> bool:
     for result in results:
         verdicts = [one for one in (result.compliance, *result.others) if one is not None]
         replies = [(one.judge, one.failed, one.reason) for one in verdicts]
-        replies += [(one.judge, one.failed, one.problem or "") for one in result.metrics]
+        replies += [
+            (one.judge, one.failed, one.problem or "")
+            for one in result.metrics
+            if one.metric != METRIC
+        ]
         for judge, has_failed, reason in replies:
             if has_failed:
                 failed.setdefault(judge or "?", []).append(reason)
@@ -159,10 +149,17 @@ class ProgressCounter:
     Args:
         what: the items, in the plural, such as `outputs`.
         total: returns the expected number; None when it is not known.
+        spent: returns what was spent so far; empty to say nothing.
     """
 
-    def __init__(self, what: str, total: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self,
+        what: str,
+        total: Callable[[], int] | None = None,
+        spent: Callable[[], str] = lambda: "",
+    ) -> None:
         self._what = what
+        self._spent = spent
         self._total = total
         self._done = 0
         self._printed_at = time.monotonic()
@@ -175,4 +172,5 @@ class ProgressCounter:
             return
         self._printed_at = now
         of = "" if self._total is None else f" of {self._total():,}"
-        print_stderr(f"{self._done:,}{of} {self._what}")
+        spent = self._spent()
+        print_stderr(f"{self._done:,}{of} {self._what}{f'; spent {spent}' if spent else ''}")

@@ -3,48 +3,46 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations.cli._interrupt import kept, kept_words
-from rag_eval_integrations.cli._model_options import model_options
 from rag_eval_integrations.cli._options import metric_variables
-from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdout
-from rag_eval_integrations.cli._watched import WatchedModel
+from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.cli.prompt_tests._cost import (
+    NOTHING,
+    Bill,
+    Tests,
+    bill_of,
+    foresee_evaluation,
+    foresee_run,
+)
 from rag_eval_integrations.cli.prompt_tests._exchange import created
+from rag_eval_integrations.cli.prompt_tests._models import (
+    model_from_option,
+    model_under_test,
+    parameters_of,
+)
 from rag_eval_integrations.cli.prompt_tests._options import (
     AuthorSettings,
     GenerateSettings,
     JudgeSettings,
+    MutSettings,
     RequestSettings,
 )
-from rag_eval_integrations.cli.prompt_tests._printing import (
-    ProgressCounter,
-    check_threshold,
-    print_comparison,
-    print_failed_judges,
-    print_report,
-)
-from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import judge_from
-from rag_eval_integrations.judges._named import imported
+from rag_eval_integrations.cli.prompt_tests._printing import ProgressCounter, print_failed_judges
 from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
 from rag_eval_integrations.metrics.prompty.file import prompt_name
-from rag_eval_integrations.models import Model
+from rag_eval_integrations.prompt_tests._foresight import foresee_generation
 from rag_eval_integrations.prompt_tests.evaluators import Basis, NonCompliance
 from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
-from rag_eval_integrations.prompt_tests.models import ModelUnderTest, model_of
 from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
-from rag_eval_integrations.prompt_tests.report import Report
-from rag_eval_integrations.prompt_tests.report._html import report_pieces
-from rag_eval_integrations.prompt_tests.report._write import to_csv, to_json, to_markdown
 from rag_eval_integrations.report.console import add_row, plain_table
 
-_FORMATS = ("md", "csv", "json", "html")
 _FAILED = 1
 
 
@@ -57,6 +55,7 @@ def generate(
     groundtruth: str | None,
     author: AuthorSettings,
     requests: RequestSettings,
+    bill: Bill | None = None,
 ) -> int:
     """Generate rules and tests; return 1 without any test.
 
@@ -66,19 +65,31 @@ def generate(
     """
     options = GenerateOptions.of(**asdict(settings))
     PromptUnderTest.of(put)  # a wrong file is reported before a missing key
+    bill = bill or bill_of(requests)
     # Its failure ends the command, which then says it.
-    generator = _model(model, "--model", requests, tell=lambda _: None)
-    strong = None if groundtruth is None else _model(groundtruth, "--groundtruth", requests)
-    project = created(put, out, author)
+    generator = model_from_option(model, "--model", requests, tell=lambda _: None)
+    strong = (
+        None if groundtruth is None else model_from_option(groundtruth, "--groundtruth", requests)
+    )
+    project = None if requests.dry_run else created(put, out, author)
     generation = Generation(
-        project.prompt, out, generator, options, scenarios=scenarios,
+        put if project is None else project.prompt, out, generator, options, scenarios=scenarios,
         max_concurrency=requests.max_concurrency, tell=print_stderr,
     )  # fmt: skip
-    generation.model.on_reply = ProgressCounter(f"replies from {generation.model.name}")
+    forecast = foresee_generation(generation, groundtruth=strong is not None)
+    if project is None:
+        stdout().print(f"{bill.generation_words(forecast)}. {NOTHING}", soft_wrap=True)
+        return 0
+    print_stderr(bill.generation_words(forecast))
+    spent = generation.workspace.journal().spent
+    generation.model.on_reply = ProgressCounter(
+        f"replies from {generation.model.name}", spent=lambda: bill.words(spent)
+    )
     with kept(lambda: _kept(project)):
         tests = generation.run()
         if strong is not None:
             tests = _loop.run(generation.groundtruth(strong, [strong]))
+    bill.add("generate", spent)
     if strong is not None:
         usable = sum(test.usable_groundtruth is not None for test in tests)
         stdout().print(f"{usable} of {len(tests)} tests have a usable expected output")
@@ -96,10 +107,10 @@ def generate(
 def run(
     folder: Path,
     muts: Sequence[str],
-    runs: int,
-    max_tests: int | None,
-    baseline: bool,
+    which: Tests,
+    settings: MutSettings,
     requests: RequestSettings,
+    bill: Bill | None = None,
 ) -> int:
     """Run the tests; return 1 when every output failed.
 
@@ -107,19 +118,30 @@ def run(
         RagEvalError: for a user's mistake.
         OSError: when a file cannot be read or written.
     """
+    bill = bill or bill_of(requests)
+    parameters = parameters_of(muts, settings, requests)
     project = Project(folder, print_stderr)
-    models = [_model_under_test(name, "--mut", requests) for name in muts]
+    models = [model_under_test(name, "--mut", requests) for name in muts]
+    forecasts = foresee_run(project, models, which, parameters)
+    bill.foresee("run", forecasts)
+    if requests.dry_run:
+        stdout().print(NOTHING)
+        return 0
+    spent = project.workspace.journal().spent
     with kept(lambda: _kept(project)):
         results = _loop.run(
             project.run(
                 models,
-                runs=runs,
-                max_tests=max_tests,
-                baseline=baseline,
+                runs=which.runs,
+                max_tests=which.max_tests,
+                baseline=which.baseline,
+                choice=which.choice,
+                parameters=parameters,
                 max_concurrency=requests.max_concurrency,
-                done=ProgressCounter("outputs"),
+                done=ProgressCounter("outputs", spent=lambda: bill.words(spent)),
             )
         )
+    bill.add("run", spent)
     failed = [result for result in results if result.error is not None]
     for model in dict.fromkeys(result.model for result in failed):
         errors = [result.error for result in failed if result.model == model]
@@ -129,7 +151,11 @@ def run(
 
 
 def evaluate(
-    folder: Path, judges: Sequence[str], settings: JudgeSettings, requests: RequestSettings
+    folder: Path,
+    judges: Sequence[str],
+    settings: JudgeSettings,
+    requests: RequestSettings,
+    bill: Bill | None = None,
 ) -> int:
     """Judge the outputs; return 1 when judges failed and none answered.
 
@@ -137,19 +163,29 @@ def evaluate(
         RagEvalError: for a user's mistake.
         OSError: when a file cannot be read or written.
     """
+    bill = bill or bill_of(requests)
     project = Project(folder, print_stderr)
     metrics = project.metrics(settings.metric or [], metric_variables(settings.metric_var or []))
     for metric in metrics:
         _print_lint(metric)
-    models = [_model(name, "--judge", requests) for name in judges]
+    models = [model_from_option(name, "--judge", requests) for name in judges]
     agreement_model = (
-        None if settings.agreement is None else _model(settings.agreement, "--agreement", requests)
+        None
+        if settings.agreement is None
+        else model_from_option(settings.agreement, "--agreement", requests)
     )
-    progress = ProgressCounter("judgements", lambda: evaluation.planned)
+    spent = project.workspace.journal().spent
+    progress = ProgressCounter(
+        "judgements", lambda: evaluation.planned, spent=lambda: bill.words(spent)
+    )
     evaluation = project.evaluation(
         models, metrics, compliance=NonCompliance(cast(Basis, settings.basis), settings.see_input),
         max_concurrency=requests.max_concurrency, done=progress,
     )  # fmt: skip
+    bill.foresee("evaluate", foresee_evaluation(project, evaluation, settings, agreement_model))
+    if requests.dry_run:
+        stdout().print(NOTHING)
+        return 0
     with kept(lambda: _kept(project)):
         results = _loop.run(
             project.evaluate(
@@ -159,47 +195,13 @@ def evaluate(
                 agreement_model=agreement_model,
             )
         )
+    bill.add("evaluate", spent)
     stdout().print(
         f"{len(results)} outputs judged by {', '.join(judge.name for judge in evaluation.judges)} "
         f"({evaluation.asked} requests)",
         soft_wrap=True,
     )
     return _FAILED if print_failed_judges(results) else 0
-
-
-def report(
-    folder: Path,
-    format_: str | None,
-    before: Path | None,
-    unknown_as_err: bool,
-    fail_under: float | None,
-) -> int:
-    """Print and write the report; return 1 when a model complies less than `fail_under`.
-
-    Raises:
-        RagEvalError: for a user's mistake.
-        OSError: when a file cannot be read or written.
-    """
-    if format_ is not None and format_ not in _FORMATS:
-        raise ConfigurationError("--format", format_, f"use {', '.join(_FORMATS)}")
-    project = Project(folder, print_stderr)
-    found = project.report(unknown_as="err" if unknown_as_err else None)
-    written = project.write_report(found)
-    if format_ is None:
-        print_report(found)
-        stdout().print(f"Wrote {', '.join(map(str, written))}", soft_wrap=True)
-    else:
-        formats: dict[str, Callable[[Report], str]] = {
-            "md": to_markdown,
-            "csv": lambda one: to_csv(one.overview()),
-            "json": to_json,
-            "html": lambda one: "".join(report_pieces(one)),
-        }
-        write_stdout(formats[format_](found))
-    if before is not None:
-        for comparison in found.compare(Project(before, print_stderr).report()):
-            print_comparison(comparison, to_stderr=format_ is not None)
-    return 0 if fail_under is None else check_threshold(found, fail_under)
 
 
 def metrics(put: Path) -> int:
@@ -246,47 +248,3 @@ def _kept(project: Project) -> str:
 def _print_lint(metric: PromptyMetric) -> None:
     for warning in lint(metric.prompt):
         print_stderr(f"{metric.prompt.source}: {warning}")
-
-
-def _model_under_test(
-    name: str,
-    option: str,
-    requests: RequestSettings,
-    tell: Callable[[str], None] = print_stderr,
-) -> ModelUnderTest:
-    """Make the model `openai:NAME`, or import `MODULE:OBJECT`.
-
-    Args:
-        name: the model, as given on the command line.
-        option: the option that it was given to, for error messages.
-        requests: endpoint and limits; for `openai:NAME` only.
-        tell: shows that an `openai:NAME` cannot be used.
-
-    Raises:
-        ConfigurationError: for a model, module or object that does not exist.
-    """
-    if name.startswith("openai:"):
-        found = judge_from(
-            name, base_url=requests.base_url, rpm=requests.rpm, tpm=requests.tpm,
-            max_concurrency=requests.max_concurrency,
-            **model_options(requests.timeout, requests.max_tokens, requests.extra_body),
-        )  # fmt: skip
-        return WatchedModel(cast(Model, found), tell)
-    return model_of(imported(name, option, "use openai:NAME or MODULE:OBJECT"))
-
-
-def _model(
-    name: str,
-    option: str,
-    requests: RequestSettings,
-    tell: Callable[[str], None] = print_stderr,
-) -> Model:
-    """Make a model that answers messages; see `_model_under_test`.
-
-    Raises:
-        ConfigurationError: for a model that does not exist, or a whole app.
-    """
-    found = _model_under_test(name, option, requests, tell)
-    if not isinstance(found, Model):
-        raise ConfigurationError(option, name, "is an app; use a model that answers messages")
-    return found

@@ -189,6 +189,15 @@ def expectation(
     return _normalised(sums, undecided, scale)
 
 
+def word_probabilities(
+    tokens: Sequence[Token], place: TokenPosition
+) -> dict[str, float] | Unusable:
+    """Return the probability of each spelling at a token, or the reason why there is none."""
+    token = tokens[place.index]
+    here = _alternatives(token)
+    return _placeholder(token, here) or _constant(tokens) or here
+
+
 def _normalised(
     sums: dict[int, float], undecided: dict[int, float], scale: tuple[int, int]
 ) -> Expectation | Unusable:

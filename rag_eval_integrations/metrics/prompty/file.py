@@ -84,7 +84,7 @@ class Prompty:
     tags: tuple[str, ...] = ()
     description: str = ""
     extra: Mapping[str, JsonValue] = field(default_factory=dict)
-    """Every other key of the front matter, unchanged; `model` is kept here and has no effect."""
+    """Every other key of the front matter, unchanged; `model` has no effect on a metric."""
     source: str = ""
     """The file's path, shown in error messages."""
     warnings: tuple[str, ...] = ()

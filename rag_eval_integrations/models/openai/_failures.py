@@ -215,11 +215,14 @@ def lesson_of(failure: Failure, sent: Sent) -> Lesson | None:
         present.add("system")
     name = _named(failure.param or "", present)
     if name is None and not (failure.param or "").startswith("messages"):
-        name = _first_named(failure.message, present)
+        name = _first_named(failure.message, present) or _given(failure, sent)
         if failure.status not in _TEACHING and not _REFUSES.search(failure.message):
             return None
     if name is None:
         return None
+    if name in sent.parameters and sent.structured_by is None:
+        limit = _limit_in(failure.message, sent.body[name]) if name in _LIMITED else None
+        return Lesson(name, failure.message, limit)
     if name in ("response_format", "tools"):
         # Only a parameter sent for a schema can be dropped; a caller's extra_body stays.
         step = sent.structured_by
@@ -240,6 +243,12 @@ def _named(param: str, present: set[str]) -> str | None:
         return "system" if param.endswith("role") and "system" in present else None
     alias = {"tool_choice": "tools", "json_schema": "response_format"}.get(head, head)
     return alias if alias in present and alias in _PATTERNS else None
+
+
+def _given(failure: Failure, sent: Sent) -> str | None:
+    """Find the setting of the caller that a refusal names, whatever its name is."""
+    said = {*re.split(r"[.\[]", failure.param or "")[:1], *re.findall(r"\w+", failure.message)}
+    return next((name for name in sorted(sent.parameters) if name in said), None)
 
 
 def _first_named(message: str, present: set[str]) -> str | None:

@@ -132,10 +132,20 @@ def _written(message: dict[str, Any], sent: Sent) -> str:
         if arguments is not None:
             return clean(arguments)
     content = message.get("content")
+    if not content and "tools" in sent.parameters:
+        return clean(_calls(message))
     if isinstance(content, list):  # Magistral: parts of type `thinking` and `text`
         parts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
         content = "".join(part["text"] for part in parts if isinstance(part.get("text"), str))
     return clean(content) if isinstance(content, str) else ""
+
+
+def _calls(message: dict[str, Any]) -> str:
+    """Write the calls of a prompt's own tools as JSON, which is then the answer."""
+    calls = message.get("tool_calls")
+    calls = calls if isinstance(calls, list) else []
+    found = [one.get("function") for one in calls if isinstance(one, dict)]
+    return json.dumps(found, ensure_ascii=False) if found else ""
 
 
 def _arguments(message: dict[str, Any]) -> str | None:

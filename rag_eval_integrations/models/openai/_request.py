@@ -38,6 +38,8 @@ class Sent:
     structured_by: StructuredBy | None
     """The way JSON is asked for; None for free text."""
     warnings: tuple[str, ...]
+    parameters: frozenset[str] = frozenset()
+    """Names of the request's own `parameters`."""
 
 
 def body_of(model: str, asked: CompletionRequest, defaults: Defaults, can: Capabilities) -> Sent:
@@ -59,8 +61,14 @@ def body_of(model: str, asked: CompletionRequest, defaults: Defaults, can: Capab
             body[name] = value
     if "logprobs" not in body:
         body.pop("top_logprobs", None)  # refused by OpenAI without `logprobs`
+    if "tools" not in body:
+        for name in _ABOUT_TOOLS:
+            body.pop(name, None)
     body.update(defaults.extra_body)
-    return Sent(body, by, tuple(warnings))
+    return Sent(body, by, tuple(warnings), frozenset(asked.parameters))
+
+
+_ABOUT_TOOLS = ("tool_choice", "parallel_tool_calls")
 
 
 def _parameters(asked: CompletionRequest, defaults: Defaults, can: Capabilities) -> dict[str, Any]:
@@ -81,19 +89,29 @@ def _parameters(asked: CompletionRequest, defaults: Defaults, can: Capabilities)
     cap = asked.max_tokens or defaults.max_tokens
     if cap is not None:
         parameters[can.token_limit or "max_tokens"] = cap
+    for name, value in asked.parameters.items():
+        parameters[(can.token_limit or name) if name == "max_tokens" else name] = value
     return parameters
 
 
 def _messages(
     asked: CompletionRequest, by: StructuredBy | None, can: Capabilities, warnings: list[str]
-) -> list[dict[str, str]]:
+) -> list[dict[str, Any]]:
     messages = list(asked.messages)
     if asked.json_schema is not None and by in ("json_object", "text"):
         messages = _with_schema(messages, asked.json_schema)
     if "system" in can.refused and any(message.role == "system" for message in messages):
         warnings.append("the system message went into the user's: the endpoint refuses the role")
         messages = _without_system(messages)
-    return [{"role": message.role, "content": message.content} for message in messages]
+    return [{"role": message.role, "content": _content(message)} for message in messages]
+
+
+def _content(message: Message) -> str | list[dict[str, Any]]:
+    if not message.images:
+        return message.content
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in message.images]
+    text = [{"type": "text", "text": message.content}] if message.content else []
+    return [*text, *images]
 
 
 def _with_schema(messages: list[Message], schema: Schema) -> list[Message]:
@@ -118,7 +136,7 @@ def _without_system(messages: list[Message]) -> list[Message]:
     at = next((i for i, item in enumerate(rest) if item.role == "user"), None)
     if at is None:
         return [Message(role="user", content=instructions), *rest]
-    joined = Message(role="user", content=f"{instructions}\n\n{rest[at].content}")
+    joined = rest[at].model_copy(update={"content": f"{instructions}\n\n{rest[at].content}"})
     return [*rest[:at], joined, *rest[at + 1 :]]
 
 

@@ -188,6 +188,10 @@ class OpenAIModel:
                 f"{self._who} did not answer within {self._timeout:g} s"
             ) from None
 
+    def not_sent(self, request: CompletionRequest) -> tuple[str, ...]:
+        """Name nothing: what the endpoint refuses is a warning of the completion."""
+        return ()
+
     async def aclose(self) -> None:
         """Close the connections of the running loop; otherwise they close with the loop.
 

@@ -4,7 +4,15 @@ from rag_eval_integrations._lazy import publish
 from rag_eval_integrations.prompt_tests.report._average import Average, average
 from rag_eval_integrations.prompt_tests.report._compare import Change, Comparison, compare
 from rag_eval_integrations.prompt_tests.report._overview import overview
-from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of, wilson
+from rag_eval_integrations.prompt_tests.report.rates import (
+    JudgesAgreement,
+    Rate,
+    UnknownAs,
+    by_majority,
+    judges_agreement,
+    rate_of,
+    wilson,
+)
 from rag_eval_integrations.prompt_tests.report.report import (
     ComplianceError,
     Failure,
@@ -19,13 +27,16 @@ __all__ = [
     "Comparison",
     "ComplianceError",
     "Failure",
+    "JudgesAgreement",
     "Rate",
     "Report",
     "UnknownAs",
     "assert_compliance",
     "average",
+    "by_majority",
     "compare",
     "failures",
+    "judges_agreement",
     "overview",
     "rate_of",
     "wilson",

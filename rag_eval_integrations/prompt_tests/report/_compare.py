@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import comb
+from statistics import fmean
 
 from rag_eval_integrations.prompt_tests.records import Result
 from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of
+from rag_eval_integrations.report._paired import paired
+from rag_eval_integrations.report.comparison import ScoreDifference, difference_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,9 @@ class Comparison:
     """Number of outputs in the earlier run only."""
     only_after: int
     """Number of outputs in the later run only."""
+    scores: Mapping[str, ScoreDifference] = field(default_factory=dict)
+    """`compliance` and every metric that both runs have, over the tests of rules, from 0 to 1: the
+    difference with its interval. The repetitions of a test are kept together."""
 
     @property
     def p_value(self) -> float:
@@ -116,7 +123,65 @@ def _compare(
         compared=len(both),
         only_before=len(before) - len(both),
         only_after=len(after) - len(both),
+        scores=_scores(
+            [(before[key], after[key]) for key in both if not after[key].test.baseline], unknown_as
+        ),
     )
+
+
+def _scores(
+    pairs: Sequence[tuple[Result, Result]], unknown_as: UnknownAs
+) -> dict[str, ScoreDifference]:
+    values = [(values_of(old, unknown_as), values_of(new, unknown_as)) for old, new in pairs]
+    in_a, in_b = (dict.fromkeys(name for pair in values for name in pair[at]) for at in (0, 1))
+    columns: dict[str, list[tuple[float, float] | None]] = {
+        name: [
+            (old[name], new[name]) if name in old and name in new else None for old, new in values
+        ]
+        for name in in_a
+        if name in in_b
+    }
+    uids = [new.test.uid for _, new in pairs]
+    repeated = len(set(uids)) < len(uids)
+    found = paired(columns, uids if repeated else None)
+    return {
+        name: difference_of(
+            name, one, grouped=repeated,
+            became_unscored=Counter(
+                _state(pair[1]) if name == COMPLIANCE else "no score"
+                for pair, (old, new) in zip(pairs, values, strict=True)
+                if name in old and name not in new
+            ),
+            became_scored=sum(name in new and name not in old for old, new in values),
+        )
+        for name, one in found.items()
+    }  # fmt: skip
+
+
+COMPLIANCE = "compliance"
+
+
+def values_of(result: Result, unknown_as: UnknownAs = None) -> dict[str, float]:
+    """Return an output's compliance and metrics as numbers from 0 to 1; without those unknown."""
+    if result.error is not None:
+        return {}
+    shares = {"ok": 1.0, "err": 0.0} | ({"unknown": 0.0} if unknown_as == "err" else {})
+    found: dict[str, float] = {}
+    if result.compliance is not None and result.compliance.outcome in shares:
+        found[COMPLIANCE] = shares[result.compliance.outcome]
+    by_metric: dict[str, dict[str, float]] = {}
+    for one in result.metrics:
+        value = None if one.score is None else one.score / 100
+        if value is None and one.outcome in ("ok", "err"):
+            value = 1.0 if one.outcome == "ok" else 0.0
+        if value is not None:
+            by_metric.setdefault(one.metric, {})[one.key] = value
+    for metric, judged in by_metric.items():
+        if metric != COMPLIANCE:
+            found[metric] = fmean(judged.values())  # the mean over its judges
+        if len(judged) > 1 or metric == COMPLIANCE:
+            found |= judged
+    return found
 
 
 def _state(result: Result) -> str:

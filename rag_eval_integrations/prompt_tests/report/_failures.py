@@ -8,6 +8,7 @@ from typing import Any
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Result, digest
+from rag_eval_integrations.prompt_tests.report.rates import verdicts_of
 from rag_eval_integrations.report._page import shown
 
 PER_PAGE = 25
@@ -54,11 +55,6 @@ def order_of(test: PromptTest) -> tuple[bool, bool, int, str]:
     return (test.baseline, test.rule_id is None, test.rule_id or 0, test.rule)
 
 
-def verdicts_of(result: Result) -> list[Judged]:
-    """List the verdicts of all judges on compliance, that of the first judge first."""
-    return [one for one in (result.compliance, *result.others) if one is not None]
-
-
 def failures_of(results: Iterable[Result]) -> tuple[int, list[Result]]:
     """Count the failures, and choose those of a page, in the order of their rules.
 
@@ -98,7 +94,7 @@ def _failure(result: Result, number: int) -> dict[str, Any]:
     test = result.test
     said = [
         {
-            "judge": shown(one.judge or "no judge was asked"),
+            "judge": shown(_judge_words(one)),
             "state": one.outcome,
             "reason": _cut(one.reason),
             "raw": "" if one.raw.strip() in ("", one.reason.strip()) else _cut(one.raw),
@@ -129,6 +125,11 @@ def _failure(result: Result, number: int) -> dict[str, Any]:
         "said": said,
         "facts": [(shown(name), _cut(value)) for name, value in facts if value],
     }
+
+
+def _judge_words(said: Judged) -> str:
+    name = said.judge or "no judge was asked"
+    return name if said.probability is None else f"{name} (P(OK) = {said.probability:.2f})"
 
 
 def _metric_words(score: float | None, outcome: str | None, problem: str | None) -> str:

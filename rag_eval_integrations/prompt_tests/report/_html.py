@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any
 
-from rag_eval_integrations._visible import one_line
+from rag_eval_integrations._visible import one_line, visible_json
 from rag_eval_integrations.prompt_tests.records import Judged, PromptTest, Result, RuleCheck
 from rag_eval_integrations.prompt_tests.report._failures import (
     LINE,
@@ -26,10 +26,16 @@ from rag_eval_integrations.prompt_tests.report._failures import (
     rule_name,
     state_of,
     title_of,
-    verdicts_of,
 )
 from rag_eval_integrations.prompt_tests.report._overview import without_empty_columns
-from rag_eval_integrations.prompt_tests.report.rates import Rate, rate_of
+from rag_eval_integrations.prompt_tests.report.rates import (
+    JudgesAgreement,
+    Rate,
+    by_majority,
+    judges_agreement,
+    rate_of,
+    verdicts_of,
+)
 from rag_eval_integrations.prompt_tests.report.report import KINDS, Report
 from rag_eval_integrations.report._page import drawn, pieces, shown
 
@@ -68,6 +74,8 @@ def report_pieces(report: Report) -> Iterator[str]:
         matrix=list(_matrix(report, first)),
         tests=_tests(report),
         judges=_judges(report),
+        agreement=[_agreement(one) for one in judges_agreement(report.results)],
+        counted=shown(_counted(report)),
         metrics=_metrics(report),
         overview=_overview(report),
         made=[(name, values) for name, values in _made(report) if values],
@@ -212,7 +220,8 @@ def _states(states: Sequence[str]) -> list[tuple[str, str]]:
 def _judges(report: Report) -> list[dict[str, Any]]:
     """Compare the judges' verdicts on compliance; nothing to compare for a single one."""
     tests = [one for one in report.results if not one.test.baseline and one.error is None]
-    names = list(dict.fromkeys(said.judge or "" for one in tests for said in verdicts_of(one)))
+    named = (said.judge or "" for one in tests for said in verdicts_of(one))
+    names = [name for name in dict.fromkeys(named) if name != "majority"]
     if len(names) < 2:
         return []
     rows = []
@@ -230,11 +239,7 @@ def _judges(report: Report) -> list[dict[str, Any]]:
             rate = rate_of((_judged_by(verdict) for verdict in said), unknown_as=report.unknown_as)
             if rate.compliant is not None:
                 shares[model].append(rate.compliant)
-            cells.append(
-                ("–", "")
-                if rate.compliant is None
-                else (f"{rate.compliant:.1%}", f"{rate.ok} of {rate.n}")
-            )
+            cells.append(_share(rate))
         rows.append({"name": shown(name) or "–", "cells": cells, "mean": False})
     means = [
         (f"{fmean(shares[model]):.1%}", f"{len(shares[model])} judges")
@@ -242,7 +247,39 @@ def _judges(report: Report) -> list[dict[str, Any]]:
         else ("–", "")
         for model in report.models
     ]
-    return [*rows, {"name": "mean over judges", "cells": means, "mean": True}]
+    most = by_majority(tests)
+    majority = [
+        _share(rate_of((one for one in most if one.model == model), unknown_as=report.unknown_as))
+        for model in report.models
+    ]
+    return [
+        *rows,
+        {"name": "mean over judges", "cells": means, "mean": True},
+        {"name": "majority of the judges", "cells": majority, "mean": True},
+    ]
+
+
+def _share(rate: Rate) -> tuple[str, str]:
+    if rate.compliant is None:
+        return "–", ""
+    return f"{rate.compliant:.1%}", f"{rate.ok} of {rate.n}"
+
+
+def _counted(report: Report) -> str:
+    if any(one.compliance is not None and one.compliance.judge == "majority"
+           for one in report.results):  # fmt: skip
+        return "those of the majority"
+    return "the first judge's"
+
+
+def _agreement(found: JudgesAgreement) -> dict[str, str]:
+    kappa = "–" if found.kappa is None else f"{found.kappa:.2f}"
+    return {
+        "judges": shown(" and ".join(found.judges) if len(found.judges) == 2 else "all judges"),
+        "agree": "–" if found.agree is None else f"{found.agree:.1%}",
+        "kappa": f"{kappa} ({found.method})",
+        "n": f"{found.n:,}",
+    }
 
 
 _TEST = PromptTest(uid="", inputs={})
@@ -323,6 +360,7 @@ def _made(report: Report) -> Iterator[tuple[str, list[str]]]:
         "judges of compliance",
         [f"{shown(name)} ({count:,} verdicts)" for name, count in judges.items()],
     )
+    yield "settings that models were asked with", list(dict.fromkeys(_settings(report)))
     yield "rules of a valid input", [shown(rule) for rule in spec.input_spec]
     valid = [check.validity.outcome for check in report.checks if check.validity is not None]
     if valid:
@@ -336,3 +374,14 @@ def _made(report: Report) -> Iterator[tuple[str, list[str]]]:
         yield "rules grounded in the prompt", [f"{grounded.count('ok'):,} of {len(grounded):,}"]
     prompts = dict.fromkeys(one.prompt_id for one in report.results if one.prompt_id)
     yield "prompt", [shown(name) for name in prompts]
+
+
+def _settings(report: Report) -> Iterator[str]:
+    for result in report.results:
+        found = ", ".join(
+            f"{name}={visible_json(value)}"
+            for name, value in result.parameters.items()
+            if name != "seed"  # which differs with the repetition
+        )
+        if found:
+            yield shown(f"{result.model}: {one_line(found, LINE)}")

@@ -37,6 +37,7 @@ def to_json(report: Report) -> str:
             }
             for model in report.models
         },
+        "judges": [asdict(one) for one in report.agreement()],
         "rules": report.by_rule(),
         "grounded": [
             {"ruleid": one.rule.id, "rule": one.rule.text, "grounded": one.grounded.outcome,
@@ -66,6 +67,7 @@ def to_markdown(report: Report) -> str:
         "",
         *markdown_table(_compliance(report)),
         "",
+        *_judges(report),
         "## Rules",
         "",
         *markdown_table(report.by_rule()),
@@ -108,6 +110,19 @@ def _compliance(report: Report) -> list[Row]:
                 }
             )
     return rows
+
+
+def _judges(report: Report) -> list[str]:
+    rows: list[Row] = [
+        {
+            "judges": " and ".join(one.judges) if len(one.judges) == 2 else "all judges",
+            "same verdict": None if one.agree is None else f"{one.agree:.1%}",
+            "kappa": None if one.kappa is None else f"{one.kappa:.2f} ({one.method})",
+            "outputs": one.n,
+        }
+        for one in report.agreement()
+    ]
+    return ["## Agreement of judges", "", *markdown_table(rows), ""] if rows else []
 
 
 def _rate(rate: Rate) -> dict[str, Any]:

@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Literal
 
 from rag_eval_integrations._visible import hanging
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.prompt_tests.records import Result, RuleCheck, Spec, TestCheck
-from rag_eval_integrations.prompt_tests.report._compare import Comparison, compare
+from rag_eval_integrations.prompt_tests.records import (
+    Choice,
+    Result,
+    RuleCheck,
+    Spec,
+    TestCheck,
+    valid_uids,
+)
+from rag_eval_integrations.prompt_tests.report._compare import Comparison, compare, values_of
 from rag_eval_integrations.prompt_tests.report._overview import Row, overview
-from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of
+from rag_eval_integrations.prompt_tests.report.rates import (
+    JudgesAgreement,
+    Rate,
+    UnknownAs,
+    by_majority,
+    judges_agreement,
+    rate_of,
+)
 
 Tests = Literal["rule", "inverse", "baseline", "valid"]
 """Some of the tests; see `Report.tnc`."""
@@ -67,11 +82,7 @@ class Report:
         if model is not None and model not in self.models:
             known = ", ".join(self.models) or "none"
             raise ConfigurationError("model", model, f"has no results; the models are: {known}")
-        valid = {
-            check.test.uid
-            for check in self.checks
-            if check.validity is not None and check.validity.outcome == "ok"
-        }
+        valid = valid_uids(self.checks)
         chosen = [
             result
             for result in self.results
@@ -84,6 +95,53 @@ class Report:
             and (by != "valid" or result.test.uid in valid)
         ]
         return rate_of(chosen, unknown_as=self.unknown_as)
+
+    def chosen(self, choice: Choice) -> Report:
+        """Return the report of some of the tests.
+
+        Raises:
+            ConfigurationError: for `only_valid` without any check of validity, or a choice that
+                leaves no results.
+        """
+        if choice == Choice():
+            return self
+        valid = valid_uids(self.checks)
+        if choice.only_valid and not any(check.validity is not None for check in self.checks):
+            why = "no test's input was judged; run `evaluate --validity` first"
+            raise ConfigurationError("only_valid", True, why)
+        kept = [result for result in self.results if choice.takes(result.test, valid)]
+        if self.results and not kept:
+            raise ConfigurationError(
+                "tests", choice_words(choice), "none of the results is of them"
+            )
+        return replace(self, name=f"{self.name} ({choice_words(choice)})", results=kept)
+
+    def majority(self) -> Report:
+        """Return the report in which the verdict of most judges counts; see `by_majority`."""
+        return replace(self, results=by_majority(self.results))
+
+    def agreement(self) -> list[JudgesAgreement]:
+        """Say how far the judges of compliance agree; empty for fewer than two."""
+        return judges_agreement(self.results)
+
+    def means(self, name: str, *, model: str) -> tuple[float | None, int]:
+        """Average a metric over the outputs of rule tests.
+
+        Args:
+            name: a metric, whose judges are averaged for each output, or `METRIC with JUDGE`.
+            model: the model.
+
+        Returns:
+            The mean, 0 to 100 (of verdicts, the percentage of ok), and the number of outputs behind
+            it; None and 0 without any.
+        """
+        found = [
+            values[name]
+            for result in self.results
+            if result.model == model and not result.test.baseline
+            if name in (values := values_of(result))
+        ]
+        return (100 * fmean(found) if found else None), len(found)
 
     def overview(self, *, upstream: bool = False) -> list[Row]:
         """Summarise the results: one row per model and scenario; see `overview`.
@@ -120,6 +178,17 @@ class Report:
     def compare(self, before: Report) -> list[Comparison]:
         """Compare with the report of an earlier run; see `compare`."""
         return compare(before.results, self.results, unknown_as=self.unknown_as)
+
+
+def choice_words(choice: Choice) -> str:
+    """Say in words which tests a choice takes."""
+    words = {
+        "rule": ", ".join(map(str, choice.rules)),
+        "scenario": ", ".join(choice.scenarios),
+        "direction": choice.direction or "",
+        "input": "valid" if choice.only_valid else "",
+    }
+    return "; ".join(f"{name} {value}" for name, value in words.items() if value)
 
 
 def assert_compliance(

@@ -127,6 +127,8 @@ def _row(result: Result) -> dict[str, Any]:
         row["error"] = result.error
     if result.contexts:
         row["contexts"] = list(result.contexts)
+    if result.parameters:
+        row["parameters"] = result.parameters
     if result.latency_s is not None:
         row["latencySeconds"] = result.latency_s
     if result.compliance is not None:
@@ -136,6 +138,7 @@ def _row(result: Result) -> dict[str, Any]:
         row["judges"] = [
             {"judge": one.judge, "compliance": one.outcome, "complianceText": one.raw,
              "failed": one.failed}
+            | ({} if one.probability is None else {"probability": one.probability})
             for one in (result.compliance, *result.others)
         ]  # fmt: skip
     row["metrics"] = {one.key: _metric_cell(one) for one in result.metrics}
@@ -214,6 +217,7 @@ def _result(row: cells.Row, test: PromptTest) -> Result:
         output=cells.text(row, "output"),
         contexts=tuple(map(str, contexts)) if isinstance(contexts, list) else (),
         error=cells.text(row, "error") or None,
+        parameters=row["parameters"] if isinstance(row.get("parameters"), dict) else {},
         latency_s=cells.number(row, "latencySeconds"),
         compliance=judged[0] if judged else None,
         others=tuple(judged[1:]),
@@ -243,12 +247,14 @@ def judged_from(row: cells.Row, name: str, judge: str | None = None) -> Judged:
     """
     raw = cells.text(row, f"{name}Text")
     outcome = cells.text(row, name)
+    sure = cells.number(row, "probability")
     return Judged(
         outcome=cast(Outcome, outcome if outcome in ("ok", "err") else "unknown"),
         reason=read_verdict(raw).reason if raw else cells.text(row, f"{name}Reason"),
         raw=raw,
         judge=judge,
         failed=bool(cells.flag(row, "failed")),
+        probability=sure if sure is not None and 0 <= sure <= 1 else None,
     )
 
 

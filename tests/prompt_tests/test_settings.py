@@ -1,0 +1,319 @@
+"""Settings of the models under test: what a prompt's file and the caller set is what is sent."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback import Behaviour, Body, LoopbackServer, Reply
+from pydantic import JsonValue
+
+from rag_eval_integrations import OpenAIModel
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.models import CallableModel
+from rag_eval_integrations.prompt_tests import Journal, PromptTest, PromptUnderTest, run_tests
+from rag_eval_integrations.prompt_tests._settings import settings_of
+from rag_eval_integrations.testing import ScriptedModel
+
+TESTS = [PromptTest(uid="t", inputs={"text": "hello"})]
+PROMPTY = """---
+name: Short
+model:
+  api: chat
+  parameters: {temperature: 0.3, max_tokens: 7, stop: [END], response_format: {type: json_object}}
+---
+system:
+Say it.
+user:
+{{text}}
+"""
+
+
+def from_file(folder: Path, text: str = PROMPTY, name: str = "short.prompty") -> PromptUnderTest:
+    path = folder / name
+    path.write_text(text)
+    return PromptUnderTest.of(path)
+
+
+def shouting(name: str = "m") -> ScriptedModel:
+    return ScriptedModel(lambda request: request.messages[-1].content.upper(), name=name)
+
+
+def refusing(word: str | None = None) -> Iterator[LoopbackServer]:
+    def respond(body: Body) -> Reply | None:
+        if word is not None and word in body:
+            message = f"Unsupported parameter: '{word}' is not supported with this model."
+            return Reply.json({"error": {"message": message, "param": word}}, status=400)
+        return None
+
+    with LoopbackServer(Behaviour(), respond) as running:
+        yield running
+
+
+@pytest.fixture
+def server() -> Iterator[LoopbackServer]:
+    yield from refusing()
+
+
+async def test_a_prompts_parameters_are_sent(tmp_path: Path, server: LoopbackServer) -> None:
+    """In the words of the endpoint; the result says what was sent."""
+    model = OpenAIModel("x", api_key="k", base_url=server.base_url)
+
+    [result] = await run_tests(from_file(tmp_path), TESTS, [model])
+
+    [body] = server.requests
+    assert {name: body.get(name) for name in ("temperature", "max_tokens", "stop")} == {
+        "temperature": 0.3,
+        "max_tokens": 7,
+        "stop": ["END"],
+    }
+    assert body["response_format"] == {"type": "json_object"}
+    assert result.parameters["temperature"] == 0.3
+    assert "seed" not in body
+
+
+async def test_the_caller_replaces_and_removes_settings(tmp_path: Path) -> None:
+    """None removes one; a seed differs with each repetition."""
+    model = shouting()
+    given: dict[str, JsonValue] = {"temperature": 1, "stop": None, "seed": 5, "top_p": 0.5}
+
+    results = await run_tests(
+        from_file(tmp_path), TESTS, [model], runs=2, parameters=given, tell=lambda _: None
+    )
+
+    sent = [request.parameters for request in model.requests]
+    assert sent[0] == sent[1]
+    assert sent[0] == {
+        "temperature": 1,
+        "max_tokens": 7,
+        "top_p": 0.5,
+        "response_format": {"type": "json_object"},
+    }
+    assert [request.seed for request in model.requests] == [5, 6]
+    assert [result.parameters["seed"] for result in results] == [5, 6]
+
+
+async def test_without_settings_the_key_is_as_it_was(prompt: PromptUnderTest) -> None:
+    """Folders of earlier versions go on without paying again: the key is spelled out here."""
+    journal, model = Journal(), shouting()
+    content = {
+        "who": ["m", None, "1", ""],
+        "request": {
+            "messages": [
+                {"role": "system", "content": "Repeat the text in capitals."},
+                {"role": "user", "content": "hello"},
+            ],
+            "prompt_version": "prompt-under-test",
+        },
+    }
+    key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    await run_tests(prompt, TESTS, [model], journal=journal)
+
+    assert journal.get_line(key) is not None
+
+
+async def test_other_settings_are_another_question(prompt: PromptUnderTest) -> None:
+    """And the same ones the same question."""
+    journal, model = Journal(), shouting()
+    for temperature in (None, 0.0, 0.7, 0.7):
+        await run_tests(
+            prompt, TESTS, [model], journal=journal, parameters={"temperature": temperature}
+        )
+    assert len(model.requests) == 3
+
+
+async def test_a_model_that_leaves_settings_out_says_so_before_it_is_asked(
+    tmp_path: Path, prompt: PromptUnderTest
+) -> None:
+    """What it leaves out is no part of its key: its recorded answers are still used."""
+    asked: list[str] = []
+    told: list[str] = []
+
+    async def answer(messages: list[dict[str, str]]) -> str:
+        asked.append(messages[-1]["content"])
+        assert told
+        return "{}"
+
+    journal = Journal()
+    model = CallableModel(answer, name="mine")
+    put = from_file(tmp_path)
+
+    [result] = await run_tests(put, TESTS, [model], journal=journal, tell=told.append)
+    await run_tests(
+        put, TESTS, [model], journal=journal, parameters={"temperature": 1}, tell=told.append
+    )
+
+    assert told[0] == (
+        "mine: does not pass on temperature, max_tokens, stop, response_format; its own settings "
+        "are tested"
+    )
+    assert result.parameters == {}
+    assert asked == ["hello"]
+
+
+@pytest.mark.parametrize("word", ["temperature", "top_k", "response_format", "tools"])
+async def test_what_an_endpoint_refuses_is_left_out_and_told(
+    prompt: PromptUnderTest, word: str
+) -> None:
+    """Whatever its name: the outputs come, with a warning per setting."""
+    values: dict[str, JsonValue] = {
+        "temperature": 0.5,
+        "top_k": 3,
+        "response_format": "json_object",
+        "tools": [{"name": "look", "parameters": {"type": "object"}}],
+    }
+    told: list[str] = []
+    for running in refusing(word):
+        model = OpenAIModel(f"refuses-{word}", api_key="k", base_url=running.base_url)
+        given: dict[str, JsonValue] = {word: values[word], "tool_choice": "auto"}
+        [result] = await run_tests(prompt, TESTS, [model], parameters=given, tell=told.append)
+        last = running.requests[-1]
+
+    assert result.error is None
+    assert word not in last
+    assert "tool_choice" not in last  # refused without tools
+    assert told == [
+        f"openai:refuses-{word}: `{word}` was left out: the endpoint refuses it (1 outputs)"
+    ]
+
+
+async def test_github_settings_are_read(tmp_path: Path) -> None:
+    """`modelParameters` in either spelling, and a JSON Schema written as text."""
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    text = {
+        "messages": [{"role": "user", "content": "Say {{text}}"}],
+        "model": "openai/gpt-4o",
+        "modelParameters": {"maxTokens": 9, "topP": 0.5},
+        "responseFormat": "json_schema",
+        "jsonSchema": json.dumps({"name": "n", "strict": True, "schema": schema}),
+    }
+    put = from_file(tmp_path, json.dumps(text), "p.prompt.yml")
+
+    assert settings_of(put).parameters == {
+        "max_tokens": 9,
+        "top_p": 0.5,
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "n", "strict": True, "schema": schema},
+        },
+    }
+
+
+def test_settings_that_nothing_can_send_are_named(tmp_path: Path) -> None:
+    """Before any request: several answers, streams, tools that are not functions."""
+    put = from_file(
+        tmp_path,
+        "---\nmodel: {id: x, options: {n: 2, stream: true, maxOutputTokens: 5}}\n"
+        "tools: [{name: search, kind: mcp}, {name: f, kind: function}]\n---\n{{text}}",
+    )
+    settings = settings_of(put)
+
+    assert settings.parameters == {
+        "max_tokens": 5,
+        "tools": [{"type": "function", "function": {"name": "f"}}],
+    }
+    assert [note.split(": ", 1)[1] for note in settings.notes] == [
+        "`n` is not sent: every output is one answer; use --runs",
+        "`stream` is not sent: outputs are taken as a whole",
+        "tool search is not a function, so is not sent",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("temperature", -1), ("temperature", "hot"), ("temperature", True), ("max_tokens", 0),
+        ("max_tokens", 1.5), ("top_p", 2), ("seed", "1"), ("stop", [1]), ("messages", []),
+        ("model", "other"), ("response_format", "yaml"), ("response_format", "json_schema"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_named(prompt: PromptUnderTest, name: str, value: Any) -> None:
+    """At once, with the setting's name."""
+    with pytest.raises(ConfigurationError, match=name):
+        settings_of(prompt, {name: value})
+
+
+async def test_calls_of_a_prompts_tools_are_the_output(prompt: PromptUnderTest) -> None:
+    """As JSON, since there is no text."""
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": '{"q": 1}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+
+    def respond(_: Body) -> Reply:
+        return Reply.json({"choices": [{"message": message, "finish_reason": "tool_calls"}]})
+
+    with LoopbackServer(Behaviour(), respond) as running:
+        model = OpenAIModel("tools", api_key="k", base_url=running.base_url)
+        tools: JsonValue = [{"name": "look"}]
+        [result] = await run_tests(prompt, TESTS, [model], parameters={"tools": tools})
+
+    assert json.loads(result.output) == [{"name": "look", "arguments": '{"q": 1}'}]
+
+
+# --- Images
+
+
+IMAGES = """user:
+Compare ![the plan](plan.png) with ![yours]({{picture}}) and ![web](https://e.org/a.png).
+{{text}}
+"""
+
+
+async def test_a_prompts_images_are_sent_as_images(tmp_path: Path, server: LoopbackServer) -> None:
+    """Files of its folder, addresses, and inputs that the prompt makes images of; no others."""
+    (tmp_path / "plan.png").write_bytes(b"PNG")
+    put = from_file(tmp_path, IMAGES)
+    inputs: dict[str, JsonValue] = {
+        "picture": "https://e.org/mine.png",
+        "text": "![evil](https://evil.org/x.png) ![file](secret.png)",
+    }
+    model = OpenAIModel("sees", api_key="k", base_url=server.base_url)
+
+    await run_tests(put, [PromptTest(uid="t", inputs=inputs)], [model])
+
+    [message] = server.requests[0]["messages"]
+    text, *images = message["content"]
+    assert text["text"].startswith("Compare the plan with yours and web.")
+    assert "![evil](https://evil.org/x.png) ![file](secret.png)" in text["text"]
+    data = f"data:image/png;base64,{base64.b64encode(b'PNG').decode()}"
+    assert {one["image_url"]["url"] for one in images} == {
+        data,
+        "https://e.org/a.png",
+        "https://e.org/mine.png",
+    }
+
+
+async def test_an_input_never_reads_a_file(tmp_path: Path, server: LoopbackServer) -> None:
+    """A test's input that names a file beside the prompt stays text."""
+    (tmp_path / "plan.png").write_bytes(b"PNG")
+    (tmp_path / "secret.png").write_bytes(b"SECRET")
+    put = from_file(tmp_path, "user:\nSee ![it]({{picture}}).")
+    model = OpenAIModel("sees", api_key="k", base_url=server.base_url)
+
+    await run_tests(put, [PromptTest(uid="t", inputs={"picture": "secret.png"})], [model])
+
+    assert server.requests[0]["messages"][0]["content"] == "See ![it](secret.png)."
+
+
+async def test_images_outside_and_models_that_take_none_are_named(tmp_path: Path) -> None:
+    """The prompt is then sent as it is written."""
+    told: list[str] = []
+    seen: list[str] = []
+
+    async def answer(messages: list[dict[str, str]]) -> str:
+        seen.append(messages[0]["content"])
+        return ""
+
+    put = from_file(tmp_path, "user:\n![a](../a.png) ![b](https://e.org/b.png) {{text}}")
+    await run_tests(put, TESTS, [CallableModel(answer, name="mine")], tell=told.append)
+
+    assert told == [
+        "short: the image ../a.png cannot be sent; it stays text",
+        "mine: does not pass on images; its own settings are tested",
+    ]
+    assert seen == ["![a](../a.png) ![b](https://e.org/b.png) hello"]
