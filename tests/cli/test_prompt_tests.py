@@ -313,14 +313,14 @@ def test_judges_that_do_not_answer_are_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One of two that raises anything stops nobody; where none answers, the command exits 1."""
-    (tmp_path / "my_judges.py").write_text(
+    (tmp_path / "their_judges.py").write_text(
         "async def down(messages):\n    raise ConnectionResetError('gone')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
 
-    none = rag_eval("prompt-tests", "evaluate", answered, "--judge", "my_judges:down")
+    none = rag_eval("prompt-tests", "evaluate", answered, "--judge", "their_judges:down")
     both = rag_eval(
-        "prompt-tests", "evaluate", answered, "--judge", "openai:j", "--judge", "my_judges:down",
+        "prompt-tests", "evaluate", answered, "--judge", "openai:j", "--judge", "their_judges:down",
         *at(server),
     )  # fmt: skip
 

@@ -44,6 +44,7 @@ COMPAT = (
     "sentences/test_nltk_punkt*",
     # pandas, polars, pyarrow, datasets: what calls are read from, and evaluations become.
     "dataset/test_calls*",
+    "dataset/test_processes*",
     "report/test_evaluations*",
     # Python: imports, event loops, context variables, threads and forks at exit, SQLite, files.
     "test_package*",
