@@ -19,6 +19,8 @@ def _split(text: str) -> list[str]:
 
 _SIGNS = {"%": " percent ", "$": " dollar ", "€": " euro ", "£": " sterling ", "°": " degree "}
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")
+_GLUED = re.compile(r"(?<=\d)(?=(?:[kmcµ]?m|[kmµ]?g|[kKMGT]?[bB]|ml|ft|lbs?|oz|hrs?|min|sec)\b)")
+"""Between a number and its unit: "5km" is two words."""
 _TOKEN = re.compile(WORD.pattern + r"|[.,;:!?()—–]")
 _LIST_MARK = re.compile(r"\s{0,20}(?:[-*•]|\(?\d{1,2}[.)])\s")
 _LONGEST = 2_000
@@ -28,6 +30,11 @@ _LONGEST = 2_000
 class Token(NamedTuple):
     written: str
     stem: str
+
+    @property
+    def light(self) -> bool:
+        """True for a function word."""
+        return self.stem in FUNCTION_WORDS
 
 
 class Details:
@@ -45,6 +52,10 @@ class Details:
         """Closed class → canonical member → as written."""
         return _members(self.tokens)
 
+    @cached_property
+    def negations(self) -> tuple[Negation, ...]:
+        return _negations(self.tokens)
+
 
 class Number(NamedTuple):
     value: float
@@ -54,11 +65,26 @@ class Number(NamedTuple):
     unit: str | None
     """Canonical unit that follows it."""
     hedged: bool
+    at: int
+    """Its first token."""
+    last: int
+    """Its last token."""
+
+
+class Negation(NamedTuple):
+    """A word that denies others."""
+
+    written: str
+    scope: tuple[str, ...]
+    """Stems of the first content words after it, at most three."""
+    before: str
+    """Stem of the content word before it."""
 
 
 def _tokens(text: str) -> tuple[Token, ...]:
     text = _LIST_MARK.sub("", text[:_LONGEST], count=1)
     text = _SIGN.sub(lambda sign: _SIGNS[sign[0]], text)
+    text = _GLUED.sub(" ", text)
     return tuple([Token(word, stem(word)) for word in _TOKEN.findall(text)])
 
 
@@ -117,6 +143,21 @@ def _classes(table: str) -> dict[str, tuple[str, str]]:
 _UNIT, DATE = _classes(_UNITS), _classes(_DATES)
 CLOSED_STEMS = frozenset(map(stem, (*_UNIT, *DATE))) | frozenset((*_UNIT, *DATE))
 OF_UNITS = frozenset(name for name, _ in _UNIT.values())
+_BASE = {
+    "time": IN_SECONDS,
+    "length": {
+        "millimetre": 0.001, "centimetre": 0.01, "metre": 1.0, "kilometre": 1000.0,
+        "inch": 0.0254, "foot": 0.3048, "yard": 0.9144, "mile": 1609.344,
+    },
+    "mass": {
+        "microgram": 1e-6, "milligram": 0.001, "gram": 1.0, "kilogram": 1000.0, "tonne": 1e6,
+        "ounce": 28.35, "pound": 453.6,
+    },
+    "volume": {"millilitre": 0.001, "litre": 1.0, "gallon": 3.785, "pint": 0.473},
+    "data": {"kilobyte": 1.0, "megabyte": 1e3, "gigabyte": 1e6, "terabyte": 1e9},
+    "power": {"watt": 1.0, "kilowatt": 1e3, "megawatt": 1e6},
+}  # fmt: skip
+_IN_BASE = {unit: (name, value) for name, units in _BASE.items() for unit, value in units.items()}
 
 
 def _members(tokens: Sequence[Token]) -> dict[str, dict[str, str]]:
@@ -221,6 +262,8 @@ def _numbers(tokens: Sequence[Token]) -> tuple[Number, ...]:
                 frozenset(beside),
                 unit,
                 not _AROUND.isdisjoint(before),
+                first,
+                last,
             )
         )
         at = last + 1
@@ -292,3 +335,46 @@ def denied(tokens: Sequence[Token]) -> tuple[frozenset[str], bool]:
                 found.add(other.stem)
                 break
     return frozenset(found), denies
+
+
+class _Scopes:
+    MOST, AHEAD, WORDS = 8, 9, 3
+
+
+def _negations(tokens: Sequence[Token]) -> tuple[Negation, ...]:
+    """List the negations with what they deny, as far as the clause goes; at most eight."""
+    found: list[Negation] = []
+    for at, token in enumerate(tokens):
+        low = token.written.lower().replace("’", "'")
+        if low not in _DENYING or len(found) == _Scopes.MOST:
+            continue
+        ahead = [other.written.lower() for other in tokens[at + 1 : at + 2]]
+        if ahead and (ahead[0] in _ALSO or (low == "no" and ahead[0] in ",.")):
+            continue  # "not only", and an answer, which says nothing alone
+        scope: list[str] = []
+        for other in tokens[at + 1 : at + 1 + _Scopes.AHEAD]:
+            if other.written.lower() in _BREAKS or len(scope) == _Scopes.WORDS:
+                break
+            if not other.light and other.written.lower() not in _SKIPPED:
+                scope.append(other.stem)
+        before = next((t.stem for t in tokens[max(0, at - 4) : at][::-1]
+                       if t.stem[0].isalnum() and not t.light), "")  # fmt: skip
+        found.append(Negation(token.written, tuple(scope), before))
+    return tuple(found)
+
+
+def same_quantity(one: Number, other: Number) -> bool:
+    """Tell whether two numbers say the same: equal, rounded, or in another unit."""
+    a, b = _IN_BASE.get(one.unit or ""), _IN_BASE.get(other.unit or "")
+    if a and b and one.unit != other.unit:
+        if a[0] != b[0]:
+            return False
+        near = 0.1 if one.hedged or other.hedged else 0.05 if a[0] == "time" else 0.02
+        return abs(one.value * a[1] - other.value * b[1]) <= near * other.value * b[1]
+    if one.value == other.value:
+        return True
+    if one.hedged or other.hedged:
+        return abs(one.value - other.value) <= 0.1 * abs(other.value) and not (
+            1000 <= one.value <= 2100
+        )
+    return False

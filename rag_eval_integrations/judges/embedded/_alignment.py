@@ -1,0 +1,423 @@
+"""What differs between a response sentence and the document sentences that it nearly copies.
+
+The words beside a detail tell what stands in its place: a name, a number, a date, a unit, an
+opposite word, or a negation. Each difference comes with the share of the other words that both
+sentences have, and with the share of the words beside it; rules that call it a contradiction are in
+`_contradictions`. All work on a sentence is bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import cached_property
+from typing import NamedTuple
+
+from rag_eval_integrations.judges.embedded._details import (
+    CONDITIONAL,
+    DATE,
+    NUMBER_WORDS,
+    OF_UNITS,
+    Details,
+    Token,
+    same_quantity,
+)
+from rag_eval_integrations.judges.embedded._opposites import OPPOSITE
+from rag_eval_integrations.judges.embedded._overlap import Overlap
+from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, NEGATIONS, stem
+
+COMPARED = 4
+"""Number of best matches that are compared."""
+MOST = 12
+"""Limit on the details of one sentence that are compared, so that time stays linear."""
+_BESIDE = 3
+"""Words on either side of a detail that tell its place."""
+_LIGHT = 0.3
+"""Weight of a function word beside a detail; that of other words is 1."""
+
+
+class Difference(NamedTuple):
+    """One detail of a response sentence in whose place a document sentence has another."""
+
+    kind: str
+    """`number`, `name`, `date`, `unit`, `opposite` or `negation`."""
+    said: str
+    """The detail as the response writes it."""
+    there: tuple[str, ...]
+    """What the document sentence has instead."""
+    sentence: int
+    """Index of that document sentence."""
+    alike: float
+    """Share of the response sentence's other words that the document sentence holds."""
+    place: float
+    """Share of the words beside the detail that stand beside the other as well."""
+    elsewhere: float
+    """Best share, as `alike`, of a document sentence that has the detail; 0 if none has it."""
+    copied: float
+    """Share of the other words that the document sentence or the question holds."""
+    beside: bool = False
+    """Whether the document of that sentence has the response's detail somewhere."""
+    exact: int = 0
+    """On how many sides the next word is the same, 0 to 2."""
+
+
+# --- Reading sentences once
+
+
+class Reader:
+    """Reads document sentences when they are needed, each once."""
+
+    def __init__(self, o: Overlap, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self._o = o
+        self._read: dict[int, Details] = {}
+
+    @cached_property
+    def beginnings(self) -> frozenset[str]:
+        """The first five letters of each word: "Portuguese" begins as "Portugal" does."""
+        return frozenset([word[:5] for word in self._o.idf])
+
+    def __getitem__(self, at: int) -> Details:
+        if at not in self._read:
+            self._read[at] = Details(self.texts[at])
+        return self._read[at]
+
+
+def alike(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
+    """Return the share of the other words of a response sentence that a document sentence holds.
+
+    The question's words say little, so they count only where there are no others.
+    """
+    other = o.response[number].bag.difference(apart, NEGATIONS)
+    held = o.shared[at]
+    answer = other - o.question.bag
+    for words in (answer, other):
+        if words:
+            mass = sum([o.weight(word) for word in words])
+            return sum([o.weight(word) for word in words if word in held]) / mass
+    return 1.0 if held & o.question.bag else 0.0
+
+
+def copied(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
+    """Return the share of the other words that a document sentence or the question holds."""
+    other = o.response[number].bag.difference(apart, NEGATIONS)
+    held = o.shared[at]
+    if not other:
+        return 0.0
+    mass = sum([o.weight(word) for word in other])
+    return sum([o.weight(w) for w in other if w in held or w in o.question.bag]) / mass
+
+
+_CITING = frozenset(
+    [
+        "passage", "passages", "document", "documents", "source", "sources", "context", "excerpt",
+        "article", "step", "note", "yes", "answer", "warning", "caution", "tip", "figure", "table",
+    ]
+)  # fmt: skip
+_ADVERBS = frozenset(["finally", "usually", "firstly", "lastly"])
+"""Words with a capital that are no names: they cite a document, or open a line."""
+
+
+def is_name(token: Token) -> bool:
+    word = token.written
+    if not word[0].isupper() or len(word) < 3 or not word.isalpha():
+        return False
+    low = word.lower()
+    return not (
+        low in FUNCTION_WORDS
+        or low in DATE
+        or low in NEGATIONS
+        or low in NUMBER_WORDS
+        or low in _CITING
+        or (low.endswith("ly") and (len(low) > 7 or low in _ADVERBS))
+    )
+
+
+# --- The place of a detail: the words beside it
+
+
+def _beside(tokens: Sequence[Token], first: int, last: int) -> dict[str, float]:
+    """Weigh the words beside some tokens; marks are passed over, the end of a sentence is not."""
+    found: dict[str, float] = {}
+    for step, at in ((-1, first - 1), (1, last + 1)):
+        left = _BESIDE
+        while left and 0 <= at < len(tokens):
+            word = tokens[at].stem
+            if word[0].isalnum():
+                found[word] = _LIGHT if tokens[at].light else 1.0
+                left -= 1
+            at += step
+    return found
+
+
+def _same_place(mine: dict[str, float], theirs: dict[str, float], asked: Set[str]) -> float:
+    """Return the share of the weight beside a detail that is beside the other, or is asked for."""
+    total = sum(mine.values())
+    if not total:
+        return 0.0
+    return sum([w for word, w in mine.items() if word in theirs or word in asked]) / total
+
+
+# --- Differences
+
+
+def differences(o: Overlap, number: int, own: Details, read: Reader) -> list[Difference]:
+    """Find what differs between a response sentence and its best document sentences.
+
+    Args:
+        o: the index of the call.
+        number: index of the response sentence.
+        own: its details.
+        read: reads document sentences.
+    """
+    best = [match.sentence for match in o.matches[number][:COMPARED]]
+    found: list[Difference] = []
+    for at in best[:2]:
+        here = [*_details(o, number, own, at, read), *_negations(o, number, own, at, read)]
+        # The second match counts if the first has the same words: both are copied.
+        if here or alike(o, number, at, ()) > 0.95:
+            found = here
+            break
+    return found
+
+
+def _elsewhere(o: Overlap, number: int, stems: Set[str], apart: Set[str], but: int) -> float:
+    """Return the share of the other words in the best other match that has the detail."""
+    shares = [
+        alike(o, number, match.sentence, apart)
+        for match in o.matches[number]
+        if match.sentence != but and stems <= frozenset(o.documents[match.sentence].stems)
+    ]
+    return max(shares, default=0.0)
+
+
+def _details(
+    o: Overlap, number: int, own: Details, at: int, read: Reader
+) -> Iterator[Difference]:
+    theirs = read[at]
+    said = {token.stem for token in own.tokens}
+    held = {token.stem for token in theirs.tokens}
+    asked = o.question.stems
+    for kind, mine, others in (
+        ("name", _names(own, held, asked, o, read), lambda: _names(theirs, said, (), o, read)),
+        ("number", _numbers(own, theirs, asked), lambda: _numbers(theirs, own, ())),
+        ("opposite", _opposed(own, held, asked), lambda: _opposed(theirs, said, ())),
+        *[
+            ("unit" if name in OF_UNITS else "date", _members(own, theirs, name, asked),
+             lambda name=name: _members(theirs, own, name, ()))
+            for name in own.members
+        ],
+    ):  # fmt: skip
+        if not mine:
+            continue
+        there = others()
+        if not there:
+            continue
+        for first, last, written in mine:
+            stems = {token.stem for token in own.tokens[first : last + 1]}
+            beside = _beside(own.tokens, first, last)
+            places = [
+                (_same_place(beside, _beside(theirs.tokens, a, b), o.question.bag), -a, text, a, b)
+                for a, b, text in there
+                if _may_replace(kind, own.tokens[first].stem, theirs.tokens[a].stem, written, text)
+            ]
+            if not places:
+                continue
+            place, _, instead, a, b = max(places)
+            yield Difference(
+                kind,
+                written,
+                (instead,),
+                at,
+                alike(o, number, at, stems),
+                place,
+                _elsewhere(o, number, stems, stems, at),
+                copied(o, number, at, stems),
+                any(not stems.isdisjoint(o.documents[i].stems) for i in _document(o, at)),
+                sum(_next(own.tokens, x, step) == _next(theirs.tokens, y, step)
+                    for x, y, step in ((first, a, -1), (last, b, 1))),
+            )
+
+
+Place = tuple[int, int, str]
+"""First and last token of a detail, and how it is written."""
+
+
+def _document(o: Overlap, at: int) -> range:
+    """Return the sentences around one that are in its document, a hundred at most."""
+    start, stop = next(span for span in o.spans if span[0] <= at < span[1])
+    return range(max(start, at - 50), min(stop, at + 50))
+
+
+def _may_replace(kind: str, mine: str, theirs: str, said: str, there: str) -> bool:
+    """Tell whether one detail may stand for another of its kind."""
+    if kind == "opposite":
+        return theirs in OPPOSITE[mine]
+    if kind == "number":
+        # "15–20" without its dash is 1520.
+        return _is_year(said) == _is_year(there) and not (len(there) > 3 and said in there)
+    if kind == "name":
+        return mine[:4] != theirs[:4]
+    return True
+
+
+def _next(tokens: Sequence[Token], at: int, step: int) -> str:
+    """Return the stem of the next word on one side, without marks; empty at an end."""
+    at += step
+    while 0 <= at < len(tokens) and not tokens[at].written[0].isalnum():
+        at += step
+    return tokens[at].stem if 0 <= at < len(tokens) else ""
+
+
+def _is_year(text: str) -> bool:
+    return len(text) == 4 and text.isdigit() and "1000" <= text <= "2100"
+
+
+def _opens(tokens: Sequence[Token], at: int) -> bool:
+    """Tell whether any word would have a capital here."""
+    return at == 0 or not tokens[at - 1].written[0].isalnum()
+
+
+def _always_capital(token: Token, o: Overlap, read: Reader) -> bool:
+    """Tell whether the documents have a word, and write it as a name where they have it."""
+    held = [t for at in o.holders.get(token.stem, ())[:COMPARED] for t in read[at].tokens
+            if t.stem == token.stem]  # fmt: skip
+    return bool(held) and all(t.written[0].isupper() for t in held)
+
+
+def _names(
+    details: Details, other: Set[str], asked: Iterable[str], o: Overlap, read: Reader
+) -> list[Place]:
+    """List the runs of words of names that the other sentence lacks."""
+    known = other | set(asked)
+    found: list[Place] = []
+    tokens = details.tokens
+    at = 0
+    while at < len(tokens) and len(found) < MOST:
+        last = at
+        while (
+            last < len(tokens)
+            and tokens[last].stem not in known
+            and is_name(tokens[last])
+            and (last > at or not _opens(tokens, at) or _always_capital(tokens[at], o, read))
+        ):
+            last += 1
+        if last > at:
+            written = " ".join([token.written for token in tokens[at:last]])
+            found.append((at, last - 1, written))
+        at = max(at + 1, last)
+    return found
+
+
+def _numbers(details: Details, other: Details, asked: Iterable[str]) -> list[Place]:
+    stems = set(asked)
+    return [
+        (n.at, n.last, n.written)
+        for n in details.numbers[:MOST]
+        if not any(same_quantity(n, m) for m in other.numbers[: 2 * MOST])
+        and not (n.at == n.last and details.tokens[n.at].stem in stems)
+        and not _marks_list(details.tokens, n.at)
+    ]
+
+
+def _marks_list(tokens: Sequence[Token], at: int) -> bool:
+    """Tell whether a number ends a sentence as the mark of the next, or cites a document."""
+    before = tokens[at - 1].written.lower() if at else ""
+    return before in _CITING or (
+        before in (".", ":", ";", "!", "?") and at + 2 >= len(tokens)
+    )
+
+
+def _members(details: Details, other: Details, name: str, asked: Iterable[str]) -> list[Place]:
+    theirs, stems = other.members.get(name, {}), set(asked)
+    new = {written for member, written in details.members.get(name, {}).items()
+           if member not in theirs and stem(written) not in stems}  # fmt: skip
+    return [
+        (at, at, token.written)
+        for at, token in enumerate(details.tokens)
+        if token.written in new
+    ][:MOST]
+
+
+def _opposed(details: Details, other: Set[str], asked: Iterable[str]) -> list[Place]:
+    known = other | set(asked)
+    return [
+        (at, at, token.written)
+        for at, token in enumerate(details.tokens)
+        if token.stem in OPPOSITE and token.stem not in known
+    ][:MOST]
+
+
+def _negations(
+    o: Overlap, number: int, own: Details, at: int, read: Reader
+) -> Iterator[Difference]:
+    """Find words that only one of the sentences denies, and both say."""
+    theirs = read[at]
+    if not own.negations and not theirs.negations:
+        return
+    share = copied(o, number, at, ())
+    conditional = conditions(own.tokens) != conditions(theirs.tokens)
+    for ours, these, those, whose in (
+        (True, own.negations, theirs.negations, theirs),
+        (False, theirs.negations, own.negations, own),
+    ):
+        denied = {word for one in those for word in (one.before, *one.scope) if word}
+        stems = {token.stem for token in whose.tokens}
+        for one in these:
+            if not one.scope or not denied.isdisjoint(one.scope) or one.before in denied:
+                continue
+            around = [one.before, *one.scope] if one.before else one.scope
+            both = [word for word in around if word in stems]
+            place = len(both) / len(around) / (2 if conditional else 1)
+            said = one.written
+            if not ours:
+                said = next((t.written for t in own.tokens if t.stem in one.scope), "")
+            yield Difference(
+                "negation",
+                said,
+                ("affirmed" if ours else "denied",),
+                at,
+                alike(o, number, at, ()),
+                place if ours or one.scope[0] in stems else 0.0,
+                0.0,
+                share,
+                exact=2 if ours else 1,
+            )
+
+
+def conditions(tokens: Sequence[Token]) -> frozenset[str]:
+    return CONDITIONAL.intersection([token.written.lower() for token in tokens])
+
+
+# --- Doubt: how much of a sentence's support its differences cost
+
+
+_DOUBT = 0.4
+"""Log-odds that a difference costs in a full copy with the same words beside it."""
+_UNHELD = 0.05
+"""Log-odds that a name, a number or a word with an opposite costs that no match holds."""
+_MOST_DOUBT = 1.5
+
+
+def doubt(
+    o: Overlap, number: int, own: Details, found: Sequence[Difference], read: Reader
+) -> float:
+    """Return the log-odds that a response sentence loses for what differs; never negative."""
+    cost = sum([_DOUBT * one.copied * (0.3 + 0.7 * one.place) for one in found])
+    matches = o.matches[number]
+    if matches:
+        best = matches[0].weight
+        left = {
+            token.stem
+            for token in own.tokens
+            if token.stem in OPPOSITE
+            or (token.written[0].isupper() and not token.light)
+            or token.stem[0].isdigit()
+        } - set(o.question.stems)
+        for match in matches[:COMPARED]:
+            held = left.intersection(o.documents[match.sentence].stems)
+            cost += _UNHELD * len(held) * (1 - match.weight / best)
+            left -= held
+        cost += _UNHELD * min(4, len(left))
+        if own.negations and not read[matches[0].sentence].negations:
+            cost += _UNHELD
+    return min(_MOST_DOUBT, cost)
