@@ -200,7 +200,11 @@ def area(bad: list[float], good: list[float]) -> float:
 
 def show(item: Item, sentence: str, change: Change, result: Result) -> None:
     wrong = change.kind in WRONG
-    if not result.near or ((result.below and result.unsupported) if wrong else (not result.unsupported or result.before)):
+    if not result.near or (
+        (result.below and result.unsupported)
+        if wrong
+        else (not result.unsupported or result.before)
+    ):
         return
     print(f"{result}\n  {sentence!r}\n  {change.text!r}")
     from rag_eval_integrations.judges.embedded._overlap import overlap

@@ -35,7 +35,11 @@ CONTROLS = ("adverb", "clauses", "numeral", "plural", "spelled unit", "contracti
 
 _NUMBER = re.compile(r"(?<![\w.,/\-\[$€£:])\d{1,3}(?:,\d{3})+(?![\w/\-:])|"
                      r"(?<![\w.,/\-\[:])\d+(?:\.\d+)?(?![\w/\-\]:]|[.,]\d)")  # fmt: skip
-_LIST_MARK = re.compile(r"\s{0,9}(?:[-*•]|\(?\d{1,2}[.)])\s|^\s*(?:passage|step) \d+", re.IGNORECASE)
+_LIST_MARK = re.compile(
+    r"\s{0,9}(?:[-*•]|\(?\d{1,2}[.)])\s|^\s*(?:passage|step) \d+", re.IGNORECASE
+)
+_NEXT_MARK = re.compile(r".{0,3}[.:;!?)\"”]\s+")
+"""Before the mark of the next list item, which the splitter left at the end of a sentence."""
 _NAME = re.compile(r"(?<=[a-z,;] )[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,}){0,2}(?![\w'’-])")
 _FIRST = re.compile(r"[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,}){0,2}(?= [a-z])")
 
@@ -86,7 +90,9 @@ _NO_ADVERB = set("only early apply supply reply daily weekly monthly yearly fami
                  "roughly unlikely barely directly indirectly exactly fully partly".split())  # fmt: skip
 _FRONTED = re.compile(r"(When|If|While|After|Before|In|On|During|At|For|By|Since|Because|Although) "
                       r"([^,.;:]{4,80}), ([a-z][^,.;:]{9,160})\.$")  # fmt: skip
-_PLURAL = re.compile(r"(?<=[a-z]) ([a-z]{4,}[^s\Wuiy])s(?= (?:and|or|of|in|for|that|with|to|from)\b)")
+_PLURAL = re.compile(
+    r"(?<=[a-z]) ([a-z]{4,}[^s\Wuiy])s(?= (?:and|or|of|in|for|that|with|to|from)\b)"
+)
 _WORDS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
           "fifteen sixteen seventeen eighteen nineteen twenty").split()  # fmt: skip
 _SPELLED_NUMBER = re.compile(rf"\b({'|'.join(_WORDS[2:])})\b(?!-)")
@@ -123,7 +129,9 @@ def _replace(sentence: str, match: re.Match[str], new: str, group: int = 0) -> s
 
 def _number(sentence: str, of: Material, pick: int) -> Made:
     mark = _LIST_MARK.match(sentence)
-    found = list(_NUMBER.finditer(sentence, mark.end() if mark else 0))
+    found = [m for m in _NUMBER.finditer(sentence, mark.end() if mark else 0)
+             if not _NEXT_MARK.fullmatch(sentence[max(0, m.start() - 3) : m.start()])
+             or sentence[m.end() :].strip(" .")]  # fmt: skip
     if not found:
         return None
     match = found[pick % len(found)]
@@ -184,7 +192,9 @@ def _unit(sentence: str, of: Material, pick: int) -> Made:
 
 
 def _date(sentence: str, of: Material, pick: int) -> Made:
-    found = list(re.finditer(r"\b(?:" + "|".join(_DATES) + r")\b(?! (?:be|have|not|also)\b)", sentence))
+    found = list(
+        re.finditer(r"\b(?:" + "|".join(_DATES) + r")\b(?! (?:be|have|not|also)\b)", sentence)
+    )
     if not found:
         return None
     match = found[pick % len(found)]

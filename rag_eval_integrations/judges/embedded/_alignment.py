@@ -13,11 +13,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded._details import (
+    CLOSED_STEMS,
     CONDITIONAL,
     DATE,
     NUMBER_WORDS,
     OF_UNITS,
     Details,
+    Negation,
     Token,
     same_quantity,
 )
@@ -160,24 +162,50 @@ def _same_place(mine: dict[str, float], theirs: dict[str, float], asked: Set[str
 # --- Differences
 
 
-def differences(o: Overlap, number: int, own: Details, read: Reader) -> list[Difference]:
+def differences(o: Overlap, number: int, text: str, read: Reader) -> list[Difference]:
     """Find what differs between a response sentence and its best document sentences.
 
     Args:
         o: the index of the call.
         number: index of the response sentence.
-        own: its details.
+        text: its text.
         read: reads document sentences.
     """
-    best = [match.sentence for match in o.matches[number][:COMPARED]]
-    found: list[Difference] = []
-    for at in best[:2]:
-        here = [*_details(o, number, own, at, read), *_negations(o, number, own, at, read)]
-        # The second match counts if the first has the same words: both are copied.
-        if here or alike(o, number, at, ()) > 0.95:
-            found = here
+    own: Details | None = None
+    matches = o.matches[number]
+    for match in matches[:2]:
+        at = match.sentence
+        if match.weight < _SECOND * matches[0].weight or copied(o, number, at, ()) < _NO_COPY:
             break
-    return found
+        details, denials = _may_differ(o, number, at)
+        found: list[Difference] = []
+        if details or denials:
+            own = own or Details(text)
+            if details:
+                found += _details(o, number, own, at, read)
+            if denials:
+                found += _negations(o, number, own, at, read)
+        # A full copy of the first needs no second.
+        if found or alike(o, number, at, ()) > 0.95:
+            return found
+    return []
+
+
+_NUMBER_STEMS = frozenset(map(stem, NUMBER_WORDS))
+_TELLING = OPPOSITE.keys() | CLOSED_STEMS | _NUMBER_STEMS
+
+
+def _may_differ(o: Overlap, number: int, at: int) -> tuple[bool, bool]:
+    """Tell by the words alone whether details and denials may differ, before any text is read."""
+    said, theirs = o.response[number], o.documents[at]
+    strange = set(said.stems).difference(theirs.stems, o.question.stems)
+    details = bool(strange) and (
+        (said.stems[0] in strange and said.stems[0] in o.holders)
+        or not strange.isdisjoint(said.names)
+        or not strange.isdisjoint(said.numbers)
+        or not strange.isdisjoint(_TELLING)
+    )
+    return details, said.negated or theirs.negated
 
 
 def _elsewhere(o: Overlap, number: int, stems: Set[str], apart: Set[str], but: int) -> float:
@@ -190,9 +218,7 @@ def _elsewhere(o: Overlap, number: int, stems: Set[str], apart: Set[str], but: i
     return max(shares, default=0.0)
 
 
-def _details(
-    o: Overlap, number: int, own: Details, at: int, read: Reader
-) -> Iterator[Difference]:
+def _details(o: Overlap, number: int, own: Details, at: int, read: Reader) -> Iterator[Difference]:
     theirs = read[at]
     said = {token.stem for token in own.tokens}
     held = {token.stem for token in theirs.tokens}
@@ -233,8 +259,10 @@ def _details(
                 _elsewhere(o, number, stems, stems, at),
                 copied(o, number, at, stems),
                 any(not stems.isdisjoint(o.documents[i].stems) for i in _document(o, at)),
-                sum(_next(own.tokens, x, step) == _next(theirs.tokens, y, step)
-                    for x, y, step in ((first, a, -1), (last, b, 1))),
+                sum(
+                    _next(own.tokens, x, step) == _next(theirs.tokens, y, step)
+                    for x, y, step in ((first, a, -1), (last, b, 1))
+                ),
             )
 
 
@@ -322,9 +350,7 @@ def _numbers(details: Details, other: Details, asked: Iterable[str]) -> list[Pla
 def _marks_list(tokens: Sequence[Token], at: int) -> bool:
     """Tell whether a number ends a sentence as the mark of the next, or cites a document."""
     before = tokens[at - 1].written.lower() if at else ""
-    return before in _CITING or (
-        before in (".", ":", ";", "!", "?") and at + 2 >= len(tokens)
-    )
+    return before in _CITING or (before in (".", ":", ";", "!", "?") and at + 2 >= len(tokens))
 
 
 def _members(details: Details, other: Details, name: str, asked: Iterable[str]) -> list[Place]:
@@ -332,9 +358,7 @@ def _members(details: Details, other: Details, name: str, asked: Iterable[str]) 
     new = {written for member, written in details.members.get(name, {}).items()
            if member not in theirs and stem(written) not in stems}  # fmt: skip
     return [
-        (at, at, token.written)
-        for at, token in enumerate(details.tokens)
-        if token.written in new
+        (at, at, token.written) for at, token in enumerate(details.tokens) if token.written in new
     ][:MOST]
 
 
@@ -360,10 +384,9 @@ def _negations(
         (True, own.negations, theirs.negations, theirs),
         (False, theirs.negations, own.negations, own),
     ):
-        denied = {word for one in those for word in (one.before, *one.scope) if word}
         stems = {token.stem for token in whose.tokens}
         for one in these:
-            if not one.scope or not denied.isdisjoint(one.scope) or one.before in denied:
+            if not one.scope or any(_same_denial(one, other) for other in those):
                 continue
             around = [one.before, *one.scope] if one.before else one.scope
             both = [word for word in around if word in stems]
@@ -384,6 +407,13 @@ def _negations(
             )
 
 
+def _same_denial(one: Negation, other: Negation) -> bool:
+    """Tell whether two negations deny the same: its first word, two of its words, or of whom."""
+    if one.scope[:1] == other.scope[:1] or len(set(one.scope) & set(other.scope)) > 1:
+        return True
+    return one.before != "" and one.before == other.before
+
+
 def conditions(tokens: Sequence[Token]) -> frozenset[str]:
     return CONDITIONAL.intersection([token.written.lower() for token in tokens])
 
@@ -396,28 +426,24 @@ _DOUBT = 0.4
 _UNHELD = 0.05
 """Log-odds that a name, a number or a word with an opposite costs that no match holds."""
 _MOST_DOUBT = 1.5
+_NO_COPY = 0.35
+"""Share of words, below which a sentence is no copy and is not compared."""
+_SECOND = 0.8
+"""Share of the best match's weight that the second must have to be compared."""
 
 
-def doubt(
-    o: Overlap, number: int, own: Details, found: Sequence[Difference], read: Reader
-) -> float:
+def doubt(o: Overlap, number: int, found: Sequence[Difference]) -> float:
     """Return the log-odds that a response sentence loses for what differs; never negative."""
+    said, matches = o.response[number], o.matches[number]
     cost = sum([_DOUBT * one.copied * (0.3 + 0.7 * one.place) for one in found])
-    matches = o.matches[number]
-    if matches:
-        best = matches[0].weight
-        left = {
-            token.stem
-            for token in own.tokens
-            if token.stem in OPPOSITE
-            or (token.written[0].isupper() and not token.light)
-            or token.stem[0].isdigit()
-        } - set(o.question.stems)
-        for match in matches[:COMPARED]:
-            held = left.intersection(o.documents[match.sentence].stems)
-            cost += _UNHELD * len(held) * (1 - match.weight / best)
-            left -= held
-        cost += _UNHELD * min(4, len(left))
-        if own.negations and not read[matches[0].sentence].negations:
-            cost += _UNHELD
+    left = (said.names | said.numbers | OPPOSITE.keys() & said.stems).difference(o.question.stems)
+    for match in matches[:COMPARED]:
+        if not left:
+            break
+        held = left.intersection(o.documents[match.sentence].stems)
+        cost += _UNHELD * len(held) * (1 - match.weight / matches[0].weight)
+        left = left - held
+    cost += _UNHELD * min(4, len(left))
+    if said.negated and not o.documents[matches[0].sentence].negated:
+        cost += _UNHELD
     return min(_MOST_DOUBT, cost)

@@ -34,7 +34,7 @@ class Token(NamedTuple):
     @property
     def light(self) -> bool:
         """True for a function word."""
-        return self.stem in FUNCTION_WORDS
+        return self.written.lower() in FUNCTION_WORDS
 
 
 class Details:
@@ -118,7 +118,7 @@ season: spring; summer|summers; autumn|autumns; winter|winters
 """
 _SHORT = frozenset(
     _split("""
-s h m g l c f w v mi min sec mon sat sun mar jan dec may march
+s h m g l c f w v mi min sec second mon sat sun mar jan dec may march
 """)
 )
 """Written so, a word is a unit only after a number, and a month or day only with a capital."""

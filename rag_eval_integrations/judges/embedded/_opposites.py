@@ -1,4 +1,4 @@
-"""Words of opposite meaning, by their stems: in copied text, one for the other is a wrong detail."""
+"""Words of opposite meaning, by their stems: in copied text, one for the other is an error."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ left right; up down; upward downward; upper lower; uppermost lowermost; male fem
 men women; boy girl; king queen; prince princess; positive negative; true false; win lose; won lost;
 winner loser; victory defeat; buy sell; bought sold; purchase sell; hot cold; hotter colder;
 warm cool; warmer cooler; heat cool; freeze melt; early late; earlier later; earliest latest;
-always never; often seldom; often rarely; frequent infrequent; frequently rarely; all none;
-everyone nobody; everything nothing; same different; similar different; include exclude;
+always never; often seldom; often rarely; frequent infrequent; frequently rarely; everyone nobody; everything nothing; same different; similar different; include exclude;
 allow prevent; allow forbid; allow prohibit; permit prohibit; permit forbid; require forbid;
 require prohibit; enable disable; enable prevent; accept reject; accept refuse; approve reject;
 approve disapprove; admit deny; confirm deny; grant deny; maximum minimum; maximize minimize;
 majority minority; inside outside; internal external; interior exterior; inner outer;
-indoor outdoor; indoors outdoors; above below; over under; front back; front rear; forward backward;
+indoor outdoor; indoors outdoors; above below; front back; front rear; forward backward;
 forwards backwards; top bottom; safe dangerous; safe unsafe; possible impossible; able unable;
-legal illegal; lawful unlawful; best worst; better worse; good bad; good poor; present absent;
-presence absence; born died; birth death; both neither; yes no; husband wife; father mother;
+legal illegal; lawful unlawful; best worst; better worse; good bad; good poor; presence absence; born died; birth death; husband wife; father mother;
 son daughter; brother sister; uncle aunt; nephew niece; parent child; attach remove; attach detach;
 insert remove; insert eject; add remove; add subtract; connect disconnect; install uninstall;
 install remove; load unload; lock unlock; plug unplug; fasten unfasten; tighten loosen; tight loose;
