@@ -21,6 +21,7 @@ from rag_eval_integrations.judges.embedded._details import (
     Details,
     Negation,
     Token,
+    denials,
     same_quantity,
 )
 from rag_eval_integrations.judges.embedded._opposites import OPPOSITE
@@ -59,7 +60,8 @@ class Difference(NamedTuple):
     beside: bool = False
     """Whether the document of that sentence has the response's detail somewhere."""
     exact: int = 0
-    """On how many sides the next word is the same, 0 to 2."""
+    """On how many sides the next word is the same, 0 to 2. For a negation: 1 if the sentence that
+    denies has more denials than the other, else 0."""
 
 
 # --- Reading sentences once
@@ -218,6 +220,16 @@ def _elsewhere(o: Overlap, number: int, stems: Set[str], apart: Set[str], but: i
     return max(shares, default=0.0)
 
 
+def _tied(o: Overlap, number: int, stems: Set[str], beside: dict[str, float], but: int) -> bool:
+    """Tell whether another match has the detail with a word that is beside it here."""
+    tied = {word for word, weight in beside.items() if weight == 1.0} - stems
+    return any(
+        stems <= (held := frozenset(o.documents[match.sentence].stems)) and tied & held
+        for match in o.matches[number]
+        if match.sentence != but
+    )
+
+
 def _details(o: Overlap, number: int, own: Details, at: int, read: Reader) -> Iterator[Difference]:
     theirs = read[at]
     said = {token.stem for token in own.tokens}
@@ -256,7 +268,9 @@ def _details(o: Overlap, number: int, own: Details, at: int, read: Reader) -> It
                 at,
                 alike(o, number, at, stems),
                 place,
-                _elsewhere(o, number, stems, stems, at),
+                1.0
+                if _is_year(written) and _tied(o, number, stems, beside, at)
+                else _elsewhere(o, number, stems, stems, at),
                 copied(o, number, at, stems),
                 any(not stems.isdisjoint(o.documents[i].stems) for i in _document(o, at)),
                 sum(
@@ -355,8 +369,14 @@ def _marks_list(tokens: Sequence[Token], at: int) -> bool:
 
 def _members(details: Details, other: Details, name: str, asked: Iterable[str]) -> list[Place]:
     theirs, stems = other.members.get(name, {}), set(asked)
+    # Of units, those of quantities that the other sentence has in another unit are no others.
+    same = {
+        n.unit
+        for n in (details.numbers[:MOST] if name in OF_UNITS else ())
+        if any(same_quantity(n, m) for m in other.numbers[:MOST] if m.unit != n.unit)
+    }
     new = {written for member, written in details.members.get(name, {}).items()
-           if member not in theirs and stem(written) not in stems}  # fmt: skip
+           if member not in theirs and member not in same and stem(written) not in stems}  # fmt: skip
     return [
         (at, at, token.written) for at, token in enumerate(details.tokens) if token.written in new
     ][:MOST]
@@ -379,6 +399,7 @@ def _negations(
     if not own.negations and not theirs.negations:
         return
     share = copied(o, number, at, ())
+    more = denials(own.tokens) - denials(theirs.tokens)
     conditional = conditions(own.tokens) != conditions(theirs.tokens)
     for ours, these, those, whose in (
         (True, own.negations, theirs.negations, theirs),
@@ -403,7 +424,7 @@ def _negations(
                 place if ours or one.scope[0] in stems else 0.0,
                 0.0,
                 share,
-                exact=2 if ours else 1,
+                exact=(more if ours else -more) > 0,
             )
 
 

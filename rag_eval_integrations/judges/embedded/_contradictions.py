@@ -23,13 +23,13 @@ from rag_eval_integrations.judges.embedded._alignment import (
 )
 from rag_eval_integrations.judges.embedded._details import (
     CLOSED_STEMS,
-    IN_SECONDS,
     NUMBER_WORDS,
     OF_UNITS,
     Details,
     Number,
     Token,
     denied,
+    same_quantity,
     value_of,
 )
 from rag_eval_integrations.judges.embedded._overlap import Overlap
@@ -107,16 +107,19 @@ def compare(o: Overlap, response: Sequence[str], documents: Sequence[str]) -> Co
         here = differences(o, number, text, read)
         doubts[number] = doubt(o, number, here)
         details = _of_sentence(o, number, text, read)
-        # One word is named once, by the rule that knows more of it.
-        details += [
-            made
-            for one in here
-            if _contradicts(one)
-            and (made := _of_difference(one)).said not in " ".join([d.said for d in details])
-        ]
+        for one in here:
+            # One word is named once, by the rule that knows more of it; a denial is one, too.
+            if _contradicts(one) and not any(_names_the_same(one, other) for other in details):
+                details.append(_of_difference(one))
         if details:
             found[number] = details
     return Compared(found, doubts)
+
+
+def _names_the_same(one: Difference, other: Contradiction) -> bool:
+    if "negation" in (one.kind, other.kind):
+        return one.kind == other.kind
+    return one.said in other.said or other.said in one.said
 
 
 _LIMITS = {
@@ -132,11 +135,11 @@ _SMALL = frozenset(map(stem, "on off up down above below under with without in o
 
 def _contradicts(one: Difference) -> bool:
     if one.kind == "negation":
-        if one.exact == 2:
-            return (one.place >= 0.75 and one.copied >= 0.65) or (
-                one.place >= 0.5 and one.copied >= 0.9
-            )
-        return one.place > 0.99 and one.copied >= 0.7
+        if one.there == ("denied",):
+            return one.exact > 0 and one.place > 0.99 and one.copied >= 0.7
+        return one.exact > 0 and (
+            (one.place >= 0.75 and one.copied >= 0.65) or (one.place >= 0.5 and one.copied >= 0.9)
+        )
     share, place, sides = _LIMITS[one.kind]
     if one.kind == "opposite" and stem(one.said) in _SMALL:
         place, sides = 0.7, 1
@@ -256,8 +259,7 @@ def _says_the_same(one: Number, others: Iterable[Number]) -> bool:
         near = 0.1 if one.hedged or other.hedged else 0.005
         if abs(one.value - other.value) <= near * abs(other.value) and not _like_year(one.value):
             return True
-        a, b = IN_SECONDS.get(one.unit or ""), IN_SECONDS.get(other.unit or "")
-        if a and b and abs(one.value * a - other.value * b) <= 0.05 * other.value * b:
+        if one.unit != other.unit and same_quantity(one, other):
             return True
     return False
 

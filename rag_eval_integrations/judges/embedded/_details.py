@@ -27,6 +27,27 @@ _LONGEST = 2_000
 """Characters of a sentence that are looked at; a longer one is hardly one sentence."""
 
 
+_PER_CENT = re.compile(r"\bper cent\b", re.IGNORECASE)
+_NUMERIC_DATE = re.compile(
+    r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b|\b(\d{1,2})[/.](\d{1,2})[/.](\d{4})\b", re.ASCII
+)
+_MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
+
+
+def _spelled_date(match: re.Match[str]) -> str:
+    """Write a date with the name of its month, unless day and month may be either number."""
+    year, month, day, one, other, last = [int(part or 0) for part in match.groups()]
+    if not year:
+        if one <= 12 and other <= 12 and one != other:
+            return match[0]
+        year, month, day = last, *((other, one) if one > 12 else (one, other))
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return match[0]
+    return f"{day} {_MONTHS[month - 1]} {year}"
+
+
 class Token(NamedTuple):
     written: str
     stem: str
@@ -85,6 +106,8 @@ def _tokens(text: str) -> tuple[Token, ...]:
     text = _LIST_MARK.sub("", text[:_LONGEST], count=1)
     text = _SIGN.sub(lambda sign: _SIGNS[sign[0]], text)
     text = _GLUED.sub(" ", text)
+    text = _PER_CENT.sub("percent", text)
+    text = _NUMERIC_DATE.sub(_spelled_date, text)
     return tuple([Token(word, stem(word)) for word in _TOKEN.findall(text)])
 
 
@@ -123,7 +146,7 @@ s h m g l c f w v mi min sec second mon sat sun mar jan dec may march
 )
 """Written so, a word is a unit only after a number, and a month or day only with a capital."""
 _SCALE = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-IN_SECONDS = {
+_IN_SECONDS = {
     "second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800,
     "month": 2_629_800, "year": 31_557_600, "decade": 315_576_000, "century": 3_155_760_000,
 }  # fmt: skip
@@ -144,7 +167,7 @@ _UNIT, DATE = _classes(_UNITS), _classes(_DATES)
 CLOSED_STEMS = frozenset(map(stem, (*_UNIT, *DATE))) | frozenset((*_UNIT, *DATE))
 OF_UNITS = frozenset(name for name, _ in _UNIT.values())
 _BASE = {
-    "time": IN_SECONDS,
+    "time": _IN_SECONDS,
     "length": {
         "millimetre": 0.001, "centimetre": 0.01, "metre": 1.0, "kilometre": 1000.0,
         "inch": 0.0254, "foot": 0.3048, "yard": 0.9144, "mile": 1609.344,
@@ -337,8 +360,8 @@ def denied(tokens: Sequence[Token]) -> tuple[frozenset[str], bool]:
     return frozenset(found), denies
 
 
-class _Scopes:
-    MOST, AHEAD, WORDS = 8, 9, 3
+_MOST_NEGATIONS, _AHEAD, _SCOPE = 8, 9, 3
+"""Negations that are listed, words after one that are looked at, and words that it may deny."""
 
 
 def _negations(tokens: Sequence[Token]) -> tuple[Negation, ...]:
@@ -346,14 +369,14 @@ def _negations(tokens: Sequence[Token]) -> tuple[Negation, ...]:
     found: list[Negation] = []
     for at, token in enumerate(tokens):
         low = token.written.lower().replace("’", "'")
-        if low not in _DENYING or len(found) == _Scopes.MOST:
+        if low not in _DENYING or len(found) == _MOST_NEGATIONS:
             continue
         ahead = [other.written.lower() for other in tokens[at + 1 : at + 2]]
         if ahead and (ahead[0] in _ALSO or (low == "no" and ahead[0] in ",.")):
             continue  # "not only", and an answer, which says nothing alone
         scope: list[str] = []
-        for other in tokens[at + 1 : at + 1 + _Scopes.AHEAD]:
-            if other.written.lower() in _BREAKS or len(scope) == _Scopes.WORDS:
+        for other in tokens[at + 1 : at + 1 + _AHEAD]:
+            if other.written.lower() in _BREAKS or len(scope) == _SCOPE:
                 break
             if not other.light and other.written.lower() not in _SKIPPED:
                 scope.append(other.stem)
@@ -361,6 +384,16 @@ def _negations(tokens: Sequence[Token]) -> tuple[Negation, ...]:
                        if t.stem[0].isalnum() and not t.light), "")  # fmt: skip
         found.append(Negation(token.written, tuple(scope), before))
     return tuple(found)
+
+
+def denials(tokens: Sequence[Token]) -> int:
+    """Count the words that deny, those included that are no negations ("avoid")."""
+    return sum(
+        [
+            token.stem in _ALSO_DENYING or token.written.lower().replace("’", "'") in _DENYING
+            for token in tokens
+        ]
+    )
 
 
 def same_quantity(one: Number, other: Number) -> bool:
