@@ -1,14 +1,15 @@
 """Measure the embedded judge on minimal pairs made from supported sentences of labelled rows.
 
-    python training/substitutions.py --data ../shared/data [--half kept] [--every 3] [--misses number]
+    python training/substitutions.py --data ../shared/data [--half kept] [--every 3]
 
 Changes one detail of a sentence that gold says is supported (RAGBench) or that no human marked
 (RAGTruth), judges the whole call again, and prints for each kind of change: the share that ranks
 below its original by P(supported), that is labelled unsupported, and that names the changed word;
 the same of near copies, of which one document sentence (with the question) holds four fifths of
 the content words. Then the share of gold-supported sentences that are said to be contradicted, and
-the AUROC of not adherent by the shipped coefficients. Rules are chosen on one half of the questions,
-by a hash, and reported on the other. Nothing is random; needs nothing but the library.
+the AUROC of not adherent by the shipped coefficients. Rules are chosen on one half of the
+questions, by a hash, and reported on the other. `--misses KIND` shows the
+pairs that fail. Nothing is random; needs nothing but the library.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zlib import crc32
 
 from embedded_training.minimal_pairs import CONTROLS, WRONG, Change, changes, material
@@ -98,8 +99,9 @@ def judged(item: Item, response: list[str]) -> Labels:
         response=" ".join(response),
     )
     own = tuple(Sentence(letters(at), text) for at, text in enumerate(response))
-    labels = label_call(SentencizedCall(call=call, sentences=Sentences(documents=documents, response=own),
-                                        splitter="recorded"), KNOWN).labels  # fmt: skip
+    sentences = Sentences(documents=documents, response=own)
+    keyed = SentencizedCall(call=call, sentences=sentences, splitter="recorded")
+    labels = label_call(keyed, KNOWN).labels
     assert labels is not None
     return labels
 
@@ -114,6 +116,8 @@ def near(item: Item, sentence: str) -> bool:
 
 
 class Result(NamedTuple):
+    """What the judge makes of one changed sentence."""
+
     below: bool
     unsupported: bool
     before: bool

@@ -81,20 +81,27 @@ for _pair in _ANTONYMS.replace("\n", ";").split(";"):
         _OPPOSITE.setdefault(_one, _other)
         _OPPOSITE.setdefault(_other, _one)
 _HELP = re.compile(r"\b(is|are|was|were|can|will|should|must|has been|have been|had been|does|did|"
-                   r"could|would|may)\b(?! not\b| only\b| also\b| just\b|n['’]t|[,.?])")  # fmt: skip
+                   r"could|would|may)\b(?! not\b| only\b| also\b| just\b|n['’]t|[,.?])"
+                   )  # fmt: skip
 _NOT = re.compile(r"\b(is|are|was|were|can|will|should|must|do|does|did|could|would|may|has|have"
                   r"|had)(?: not\b|n['’]t\b)|\b(can)not\b|\b(never) (?=[a-z])")  # fmt: skip
 _ADVERB = re.compile(r"(?<=[a-z]) (also|often|usually|generally|[a-z]{3,}ly)(?= [a-z])")
-_NO_ADVERB = set("only early apply supply reply daily weekly monthly yearly family assembly likely "
-                 "friendly multiply comply rely july italy elderly nearly hardly rarely approximately "
-                 "roughly unlikely barely directly indirectly exactly fully partly".split())  # fmt: skip
+_NO_ADVERB_WORDS = """
+only early apply supply reply daily weekly monthly yearly family assembly likely friendly
+multiply comply rely july italy elderly nearly hardly rarely approximately roughly unlikely
+barely directly indirectly exactly fully partly
+"""
+_NO_ADVERB = frozenset(_NO_ADVERB_WORDS.split())
 _FRONTED = re.compile(r"(When|If|While|After|Before|In|On|During|At|For|By|Since|Because|Although) "
                       r"([^,.;:]{4,80}), ([a-z][^,.;:]{9,160})\.$")  # fmt: skip
 _PLURAL = re.compile(
     r"(?<=[a-z]) ([a-z]{4,}[^s\Wuiy])s(?= (?:and|or|of|in|for|that|with|to|from)\b)"
 )
-_WORDS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-          "fifteen sixteen seventeen eighteen nineteen twenty").split()  # fmt: skip
+_WORDS = [
+    "zero", "one", "two", "three", "four", "five", "six",
+    "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen",
+    "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+]  # fmt: skip
 _SPELLED_NUMBER = re.compile(rf"\b({'|'.join(_WORDS[2:])})\b(?!-)")
 _SHORTENED = re.compile(r"\b(is|are|was|were|do|does|did|could|would|should|has|have) not\b")
 _LONG = re.compile(r"\b(is|are|was|were|do|does|did|could|would|should|has|have)n['’]t\b")
@@ -181,8 +188,10 @@ def _antonym(sentence: str, of: Material, pick: int) -> Made:
 
 
 def _unit(sentence: str, of: Material, pick: int) -> Made:
-    found = [(m, units) for units in _UNITS
-             for m in re.finditer(r"(?<=\d)[ -]?(" + "|".join(units) + r")(?!\w)", sentence)]  # fmt: skip
+    found = []
+    for units in _UNITS:
+        pattern = r"(?<=\d)[ -]?(" + "|".join(units) + r")(?!\w)"
+        found += [(match, units) for match in re.finditer(pattern, sentence)]
     if not found:
         return None
     match, units = found[pick % len(found)]

@@ -12,60 +12,32 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from rag_eval_integrations.judges.embedded._alignment import (
-    Difference,
-    Reader,
-    alike,
-    conditions,
-    differences,
-    doubt,
-    is_name,
-)
+from rag_eval_integrations.judges.embedded._alignment import differences, doubt
 from rag_eval_integrations.judges.embedded._details import (
     CLOSED_STEMS,
     NUMBER_WORDS,
     OF_UNITS,
     Details,
     Number,
-    Token,
-    denied,
     same_quantity,
     value_of,
 )
+from rag_eval_integrations.judges.embedded._negations import Token, denied
 from rag_eval_integrations.judges.embedded._overlap import Overlap
+from rag_eval_integrations.judges.embedded._reading import (
+    COMPARED,
+    MOST,
+    Reader,
+    alike,
+    conditions,
+    is_name,
+)
+from rag_eval_integrations.judges.embedded._substitutions import Contradiction, cut, of_differences
 from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, stem
 
 _ALIKE, _ALIKE_UNIT, _ALIKE_NAME, _ALIKE_FIRST = 0.5, 0.3, 0.55, 0.7
 """Lowest share of the other words that one document sentence must hold: in general, for a number
 with the same unit, for a name, and for a name that opens the sentence, as any word may."""
-_COMPARED = 4
-"""Number of best matches that are compared."""
-_MOST = 12
-"""Limit on the numbers or names of one sentence that are compared, so that time stays linear."""
-_QUOTED = 40
-
-
-class Contradiction(NamedTuple):
-    """One detail of a response sentence that a document sentence contradicts."""
-
-    kind: str
-    """`number`, `name`, `negation`, `date` or `unit`."""
-    said: str
-    """The detail as the response writes it."""
-    documents: tuple[str, ...]
-    """Details in its place, as the document sentence writes them."""
-    sentence: int
-    """Index of that document sentence."""
-
-    def __str__(self) -> str:
-        if self.kind == "negation":
-            return f"{self.said} (documents: {', '.join(self.documents)})"
-        there = ", ".join(map(_cut, self.documents[:3]))
-        return f"{self.kind} {_cut(self.said)} (documents: {there})"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 1]}…"
 
 
 # --- A response sentence against the documents
@@ -105,62 +77,16 @@ def compare(o: Overlap, response: Sequence[str], documents: Sequence[str]) -> Co
         if not text or not o.matches[number]:
             continue
         here = differences(o, number, text, read)
-        doubts[number] = doubt(o, number, here)
+        doubts[number] = doubt(o, number, here, read)
         details = _of_sentence(o, number, text, read)
-        for one in here:
-            # One word is named once, by the rule that knows more of it; a denial is one, too.
-            if _contradicts(one) and not any(_names_the_same(one, other) for other in details):
-                details.append(_of_difference(one))
+        details += of_differences(here, details)
         if details:
             found[number] = details
     return Compared(found, doubts)
 
 
-def _names_the_same(one: Difference, other: Contradiction) -> bool:
-    if "negation" in (one.kind, other.kind):
-        return one.kind == other.kind
-    return one.said in other.said or other.said in one.said
-
-
-_LIMITS = {
-    "name": (0.7, 0.7, 1), "number": (0.6, 0.6, 1), "opposite": (0.5, 0.4, 0),
-    "unit": (0.4, 0.2, 0), "date": (0.4, 0.2, 0),
-}  # fmt: skip
-"""For each kind the lowest share of the other words that are copied, of the words beside the
-detail, and the least number of sides on which the next word is the same. On half of the rows, one
-of a hundred gold-supported sentences of a set at most passes them (docs/embedded-judge.md)."""
-_SMALL = frozenset(map(stem, "on off up down above below under with without in out".split()))
-"""Opposites that are common, and mostly in another sense."""
-
-
-def _contradicts(one: Difference) -> bool:
-    if one.kind == "negation":
-        if one.there == ("denied",):
-            return one.exact > 0 and one.place > 0.99 and one.copied >= 0.7
-        return one.exact > 0 and (
-            (one.place >= 0.75 and one.copied >= 0.65) or (one.place >= 0.5 and one.copied >= 0.9)
-        )
-    share, place, sides = _LIMITS[one.kind]
-    if one.kind == "opposite" and stem(one.said) in _SMALL:
-        place, sides = 0.7, 1
-    return (
-        one.copied >= share
-        and one.place >= place
-        and one.exact >= sides
-        and one.elsewhere <= max(one.alike, one.copied) - 0.1
-    )
-
-
-def _of_difference(one: Difference) -> Contradiction:
-    if one.kind != "negation":
-        return Contradiction(one.kind, one.said, one.there, one.sentence)
-    if one.there == ("denied",):
-        return Contradiction("negation", f"“{_cut(one.said)}” is affirmed", one.there, one.sentence)
-    return Contradiction("negation", f"“{_cut(one.said)}” is added", one.there, one.sentence)
-
-
 def _of_sentence(o: Overlap, number: int, text: str, read: Reader) -> list[Contradiction]:
-    said, matches = o.response[number], o.matches[number][:_COMPARED]
+    said, matches = o.response[number], o.matches[number][:COMPARED]
     if not matches:
         return []
     best = [match.sentence for match in matches]
@@ -203,7 +129,7 @@ def _number_conflicts(
     apart = {stem(part) for n in own.numbers for part in n.written.split()}
     apart |= {token.stem for token in own.tokens if token.stem[:1].isdigit()}
     found = []
-    for one in own.numbers[:_MOST]:
+    for one in own.numbers[:MOST]:
         if one.value in known or _with_same_unit(o, one, read):
             continue
         elsewhere = _anywhere(o, one)
@@ -244,7 +170,7 @@ def _with_same_unit(o: Overlap, one: Number, read: Reader) -> bool:
     held = o.holders.get(str(int(one.value)), ())
     return any(
         n.value == one.value and (n.beside & one.beside or not one.beside)
-        for at in held[:_COMPARED]
+        for at in held[:COMPARED]
         for n in read[at].numbers
     )
 
@@ -311,7 +237,7 @@ def _name_conflicts(
         names = names[1:]  # "Note that Lyon …": two capitals for two reasons
     if not names:
         return _name_of_another(o, number, own, [at for at in unasked if at], best, read)
-    names = names[:_MOST]
+    names = names[:MOST]
     mine = [own.tokens[at] for at in names]
     said = {token.stem for token in own.tokens}
     apart = {token.stem for token in mine}
@@ -351,7 +277,7 @@ def _name_of_another(
     """Find a name of the documents in a place where the best match has another one."""
     there = read[best[0]].tokens
     stems, said = {token.stem for token in there}, {token.stem for token in own.tokens}
-    strange = [at for at in names if own.tokens[at].stem not in stems][:_MOST]
+    strange = [at for at in names if own.tokens[at].stem not in stems][:MOST]
     if not strange or alike(o, number, best[0], [own.tokens[at].stem for at in strange]) < 0.9:
         return []
     for at in strange:
@@ -390,7 +316,7 @@ _OBJECTS = frozenset(_TYING.split())
 
 def _misspelt(name: str, others: Sequence[str]) -> bool:
     """Tell whether a name may be another one, spelt differently."""
-    return any(SequenceMatcher(None, name, other).ratio() > 0.7 for other in others[:_MOST])
+    return any(SequenceMatcher(None, name, other).ratio() > 0.7 for other in others[:MOST])
 
 
 def _negation_conflicts(
@@ -411,7 +337,7 @@ def _negation_conflicts(
                 continue
             shown = next(token.written for token in own.tokens if token.stem == word)
             how = ("denied", "affirmed") if denies else ("affirmed", "denied")
-            return [Contradiction("negation", f"“{_cut(shown)}” is {how[0]}", (how[1],), at)]
+            return [Contradiction("negation", f"“{cut(shown)}” is {how[0]}", (how[1],), at)]
     return []
 
 
