@@ -92,11 +92,15 @@ def _of_sentence(o: Overlap, number: int, text: str, read: Reader) -> list[Contr
     best = [match.sentence for match in matches]
     # Most sentences have no detail that could differ: these sets tell, before any text is read.
     theirs = [o.documents[at] for at in best]
-    held = frozenset[str]().union(*[words.stems for words in theirs])
-    numbers = not said.numbers <= held or any(word in _NUMBER_STEMS for word in said.stems)
-    closed = any(word in CLOSED_STEMS and word not in held for word in said.stems)
+    stems = [read.stems(at) for at in best]
+
+    def strange(words: Iterable[str]) -> bool:
+        return any(not any(word in held for held in stems) for word in words)
+
+    numbers = strange(said.numbers) or any(word in _NUMBER_STEMS for word in said.stems)
+    closed = strange([word for word in said.stems if word in CLOSED_STEMS])
     first = said.stems[:1]
-    names = not said.names <= theirs[0].bag | o.question.bag or (
+    names = not said.names - theirs[0].bag <= o.question.bag or (
         first and first[0] not in o.idf and first[0] not in _FUNCTION_STEMS
     )
     negated = any(said.negated != words.negated for words in theirs[:2])
