@@ -53,9 +53,7 @@ ABLATIONS = {
     "sets not balanced": Choice(balanced=False),
     "least and mean alone": Choice(level=(0, 1)),
     "joint alone": Choice(level=(2,)),
-    "no conflicts, no negation": Choice(
-        without=numbers_of("number_conflict", "opposites", "negation")
-    ),
+    "no conflicts, no negation": Choice(without=numbers_of("number_conflict", "negation")),
     "no lengths": Choice(
         without=numbers_of("length", "new_length", "response_sentences", "document_sentences")
     ),

@@ -39,12 +39,14 @@ def test_there_are_pairs_of_every_kind_in_both_halves() -> None:
     assert halves == {"development", "kept aside"}
     for half in halves:
         kinds = {pair["conflict"] for pair in PAIRS if pair["half"] == half}
-        assert kinds == {"number", "name", "lost", "added", "date", "unit"}
+        assert kinds == {
+            "number", "name", "lost", "added", "date", "unit", "antonym", "combined"
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("half", ["development", "kept aside"])
 def test_one_wrong_detail_is_unsupported_and_named(half: str) -> None:
-    """At least 29 of 32: adherence 0, the detail in the reason, a flag, and no good health."""
+    """Nine of ten: adherence 0, the detail in the reason, a flag, and no good health."""
     pairs = [pair for pair in PAIRS if pair["half"] == half]
     named = 0
     for pair in pairs:
@@ -57,17 +59,17 @@ def test_one_wrong_detail_is_unsupported_and_named(half: str) -> None:
             assert "healthy" not in [one.pattern for one in diagnose(evaluation.scores)]
             assert Evaluation.model_validate_json(evaluation.model_dump_json()) == evaluation
 
-    assert named >= 29
+    assert named >= 0.9 * len(pairs)
 
 
 @pytest.mark.parametrize("half", ["development", "kept aside"])
 def test_the_same_in_other_words_stays_supported(half: str) -> None:
-    """At least 30 of 32: clauses in another order, 40 and "forty", a unit spelled out."""
+    """Nineteen of twenty: clauses in another order, 40 and "forty", a unit spelled out."""
     pairs = [pair for pair in PAIRS if pair["half"] == half]
 
     supported = sum(evaluated(pair, "true").scores["adherence"].value == 1 for pair in pairs)
 
-    assert supported >= 30
+    assert supported >= 0.94 * len(pairs)
 
 
 @pytest.mark.parametrize(
@@ -100,6 +102,21 @@ def test_the_same_in_other_words_stays_supported(half: str) -> None:
          []),
         ("Check whether the cable is not damaged.", "The cable is damaged.", []),
         ("The town lies in Portugal.", "The town is Portuguese.", []),
+        ("The road is 5 km long.", "The road is 5000 m long.", []),
+        ("The road is 5km long.", "The road is 5 kilometres long.", []),
+        ("The share is 4 per cent.", "The share is 4%.", []),
+        ("It opened on 12 March 2020.", "It opened on 2020-03-12.", []),
+        ("It opened on 3/12/2020.", "It opened on 12 March 2020.", []),
+        ("It opened on 3/12/2020.", "It opened on 3 December 2020.", []),
+        ("It opened on 25/12/2020.", "It opened on 25 November 2020.",
+         ["date November (documents: December)"]),
+        ("The level of salt rises with higher tides.", "The level of salt rises with lower tides.",
+         ["opposite lower (documents: higher)"]),
+        ("Anna met Rolf in Bonn. Rolf studied in Oslo.", "Anna met Rolf in Oslo.",
+         ["name Oslo (documents: Bonn)"]),
+        ("Do not open the valve, and do not use oil.", "Do open the valve, and do not use oil.",
+         ["“open” is affirmed (documents: denied)"]),
+        ("Caps keep out birds (see above).", "Caps keep out birds (Passage 3).", []),
     ],
 )  # fmt: skip
 def test_details(document: str, response: str, said: list[str]) -> None:
@@ -121,6 +138,23 @@ def test_only_the_contradicted_sentence_loses_its_support() -> None:
     entry = labels.entry("b")
     assert entry is not None
     assert "conflict: number 19 (documents: 12); " in entry.explanation
+
+
+def test_a_changed_detail_ranks_below_its_original() -> None:
+    """Also where nothing is labelled: probabilities fall with each detail that differs."""
+    document = ["The ferry to Kos leaves the old harbour at nine and arrives before noon."]
+    for changed in (
+        "The ferry to Kos leaves the new harbour at nine.",
+        "The ferry to Kos leaves the old harbour at ten.",
+        "The ferry to Kos leaves the old harbour at nine and arrives after noon.",
+        "The ferry to Kos does not leave the old harbour at nine.",
+    ):
+        probabilities = []
+        for response in (document[0], changed):
+            labels = label_call(keyed([document], [response], question="When does it go?")).labels
+            assert labels is not None
+            probabilities.append((labels.supported_probabilities or {})["a"])
+        assert probabilities[1] < probabilities[0]
 
 
 def test_a_long_sentence_costs_no_more_than_its_length() -> None:

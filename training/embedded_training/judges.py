@@ -129,7 +129,9 @@ class Judge:
         calibration = platt(held_out[mask], data.supported[mask], every)
         self.supported.fit.rescale(*calibration)
         probability = np.ones(len(held_out))
-        probability[mask] = _sigmoid(calibration[0] * held_out[mask] + calibration[1])
+        probability[mask] = _sigmoid(
+            calibration[0] * held_out[mask] + calibration[1] - data.doubt[mask]
+        )
         self.adherent = self._responses(data, probability, train)
 
     def _sentences(self, data: Data, train: np.ndarray) -> Support:
@@ -236,7 +238,7 @@ class HeldOut:
                     view = getattr(data, name)
                     self.swapped[name][part] = np.array(judge.relevance(data, view, rows)).T
             part = test[data.response.row]
-            self.supported[part] = _sigmoid(judge.supported.score(data, part))
+            self.supported[part] = _sigmoid(judge.supported.score(data, part) - data.doubt[part])
             level = response_level(data, self.supported)[:, choice.level]
             self.adherent[test] = judge.adherent(level)[test]
         if not adherence_alone:

@@ -10,11 +10,14 @@ import gzip
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rag_eval_integrations.judges.embedded._absence import says_documents_do_not_tell
+from rag_eval_integrations.judges.embedded._contradictions import compare
 from rag_eval_integrations.judges.embedded._features import (
     DOCUMENT_FEATURES,
     CallFeatures,
@@ -82,7 +85,9 @@ def ragbench_rows(data: Path) -> list[Row]:
                 {
                     "set": row["_subset"],
                     "question": row["question"],
-                    **_of_features(call_features(row["question"], documents, response)),
+                    **_of_features(
+                        call_features(row["question"], documents, response), documents, response
+                    ),
                     "texts": (row["question"], documents, response),
                     "relevant": [key in relevant for key in order],
                     "utilized": [key in used for key in order],
@@ -128,7 +133,7 @@ def ragtruth_rows(data: Path) -> list[Row]:
                 "set": TRUTH,
                 "question": row["question"],
                 "model": row["model"],
-                **_of_features(features),
+                **_of_features(features, documents, [text[a:b] for a, b in spans]),
                 "supported": [
                     not any(label["start"] < b and a < label["end"] for label in row["labels"])
                     for a, b in spans
@@ -140,8 +145,10 @@ def ragtruth_rows(data: Path) -> list[Row]:
     return rows
 
 
-def _of_features(features: CallFeatures) -> Row:
+def _of_features(features: CallFeatures, documents: list[list[str]], response: list[str]) -> Row:
+    claims = ["" if says_documents_do_not_tell(text) else text for text in response]
     return {
+        "doubt": compare(features.overlap, claims, list(chain.from_iterable(documents))).doubts,
         "documents": features.document_rows(),
         "response": [row.features for row in features.response],
         "stems": [sentence.stems for sentence in features.overlap.response],
@@ -249,6 +256,8 @@ class Data:
         self.relevant = self.documents.labels(bench, "relevant")
         self.utilized = self.documents.labels(bench, "utilized")
         self.supported = self.response.labels(self.rows, "supported")
+        # Log-odds that the judge takes off for details that differ: a rule, not a fit.
+        self.doubt = self.response.labels(self.rows, "doubt")
         self.adherent = np.array([row["adherent"] for row in self.rows])
         self.gold = np.array([row["scores"] for row in bench])
         self.length = np.array([row["length"] for row in self.rows])

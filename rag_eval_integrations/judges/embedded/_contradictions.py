@@ -10,56 +10,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from functools import cached_property
 from typing import NamedTuple
 
+from rag_eval_integrations.judges.embedded._alignment import differences, doubt
 from rag_eval_integrations.judges.embedded._details import (
     CLOSED_STEMS,
-    CONDITIONAL,
-    DATE,
-    IN_SECONDS,
     NUMBER_WORDS,
     OF_UNITS,
     Details,
     Number,
-    Token,
-    denied,
+    same_quantity,
     value_of,
 )
+from rag_eval_integrations.judges.embedded._negations import Token, denied
 from rag_eval_integrations.judges.embedded._overlap import Overlap
-from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, NEGATIONS, stem
+from rag_eval_integrations.judges.embedded._reading import (
+    COMPARED,
+    MOST,
+    Reader,
+    alike,
+    conditions,
+    is_name,
+)
+from rag_eval_integrations.judges.embedded._substitutions import Contradiction, cut, of_differences
+from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, stem
 
 _ALIKE, _ALIKE_UNIT, _ALIKE_NAME, _ALIKE_FIRST = 0.5, 0.3, 0.55, 0.7
 """Lowest share of the other words that one document sentence must hold: in general, for a number
 with the same unit, for a name, and for a name that opens the sentence, as any word may."""
-_COMPARED = 4
-"""Number of best matches that are compared."""
-_MOST = 12
-"""Limit on the numbers or names of one sentence that are compared, so that time stays linear."""
-_QUOTED = 40
-
-
-class Contradiction(NamedTuple):
-    """One detail of a response sentence that a document sentence contradicts."""
-
-    kind: str
-    """`number`, `name`, `negation`, `date` or `unit`."""
-    said: str
-    """The detail as the response writes it."""
-    documents: tuple[str, ...]
-    """Details in its place, as the document sentence writes them."""
-    sentence: int
-    """Index of that document sentence."""
-
-    def __str__(self) -> str:
-        if self.kind == "negation":
-            return f"{self.said} (documents: {', '.join(self.documents)})"
-        there = ", ".join(map(_cut, self.documents[:3]))
-        return f"{self.kind} {_cut(self.said)} (documents: {there})"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _QUOTED else f"{text[: _QUOTED - 1]}…"
 
 
 # --- A response sentence against the documents
@@ -78,23 +56,51 @@ def contradictions(
     Returns:
         Index of a contradicted response sentence → its details, at least one.
     """
-    read = _Reader(o, documents)
-    found = {number: _of_sentence(o, number, text, read) for number, text in enumerate(response)}
-    return {number: details for number, details in found.items() if details}
+    return compare(o, response, documents)[0]
 
 
-def _of_sentence(o: Overlap, number: int, text: str, read: _Reader) -> list[Contradiction]:
-    said, matches = o.response[number], o.matches[number][:_COMPARED]
+class Compared(NamedTuple):
+    """What the comparison of a response with its best document sentences found."""
+
+    contradictions: dict[int, list[Contradiction]]
+    """Index of a contradicted response sentence → its details, at least one."""
+    doubts: list[float]
+    """Log-odds that each response sentence loses for what differs; see `doubt`."""
+
+
+def compare(o: Overlap, response: Sequence[str], documents: Sequence[str]) -> Compared:
+    """Compare response sentences with their best document sentences; see `contradictions`."""
+    read = Reader(o, documents)
+    found: dict[int, list[Contradiction]] = {}
+    doubts = [0.0] * len(response)
+    for number, text in enumerate(response):
+        if not text or not o.matches[number]:
+            continue
+        here = differences(o, number, text, read)
+        doubts[number] = doubt(o, number, here, read)
+        details = _of_sentence(o, number, text, read)
+        details += of_differences(here, details)
+        if details:
+            found[number] = details
+    return Compared(found, doubts)
+
+
+def _of_sentence(o: Overlap, number: int, text: str, read: Reader) -> list[Contradiction]:
+    said, matches = o.response[number], o.matches[number][:COMPARED]
     if not matches:
         return []
     best = [match.sentence for match in matches]
     # Most sentences have no detail that could differ: these sets tell, before any text is read.
     theirs = [o.documents[at] for at in best]
-    held = frozenset[str]().union(*[words.stems for words in theirs])
-    numbers = not said.numbers <= held or any(word in _NUMBER_STEMS for word in said.stems)
-    closed = any(word in CLOSED_STEMS and word not in held for word in said.stems)
+    stems = [read.stems(at) for at in best]
+
+    def strange(words: Iterable[str]) -> bool:
+        return any(not any(word in held for held in stems) for word in words)
+
+    numbers = strange(said.numbers) or any(word in _NUMBER_STEMS for word in said.stems)
+    closed = strange([word for word in said.stems if word in CLOSED_STEMS])
     first = said.stems[:1]
-    names = not said.names <= theirs[0].bag | o.question.bag or (
+    names = not said.names - theirs[0].bag <= o.question.bag or (
         first and first[0] not in o.idf and first[0] not in _FUNCTION_STEMS
     )
     negated = any(said.negated != words.negated for words in theirs[:2])
@@ -119,49 +125,15 @@ _NUMBER_STEMS = frozenset(map(stem, NUMBER_WORDS)) - {"1", "2", "0"} | frozenset
 _FUNCTION_STEMS = frozenset(map(stem, FUNCTION_WORDS)) | FUNCTION_WORDS
 
 
-class _Reader:
-    """Reads document sentences when they are needed, each once."""
-
-    def __init__(self, o: Overlap, texts: Sequence[str]) -> None:
-        self.texts = texts
-        self._o = o
-        self._read: dict[int, Details] = {}
-
-    @cached_property
-    def beginnings(self) -> frozenset[str]:
-        """The first five letters of each word: "Portuguese" begins as "Portugal" does."""
-        return frozenset([word[:5] for word in self._o.idf])
-
-    def __getitem__(self, at: int) -> Details:
-        if at not in self._read:
-            self._read[at] = Details(self.texts[at])
-        return self._read[at]
-
-
-def _alike(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
-    """Return the share of the other words of a response sentence that a document sentence holds.
-
-    The question's words say little, so they count only where there are no others.
-    """
-    other = o.response[number].bag.difference(apart, NEGATIONS)
-    held = o.shared[at]
-    answer = other - o.question.bag
-    for words in (answer, other):
-        if words:
-            mass = sum([o.weight(word) for word in words])
-            return sum([o.weight(word) for word in words if word in held]) / mass
-    return 1.0 if held & o.question.bag else 0.0
-
-
 def _number_conflicts(
-    o: Overlap, number: int, own: Details, best: Sequence[int], read: _Reader
+    o: Overlap, number: int, own: Details, best: Sequence[int], read: Reader
 ) -> list[Contradiction]:
     known = {n.value for at in best for n in read[at].numbers}
     known |= {value for word in o.question.numbers if (value := value_of(word)) is not None}
     apart = {stem(part) for n in own.numbers for part in n.written.split()}
     apart |= {token.stem for token in own.tokens if token.stem[:1].isdigit()}
     found = []
-    for one in own.numbers[:_MOST]:
+    for one in own.numbers[:MOST]:
         if one.value in known or _with_same_unit(o, one, read):
             continue
         elsewhere = _anywhere(o, one)
@@ -176,10 +148,10 @@ def _number_conflicts(
             instead = [n for n in theirs if n.beside & one.beside]
             if not instead and _like_year(one.value):
                 instead = [n for n in theirs if _like_year(n.value)]
-            alike = _alike(o, number, at, apart)
-            if instead and alike >= (_ALIKE_FIRST if elsewhere else _ALIKE_UNIT):
+            share = alike(o, number, at, apart)
+            if instead and share >= (_ALIKE_FIRST if elsewhere else _ALIKE_UNIT):
                 pass
-            elif not instead and not elsewhere and one.value > 12 and alike >= _ALIKE_FIRST:
+            elif not instead and not elsewhere and one.value > 12 and share >= _ALIKE_FIRST:
                 instead = theirs
             else:
                 continue
@@ -195,14 +167,14 @@ def _anywhere(o: Overlap, one: Number) -> bool:
     return all(stem(part) in o.idf for part in one.written.split())
 
 
-def _with_same_unit(o: Overlap, one: Number, read: _Reader) -> bool:
+def _with_same_unit(o: Overlap, one: Number, read: Reader) -> bool:
     """Tell whether a document sentence has the number, in digits, beside one of the same words."""
     if one.value != int(one.value):
         return False
     held = o.holders.get(str(int(one.value)), ())
     return any(
         n.value == one.value and (n.beside & one.beside or not one.beside)
-        for at in held[:_COMPARED]
+        for at in held[:COMPARED]
         for n in read[at].numbers
     )
 
@@ -217,8 +189,7 @@ def _says_the_same(one: Number, others: Iterable[Number]) -> bool:
         near = 0.1 if one.hedged or other.hedged else 0.005
         if abs(one.value - other.value) <= near * abs(other.value) and not _like_year(one.value):
             return True
-        a, b = IN_SECONDS.get(one.unit or ""), IN_SECONDS.get(other.unit or "")
-        if a and b and abs(one.value * a - other.value * b) <= 0.05 * other.value * b:
+        if one.unit != other.unit and same_quantity(one, other):
             return True
     return False
 
@@ -228,7 +199,7 @@ def _written(numbers: Iterable[Number]) -> tuple[str, ...]:
 
 
 def _class_conflicts(
-    o: Overlap, number: int, own: Details, best: Sequence[int], read: _Reader
+    o: Overlap, number: int, own: Details, best: Sequence[int], read: Reader
 ) -> list[Contradiction]:
     found = []
     for name, members in own.members.items():
@@ -240,7 +211,7 @@ def _class_conflicts(
         for at in best:
             theirs = read[at].members.get(name, {})
             instead = [written for member, written in theirs.items() if member not in members]
-            if not instead or _alike(o, number, at, apart) < _ALIKE:
+            if not instead or alike(o, number, at, apart) < _ALIKE:
                 continue
             if name in OF_UNITS:
                 # Another unit with another number may be the same quantity.
@@ -254,12 +225,12 @@ def _class_conflicts(
 
 
 def _name_conflicts(
-    o: Overlap, number: int, own: Details, best: Sequence[int], read: _Reader
+    o: Overlap, number: int, own: Details, best: Sequence[int], read: Reader
 ) -> list[Contradiction]:
     unasked = [
         at
         for at, token in enumerate(own.tokens)
-        if _is_name(token) and token.stem not in o.question.bag
+        if is_name(token) and token.stem not in o.question.bag
     ]
     names = [
         at
@@ -270,7 +241,7 @@ def _name_conflicts(
         names = names[1:]  # "Note that Lyon …": two capitals for two reasons
     if not names:
         return _name_of_another(o, number, own, [at for at in unasked if at], best, read)
-    names = names[:_MOST]
+    names = names[:MOST]
     mine = [own.tokens[at] for at in names]
     said = {token.stem for token in own.tokens}
     apart = {token.stem for token in mine}
@@ -279,7 +250,7 @@ def _name_conflicts(
         theirs = [
             place
             for place, token in enumerate(read[at].tokens)
-            if _is_name(token) and token.stem not in said and token.stem not in o.question.bag
+            if is_name(token) and token.stem not in said and token.stem not in o.question.bag
         ]
         if opens:
             # Any word has a capital here, so it has to stand where the other name stands.
@@ -287,13 +258,13 @@ def _name_conflicts(
             theirs = [p for p in theirs if beside & _beside(read[at].tokens, p)]
         # "South Korea" for "Korea" only adds; "Ann Weber" for "Eva Weber" is another name.
         known = {own.tokens[p].stem for name in names for p in (name - 1, name + 1)
-                 if 0 <= p < len(own.tokens) and _is_name(own.tokens[p])} - apart  # fmt: skip
+                 if 0 <= p < len(own.tokens) and is_name(own.tokens[p])} - apart  # fmt: skip
         if shared := known & {token.stem for token in read[at].tokens}:
             theirs = [p for p in theirs if shared & _beside(read[at].tokens, p)]
         there = [read[at].tokens[place].written for place in theirs]
         if not there or any(_misspelt(token.written, there) for token in mine):
             continue
-        if _alike(o, number, at, apart) >= (_ALIKE_FIRST if opens else _ALIKE_NAME):
+        if alike(o, number, at, apart) >= (_ALIKE_FIRST if opens else _ALIKE_NAME):
             written = " ".join([token.written for token in mine])
             return [Contradiction("name", written, (" ".join(dict.fromkeys(there)),), at)]
     return []
@@ -305,18 +276,18 @@ def _name_of_another(
     own: Details,
     names: Sequence[int],
     best: Sequence[int],
-    read: _Reader,
+    read: Reader,
 ) -> list[Contradiction]:
     """Find a name of the documents in a place where the best match has another one."""
     there = read[best[0]].tokens
     stems, said = {token.stem for token in there}, {token.stem for token in own.tokens}
-    strange = [at for at in names if own.tokens[at].stem not in stems][:_MOST]
-    if not strange or _alike(o, number, best[0], [own.tokens[at].stem for at in strange]) < 0.9:
+    strange = [at for at in names if own.tokens[at].stem not in stems][:MOST]
+    if not strange or alike(o, number, best[0], [own.tokens[at].stem for at in strange]) < 0.9:
         return []
     for at in strange:
         place = (_around(own.tokens, at, -1), _around(own.tokens, at, 1))
         for other, token in enumerate(there):
-            if not other or not _is_name(token) or token.stem in said | o.question.bag:
+            if not other or not is_name(token) or token.stem in said | o.question.bag:
                 continue
             if None in place or place != (_around(there, other, -1), _around(there, other, 1)):
                 continue
@@ -329,7 +300,7 @@ def _name_of_another(
 def _around(tokens: Sequence[Token], at: int, step: int) -> str | None:
     """Return the stem of the first word beside a name that is not a name."""
     at += step
-    while 0 <= at < len(tokens) and _is_name(tokens[at]):
+    while 0 <= at < len(tokens) and is_name(tokens[at]):
         at += step
     return tokens[at].stem if 0 <= at < len(tokens) else None
 
@@ -349,33 +320,20 @@ _OBJECTS = frozenset(_TYING.split())
 
 def _misspelt(name: str, others: Sequence[str]) -> bool:
     """Tell whether a name may be another one, spelt differently."""
-    return any(SequenceMatcher(None, name, other).ratio() > 0.7 for other in others[:_MOST])
-
-
-def _is_name(token: Token) -> bool:
-    word = token.written
-    return (
-        word[0].isupper()
-        and len(word) > 2
-        and word.isalpha()
-        and word.lower() not in FUNCTION_WORDS
-        and word.lower() not in DATE
-        and word.lower() not in NEGATIONS
-        and word.lower() not in NUMBER_WORDS
-    )
+    return any(SequenceMatcher(None, name, other).ratio() > 0.7 for other in others[:MOST])
 
 
 def _negation_conflicts(
-    o: Overlap, number: int, own: Details, best: Sequence[int], read: _Reader
+    o: Overlap, number: int, own: Details, best: Sequence[int], read: Reader
 ) -> list[Contradiction]:
     mine, denies = denied(own.tokens)
     said = {token.stem for token in own.tokens}
     for at in best[:2]:
         theirs, deny = denied(read[at].tokens)
         there = {token.stem for token in read[at].tokens}
-        if denies == deny or _conditions(own.tokens) != _conditions(read[at].tokens):
+        if denies == deny or conditions(own.tokens) != conditions(read[at].tokens):
             continue
-        if _alike(o, number, at, ()) < _ALIKE:
+        if alike(o, number, at, ()) < _ALIKE:
             continue
         differing = sorted((theirs & said) if deny else (mine & there))
         for word in differing:
@@ -383,16 +341,12 @@ def _negation_conflicts(
                 continue
             shown = next(token.written for token in own.tokens if token.stem == word)
             how = ("denied", "affirmed") if denies else ("affirmed", "denied")
-            return [Contradiction("negation", f"“{_cut(shown)}” is {how[0]}", (how[1],), at)]
+            return [Contradiction("negation", f"“{cut(shown)}” is {how[0]}", (how[1],), at)]
     return []
 
 
-def _conditions(tokens: Sequence[Token]) -> frozenset[str]:
-    return CONDITIONAL.intersection([token.written.lower() for token in tokens])
-
-
 def _affirmed_elsewhere(
-    word: str, best: Sequence[int], at: int, read: _Reader, *, denying: bool
+    word: str, best: Sequence[int], at: int, read: Reader, *, denying: bool
 ) -> bool:
     """Tell whether another match says of the word what the response says."""
     for other in best:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, NEGATIONS, WORD, stem
+from rag_eval_integrations.judges.embedded._negations import Negation, Token, negations
+from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, WORD, stem
 
 
 def _split(text: str) -> list[str]:
@@ -19,15 +20,33 @@ def _split(text: str) -> list[str]:
 
 _SIGNS = {"%": " percent ", "$": " dollar ", "€": " euro ", "£": " sterling ", "°": " degree "}
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")
+_GLUED = re.compile(r"(?<=\d)(?=(?:[kmcµ]?m|[kmµ]?g|[kKMGT]?[bB]|ml|ft|lbs?|oz|hrs?|min|sec)\b)")
+"""Between a number and its unit: "5km" is two words."""
 _TOKEN = re.compile(WORD.pattern + r"|[.,;:!?()—–]")
 _LIST_MARK = re.compile(r"\s{0,20}(?:[-*•]|\(?\d{1,2}[.)])\s")
 _LONGEST = 2_000
 """Characters of a sentence that are looked at; a longer one is hardly one sentence."""
 
 
-class Token(NamedTuple):
-    written: str
-    stem: str
+_PER_CENT = re.compile(r"\bper cent\b", re.IGNORECASE)
+_NUMERIC_DATE = re.compile(
+    r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b|\b(\d{1,2})[/.](\d{1,2})[/.](\d{4})\b", re.ASCII
+)
+_MONTHS = _split("""
+January February March April May June July August September October November December
+""")
+
+
+def _spelled_date(match: re.Match[str]) -> str:
+    """Write a date with the name of its month, unless day and month may be either number."""
+    year, month, day, one, other, last = [int(part or 0) for part in match.groups()]
+    if not year:
+        if one <= 12 and other <= 12 and one != other:
+            return match[0]
+        year, month, day = last, *((other, one) if one > 12 else (one, other))
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return match[0]
+    return f"{day} {_MONTHS[month - 1]} {year}"
 
 
 class Details:
@@ -45,6 +64,10 @@ class Details:
         """Closed class → canonical member → as written."""
         return _members(self.tokens)
 
+    @cached_property
+    def negations(self) -> tuple[Negation, ...]:
+        return negations(self.tokens)
+
 
 class Number(NamedTuple):
     value: float
@@ -54,11 +77,18 @@ class Number(NamedTuple):
     unit: str | None
     """Canonical unit that follows it."""
     hedged: bool
+    at: int
+    """Its first token."""
+    last: int
+    """Its last token."""
 
 
 def _tokens(text: str) -> tuple[Token, ...]:
     text = _LIST_MARK.sub("", text[:_LONGEST], count=1)
     text = _SIGN.sub(lambda sign: _SIGNS[sign[0]], text)
+    text = _GLUED.sub(" ", text)
+    text = _PER_CENT.sub("percent", text)
+    text = _NUMERIC_DATE.sub(_spelled_date, text)
     return tuple([Token(word, stem(word)) for word in _TOKEN.findall(text)])
 
 
@@ -92,12 +122,12 @@ season: spring; summer|summers; autumn|autumns; winter|winters
 """
 _SHORT = frozenset(
     _split("""
-s h m g l c f w v mi min sec mon sat sun mar jan dec may march
+s h m g l c f w v mi min sec second mon sat sun mar jan dec may march
 """)
 )
 """Written so, a word is a unit only after a number, and a month or day only with a capital."""
 _SCALE = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
-IN_SECONDS = {
+_IN_SECONDS: dict[str, float] = {
     "second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800,
     "month": 2_629_800, "year": 31_557_600, "decade": 315_576_000, "century": 3_155_760_000,
 }  # fmt: skip
@@ -117,6 +147,21 @@ def _classes(table: str) -> dict[str, tuple[str, str]]:
 _UNIT, DATE = _classes(_UNITS), _classes(_DATES)
 CLOSED_STEMS = frozenset(map(stem, (*_UNIT, *DATE))) | frozenset((*_UNIT, *DATE))
 OF_UNITS = frozenset(name for name, _ in _UNIT.values())
+_BASE: dict[str, dict[str, float]] = {
+    "time": _IN_SECONDS,
+    "length": {
+        "millimetre": 0.001, "centimetre": 0.01, "metre": 1.0, "kilometre": 1000.0,
+        "inch": 0.0254, "foot": 0.3048, "yard": 0.9144, "mile": 1609.344,
+    },
+    "mass": {
+        "microgram": 1e-6, "milligram": 0.001, "gram": 1.0, "kilogram": 1000.0, "tonne": 1e6,
+        "ounce": 28.35, "pound": 453.6,
+    },
+    "volume": {"millilitre": 0.001, "litre": 1.0, "gallon": 3.785, "pint": 0.473},
+    "data": {"kilobyte": 1.0, "megabyte": 1e3, "gigabyte": 1e6, "terabyte": 1e9},
+    "power": {"watt": 1.0, "kilowatt": 1e3, "megawatt": 1e6},
+}  # fmt: skip
+_IN_BASE = {unit: (name, value) for name, units in _BASE.items() for unit, value in units.items()}
 
 
 def _members(tokens: Sequence[Token]) -> dict[str, dict[str, str]]:
@@ -221,74 +266,26 @@ def _numbers(tokens: Sequence[Token]) -> tuple[Number, ...]:
                 frozenset(beside),
                 unit,
                 not _AROUND.isdisjoint(before),
+                first,
+                last,
             )
         )
         at = last + 1
     return tuple(found)
 
 
-# --- Negations: the word that is denied
-
-
-_BREAKS = frozenset(
-    _split("""
-. , ; : ! ? ( ) — – and but or because although though while which that who if when unless
-""")
-)
-_DENYING = NEGATIONS - {"neither", "nor", "none", "nothing"} | {"lacks", "lacking"}
-_ALSO_DENYING = frozenset(
-    map(
-        stem,
-        _split("""
-unable impossible lack lacks absent fail fails failed refuse refused prohibited forbidden banned
-avoid prevent prevents unlikely hardly rarely few little except instead rather neither nor stop
-stopped exclude excludes excluded deny denied reject rejected
-"""),
-    )
-)
-CONDITIONAL = frozenset(
-    _split("""
-if whether unless depending ensure check might maybe perhaps
-""")
-)
-"""Words of sentences that neither affirm nor deny; comparable if both sentences have them."""
-_SKIPPED = frozenset(
-    _split("""
-longer yet been being be have has had any a an the to very so
-""")
-)
-_ALSO = frozenset(["only", "just", "merely", "simply"])
-"""After these, a negation denies nothing: "not only …, but also"."""
-_QUALIFYING = frozenset(
-    _split("""
-always necessarily all every exactly entirely completely fully both significantly
-""")
-)
-"""What is denied with one of these is the word itself: "not always"."""
-
-
-def denied(tokens: Sequence[Token]) -> tuple[frozenset[str], bool]:
-    """Return the first content word after each negation, and whether anything is denied at all."""
-    found: set[str] = set()
-    denies = False
-    for at, token in enumerate(tokens):
-        low = token.written.lower().replace("’", "'")
-        if low not in _DENYING and token.stem not in _ALSO_DENYING and low[:2] not in ("un", "in"):
-            continue
-        if low == "no" and at + 1 < len(tokens) and tokens[at + 1].written in ",.":
-            continue  # an answer, which says nothing alone
-        if low not in _DENYING:
-            denies = denies or token.stem in _ALSO_DENYING
-            continue
-        denies = True
-        for other in tokens[at + 1 : at + 6]:
-            if other.written.lower() in _BREAKS or other.written.lower() in _ALSO:
-                break
-            if other.written[0].isupper():
-                break  # "not Lyon, but …"
-            if other.written.lower() in _QUALIFYING or (
-                other.stem not in FUNCTION_WORDS and other.written.lower() not in _SKIPPED
-            ):
-                found.add(other.stem)
-                break
-    return frozenset(found), denies
+def same_quantity(one: Number, other: Number) -> bool:
+    """Tell whether two numbers say the same: equal, rounded, or in another unit."""
+    a, b = _IN_BASE.get(one.unit or ""), _IN_BASE.get(other.unit or "")
+    if a and b and one.unit != other.unit:
+        if a[0] != b[0]:
+            return False
+        near = 0.1 if one.hedged or other.hedged else 0.05 if a[0] == "time" else 0.02
+        return abs(one.value * a[1] - other.value * b[1]) <= near * other.value * b[1]
+    if one.value == other.value:
+        return True
+    if one.hedged or other.hedged:
+        return abs(one.value - other.value) <= 0.1 * abs(other.value) and not (
+            1000 <= one.value <= 2100
+        )
+    return False

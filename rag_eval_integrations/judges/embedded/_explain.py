@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import fsum
 
-from rag_eval_integrations.judges.embedded._contradictions import Contradiction
 from rag_eval_integrations.judges.embedded._features import CallFeatures
+from rag_eval_integrations.judges.embedded._opposites import SPELLED
 from rag_eval_integrations.judges.embedded._overlap import Cover
-from rag_eval_integrations.judges.embedded._response_features import SPELLED, Conflicts
+from rag_eval_integrations.judges.embedded._response_features import Conflicts
+from rag_eval_integrations.judges.embedded._substitutions import Contradiction
 from rag_eval_integrations.judges.embedded._words import stem, written
 
 SHOWN = 5

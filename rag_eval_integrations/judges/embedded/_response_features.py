@@ -1,4 +1,4 @@
-"""The features of response sentences, 36 each, for support; conflicts with the documents."""
+"""The features of response sentences, 35 each, for support; conflicts with the documents."""
 
 from __future__ import annotations
 
@@ -9,43 +9,11 @@ from itertools import chain, pairwise
 from math import log1p
 from typing import NamedTuple, Self
 
+from rag_eval_integrations.judges.embedded._opposites import OPPOSITE
 from rag_eval_integrations.judges.embedded._overlap import Cover, Overlap, covers, runs_of
 from rag_eval_integrations.judges.embedded._words import Words, stem
 
 # --- Conflicts of a response sentence with the document sentences that it matches
-
-
-_OPPOSITES = """
-increase decrease; rise fall; high low; higher lower; more less; more fewer; before after
-first last; north south; east west; young old; younger older; large small; larger smaller
-big little; long short; longer shorter; open close; start end; begin end; left right; up down
-male female; man woman; positive negative; true false; win lose; won lost; buy sell; hot cold
-warm cool; early late; earlier later; always never; all none; same different; include exclude
-allow prevent; enable disable; accept reject; maximum minimum; majority minority; inside outside
-internal external; above below; over under; front back; top bottom; forward backward
-safe dangerous; possible impossible; able unable; legal illegal; best worst; better worse
-good bad; present absent; born died; both neither; yes no; husband wife; father mother
-son daughter; brother sister; attach remove; connect disconnect; install uninstall; on off
-with without; strong weak; effective ineffective; common rare; public private; active inactive
-direct indirect; fast slow; light dark; heavy light; wet dry; upper lower; success failure
-agree disagree; support oppose; gain loss; new old; symptomatic asymptomatic; known unknown
-significant insignificant
-"""
-
-
-def _table() -> dict[str, frozenset[str]]:
-    opposites: dict[str, set[str]] = {}
-    for pair in _OPPOSITES.replace("\n", ";").split(";"):
-        if pair.strip():
-            one, other = map(stem, pair.split())
-            opposites.setdefault(one, set()).add(other)
-            opposites.setdefault(other, set()).add(one)
-    return {word: frozenset(others) for word, others in opposites.items()}
-
-
-_OPPOSITE = _table()
-SPELLED = {stem(word): word for word in _OPPOSITES.replace(";", " ").split()}
-"""The words of the table of opposites, by their stems."""
 
 
 class Conflicts(NamedTuple):
@@ -81,15 +49,15 @@ def conflicts(o: Overlap, number: int, matched: tuple[int, ...]) -> Conflicts:
                 sorted(theirs - sentence.numbers)
             )
     opposites: tuple[tuple[str, str], ...] = ()
-    own = _OPPOSITE.keys() & sentence.stems
-    opposed = frozenset[str]().union(*[_OPPOSITE[word] for word in own])
+    own = OPPOSITE.keys() & sentence.stems
+    opposed = frozenset[str]().union(*[OPPOSITE[word] for word in own])
     # "on" and "off" are common, so this test spares most sentences the sets below.
     if not all([opposed.isdisjoint(words.stems) for words in against]):
         said = frozenset(sentence.stems)
         found = frozenset[str]().union(*[words.stems for words in against])
         opposites = tuple(
-            [(w, min(_OPPOSITE[w] & found - said)) for w in sorted(own - found)
-             if _OPPOSITE[w] & found - said]
+            [(w, min(OPPOSITE[w] & found - said)) for w in sorted(own - found)
+             if OPPOSITE[w] & found - said]
         )  # fmt: skip
     negation = float(sentence.negated - against[0].negated)
     return Conflicts(numbers, others, opposites, negation)
@@ -137,7 +105,6 @@ RESPONSE_FEATURES = (
     "question_beside",  # share of the question's other words in the three matched sentences
     "negation",  # negated, but the best match is not: 1; the other way round: -1
     "number_conflict",  # a number of its own where the matched sentences have another
-    "opposites",  # words whose opposites stand in the matched sentences
     "gap",  # weight lead of the best match over the second
     "question_share",  # share of its words that are the question's
     "question_said",  # share of the question's words that it holds
@@ -244,7 +211,6 @@ def response_features(o: Overlap, texts: Sequence[str]) -> list[ResponseRow]:
             *_joined(o, j, known, cover),
             against.negation,
             1.0 if against.numbers and against.other_numbers else 0.0,
-            float(len(against.opposites)),
             *_size(o, j, known),
             j / size,
             1.0 if j == 0 else 0.0,

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from rag_eval_integrations._recent import Recent
 from rag_eval_integrations.judges.embedded._absence import ABSENCE_STEMS, says_documents_do_not_tell
-from rag_eval_integrations.judges.embedded._contradictions import Contradiction, contradictions
-from rag_eval_integrations.judges.embedded._doubts import doubts
+from rag_eval_integrations.judges.embedded._contradictions import Compared, compare
 from rag_eval_integrations.judges.embedded._explain import (
     EXPLAIN_ABSENCE,
     explain_adherence,
@@ -29,6 +28,7 @@ from rag_eval_integrations.judges.embedded._model import (
     adherence_features,
     document_probabilities,
     load_model,
+    lowered,
     relevance,
     support_probability,
 )
@@ -269,7 +269,8 @@ def _labels(
             min(p, _UNFOUND) if row.new and not absent else p
             for p, row, absent in zip(supported, features.response, absences, strict=True)
         ]
-    contradicted = _contradicted(features, response, documents, absences)
+    contradicted, doubts = _compared(features, response, documents, absences)
+    supported = [lowered(p, doubt) for p, doubt in zip(supported, doubts, strict=True)]
     probability = model.adherent.probability(adherence_features(supported))
     adherent = probability >= model.adherent_threshold
     verdicts = _verdicts(supported, adherent, model.supported_threshold)
@@ -277,7 +278,8 @@ def _labels(
         adherent, probability = False, min(probability, _CONTRADICTED)
         for number in contradicted:
             verdicts[number] = False
-            supported[number] = min(supported[number], _CONTRADICTED)
+            # Below the limit, and in the order of the probabilities.
+            supported[number] = round(_CONTRADICTED * supported[number], DIGITS)
     keys = [sentence.key for sentence in documents]
     entries = []
     for number, sentence in enumerate(response):
@@ -334,15 +336,15 @@ def _labels(
     return labels, doubts(features)
 
 
-def _contradicted(
+def _compared(
     features: CallFeatures,
     response: tuple[Sentence, ...],
     documents: tuple[Sentence, ...],
     absences: Sequence[bool],
-) -> dict[int, list[Contradiction]]:
-    """Map the numbers of contradicted response sentences to the details that are contradicted."""
+) -> Compared:
+    """Compare response sentences with the documents, but those that say what is not in them."""
     said = ["" if absent else s.text for s, absent in zip(response, absences, strict=True)]
-    return contradictions(features.overlap, said, [sentence.text for sentence in documents])
+    return compare(features.overlap, said, [sentence.text for sentence in documents])
 
 
 _POSSIBLE, _SURE = 0.15, 0.6

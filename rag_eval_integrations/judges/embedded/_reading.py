@@ -1,0 +1,100 @@
+"""What the comparisons of sentences share: reading each once, shares of words, and names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from rag_eval_integrations.judges.embedded._details import DATE, NUMBER_WORDS, Details
+from rag_eval_integrations.judges.embedded._negations import CONDITIONAL, Token
+from rag_eval_integrations.judges.embedded._overlap import Overlap
+from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, NEGATIONS
+
+COMPARED = 4
+"""Number of best matches that are compared."""
+MOST = 12
+"""Limit on the details of one sentence that are compared, so that time stays linear."""
+
+# --- Reading sentences once
+
+
+class Reader:
+    """Reads document sentences when they are needed, each once."""
+
+    def __init__(self, o: Overlap, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self._o = o
+        self._read: dict[int, Details] = {}
+        self._stems: dict[int, frozenset[str]] = {}
+        self.asked = frozenset(o.question.stems)
+        """All stems of the question."""
+
+    @cached_property
+    def beginnings(self) -> frozenset[str]:
+        """The first five letters of each word: "Portuguese" begins as "Portugal" does."""
+        return frozenset([word[:5] for word in self._o.idf])
+
+    def stems(self, at: int) -> frozenset[str]:
+        """Return all stems of a document sentence: `Overlap.shared` has no function words."""
+        if at not in self._stems:
+            self._stems[at] = frozenset(self._o.documents[at].stems)
+        return self._stems[at]
+
+    def __getitem__(self, at: int) -> Details:
+        if at not in self._read:
+            self._read[at] = Details(self.texts[at])
+        return self._read[at]
+
+
+def alike(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
+    """Return the share of the other words of a response sentence that a document sentence holds.
+
+    The question's words say little, so they count only where there are no others.
+    """
+    other = o.response[number].bag.difference(apart, NEGATIONS)
+    held = o.shared[at]
+    answer = other - o.question.bag
+    for words in (answer, other):
+        if words:
+            mass = sum([o.weight(word) for word in words])
+            return sum([o.weight(word) for word in words if word in held]) / mass
+    return 1.0 if held & o.question.bag else 0.0
+
+
+def copied(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
+    """Return the share of the other words that a document sentence or the question holds."""
+    other = o.response[number].bag.difference(apart, NEGATIONS)
+    held = o.shared[at]
+    if not other:
+        return 0.0
+    mass = sum([o.weight(word) for word in other])
+    return sum([o.weight(w) for w in other if w in held or w in o.question.bag]) / mass
+
+
+CITING = frozenset(
+    [
+        "passage", "passages", "document", "documents", "source", "sources", "context", "excerpt",
+        "article", "step", "note", "yes", "answer", "warning", "caution", "tip", "figure", "table",
+    ]
+)  # fmt: skip
+_ADVERBS = frozenset(["finally", "usually", "firstly", "lastly"])
+"""Words with a capital that are no names: they cite a document, or open a line."""
+
+
+def is_name(token: Token) -> bool:
+    word = token.written
+    if not word[0].isupper() or len(word) < 3 or not word.isalpha():
+        return False
+    low = word.lower()
+    return not (
+        low in FUNCTION_WORDS
+        or low in DATE
+        or low in NEGATIONS
+        or low in NUMBER_WORDS
+        or low in CITING
+        or (low.endswith("ly") and (len(low) > 7 or low in _ADVERBS))
+    )
+
+
+def conditions(tokens: Sequence[Token]) -> frozenset[str]:
+    return CONDITIONAL.intersection([token.written.lower() for token in tokens])
