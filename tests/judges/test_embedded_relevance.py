@@ -14,17 +14,16 @@ from by_hand import keyed
 
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.embedded._features import call_features
-from rag_eval_integrations.judges.embedded._model import (
+from rag_eval_integrations.judges.embedded._gates import (
     ANSWERED_FEATURES,
     ANSWERED_OPENS,
     TOPIC_FEATURES,
     TOPIC_OPENS,
-    document_probabilities,
     gate_rows,
-    load_model,
     opening,
     relevance,
 )
+from rag_eval_integrations.judges.embedded._model import document_probabilities, load_model
 from rag_eval_integrations.records import Labels
 
 FERRY = [["The ferry to Kos leaves at nine.", "It takes four hours.", "Tickets cost 12 euros."]]
@@ -44,9 +43,9 @@ def relevant_of(question: str, *response: str) -> dict[str, float]:
 
 
 def test_gates_open_by_their_probability() -> None:
-    """The second fully from a quarter on; the first from .52, and not at all up to .45."""
+    """The second fully from a quarter on; the first from a half, and not at all up to .05."""
     assert [opening(p, ANSWERED_OPENS) for p in (0.0, 0.125, 0.25, 0.9)] == [0.0, 0.5, 1.0, 1.0]
-    assert [opening(p, TOPIC_OPENS) for p in (0.0, 0.45, 0.485, 0.52, 0.9)] == pytest.approx(
+    assert [opening(p, TOPIC_OPENS) for p in (0.0, 0.05, 0.275, 0.5, 0.9)] == pytest.approx(
         [0.0, 0.0, 0.5, 1.0, 1.0]
     )
 
@@ -65,6 +64,8 @@ def test_gate_rows_are_of_the_call() -> None:
     assert topic[:3] == pytest.approx((log1p(3), 0.0, log1p(1) / log1p(4)))
     closest = max(document.shared[2] for document in features.documents)
     assert topic[3] == answered[2] == closest
+    # All three words are in one sentence, and so is their only pair, "Kos leave".
+    assert topic[4:] == pytest.approx((log1p(3), log1p(1), log1p(0), log1p(4)))
     assert answered[0] == pytest.approx(1.0)
     assert answered[3] == 1.0
 
@@ -101,8 +102,8 @@ def test_the_two_ways_are_mixed_by_the_second_gate() -> None:
     assert with_gates(1.0, 0.0) == pytest.approx(alone)
     assert with_gates(1.0, 1.0) == [0.5] * 3
     assert with_gates(1.0, 0.125) == pytest.approx([(0.5 + p) / 2 for p in alone], abs=1e-6)
-    assert with_gates(0.485, 1.0) == pytest.approx([0.25] * 3)
-    assert with_gates(0.4, 1.0) == [0.0] * 3
+    assert with_gates(0.275, 1.0) == pytest.approx([0.25] * 3)
+    assert with_gates(0.05, 1.0) == [0.0] * 3
     assert relevance(model, call_features(QUESTION, [], []), None) == []
 
 
