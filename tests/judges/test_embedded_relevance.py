@@ -156,3 +156,38 @@ def test_a_response_of_which_no_word_is_found_is_not_adherent() -> None:
         "I don't know.": True,
         "At nine.": True,
     }
+
+
+@pytest.mark.parametrize("copies", [10, 300])
+@pytest.mark.parametrize("one_document", [True, False])
+def test_copies_of_an_answer_keep_their_weight(copies: int, one_document: bool) -> None:
+    """A sentence that stands on every page is as relevant there as by itself."""
+    documents = [FERRY[0] * copies] if one_document else FERRY * copies
+    labels = labels_of(documents, ["The ferry to Kos leaves at nine."], QUESTION)
+
+    relevant, utilized = labels.relevant_probabilities, labels.utilized_probabilities
+    assert relevant is not None
+    assert utilized is not None
+    assert relevant["0a"] > 0.6
+    assert utilized["0a"] > 0.6
+    assert len(labels.all_relevant_sentence_keys) >= copies
+
+
+@pytest.mark.slow
+def test_long_pages_hide_no_answer(ragbench: list[Path]) -> None:
+    """Among 1,000 sentences of other rows the utilized sentences are found as they are alone."""
+    path = next(path for path in ragbench if path.name.startswith("hotpotqa"))
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in itertools.islice(lines, 200)]
+    filler = [text for row in rows[40:] for part in row["documents_sentences"] for _, text in part]
+    found = {False: 0, True: 0}
+    for row in rows[:30]:
+        documents = [[text for _, text in part] for part in row["documents_sentences"]]
+        response = [text for _, text in row["response_sentences"]]
+        for among in found:
+            pages = [*documents, filler[:1_000]] if among else documents
+            labels = labels_of(pages, response, row["question"])
+            used = set(row["all_utilized_sentence_keys"])
+            found[among] += len(used.intersection(labels.all_utilized_sentence_keys))
+
+    assert found[True] >= 0.95 * found[False] > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,7 +28,7 @@ from rag_eval_integrations.judges.embedded._trees import SCALE, corrections, tre
 OWN, SHARED = len(SENTENCE_FEATURES), len(SHARED_FEATURES)
 
 
-def walked(content: dict, row: tuple[float, ...]) -> tuple[float, float]:
+def walked(content: dict[str, Any], row: tuple[float, ...]) -> tuple[float, float]:
     """Walk the trees one by one: the first question is the highest bit of the leaf."""
     sums = [0, 0]
     for questions, relevant, utilized in zip(

@@ -53,6 +53,8 @@ class Overlap(NamedTuple):
     """Sentences of the response, in order."""
     spans: tuple[tuple[int, int], ...]
     """First sentence of each document that has sentences, and the one after its last."""
+    frequency: dict[str, int]
+    """Number of different document sentences that hold a word."""
     idf: dict[str, float]
     """Weight (> 0) of every content word of the documents, from this call's sentences alone."""
     unseen: float
@@ -103,8 +105,10 @@ def overlap(
     docs = tuple([words(text) for sentences in documents for text in sentences])
     said = tuple([words(text) for text in response])
     # Number of sentences that hold a word; the + 0.3 keeps the weight of a word in all above 0.
-    frequency = Counter(chain.from_iterable([sentence.content for sentence in docs]))
-    total = len(docs) + 1.0
+    # Copies count once: an answer that stands on each of a thousand pages is no common phrase.
+    distinct = dict.fromkeys([sentence.content for sentence in docs])
+    frequency = Counter(chain.from_iterable(distinct))
+    total = len(distinct) + 1.0
     of_count = {count: _weight(total, count) for count in set(frequency.values())}
     idf = {word: of_count[count] for word, count in frequency.items()}
     unseen = _weight(total, 0)
@@ -126,7 +130,7 @@ def overlap(
         making = list(known)
     matches, best_dice = _pairs(making, holders, idf, mass, response_mass)
     return Overlap(
-        asked, docs, said, _spans(documents), idf, unseen, holders, shared, known, mass,
+        asked, docs, said, _spans(documents), frequency, idf, unseen, holders, shared, known, mass,
         response_mass, matches, *_sequences(docs, said), best_dice,
     )  # fmt: skip
 

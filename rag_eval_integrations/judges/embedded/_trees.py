@@ -5,8 +5,8 @@ on every path, and the answers are the bits of the number of its leaf. A leaf ho
 the log-odds of relevant and of utilized.
 
 The trees are not walked one by one. Each feature has the bits of its questions in all trees in one
-integer, one byte per tree: the sum over the features is an integer whose bytes are the numbers of
-the leaves.
+integer, one byte per two trees: the sum over the features is an integer whose bytes are the numbers
+of the leaves.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Trees(NamedTuple):
     shared: tuple[Asked, ...]
     """Questions about `SHARED_FEATURES`, numbered from 0."""
     leaves: tuple[tuple[int, ...], ...]
-    """Both values of each leaf of each tree, packed."""
+    """Sum of the leaves of two trees, by the numbers of both; both values of it, packed."""
 
 
 def trees_of(content: Mapping[str, Any]) -> Trees:
@@ -62,7 +62,9 @@ def trees_of(content: Mapping[str, Any]) -> Trees:
     for tree, questions in enumerate(content["questions"]):
         for bit, (feature, limit) in enumerate(reversed(questions)):
             of_feature = places.setdefault(feature, {})
-            of_feature[limit] = of_feature.get(limit, 0) + (1 << (8 * tree + bit))
+            of_feature[limit] = of_feature.get(limit, 0) + (
+                1 << (8 * (tree // 2) + QUESTIONS * (tree % 2) + bit)
+            )
     cut = len(SENTENCE_FEATURES)
     asked = []
     for feature, by_limit in sorted(places.items()):
@@ -74,12 +76,22 @@ def trees_of(content: Mapping[str, Any]) -> Trees:
     return Trees(
         tuple([a for a in asked if a.feature < cut]),
         tuple([a._replace(feature=a.feature - cut) for a in asked if a.feature >= cut]),
-        tuple(
-            [
-                tuple([((r + _SHIFT) << _BITS) + u + _SHIFT for r, u in zip(*both, strict=True)])
-                for both in zip(content["relevant"], content["utilized"], strict=True)
-            ]
-        ),
+        _by_twos(content["relevant"], content["utilized"]),
+    )
+
+
+def _by_twos(relevant: list[list[int]], utilized: list[list[int]]) -> tuple[tuple[int, ...], ...]:
+    packed = [
+        [((r + _SHIFT) << _BITS) + u + _SHIFT for r, u in zip(*both, strict=True)]
+        for both in zip(relevant, utilized, strict=True)
+    ]
+    if len(packed) % 2:
+        packed.append([(_SHIFT << _BITS) + _SHIFT] * 2**QUESTIONS)
+    return tuple(
+        [
+            tuple([low + high for high in packed[at + 1] for low in packed[at]])
+            for at in range(0, len(packed), 2)
+        ]
     )
 
 
@@ -88,7 +100,7 @@ def corrections(trees: Trees, documents: Sequence[DocumentRows]) -> tuple[list[f
     leaves, size = trees.leaves, len(trees.leaves)
     relevant: list[float] = []
     utilized: list[float] = []
-    offset = size * _SHIFT
+    offset = 2 * size * _SHIFT
     for shared, sentences in documents:
         start = sum([places[bisect_right(limits, shared[f])] for f, limits, places in trees.shared])
         columns = list(zip(*sentences, strict=True))
