@@ -124,8 +124,8 @@ def agreement(data: Path, rows: list[dict], *, published: bool) -> None:
         ("TruLens", "trulens_groundedness", "trulens_context_relevance", None),
     )
     print("  theirs / ours / response length (AUROC) or the mean of the other sets (RMSE)")
-    print(f"  {'set':12}{'judge':10}{'rows':>6}{'AUROC':>22}{'RMSE relevance':>22}"
-          f"{'RMSE utilization':>22}")  # fmt: skip
+    print(f"  {'set':12}{'judge':10}{'rows':>6}{'AUROC':>24}{'RMSE relevance':>24}"
+          f"{'RMSE utilization':>24}")  # fmt: skip
     gold = {"relevance": prepared.gold[:, 0], "utilization": prepared.gold[:, 1]}
     for name in prepared.sets:
         for judge, *names in columns:
@@ -157,8 +157,8 @@ def agreement(data: Path, rows: list[dict], *, published: bool) -> None:
                     found = [rmse(values, gold[score][has]) for values in (theirs, own, constant)]
                 cells.append(" / ".join(f"{value:.3f}" for value in found))
             if max(sizes):
-                print(f"  {name:12}{judge:10}{max(sizes):6}{cells[0]:>22}{cells[1]:>22}"
-                      f"{cells[2]:>22}")  # fmt: skip
+                print(f"  {name:12}{judge:10}{max(sizes):6}{cells[0]:>24}{cells[1]:>24}"
+                      f"{cells[2]:>24}")  # fmt: skip
 
 
 def main() -> None:
