@@ -27,15 +27,11 @@ from embedded_training.nested import nested
 from embedded_training.rows import SCORES, Data
 
 from rag_eval_integrations.judges.embedded._features import DOCUMENT_FEATURES
-from rag_eval_integrations.judges.embedded._model import (
-    ADHERENCE_FEATURES,
-    ANSWERED_FEATURES,
-    MODEL_FILE,
-    TOPIC_FEATURES,
-)
+from rag_eval_integrations.judges.embedded._gates import ANSWERED_FEATURES, TOPIC_FEATURES
+from rag_eval_integrations.judges.embedded._model import ADHERENCE_FEATURES, MODEL_FILE
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 
-VERSION = "4"
+VERSION = "5"
 ABOUT = {
     "data": "RAGBench (covidqa, delucionqa, emanual, hagrid, hotpotqa; labels by GPT-4) and "
     "RAGTruth QA train (spans by humans)",
@@ -85,6 +81,7 @@ def write(data: Data, held: dict[str, HeldOut], path: Path) -> None:
         **ABOUT,
         "relevant": final.relevant.plain(DOCUMENT_FEATURES),
         "utilized": final.utilized.plain(DOCUMENT_FEATURES),
+        "trees": final.trees.plain(),
         "relevant_alone": final.alone.plain(DOCUMENT_FEATURES),
         "topic": final.topic.plain(TOPIC_FEATURES),
         "answered": final.answered.plain(ANSWERED_FEATURES),
@@ -98,7 +95,9 @@ def write(data: Data, held: dict[str, HeldOut], path: Path) -> None:
         },
         "thresholds": thresholds(data, held["domain"]),
     }
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps({**content, "trees": None}, indent=1)
+    trees = json.dumps(content["trees"], separators=(",", ":")).replace("]],", "]],\n")
+    path.write_text(text.replace('"trees": null', f'"trees": {trees}') + "\n", encoding="utf-8")
     print(f"\nthresholds: {content['thresholds']}\nwrote {path} ({path.stat().st_size} bytes)")
 
 

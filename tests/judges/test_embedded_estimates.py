@@ -38,6 +38,17 @@ def test_expectations_by_hand() -> None:
     assert found["completeness"] == pytest.approx((0.7, 0))
 
 
+def test_nothing_relevant_is_complete() -> None:
+    """As in the formula: where the gate lets nothing be relevant, nothing is missing."""
+    assert expected_scores([0.0, 0.0], [0.2, 0.1])["completeness"] == (1.0, 0)
+
+
+def test_no_score_is_certain() -> None:
+    """A score of 0, where no sentence is relevant, has an error as well."""
+    for line in load_model().scores.values():
+        assert line.estimate(0.0, 0.0)[1] >= 0.02
+
+
 def test_no_documents_no_estimates() -> None:
     """There is nothing to expect; the formulas say what the scores are."""
     scores = load_model().scores

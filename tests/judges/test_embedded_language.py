@@ -224,3 +224,33 @@ def test_letters_with_digits_are_no_words(text: str) -> None:
 def test_a_script_that_is_no_language_is_not_named(text: str, language: str | None) -> None:
     """By its language where it has one; letters of full width are letters."""
     assert foreign(text) == language
+
+
+CASES = [
+    "Plessy v. Ferguson, Brown v. Board, Roe v. Wade, Lawrence v. Texas",
+    "Miranda v. Arizona 384 US 436, Gideon v. Wainwright 372 US 335, Mapp v. Ohio, Loving v. Virginia",
+    "J. W. Z. Smith, W. Z. Jones, Z. W. Miller, W. Z. Brown",
+]
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_one_sign_again_and_again_is_no_language(text: str) -> None:
+    """A case name's "v." is a Czech word and initials are Polish ones; two signs are needed."""
+    assert foreign(text) is None
+    assert not_covered("Which case was it?", text, [text]) is None
+
+
+def test_a_passage_in_another_language_among_english_ones() -> None:
+    """Judged where as many documents are English; refused where most are not."""
+    english = "The ferry to Kos leaves at nine, and it takes four hours to the island."
+    spanish = (
+        "El barco a la isla sale por la mañana y el viaje no es muy largo para los turistas. " * 3
+    )
+    asked = ("When does the ferry to Kos leave?", "It leaves at nine, as it says in the timetable.")
+
+    assert not_covered(*asked, [spanish, spanish, spanish, english, english, english]) is None
+    assert not_covered(*asked, [spanish, "Kos", english]) is None
+    assert not_covered(*asked, [spanish, spanish, spanish, english]) == (
+        "the documents (looks Spanish)"
+    )
+    assert not_covered(*asked, [spanish]) == "the documents (looks Spanish)"

@@ -14,17 +14,16 @@ from by_hand import keyed
 
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.embedded._features import call_features
-from rag_eval_integrations.judges.embedded._model import (
+from rag_eval_integrations.judges.embedded._gates import (
     ANSWERED_FEATURES,
     ANSWERED_OPENS,
     TOPIC_FEATURES,
     TOPIC_OPENS,
-    document_probabilities,
     gate_rows,
-    load_model,
     opening,
     relevance,
 )
+from rag_eval_integrations.judges.embedded._model import document_probabilities, load_model
 from rag_eval_integrations.records import Labels
 
 FERRY = [["The ferry to Kos leaves at nine.", "It takes four hours.", "Tickets cost 12 euros."]]
@@ -44,9 +43,9 @@ def relevant_of(question: str, *response: str) -> dict[str, float]:
 
 
 def test_gates_open_by_their_probability() -> None:
-    """The second fully from a quarter on; the first from .52, and not at all up to .45."""
+    """The second fully from a quarter on; the first from a half, and not at all up to .05."""
     assert [opening(p, ANSWERED_OPENS) for p in (0.0, 0.125, 0.25, 0.9)] == [0.0, 0.5, 1.0, 1.0]
-    assert [opening(p, TOPIC_OPENS) for p in (0.0, 0.45, 0.485, 0.52, 0.9)] == pytest.approx(
+    assert [opening(p, TOPIC_OPENS) for p in (0.0, 0.05, 0.275, 0.5, 0.9)] == pytest.approx(
         [0.0, 0.0, 0.5, 1.0, 1.0]
     )
 
@@ -65,6 +64,8 @@ def test_gate_rows_are_of_the_call() -> None:
     assert topic[:3] == pytest.approx((log1p(3), 0.0, log1p(1) / log1p(4)))
     closest = max(document.shared[2] for document in features.documents)
     assert topic[3] == answered[2] == closest
+    # All three words are in one sentence, and so is their only pair, "Kos leave".
+    assert topic[4:] == pytest.approx((log1p(3), log1p(1), log1p(0), log1p(4)))
     assert answered[0] == pytest.approx(1.0)
     assert answered[3] == 1.0
 
@@ -101,8 +102,8 @@ def test_the_two_ways_are_mixed_by_the_second_gate() -> None:
     assert with_gates(1.0, 0.0) == pytest.approx(alone)
     assert with_gates(1.0, 1.0) == [0.5] * 3
     assert with_gates(1.0, 0.125) == pytest.approx([(0.5 + p) / 2 for p in alone], abs=1e-6)
-    assert with_gates(0.485, 1.0) == pytest.approx([0.25] * 3)
-    assert with_gates(0.4, 1.0) == [0.0] * 3
+    assert with_gates(0.275, 1.0) == pytest.approx([0.25] * 3)
+    assert with_gates(0.05, 1.0) == [0.0] * 3
     assert relevance(model, call_features(QUESTION, [], []), None) == []
 
 
@@ -155,3 +156,38 @@ def test_a_response_of_which_no_word_is_found_is_not_adherent() -> None:
         "I don't know.": True,
         "At nine.": True,
     }
+
+
+@pytest.mark.parametrize("copies", [10, 300])
+@pytest.mark.parametrize("one_document", [True, False])
+def test_copies_of_an_answer_keep_their_weight(copies: int, one_document: bool) -> None:
+    """A sentence that stands on every page is as relevant there as by itself."""
+    documents = [FERRY[0] * copies] if one_document else FERRY * copies
+    labels = labels_of(documents, ["The ferry to Kos leaves at nine."], QUESTION)
+
+    relevant, utilized = labels.relevant_probabilities, labels.utilized_probabilities
+    assert relevant is not None
+    assert utilized is not None
+    assert relevant["0a"] > 0.6
+    assert utilized["0a"] > 0.6
+    assert len(labels.all_relevant_sentence_keys) >= copies
+
+
+@pytest.mark.slow
+def test_long_pages_hide_no_answer(ragbench: list[Path]) -> None:
+    """Among 1,000 sentences of other rows the utilized sentences are found as they are alone."""
+    path = next(path for path in ragbench if path.name.startswith("hotpotqa"))
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in itertools.islice(lines, 200)]
+    filler = [text for row in rows[40:] for part in row["documents_sentences"] for _, text in part]
+    found = {False: 0, True: 0}
+    for row in rows[:30]:
+        documents = [[text for _, text in part] for part in row["documents_sentences"]]
+        response = [text for _, text in row["response_sentences"]]
+        for among in found:
+            pages = [*documents, filler[:1_000]] if among else documents
+            labels = labels_of(pages, response, row["question"])
+            used = set(row["all_utilized_sentence_keys"])
+            found[among] += len(used.intersection(labels.all_utilized_sentence_keys))
+
+    assert found[True] >= 0.95 * found[False] > 0

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from embedded_training.fits import SAME, Fit, Words, error_of, errors, line, on_line, platt
+from embedded_training.fits import SAME, Fit, Words, error_of, errors, line, on_line, platt, sigmoid
 from embedded_training.rows import FOLDS, SCORES, TRUTH, Data, View
-from rag_eval_integrations.judges.embedded._model import (
-    ANSWERED_OPENS,
-    TOPIC_OPENS,
-    adherence_features,
-)
+from embedded_training.trees import Boosted
+from rag_eval_integrations.judges.embedded._gates import ANSWERED_OPENS, TOPIC_OPENS
+from rag_eval_integrations.judges.embedded._model import adherence_features
 from rag_eval_integrations.judges.embedded.judge import expected_scores
 
 
@@ -69,6 +67,12 @@ class Judge:
             x = data.documents.x[part]
             self.relevant = Fit(x, data.relevant[part], weight, choice.document_c)
             self.utilized = Fit(x, data.utilized[part], weight, choice.document_c)
+            self.trees = Boosted(
+                x,
+                (data.relevant[part], data.utilized[part]),
+                (self.relevant.score(x), self.utilized.score(x)),
+                weight,
+            )
             x = x * data.by_question
             self.alone = Fit(x, data.relevant[part], weight, choice.document_c)
             self.gates(data, train[: data.bench])
@@ -111,8 +115,16 @@ class Judge:
         of_row = (np.cumsum(rows) - 1)[data.documents.row[part]]
         topic, answered = topic[of_row], answered[of_row]
         alone = self.alone(view.x[part] * data.by_question)
-        both = answered * self.relevant(view.x[part]) + (1 - answered) * alone
+        beside, _ = self.beside_response(view.x[part])
+        both = answered * beside + (1 - answered) * alone
         return topic * both, topic * alone
+
+    def beside_response(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Compute P(relevant) and P(utilized) of sentences, without the gates."""
+        relevant, utilized = self.trees(x)
+        return sigmoid(self.relevant.score(x) + relevant), sigmoid(
+            self.utilized.score(x) + utilized
+        )
 
     def support(self, data: Data, train: np.ndarray) -> None:
         """Fit sentences, then responses on held-out probabilities of their sentences."""
@@ -231,7 +243,7 @@ class HeldOut:
             if part.any() and not adherence_alone:
                 rows = test[: data.bench]
                 self.relevant[part], self.alone[part] = judge.relevance(data, data.own, rows)
-                self.utilized[part] = judge.utilized(data.documents.x[part])
+                self.utilized[part] = judge.beside_response(data.documents.x[part])[1]
                 for name, closed in self.off_topic.items():
                     closed[rows] = judge.topic(getattr(data, name).topic[rows]) <= TOPIC_OPENS[0]
                 for name in self.swapped:

@@ -95,11 +95,10 @@ def table(data: Data, title: str, held: HeldOut) -> None:
             values = [f1_score(gold[own == s], p[own == s] >= cuts[s]) for s in data.sets]
             print(f"  {f'F1 {name}, threshold of other sets':38}"
                   + "".join(f"{v:12.3f}" for v in [*values, np.mean(values)]))  # fmt: skip
-    said = nested_adherent(data, held)
-    line("balanced accuracy, the same way", lambda m: balanced_accuracy(~bad[m], said[m]))
     pooled = of_row != TRUTH
     print(f"  calibration error, {len(data.sets)} sets pooled: "
           f"{calibration_error(held.adherent[pooled], data.adherent[pooled]):.3f}")  # fmt: skip
+    flags(data, held)
     truth = of_row == TRUTH
     sentences = truth[data.response.row]
     print(
@@ -125,20 +124,45 @@ def best_f1(gold: np.ndarray, p: np.ndarray, own: np.ndarray, sets: Sequence[str
     return _best(lambda t: np.mean([f1_score(g, q >= t) for g, q in parts]), GRID)
 
 
-def best_balanced(gold: np.ndarray, p: np.ndarray, own: np.ndarray, sets: Sequence[str]) -> float:
-    """Choose the threshold with the best mean balanced accuracy over some sets."""
-    parts = [(gold[own == s], p[own == s]) for s in sets]
-    return _best(lambda t: np.mean([balanced_accuracy(g, q >= t) for g, q in parts]), HIGH)
+def as_many(gold: np.ndarray, p: np.ndarray, own: np.ndarray, sets: Sequence[str]) -> float:
+    """Choose the threshold that flags the same share as gold does, in the mean over some sets.
+
+    Where the threshold of the best balanced accuracy flags half of all responses, as most of them
+    are adherent, this one flags few and misses many: precision and recall are about equal.
+    """
+    parts = [(~gold[own == s], p[own == s]) for s in sets]
+    bad = np.mean([g.mean() for g, _ in parts])
+    return _best(lambda t: -abs(np.mean([(q < t).mean() for _, q in parts]) - bad), HIGH)
 
 
-def nested_adherent(data: Data, held: HeldOut) -> np.ndarray:
-    """Decide the adherence of every row by the threshold that is best on the other sets."""
-    said = np.ones(len(data.set), bool)
-    for s in data.sets:
-        rest = [other for other in data.sets if other != s]
-        cut = best_balanced(data.adherent, held.adherent, data.set, rest)
-        said[data.set == s] = held.adherent[data.set == s] >= cut
-    return said
+def nested_said(
+    data: Data, gold: np.ndarray, p: np.ndarray, own: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Decide the items of each set by the threshold of the other sets; RAGTruth by that of all."""
+    return {
+        s: p[own == s] >= as_many(gold, p, own, [other for other in data.sets if other != s])
+        for s in [*data.sets, TRUTH]
+    }
+
+
+def flags(data: Data, held: HeldOut) -> None:
+    """Print what is flagged at a threshold that no item of the set was chosen on."""
+    names = [*data.sets, TRUTH]
+    print(f"  {'':38}" + "".join(f"{name:>12}" for name in names))
+    for kind, gold, p, own in (
+        ("not adherent", data.adherent, held.adherent, data.set),
+        ("unsupported sentence", data.supported, held.supported, data.set[data.response.row]),
+    ):
+        said = nested_said(data, gold, p, own)
+        bad = {s: ~gold[own == s] for s in names}
+        for name, values in (
+            (f"share {kind}, gold", [bad[s].mean() for s in names]),
+            ("  flagged", [(~said[s]).mean() for s in names]),
+            ("  precision", [(bad[s] & ~said[s]).sum() / max(1, (~said[s]).sum()) for s in names]),
+            ("  recall", [(~said[s])[bad[s]].mean() for s in names]),
+            ("  balanced accuracy", [balanced_accuracy(~bad[s], said[s]) for s in names]),
+        ):
+            print(f"  {name:38}" + "".join(f"{v:12.3f}" for v in values))
 
 
 def thresholds(data: Data, held: HeldOut) -> dict[str, float]:
@@ -149,8 +173,8 @@ def thresholds(data: Data, held: HeldOut) -> dict[str, float]:
         "relevant": best_f1(data.relevant, held.relevant, own, data.sets),
         "relevant_alone": best_f1(data.relevant, held.alone, own, data.sets),
         "utilized": best_f1(data.utilized, held.utilized, own, data.sets),
-        "supported": best_balanced(data.supported, held.supported, said, data.sets),
-        "adherent": best_balanced(data.adherent, held.adherent, data.set, data.sets),
+        "supported": as_many(data.supported, held.supported, said, data.sets),
+        "adherent": as_many(data.adherent, held.adherent, data.set, data.sets),
     }
 
 

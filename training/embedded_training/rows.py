@@ -23,7 +23,7 @@ from rag_eval_integrations.judges.embedded._features import (
     CallFeatures,
     call_features,
 )
-from rag_eval_integrations.judges.embedded._model import gate_rows
+from rag_eval_integrations.judges.embedded._gates import gate_rows
 from rag_eval_integrations.metrics.trace.formulas import context_utilization
 from rag_eval_integrations.sentences import Punkt
 

@@ -18,7 +18,8 @@ SENTENCE_FEATURES = (
     "question_cosine",  # idf-weighted cosine to the question
     "question_found",  # share of the question's weight found in the sentence
     "answers_best",  # share of response sentences for which no sentence matches better
-    "credit",  # share of the response's weight, each word divided among the sentences with it
+    "credit",  # share of the response's weight, each word divided among the sentences with it;
+    # copies of a sentence have the same
     "dice",  # best weighted Dice coefficient with a response sentence
     "dice_to_best",  # the same, divided by the best of the call
     "dice_rank",  # share of the call's sentences with a smaller dice
@@ -140,7 +141,7 @@ def _sentences(o: Overlap, said: Collection[str], square: Mapping[str, float]) -
     asked, idf = o.question.bag, o.idf
     said_mass = sum(map(o.weight, said)) or 1.0
     credit = dict.fromkeys(o.holders, 0.0)  # words that only the question has earn no credit
-    credit |= {w: idf[w] / len(o.holders[w]) / said_mass for w in said if w in idf}
+    credit |= {w: idf[w] / o.frequency[w] / said_mass for w in said if w in idf}
     asked_mass = sum(map(o.weight, o.question.content)) or 1.0
     asked_norm = _norm(o, o.question.content) or 1.0
     names = frozenset[str]().union(*[sentence.names for sentence in o.response])

@@ -94,13 +94,17 @@ def not_covered(question: str, response: str, documents: Sequence[str]) -> str |
 
     In Latin script, a part of fewer than eight words is refused only when it holds no English
     function word (unlike "Who wrote La vida es sueño?"). A response of fewer than eight words may
-    be a title, and is tested only as part of the whole call.
+    be a title, and is tested only as part of the whole call. Documents are refused when more of
+    them are in another language than in English: one passage in Spanish is no reason.
     """
     parts = (("question", question), ("response", response), ("documents", _sample(documents)))
     for name, text in parts:
         language = _of_call(text, may_be_a_title=name == "response")
-        if language is not None:
-            return f"the {name} (looks {language})"
+        if language is None:
+            continue
+        if name == "documents" and _as_many_are_english(documents):
+            return None
+        return f"the {name} (looks {language})"
     if len(question) + len(response) > SAMPLED_CHARACTERS // 2:
         return None  # long enough for the tests above
     language = _of_call(_sample([question, response, *documents]))
@@ -113,6 +117,13 @@ def foreign(text: str) -> str | None:
     None also for text of fewer than four words in Latin script, and for text without letters.
     """
     return _looked_at(text)[0]
+
+
+def _as_many_are_english(documents: Sequence[str]) -> bool:
+    """Tell whether at least as many documents are clearly English as are in another language."""
+    looks = [_looked_at(text[:_SAMPLED_OF_ONE]) for text in documents]
+    strange = sum([language is not None for language, _, _ in looks])
+    return sum([english >= 0.2 * words > 0 for _, words, english in looks]) >= max(1, strange)
 
 
 def _of_call(text: str, *, may_be_a_title: bool = False) -> str | None:
@@ -148,7 +159,11 @@ def _by_words(found: list[str], english: int) -> str | None:
     )
     if hits < 2 or hits <= 1.5 * english or hits < 0.08 * len(found):
         return None
-    return None if _PARTICLES.issuperset(_FOREIGN[language].intersection(found)) else language
+    signs = _FOREIGN[language].intersection(found)
+    # Two signs, not one again and again ("Roe v. Wade"); a letter by itself may be an initial.
+    if max(map(len, signs)) < 2 or (len(signs) < 2 and len(found) >= _FEW):
+        return None
+    return None if _PARTICLES.issuperset(signs) else language
 
 
 def _sample(texts: Iterable[str]) -> str:

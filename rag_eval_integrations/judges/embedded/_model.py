@@ -1,7 +1,7 @@
 """The fitted coefficients (`model.json`, written by `training/embedded_judge.py`) and their use.
 
-The models are logistic regressions. Boosted trees were not better on data sets unseen in fitting,
-took several times as long per sentence, and cannot be inspected (docs/embedded-judge.md).
+The models are logistic regressions; small boosted trees correct those of document sentences. Trees
+alone were worse on data sets unseen in fitting (docs/embedded-judge.md).
 """
 
 from __future__ import annotations
@@ -9,18 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from math import exp, fsum, log, log1p, sqrt
-from operator import mul
+from math import exp, fsum, log, sqrt
+from operator import add, mul
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rag_eval_integrations.judges.embedded._features import (
-    SENTENCE_FEATURES,
-    SHARED_FEATURES,
-    CallFeatures,
-    DocumentRows,
-)
+from rag_eval_integrations.judges.embedded._features import SENTENCE_FEATURES, DocumentRows
 from rag_eval_integrations.judges.embedded._response_features import ResponseRow
+from rag_eval_integrations.judges.embedded._trees import Trees, corrections, trees_of
 
 MODEL_FILE = Path(__file__).with_name("model.json")
 
@@ -90,11 +86,13 @@ class Coefficients(NamedTuple):
     """P(document sentence helps to answer the question)."""
     utilized: Logistic
     """P(document sentence was used by the response); same features and bounds as `relevant`."""
+    trees: Trees
+    """What is added to the log-odds of `relevant` and `utilized`."""
     relevant_alone: Logistic
     """P(document sentence helps to answer the question), from the question alone; for calls without
     a response, or with one that is unrelated to the documents."""
     topic: Logistic
-    """P(the documents are about the question); see `gates`."""
+    """P(the documents are about the question); see `_gates.py`."""
     answered: Logistic
     """P(the response is about the documents)."""
     supported: Logistic
@@ -142,13 +140,13 @@ def clipped(row: Sequence[float], bounds: Bounds) -> Sequence[float]:
 
 
 def document_probabilities(
-    documents: Sequence[DocumentRows], *models: Logistic
+    documents: Sequence[DocumentRows], *models: Logistic, trees: Trees | None = None
 ) -> list[list[float]]:
     """Compute each model's probabilities of all document sentences, in order.
 
     All models must have the same bounds. For speed, since document sentences are most of the work,
     the features that a document's sentences share are weighted once per document, and the other
-    features are clipped once for all models.
+    features are clipped once for all models. With `trees`, the models are relevant and utilized.
     """
     cut = len(SENTENCE_FEATURES)
     bounds = models[0].bounds
@@ -162,6 +160,9 @@ def document_probabilities(
         rows = [clipped(row, own) for row in sentences]
         for found, start, weight in zip(scores, starts, weights, strict=True):
             found += [start + fsum(map(mul, weight, row)) for row in rows]
+    if trees is not None:
+        added = corrections(trees, documents)
+        scores = [list(map(add, *both)) for both in zip(scores, added, strict=True)]
     return [list(map(probability_of, found)) for found in scores]
 
 
@@ -225,6 +226,7 @@ def load_model() -> Coefficients:
         content["version"],
         logistic("relevant"),
         logistic("utilized"),
+        trees_of(content["trees"]),
         logistic("relevant_alone"),
         logistic("topic"),
         logistic("answered"),
@@ -242,83 +244,3 @@ def load_model() -> Coefficients:
         thresholds["supported"],
         thresholds["adherent"],
     )
-
-
-# --- Two gates of relevance: do the documents fit the question, and does the response fit them?
-
-
-TOPIC_FEATURES = (
-    "words_found",  # log of the question's words that are in the documents
-    "words_missing",  # log of those that are not
-    "words_common",  # how many document sentences hold a found word, on average, from 0 to 1
-    "document_response_max",  # cosine of the closest document to the response; 0 without one
-)
-ANSWERED_FEATURES = ("call_dice_max", "call_dice_mean", "document_response_max", "bigrams_max")
-
-TOPIC_OPENS, ANSWERED_OPENS = (0.45, 0.52), (0.0, 0.25)
-"""Probabilities up to which a gate is closed, and from which it is open. Chosen on half of the
-rows: the second is low, so that ordinary rows are hardly changed; the first closes on 87 % of the
-calls with the documents of another question of their data set, and on 1 % of the others."""
-
-_BIGRAMS = SENTENCE_FEATURES.index("bigrams")
-_RESPONSE, _DICE_MAX, _DICE_MEAN = map(
-    SHARED_FEATURES.index, ("document_response", "call_dice_max", "call_dice_mean")
-)
-
-
-def gate_rows(features: CallFeatures) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Compute `TOPIC_FEATURES` and `ANSWERED_FEATURES` of a call with document sentences."""
-    documents, o = features.documents, features.overlap
-    call = documents[0].shared
-    held = [log1p(len(o.holders[word])) for word in o.question.content if word in o.idf]
-    # Of two at least: that the only sentence holds a word does not make the word common.
-    common = fsum(held) / len(held) / log1p(max(2, len(o.documents))) if held else 0.0
-    closest = max([document.shared[_RESPONSE] for document in documents])
-    topic = log1p(len(held)), log1p(len(o.question.content) - len(held)), common, closest
-    answered = (
-        call[_DICE_MAX],
-        call[_DICE_MEAN],
-        closest,
-        max([row[_BIGRAMS] for document in documents for row in document.sentences]),
-    )
-    return topic, answered
-
-
-def opening(probability: float, opens: tuple[float, float]) -> float:
-    """Compute the opening of a gate, in [0, 1]."""
-    closed, opened = opens
-    return min(1.0, max(0.0, (probability - closed) / (opened - closed)))
-
-
-# --- P(relevant) of document sentences, from question and response or from the question alone
-
-
-def relevance(
-    model: Coefficients, features: CallFeatures, beside_response: Sequence[float] | None
-) -> list[float]:
-    """Compute P(relevant) of each document sentence, in order.
-
-    Args:
-        model: the coefficients.
-        features: the features of the call.
-        beside_response: probabilities by `model.relevant`; None without a response.
-    """
-    documents = features.documents
-    if not documents:
-        return []
-    topic_row, answered_row = gate_rows(features)
-    # A question of function words alone ("What is it?") names no topic to miss.
-    asks = features.overlap.question.content
-    topic = opening(model.topic.probability(topic_row), TOPIC_OPENS) if asks else 1.0
-    by_response = 0.0
-    if beside_response is not None:
-        by_response = opening(model.answered.probability(answered_row), ANSWERED_OPENS)
-        if by_response == 1.0:
-            return [round(topic * p, DIGITS) for p in beside_response]
-    [alone] = document_probabilities(documents, model.relevant_alone)
-    if beside_response is None:
-        return [round(topic * p, DIGITS) for p in alone]
-    return [
-        round(topic * (by_response * p + (1 - by_response) * q), DIGITS)
-        for p, q in zip(beside_response, alone, strict=True)
-    ]

@@ -21,6 +21,7 @@ from rag_eval_integrations.judges.embedded._explain import (
     supporting,
 )
 from rag_eval_integrations.judges.embedded._features import CallFeatures, call_features
+from rag_eval_integrations.judges.embedded._gates import relevance
 from rag_eval_integrations.judges.embedded._language import not_covered
 from rag_eval_integrations.judges.embedded._model import (
     DIGITS,
@@ -29,7 +30,6 @@ from rag_eval_integrations.judges.embedded._model import (
     document_probabilities,
     load_model,
     lowered,
-    relevance,
     support_probability,
 )
 from rag_eval_integrations.judges.embedded._words import Words, words
@@ -59,7 +59,8 @@ class Expected(NamedTuple):
 def expected_scores(relevant: Sequence[float], utilized: Sequence[float]) -> dict[str, Expected]:
     """Compute the expected scores from the probabilities of the document sentences.
 
-    Completeness is Σ min(p(R), p(U)) / Σ p(R), because utilized sentences are nearly all relevant.
+    Completeness is Σ min(p(R), p(U)) / Σ p(R), because utilized sentences are nearly all relevant,
+    and 1 when nothing is relevant, as in the formula.
 
     Returns:
         Expected scores by their names in `Labels.estimates`, with utilization under both sets of
@@ -71,7 +72,7 @@ def expected_scores(relevant: Sequence[float], utilized: Sequence[float]) -> dic
             "context_relevance": _share(relevant),
             "context_utilization@ragbench": _share(utilized),
             "context_utilization@gpt-labeling": Expected(min(1.0, used / every) if every else 0.0),
-            "completeness": Expected(fsum(map(min, relevant, utilized)) / every if every else 0.0),
+            "completeness": Expected(fsum(map(min, relevant, utilized)) / every if every else 1.0),
         }
         if size
         else {}
@@ -125,9 +126,9 @@ _UNFOUND = 0.5
 the documents. Without it, the response "Paris." to documents that do not name Paris had .92. A rule
 and not a fit, since the development data hold only two such responses, one of them adherent."""
 
-_CONTRADICTED = 0.87
-"""Upper limit of P(supported) for a sentence that a document contradicts, and of P(adherent): just
-below the threshold of adherence. In gold, few contradictions are real errors, so that a lower limit
+_BELOW = 0.01
+"""How far below the threshold of adherence P(supported) of a sentence that a document contradicts,
+and P(adherent), are at most. In gold, few contradictions are real errors, so that a lower limit
 would rank such responses too low (AUROC of not adherent -.007 with .3)."""
 
 _BIG_CALL = 100_000
@@ -162,7 +163,7 @@ class EmbeddedJudge(JudgeBase):
     """Summary of its abilities and limits, shown by `rag-eval doctor`."""
     unsure = (0.7, 0.9)
     """Band of P(adherent) in which asking another judge is worthwhile. It holds 47 % of the rows of
-    unseen domains, 15 % of them not adherent, and the threshold of .88; (0.3, 0.7) holds 3 %."""
+    unseen domains, 15 % of them not adherent, and the threshold of .78; (0.3, 0.7) holds 3 %."""
     keeps_keys = True
     """True: labels name every sentence once by its own key, so there is nothing to reconcile."""
 
@@ -243,7 +244,7 @@ def _labels(
     features = call_features(question, texts, [sentence.text for sentence in response], words)
     if response:
         by_response, utilized = document_probabilities(
-            features.documents, model.relevant, model.utilized
+            features.documents, model.relevant, model.utilized, trees=model.trees
         )
         relevant = relevance(model, features, by_response)
         relevant_threshold = model.relevant_threshold
@@ -269,17 +270,18 @@ def _labels(
             min(p, _UNFOUND) if row.new and not absent else p
             for p, row, absent in zip(supported, features.response, absences, strict=True)
         ]
-    contradicted, doubts = _compared(features, response, documents, absences)
-    supported = [lowered(p, doubt) for p, doubt in zip(supported, doubts, strict=True)]
+    contradicted, differences = _compared(features, response, documents, absences)
+    supported = [lowered(p, doubt) for p, doubt in zip(supported, differences, strict=True)]
     probability = model.adherent.probability(adherence_features(supported))
     adherent = probability >= model.adherent_threshold
     verdicts = _verdicts(supported, adherent, model.supported_threshold)
     if contradicted:
-        adherent, probability = False, min(probability, _CONTRADICTED)
+        most = round(model.adherent_threshold - _BELOW, DIGITS)
+        adherent, probability = False, min(probability, most)
         for number in contradicted:
             verdicts[number] = False
             # Below the limit, and in the order of the probabilities.
-            supported[number] = round(_CONTRADICTED * supported[number], DIGITS)
+            supported[number] = round(most * supported[number], DIGITS)
     keys = [sentence.key for sentence in documents]
     entries = []
     for number, sentence in enumerate(response):
