@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rag_eval_integrations._recent import Recent
 from rag_eval_integrations.judges.embedded._absence import ABSENCE_STEMS, says_documents_do_not_tell
 from rag_eval_integrations.judges.embedded._contradictions import Compared, compare
+from rag_eval_integrations.judges.embedded._doubts import doubts
 from rag_eval_integrations.judges.embedded._explain import (
     EXPLAIN_ABSENCE,
     explain_adherence,
