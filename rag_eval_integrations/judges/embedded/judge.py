@@ -23,6 +23,7 @@ from rag_eval_integrations.judges.embedded._explain import (
 )
 from rag_eval_integrations.judges.embedded._features import CallFeatures, call_features
 from rag_eval_integrations.judges.embedded._gates import relevance
+from rag_eval_integrations.judges.embedded._invented import invented
 from rag_eval_integrations.judges.embedded._language import not_covered
 from rag_eval_integrations.judges.embedded._model import (
     DIGITS,
@@ -123,9 +124,7 @@ _ABSENCE = 0.95
 96 % of these are supported."""
 
 _UNFOUND = 0.5
-"""Upper limit of P(supported) for a sentence with new words, in a response that shares no word with
-the documents. Without it, the response "Paris." to documents that do not name Paris had .92. A rule
-and not a fit, since the development data hold only two such responses, one of them adherent."""
+"""Upper limit of P(supported) for a sentence that `invented` yields."""
 
 _BELOW = 0.01
 """How far below the threshold of adherence P(supported) of a sentence that a document contradicts,
@@ -266,11 +265,9 @@ def _labels(
         p = support_probability(model, row, said.stems)
         absences.append(absent)
         supported.append(max(_ABSENCE, p) if absent else p)
-    if not any(features.overlap.found):
-        supported = [
-            min(p, _UNFOUND) if row.new and not absent else p
-            for p, row, absent in zip(supported, features.response, absences, strict=True)
-        ]
+    for number in invented(features, [sentence.text for sentence in response]):
+        if not absences[number]:
+            supported[number] = min(supported[number], _UNFOUND)
     contradicted, differences = _compared(features, response, documents, absences)
     supported = [lowered(p, doubt) for p, doubt in zip(supported, differences, strict=True)]
     probability = model.adherent.probability(adherence_features(supported))
