@@ -128,9 +128,11 @@ _TELLING = OPPOSITE.keys() | CLOSED_STEMS | _NUMBER_STEMS
 def _may_differ(o: Overlap, number: int, at: int, read: Reader) -> tuple[bool, bool]:
     """Tell by the words alone whether details and denials may differ, before any text is read."""
     said, theirs = o.response[number], o.documents[at]
-    strange = set(said.stems) - read.stems(at) - read.asked
-    details = bool(strange) and (
-        (said.stems[0] in strange and said.stems[0] in o.holders)
+    new = set(said.stems) - read.stems(at)
+    strange = new - read.asked
+    details = bool(new) and (
+        not new.isdisjoint(OPPOSITE)
+        or (said.stems[0] in strange and said.stems[0] in o.holders)
         or not strange.isdisjoint(said.names)
         or not strange.isdisjoint(said.numbers)
         or not strange.isdisjoint(_TELLING)
@@ -169,7 +171,12 @@ def _details(o: Overlap, number: int, own: Details, at: int, read: Reader) -> It
     pairs = [
         ("name", _names(own, held, asked, o, read), partial(_names, theirs, said, every, o, read)),
         ("number", _numbers(own, theirs, asked), partial(_numbers, theirs, own, every)),
-        ("opposite", _opposed(own, held, asked), partial(_opposed, theirs, said, every)),
+        # What a question asks ("Is it open?") is not said by a document that says the opposite.
+        (
+            "opposite",
+            _opposed(own, held, asked if own.negations else every),
+            partial(_opposed, theirs, said, every),
+        ),
     ]
     for name in own.members:
         kind = "unit" if name in OF_UNITS else "date"
@@ -243,7 +250,7 @@ def _opens(tokens: Sequence[Token], at: int) -> bool:
     return at == 0 or not tokens[at - 1].written[0].isalnum()
 
 
-def _always_capital(token: Token, o: Overlap, read: Reader) -> bool:
+def always_capital(token: Token, o: Overlap, read: Reader) -> bool:
     """Tell whether the documents have a word, and write it as a name where they have it."""
     held = [t for at in o.holders.get(token.stem, ())[:COMPARED] for t in read[at].tokens
             if t.stem == token.stem]  # fmt: skip
@@ -264,7 +271,7 @@ def _names(
             and tokens[last].stem not in other
             and tokens[last].stem not in asked
             and is_name(tokens[last])
-            and (last > at or not _opens(tokens, at) or _always_capital(tokens[at], o, read))
+            and (last > at or not _opens(tokens, at) or always_capital(tokens[at], o, read))
         ):
             last += 1
         if last > at:
@@ -334,6 +341,8 @@ def _negations(
         for one in these:
             if not one.scope or any(_same_denial(one, other) for other in those):
                 continue
+            if any(not stems.isdisjoint(OPPOSITE.get(word, ())) for word in one.scope):
+                continue  # "not open" says the same as "closed"
             around = [one.before, *one.scope] if one.before else one.scope
             both = [word for word in around if word in stems]
             place = len(both) / len(around) / (2 if conditional else 1)

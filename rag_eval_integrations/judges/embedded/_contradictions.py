@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
-from rag_eval_integrations.judges.embedded._alignment import differences, doubt
+from rag_eval_integrations.judges.embedded._alignment import always_capital, differences, doubt
 from rag_eval_integrations.judges.embedded._details import (
     CLOSED_STEMS,
     NUMBER_WORDS,
@@ -100,8 +100,8 @@ def _of_sentence(o: Overlap, number: int, text: str, read: Reader) -> list[Contr
     numbers = strange(said.numbers) or any(word in _NUMBER_STEMS for word in said.stems)
     closed = strange([word for word in said.stems if word in CLOSED_STEMS])
     first = said.stems[:1]
-    names = not said.names - theirs[0].bag <= o.question.bag or (
-        first and first[0] not in o.idf and first[0] not in _FUNCTION_STEMS
+    names = any(not said.names - words.bag <= o.question.bag for words in theirs[:2]) or (
+        first and first[0] not in theirs[0].bag and first[0] not in _FUNCTION_STEMS
     )
     negated = any(said.negated != words.negated for words in theirs[:2])
     if not (numbers or names or closed or negated):
@@ -240,7 +240,10 @@ def _name_conflicts(
     if len(names) > 1 and names[:2] != [0, 1] and names[0] == 0:
         names = names[1:]  # "Note that Lyon …": two capitals for two reasons
     if not names:
-        return _name_of_another(o, number, own, [at for at in unasked if at], best, read)
+        found = _name_of_another(o, number, own, [at for at in unasked if at], best, read)
+        for at in best[:2]:
+            found = found or _name_untied(o, number, own, unasked, at, read)
+        return found
     names = names[:MOST]
     mine = [own.tokens[at] for at in names]
     said = {token.stem for token in own.tokens}
@@ -295,6 +298,45 @@ def _name_of_another(
                 mine = own.tokens[at].written
                 return [Contradiction("name", mine, (token.written,), best[0])]
     return []
+
+
+def _name_untied(
+    o: Overlap, number: int, own: Details, names: Sequence[int], best: int, read: Reader
+) -> list[Contradiction]:
+    """Find a name in the place of another that no document ties to the sentence's other names.
+
+    "Sydney is the capital of Australia" copies a sentence about Canberra, and none has Sydney and
+    Australia. Where the rest of the sentence has no name ("is an actor"), both may be true.
+    """
+    there = read[best].tokens
+    stems, said = read.stems(best), {token.stem for token in own.tokens}
+    strange = [at for at in names if own.tokens[at].stem not in stems][:MOST]
+    mine = {own.tokens[at].stem for at in strange}
+    if not mine or alike(o, number, best, mine) < 0.99:
+        return []
+    if strange[0] == 0 and not always_capital(own.tokens[0], o, read):
+        return []
+    tied = {token.stem for token in own.tokens if is_name(token)} | o.question.names
+    tied = (tied & stems) - mine
+    held = [at for one in mine for at in o.holders.get(one, ())[:_FEW]]
+    if not tied or len(held) >= _FEW or any(not tied.isdisjoint(read.stems(at)) for at in held):
+        return []
+    place = {_around(own.tokens, strange[0], -1), _around(own.tokens, strange[-1], 1)}
+    for other, token in enumerate(there):
+        if not is_name(token) or token.stem in said | o.question.bag:
+            continue
+        if place == {_around(there, other, -1), _around(there, other, 1)}:
+            written = " ".join([own.tokens[at].written for at in strange])
+            last = other
+            while last + 1 < len(there) and is_name(there[last + 1]):
+                last += 1
+            instead = " ".join([one.written for one in there[other : last + 1]])
+            return [Contradiction("name", written, (instead,), best)]
+    return []
+
+
+_FEW = 50
+"""Sentences that hold a name, from which on they are not read."""
 
 
 def _around(tokens: Sequence[Token], at: int, step: int) -> str | None:
