@@ -43,7 +43,7 @@ PINNED_ESTIMATES = {
     "context_utilization@ragbench": (0.246763, 0.205318),
     "context_utilization@gpt-labeling": (0.929096, 0.278478),
     "completeness": (0.770668, 0.273793),
-    "adherence": (0.503241, 0.499989),
+    "adherence": (0.503411, 0.499988),
 }
 PINNED_ALONE = {"0a": 0.736064, "0b": 0.431741, "0c": 0.127486, "1a": 0.044886, "1b": 0.037747}
 
