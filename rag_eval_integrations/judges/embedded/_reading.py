@@ -8,7 +8,7 @@ from functools import cached_property
 from rag_eval_integrations.judges.embedded._details import DATE, NUMBER_WORDS, Details
 from rag_eval_integrations.judges.embedded._negations import CONDITIONAL, Token
 from rag_eval_integrations.judges.embedded._overlap import Overlap
-from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, NEGATIONS
+from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, NEGATIONS, OfWords
 
 COMPARED = 4
 """Number of best matches that are compared."""
@@ -82,7 +82,11 @@ _ADVERBS = frozenset(["finally", "usually", "firstly", "lastly"])
 
 
 def is_name(token: Token) -> bool:
-    word = token.written
+    """Tell whether a word is written as names are; remembered."""
+    return _NAMES[token.written]
+
+
+def _is_name(word: str) -> bool:
     if not word[0].isupper() or len(word) < 3 or not word.isalpha():
         return False
     low = word.lower()
@@ -96,5 +100,8 @@ def is_name(token: Token) -> bool:
     )
 
 
+_NAMES = OfWords(_is_name)
+
+
 def conditions(tokens: Sequence[Token]) -> frozenset[str]:
-    return CONDITIONAL.intersection([token.written.lower() for token in tokens])
+    return CONDITIONAL.intersection([token.low for token in tokens])
