@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from rag_eval_integrations.judges.embedded._details import DATE, NUMBER_WORDS, Details
@@ -19,10 +19,20 @@ MOST = 12
 
 
 class Reader:
-    """Reads document sentences when they are needed, each once."""
+    """Reads sentences when they are needed, each once.
 
-    def __init__(self, o: Overlap, texts: Sequence[str]) -> None:
+    Args:
+        o: the index of the call.
+        texts: the document sentences, in the order of the index.
+        details: reads one sentence; the judge passes one that remembers.
+    """
+
+    def __init__(
+        self, o: Overlap, texts: Sequence[str], details: Callable[[str], Details] = Details
+    ) -> None:
         self.texts = texts
+        self._details = details
+        self._said: dict[str, Details] = {}
         self._o = o
         self._read: dict[int, Details] = {}
         self._stems: dict[int, frozenset[str]] = {}
@@ -41,9 +51,16 @@ class Reader:
         return self._stems[at]
 
     def __getitem__(self, at: int) -> Details:
+        """Return the details of a document sentence."""
         if at not in self._read:
-            self._read[at] = Details(self.texts[at])
+            self._read[at] = self._details(self.texts[at])
         return self._read[at]
+
+    def said(self, text: str) -> Details:
+        """Return the details of a response sentence."""
+        if text not in self._said:
+            self._said[text] = Details(text)
+        return self._said[text]
 
 
 def alike(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
