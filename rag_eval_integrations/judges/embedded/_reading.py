@@ -70,11 +70,10 @@ def alike(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
     """
     other = o.response[number].bag.difference(apart, NEGATIONS)
     held = o.shared[at]
-    answer = other - o.question.bag
-    for words in (answer, other):
-        if words:
-            mass = sum([o.weight(word) for word in words])
-            return sum([o.weight(word) for word in words if word in held]) / mass
+    # Sums of weights are exact, so that the order of a set does not matter.
+    words = other - o.question.bag or other
+    if words:
+        return sum(map(o.idf.__getitem__, words & held)) / _mass(o, words)
     return 1.0 if held & o.question.bag else 0.0
 
 
@@ -84,8 +83,12 @@ def copied(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
     held = o.shared[at]
     if not other:
         return 0.0
-    mass = sum([o.weight(word) for word in other])
-    return sum([o.weight(w) for w in other if w in held or w in o.question.bag]) / mass
+    return _mass(o, other & (held | o.question.bag)) / _mass(o, other)
+
+
+def _mass(o: Overlap, words: Iterable[str]) -> float:
+    idf, unseen = o.idf, o.unseen
+    return sum([idf.get(word, unseen) for word in words])
 
 
 CITING = frozenset(
