@@ -101,7 +101,6 @@ def differences(o: Overlap, number: int, text: str, read: Reader) -> list[Differ
         text: its text.
         read: reads document sentences.
     """
-    own: Details | None = None
     matches = o.matches[number]
     for match in matches[:2]:
         at = match.sentence
@@ -110,7 +109,7 @@ def differences(o: Overlap, number: int, text: str, read: Reader) -> list[Differ
         details, denials = _may_differ(o, number, at, read)
         found: list[Difference] = []
         if details or denials:
-            own = own or Details(text)
+            own = read.said(text)
             if details:
                 found += _details(o, number, own, at, read)
             if denials:

@@ -8,7 +8,7 @@ and nothing says the same in other words ("forty" and 40, "2 years" and "24 mont
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import SequenceMatcher
 from typing import NamedTuple
 
@@ -68,9 +68,17 @@ class Compared(NamedTuple):
     """Log-odds that each response sentence loses for what differs; see `doubt`."""
 
 
-def compare(o: Overlap, response: Sequence[str], documents: Sequence[str]) -> Compared:
-    """Compare response sentences with their best document sentences; see `contradictions`."""
-    read = Reader(o, documents)
+def compare(
+    o: Overlap,
+    response: Sequence[str],
+    documents: Sequence[str],
+    details: Callable[[str], Details] = Details,
+) -> Compared:
+    """Compare response sentences with their best document sentences; see `contradictions`.
+
+    `details` reads a document sentence.
+    """
+    read = Reader(o, documents, details)
     found: dict[int, list[Contradiction]] = {}
     doubts = [0.0] * len(response)
     for number, text in enumerate(response):
@@ -106,7 +114,7 @@ def _of_sentence(o: Overlap, number: int, text: str, read: Reader) -> list[Contr
     negated = any(said.negated != words.negated for words in theirs[:2])
     if not (numbers or names or closed or negated):
         return []
-    own = Details(text)
+    own = read.said(text)
     found: list[Contradiction] = []
     if numbers and own.numbers:
         found += _number_conflicts(o, number, own, best, read)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from rag_eval_integrations.judges.embedded._negations import Negation, Token, negations
-from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, WORD, stem
+from rag_eval_integrations.judges.embedded._negations import Negation, Token, negations, token_of
+from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, WORD, OfWords, stem
 
 
 def _split(text: str) -> list[str]:
@@ -28,6 +28,7 @@ _LONGEST = 2_000
 """Characters of a sentence that are looked at; a longer one is hardly one sentence."""
 
 
+_DIGIT = re.compile(r"\d")
 _PER_CENT = re.compile(r"\bper cent\b", re.IGNORECASE)
 _NUMERIC_DATE = re.compile(
     r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b|\b(\d{1,2})[/.](\d{1,2})[/.](\d{4})\b", re.ASCII
@@ -86,10 +87,14 @@ class Number(NamedTuple):
 def _tokens(text: str) -> tuple[Token, ...]:
     text = _LIST_MARK.sub("", text[:_LONGEST], count=1)
     text = _SIGN.sub(lambda sign: _SIGNS[sign[0]], text)
-    text = _GLUED.sub(" ", text)
-    text = _PER_CENT.sub("percent", text)
-    text = _NUMERIC_DATE.sub(_spelled_date, text)
-    return tuple([Token(word, stem(word)) for word in _TOKEN.findall(text)])
+    # Searching for one digit, or for some letters, spares most sentences patterns that try each
+    # character.
+    if _DIGIT.search(text):
+        text = _GLUED.sub(" ", text)
+        text = _NUMERIC_DATE.sub(_spelled_date, text)
+    if " cent" in text.lower():
+        text = _PER_CENT.sub("percent", text)
+    return tuple(map(token_of, _TOKEN.findall(text)))
 
 
 # --- Closed classes: a sentence that names another member says something else
@@ -167,7 +172,7 @@ _IN_BASE = {unit: (name, value) for name, units in _BASE.items() for unit, value
 def _members(tokens: Sequence[Token]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for at, token in enumerate(tokens):
-        low = token.written.lower()
+        low = token.low
         entry = _UNIT.get(low)
         if entry is not None:
             after = at and (value_of(tokens[at - 1].written) is not None)
@@ -214,7 +219,7 @@ _VAGUE = frozenset({"one", "first", "second", "zero"})
 """Words that are mostly not used as numbers."""
 
 
-def value_of(word: str) -> float | None:
+def _value(word: str) -> float | None:
     if not word[0].isdigit():
         return NUMBER_WORDS.get(word.lower())
     low = word.lower()
@@ -227,6 +232,10 @@ def value_of(word: str) -> float | None:
         return None
 
 
+value_of = OfWords(_value).__getitem__
+"""Returns the number that a word is, or None; remembered."""
+
+
 def _numbers(tokens: Sequence[Token]) -> tuple[Number, ...]:
     found = []
     at, size = 0, len(tokens)
@@ -236,11 +245,11 @@ def _numbers(tokens: Sequence[Token]) -> tuple[Number, ...]:
             at += 1
             continue
         first, last = at, at
-        low = tokens[at].written.lower()
-        if low in _TENS and at + 1 < size and tokens[at + 1].written.lower() in _SMALL[1:10]:
-            value, last = value + NUMBER_WORDS[tokens[at + 1].written.lower()], at + 1
-        while last + 1 < size and (scale := _UNIT.get(tokens[last + 1].written.lower())):
-            if scale[0] != "magnitude" or tokens[last + 1].written.lower() in _SHORT:
+        low = tokens[at].low
+        if low in _TENS and at + 1 < size and tokens[at + 1].low in _SMALL[1:10]:
+            value, last = value + NUMBER_WORDS[tokens[at + 1].low], at + 1
+        while last + 1 < size and (scale := _UNIT.get(tokens[last + 1].low)):
+            if scale[0] != "magnitude" or tokens[last + 1].low in _SHORT:
                 break
             value, last = value * _SCALE[scale[1]], last + 1
         beside = [
@@ -249,11 +258,11 @@ def _numbers(tokens: Sequence[Token]) -> tuple[Number, ...]:
             if token.stem.isalpha() and token.stem not in FUNCTION_WORDS
         ]
         # "9 am" and "9 a.m.": beside a number this is no function word, but says that it is a time.
-        after = [token.written.lower() for token in tokens[last + 1 : last + 4]]
+        after = [token.low for token in tokens[last + 1 : last + 4]]
         if after[:1] in (["am"], ["pm"]) or after in (["a", ".", "m"], ["p", ".", "m"]):
             beside.append("o'clock")
         unit = None
-        if last + 1 < size and (entry := _UNIT.get(tokens[last + 1].written.lower())):
+        if last + 1 < size and (entry := _UNIT.get(tokens[last + 1].low)):
             unit = entry[1]
         before = {token.stem for token in tokens[max(0, first - 3) : first]}
         if first == last and low in _VAGUE:

@@ -139,6 +139,18 @@ def clipped(row: Sequence[float], bounds: Bounds) -> Sequence[float]:
     return held
 
 
+def _clipped_rows(rows: Sequence[Sequence[float]], bounds: Bounds) -> list[Sequence[float]]:
+    """Clip rows as `clipped` does, by columns: most columns are within their range."""
+    columns: list[Sequence[float]] = list(zip(*rows, strict=True))
+    for number, low, high in bounds:
+        column = columns[number]
+        if max(column) > high or min(column) < low:
+            columns[number] = [
+                high if value > high else low if value < low else value for value in column
+            ]
+    return list(zip(*columns, strict=True))
+
+
 def document_probabilities(
     documents: Sequence[DocumentRows], *models: Logistic, trees: Trees | None = None
 ) -> list[list[float]]:
@@ -157,7 +169,7 @@ def document_probabilities(
     for shared, sentences in documents:
         held = clipped(shared, rest)
         starts = [fsum((m.intercept, *map(mul, m.weights[cut:], held))) for m in models]
-        rows = [clipped(row, own) for row in sentences]
+        rows = _clipped_rows(sentences, own)
         for found, start, weight in zip(scores, starts, weights, strict=True):
             found += [start + fsum(map(mul, weight, row)) for row in rows]
     if trees is not None:

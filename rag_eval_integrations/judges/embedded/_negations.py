@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, NEGATIONS, stem
+from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, NEGATIONS, OfWords, stem
 
 
 def _split(text: str) -> list[str]:
@@ -13,13 +13,25 @@ def _split(text: str) -> list[str]:
 
 
 class Token(NamedTuple):
+    """A word or mark; made once per word, see `token_of`."""
+
     written: str
     stem: str
+    low: str
+    """In lower case."""
+    light: bool
+    """True for a function word."""
+    denying: bool
+    """True for a word that denies those after it."""
 
-    @property
-    def light(self) -> bool:
-        """True for a function word."""
-        return self.written.lower() in FUNCTION_WORDS
+
+def _made(word: str) -> Token:
+    low = word.lower()
+    return Token(word, stem(word), low, low in FUNCTION_WORDS, low.replace("’", "'") in _DENYING)
+
+
+token_of = OfWords(_made).__getitem__
+"""Returns the token of a word, remembered: a word comes in many sentences."""
 
 
 class Negation(NamedTuple):
@@ -74,22 +86,21 @@ def denied(tokens: Sequence[Token]) -> tuple[frozenset[str], bool]:
     found: set[str] = set()
     denies = False
     for at, token in enumerate(tokens):
-        low = token.written.lower().replace("’", "'")
-        if low not in _DENYING and token.stem not in _ALSO_DENYING and low[:2] not in ("un", "in"):
+        if not token.denying and token.stem not in _ALSO_DENYING:
             continue
-        if low == "no" and at + 1 < len(tokens) and tokens[at + 1].written in ",.":
+        if token.low == "no" and at + 1 < len(tokens) and tokens[at + 1].written in ",.":
             continue  # an answer, which says nothing alone
-        if low not in _DENYING:
-            denies = denies or token.stem in _ALSO_DENYING
+        if not token.denying:
+            denies = True
             continue
         denies = True
         for other in tokens[at + 1 : at + 6]:
-            if other.written.lower() in _BREAKS or other.written.lower() in _ALSO:
+            if other.low in _BREAKS or other.low in _ALSO:
                 break
             if other.written[0].isupper():
                 break  # "not Lyon, but …"
-            if other.written.lower() in _QUALIFYING or (
-                other.stem not in FUNCTION_WORDS and other.written.lower() not in _SKIPPED
+            if other.low in _QUALIFYING or (
+                other.stem not in FUNCTION_WORDS and other.low not in _SKIPPED
             ):
                 found.add(other.stem)
                 break
@@ -104,17 +115,16 @@ def negations(tokens: Sequence[Token]) -> tuple[Negation, ...]:
     """List the negations with what they deny, as far as the clause goes; at most eight."""
     found: list[Negation] = []
     for at, token in enumerate(tokens):
-        low = token.written.lower().replace("’", "'")
-        if low not in _DENYING or len(found) == _MOST_NEGATIONS:
+        if not token.denying or len(found) == _MOST_NEGATIONS:
             continue
-        ahead = [other.written.lower() for other in tokens[at + 1 : at + 2]]
-        if ahead and (ahead[0] in _ALSO or (low == "no" and ahead[0] in ",.")):
+        ahead = [other.low for other in tokens[at + 1 : at + 2]]
+        if ahead and (ahead[0] in _ALSO or (token.low == "no" and ahead[0] in ",.")):
             continue  # "not only", and an answer, which says nothing alone
         scope: list[str] = []
         for other in tokens[at + 1 : at + 1 + _AHEAD]:
-            if other.written.lower() in _BREAKS or len(scope) == _SCOPE:
+            if other.low in _BREAKS or len(scope) == _SCOPE:
                 break
-            if not other.light and other.written.lower() not in _SKIPPED:
+            if not other.light and other.low not in _SKIPPED:
                 scope.append(other.stem)
         before = next((t.stem for t in tokens[max(0, at - 4) : at][::-1]
                        if t.stem[0].isalnum() and not t.light), "")  # fmt: skip
@@ -124,9 +134,4 @@ def negations(tokens: Sequence[Token]) -> tuple[Negation, ...]:
 
 def denials(tokens: Sequence[Token]) -> int:
     """Count the words that deny, those included that are no negations ("avoid")."""
-    return sum(
-        [
-            token.stem in _ALSO_DENYING or token.written.lower().replace("’", "'") in _DENYING
-            for token in tokens
-        ]
-    )
+    return sum([token.denying or token.stem in _ALSO_DENYING for token in tokens])

@@ -167,12 +167,16 @@ def _sequences(
     tuple[tuple[float, int], ...], frozenset[tuple[str, str]], frozenset[tuple[str, str, str]]
 ]:
     """Find the word pairs of document sentences in the response: `runs`, `pairs`, `triples`."""
-    is_said = {pair for sentence in said for pair in pairwise(sentence.stems)}.__contains__
+    every_said = {pair for sentence in said for pair in pairwise(sentence.stems)}
+    is_said = every_said.__contains__
     runs: list[tuple[float, int]] = []
     pairs: set[tuple[str, str]] = set()
     triples: set[tuple[str, str, str]] = set()
     for sentence in docs:
         own = sentence.stems
+        if every_said.isdisjoint(pairwise(own)):
+            runs.append((0.0, 0))
+            continue
         own_pairs = list(pairwise(own))
         flags = bytes(map(is_said, own_pairs))
         run = runs_of(flags)

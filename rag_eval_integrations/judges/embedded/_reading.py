@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
 from rag_eval_integrations.judges.embedded._details import DATE, NUMBER_WORDS, Details
 from rag_eval_integrations.judges.embedded._negations import CONDITIONAL, Token
 from rag_eval_integrations.judges.embedded._overlap import Overlap
-from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, NEGATIONS
+from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, NEGATIONS, OfWords
 
 COMPARED = 4
 """Number of best matches that are compared."""
@@ -19,10 +19,20 @@ MOST = 12
 
 
 class Reader:
-    """Reads document sentences when they are needed, each once."""
+    """Reads sentences when they are needed, each once.
 
-    def __init__(self, o: Overlap, texts: Sequence[str]) -> None:
+    Args:
+        o: the index of the call.
+        texts: the document sentences, in the order of the index.
+        details: reads one sentence; the judge passes one that remembers.
+    """
+
+    def __init__(
+        self, o: Overlap, texts: Sequence[str], details: Callable[[str], Details] = Details
+    ) -> None:
         self.texts = texts
+        self._details = details
+        self._said: dict[str, Details] = {}
         self._o = o
         self._read: dict[int, Details] = {}
         self._stems: dict[int, frozenset[str]] = {}
@@ -41,9 +51,16 @@ class Reader:
         return self._stems[at]
 
     def __getitem__(self, at: int) -> Details:
+        """Return the details of a document sentence."""
         if at not in self._read:
-            self._read[at] = Details(self.texts[at])
+            self._read[at] = self._details(self.texts[at])
         return self._read[at]
+
+    def said(self, text: str) -> Details:
+        """Return the details of a response sentence."""
+        if text not in self._said:
+            self._said[text] = Details(text)
+        return self._said[text]
 
 
 def alike(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
@@ -53,11 +70,10 @@ def alike(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
     """
     other = o.response[number].bag.difference(apart, NEGATIONS)
     held = o.shared[at]
-    answer = other - o.question.bag
-    for words in (answer, other):
-        if words:
-            mass = sum([o.weight(word) for word in words])
-            return sum([o.weight(word) for word in words if word in held]) / mass
+    # Sums of weights are exact, so that the order of a set does not matter.
+    words = other - o.question.bag or other
+    if words:
+        return sum(map(o.idf.__getitem__, words & held)) / _mass(o, words)
     return 1.0 if held & o.question.bag else 0.0
 
 
@@ -67,8 +83,12 @@ def copied(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
     held = o.shared[at]
     if not other:
         return 0.0
-    mass = sum([o.weight(word) for word in other])
-    return sum([o.weight(w) for w in other if w in held or w in o.question.bag]) / mass
+    return _mass(o, other & (held | o.question.bag)) / _mass(o, other)
+
+
+def _mass(o: Overlap, words: Iterable[str]) -> float:
+    idf, unseen = o.idf, o.unseen
+    return sum([idf.get(word, unseen) for word in words])
 
 
 CITING = frozenset(
@@ -82,7 +102,11 @@ _ADVERBS = frozenset(["finally", "usually", "firstly", "lastly"])
 
 
 def is_name(token: Token) -> bool:
-    word = token.written
+    """Tell whether a word is written as names are; remembered."""
+    return _NAMES[token.written]
+
+
+def _is_name(word: str) -> bool:
     if not word[0].isupper() or len(word) < 3 or not word.isalpha():
         return False
     low = word.lower()
@@ -96,5 +120,8 @@ def is_name(token: Token) -> bool:
     )
 
 
+_NAMES = OfWords(_is_name)
+
+
 def conditions(tokens: Sequence[Token]) -> frozenset[str]:
-    return CONDITIONAL.intersection([token.written.lower() for token in tokens])
+    return CONDITIONAL.intersection([token.low for token in tokens])

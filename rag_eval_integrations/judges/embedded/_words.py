@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable
 from itertools import filterfalse
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 # A number keeps its inner marks ("1,250.5"), a word its apostrophe ("don't").
 # The first branch matches plain ASCII words like the last one, in two thirds of the time.
@@ -117,20 +120,23 @@ def _stemmed(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] == "e" else word
 
 
-class _Stems(dict[str, str]):
-    """Cache of the stems of words; it is cleared when it is full.
+class OfWords(dict[str, T]):
+    """Cache of what is made of single words; it is cleared when it is full.
 
     It is not an `lru_cache`, which would spend half of the time of a look-up on the order of use.
     """
 
-    def __missing__(self, word: str) -> str:
+    def __init__(self, function: Callable[[str], T]) -> None:
+        self._function = function
+
+    def __missing__(self, word: str) -> T:
         if len(self) >= _CACHED_WORDS:
             self.clear()
-        self[word] = stemmed = _stemmed(word)
-        return stemmed
+        self[word] = made = self._function(word)
+        return made
 
 
-_STEMS = _Stems()
+_STEMS = OfWords(_stemmed)
 
 
 _WEIGHTLESS = frozenset(map(stem, FUNCTION_WORDS)) | FUNCTION_WORDS

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rag_eval_integrations._recent import Recent
 from rag_eval_integrations.judges.embedded._absence import ABSENCE_STEMS, says_documents_do_not_tell
 from rag_eval_integrations.judges.embedded._contradictions import Compared, compare
+from rag_eval_integrations.judges.embedded._details import Details
 from rag_eval_integrations.judges.embedded._doubts import doubts
 from rag_eval_integrations.judges.embedded._explain import (
     EXPLAIN_ABSENCE,
@@ -170,20 +171,25 @@ class EmbeddedJudge(JudgeBase):
     def __init__(self) -> None:
         self.version = load_model().version
         self._words = Recent(words, _REMEMBERED, _REMEMBERED_LENGTH)
+        self._details = Recent(Details, _REMEMBERED, _REMEMBERED_LENGTH)
 
     async def label(self, call: SentencizedCall) -> Labelling:
         """Label one call; see `label_call`. A large call is labelled in a thread."""
         sentences = call.sentences
         size = sum([len(s.text) for s in (*sentences.documents, *sentences.response)])
         if size < _BIG_CALL:
-            return label_call(call, self._words)
-        return await asyncio.to_thread(label_call, call, self._words)
+            return label_call(call, self._words, self._details)
+        return await asyncio.to_thread(label_call, call, self._words, self._details)
 
     def __repr__(self) -> str:
         return "EmbeddedJudge()"
 
 
-def label_call(call: SentencizedCall, words: Callable[[str], Words] = words) -> Labelling:
+def label_call(
+    call: SentencizedCall,
+    words: Callable[[str], Words] = words,
+    details: Callable[[str], Details] = Details,
+) -> Labelling:
     """Label one call; the only I/O is reading the coefficients once per process.
 
     When question, response or documents are clearly not English, `labels` is None and `unscored` is
@@ -193,6 +199,7 @@ def label_call(call: SentencizedCall, words: Callable[[str], Words] = words) -> 
     Args:
         call: the call with its keyed sentences.
         words: splits a sentence into words; `EmbeddedJudge` passes one that remembers.
+        details: reads a document sentence for comparison; likewise.
     """
     documents, response = call.sentences.documents, call.sentences.response
     texts = _by_document(documents)
@@ -210,7 +217,7 @@ def label_call(call: SentencizedCall, words: Callable[[str], Words] = words) -> 
             reason=f"the embedded judge supports English only, and not {strange}; use a judge "
             "that asks a model, such as OpenAIModel",
         )
-    labels, doubted = _labels(call.call.question, documents, response, texts, words)
+    labels, doubted = _labels(call.call.question, documents, response, texts, words, details)
     return Labelling(
         labels=labels,
         judge=judge,
@@ -238,6 +245,7 @@ def _labels(
     response: tuple[Sentence, ...],
     texts: list[list[str]],
     words: Callable[[str], Words],
+    details: Callable[[str], Details],
 ) -> tuple[Labels, tuple[str, ...]]:
     """Return the labels, and the flags of `doubts`."""
     model = load_model()
@@ -268,7 +276,7 @@ def _labels(
     for number in invented(features, [sentence.text for sentence in response]):
         if not absences[number]:
             supported[number] = min(supported[number], _UNFOUND)
-    contradicted, differences = _compared(features, response, documents, absences)
+    contradicted, differences = _compared(features, response, documents, absences, details)
     supported = [lowered(p, doubt) for p, doubt in zip(supported, differences, strict=True)]
     probability = model.adherent.probability(adherence_features(supported))
     adherent = probability >= model.adherent_threshold
@@ -341,10 +349,11 @@ def _compared(
     response: tuple[Sentence, ...],
     documents: tuple[Sentence, ...],
     absences: Sequence[bool],
+    details: Callable[[str], Details],
 ) -> Compared:
     """Compare response sentences with the documents, but those that say what is not in them."""
     said = ["" if absent else s.text for s, absent in zip(response, absences, strict=True)]
-    return compare(features.overlap, said, [sentence.text for sentence in documents])
+    return compare(features.overlap, said, [sentence.text for sentence in documents], details)
 
 
 _POSSIBLE, _SURE = 0.15, 0.6
