@@ -86,10 +86,10 @@ def compare(
             continue
         here = differences(o, number, text, read)
         doubts[number] = doubt(o, number, here, read)
-        details = _of_sentence(o, number, text, read)
-        details += of_differences(here, details)
-        if details:
-            found[number] = details
+        contradicted = _of_sentence(o, number, text, read)
+        contradicted += of_differences(here, contradicted)
+        if contradicted:
+            found[number] = contradicted
     return Compared(found, doubts)
 
 
