@@ -28,6 +28,9 @@ class Material(NamedTuple):
 
     names: tuple[str, ...]
     numbers: tuple[str, ...]
+    common: frozenset[str]
+    """Words that the documents also write in lower case: no names, whatever opens a sentence or
+    stands in a heading."""
 
 
 WRONG = ("number", "name", "antonym", "unit", "date", "added", "lost")
@@ -109,12 +112,17 @@ _DATE = re.compile(rf"\b({'|'.join(_MONTHS)}) (\d{{1,2}}), (\d{{4}})\b")
 _OTHER_DATE = re.compile(rf"\b(\d{{1,2}}) ({'|'.join(_MONTHS)}) (\d{{4}})\b")
 
 
+_LOWER = re.compile(r"\b[a-z][\w'-]+")
+
+
 def material(sentences: Sequence[str]) -> Material:
     """List the names and the numbers of a call's document sentences."""
     names = dict.fromkeys(name for text in sentences for name in _NAME.findall(text))
     numbers = dict.fromkeys(number for text in sentences for number in _NUMBER.findall(text))
-    return Material(tuple(name for name in names if not set(name.split()) & set(_DATES)),
-                    tuple(numbers))  # fmt: skip
+    common = frozenset(word for text in sentences for word in _LOWER.findall(text))
+    named = tuple(name for name in names if not set(name.split()) & set(_DATES)
+                  and not common.intersection(name.lower().split()))  # fmt: skip
+    return Material(named, tuple(numbers), common)
 
 
 def changes(sentence: str, of: Material) -> list[Change]:
@@ -162,7 +170,8 @@ def _number(sentence: str, of: Material, pick: int) -> Made:
 
 
 def _name(sentence: str, of: Material, pick: int) -> Made:
-    found = [m for m in _NAME.finditer(sentence) if not set(m[0].split()) & set(_DATES)]
+    found = [m for m in _NAME.finditer(sentence) if not set(m[0].split()) & set(_DATES)
+             and not of.common.intersection(m[0].lower().split())]  # fmt: skip
     first = _FIRST.match(sentence)
     if first and first[0] in of.names:
         found.append(first)
