@@ -36,7 +36,6 @@ COMPAT = (
     # typer and rich: the commands, and what they print.
     "cli/test_demo*",
     "cli/test_grouped*",
-    "cli/test_help*",
     "cli/test_score*",
     "report/test_tables*",
     # nltk, which decides for other languages, and to which English is held.
