@@ -8,14 +8,17 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from itertools import takewhile
 from typing import Literal
 
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.background.counters import logger
 from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.records._ended import EndedCall
 
 WhenFull = Literal["drop_newest", "drop_oldest", "block"]
-_Queued = tuple[int, RagCall, float]  # number, call, probability; a tuple is the fastest to make
+_Queued = tuple[int, RagCall | EndedCall, float]
+"""Number, call, probability; a tuple is the fastest to make."""
 
 _TICK = 0.02
 """Seconds between checks of the queue while calls come in. If the app woke the loop's thread, it
@@ -28,6 +31,12 @@ _MAX_BLOCK = 30.0
 """Seconds that `block` waits for room at most, so that a judge that hangs cannot hang the app."""
 
 _inside: ContextVar[Worker | None] = ContextVar("rag_eval_integrations_background", default=None)
+
+
+def discard(call: RagCall | EndedCall) -> None:
+    """Release a call that nobody will judge."""
+    if isinstance(call, EndedCall):
+        call.drop()
 
 
 class Worker:
@@ -47,7 +56,7 @@ class Worker:
 
     def __init__(
         self,
-        run: Callable[[RagCall, float], Awaitable[None]],
+        run: Callable[[RagCall | EndedCall, float], Awaitable[None]],
         lost: Callable[[], None],
         *,
         max_pending: int,
@@ -68,6 +77,7 @@ class Worker:
         self._begun: set[int] = set()
         self._tasks: dict[asyncio.Task[None], int] = {}  # a loop refers to its tasks weakly
         self._last = 0  # number of the call accepted last
+        self._made = 0  # number of the last call whose record was made while it waited
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
@@ -75,7 +85,7 @@ class Worker:
         self._idle = False  # whether the loop has to be woken for the next call
         self.stopping = False
 
-    def offer(self, call: RagCall, probability: float) -> int:
+    def offer(self, call: RagCall | EndedCall, probability: float) -> int:
         """Queue a call; return how many calls were dropped (0 or 1: this one or the oldest).
 
         Takes microseconds, unless `when_full` is `block`: then it waits up to 30 s for room. Inside
@@ -92,11 +102,13 @@ class Worker:
         with self._lock:
             if len(self._queue) >= self._max_pending and not self.stopping:
                 if self._when_full == "drop_oldest":
-                    self._queue.popleft()
+                    discard(self._queue.popleft()[1])
                     dropped = 1
                 elif self._when_full == "drop_newest" or self.is_own() or not self._wait_for_room():
+                    discard(call)
                     return 1
             if self.stopping:
+                discard(call)
                 return 1
             if self._thread is None:
                 self._start()
@@ -132,6 +144,8 @@ class Worker:
         with self._changed:
             self.stopping = True
             left = len(self._queue)
+            for _, call, _ in self._queue:
+                discard(call)
             self._queue.clear()
             self._changed.notify_all()
             thread = self._thread
@@ -209,6 +223,7 @@ class Worker:
                     await asyncio.sleep(0)  # the task runs until it waits for the judge
             finally:
                 self._put_back(taken)
+            self._make_records()
             timer = None if self._idle else loop.call_later(_TICK, wake.set)
             await wake.wait()
             if timer is not None:
@@ -226,6 +241,15 @@ class Worker:
             self._idle = now - self._latest > _QUIET
         return taken
 
+    def _make_records(self) -> None:
+        """Make the records of the calls that wait: without one, a call holds all of its prompts."""
+        with self._lock:
+            waiting = list(takewhile(lambda one: one[0] > self._made, reversed(self._queue)))
+            self._made = self._last
+        for _, call, _ in reversed(waiting):
+            if isinstance(call, EndedCall):
+                call.record()
+
     def _put_back(self, taken: deque[_Queued]) -> None:
         """Return calls to the queue for which no task was started."""
         if taken:
@@ -233,12 +257,12 @@ class Worker:
                 self._running.difference_update(number for number, _, _ in taken)
                 self._queue.extendleft(reversed(taken))
 
-    def _start_task(self, number: int, call: RagCall, probability: float) -> None:
+    def _start_task(self, number: int, call: RagCall | EndedCall, probability: float) -> None:
         task = asyncio.create_task(self._handle(number, call, probability))
         self._tasks[task] = number
         task.add_done_callback(self._ended)
 
-    async def _handle(self, number: int, call: RagCall, probability: float) -> None:
+    async def _handle(self, number: int, call: RagCall | EndedCall, probability: float) -> None:
         _inside.set(self)
         self._begun.add(number)
         await self._run(call, probability)

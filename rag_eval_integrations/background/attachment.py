@@ -8,6 +8,7 @@ from rag_eval_integrations.background.runner import BackgroundEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
+from rag_eval_integrations.records._ended import EndedCall
 from rag_eval_integrations.report.evaluations import Evaluations
 from rag_eval_integrations.sinks import CallbackSink
 
@@ -36,13 +37,14 @@ class Attachment:
     ) -> None:
         self._background: BackgroundEvaluator | None = None
         self.target: Callable[[RagCall], object]
-        # A subclass of the user's may look at the calls that it is given.
-        self.identifies = isinstance(target, RagEvaluator) or type(target) is BackgroundEvaluator
-        """Whether the target makes the default id of the calls itself, off the request path."""
+        self.later: Callable[[EndedCall], None] | None = None
+        """Takes calls whose records are made off the app's thread; None where the target has to
+        get records."""
         if isinstance(target, RagEvaluator):
             told = [] if on_evaluation is None else [CallbackSink(on_evaluation)]
             self._background = BackgroundEvaluator(target, told)
             self.target = self._background
+            self.later = self._background.submit_ended
             return
         if on_evaluation is not None:
             raise ConfigurationError(
@@ -52,6 +54,8 @@ class Attachment:
             )
         if isinstance(target, BackgroundEvaluator):
             self._background = target
+            if type(target) is BackgroundEvaluator:  # a user's subclass may look at the records
+                self.later = target.submit_ended
         self.target = target
 
     @property

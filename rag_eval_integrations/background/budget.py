@@ -18,6 +18,7 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.models.throttling._limits import MINUTE, RollingWindow
 from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, Usage
+from rag_eval_integrations.records._ended import EndedCall
 
 _DAY = 86_400
 
@@ -114,7 +115,7 @@ class Meter:
         return int(self._clock() // _DAY)
 
 
-# --- The sample of calls that are judged: decided by the call's id alone, so it is reproducible
+# --- The sample of calls that are judged: decided by an id alone, so it is reproducible
 
 
 SampleRate = float | Callable[[RagCall], float]
@@ -140,6 +141,17 @@ def chosen(call_id: str, probability: float) -> bool:
     return int.from_bytes(digest.digest(), "big") / _RANGE < probability
 
 
+def sample_key(call: RagCall | EndedCall) -> str:
+    """Return the id that decides whether a call is sampled.
+
+    A captured call's is that of its run, which is known before its texts are hashed.
+    """
+    if isinstance(call, EndedCall):
+        return str(call.run_id)
+    run_id = None if call.capture is None else call.capture.run_id
+    return call.id if run_id is None else run_id
+
+
 def checked(rate: SampleRate) -> SampleRate:
     """Return the rate if it can be used.
 
@@ -153,16 +165,19 @@ def checked(rate: SampleRate) -> SampleRate:
     return rate
 
 
-def probability_of(call: RagCall, rate: SampleRate) -> float:
+def probability_of(call: RagCall | EndedCall, rate: SampleRate) -> float:
     """Return the probability in [0, 1] with which a call is sampled.
 
     Raises:
-        ValueError: the user's function returned something else.
+        ValueError: the user's function returned something else, or the call has no record.
         Exception: the user's function raised it.
     """
     if not callable(rate):
         return rate
-    probability = rate(call)
+    record = call.record() if isinstance(call, EndedCall) else call
+    if record is None:
+        raise ValueError("the record of the call could not be made")
+    probability = rate(record)
     if not _is_probability(probability):
         raise ValueError(f"`sample_rate` returned {probability!r}, which is not in [0, 1]")
     return probability

@@ -11,7 +11,7 @@ from typing import Literal, Self, get_args
 
 from rag_eval_integrations import _process
 from rag_eval_integrations.background._sink_delivery import deliveries_to
-from rag_eval_integrations.background._worker import WhenFull, Worker
+from rag_eval_integrations.background._worker import WhenFull, Worker, discard
 from rag_eval_integrations.background.aggregate import Aggregate, TrafficSummary
 from rag_eval_integrations.background.budget import (
     BoundedEvaluator,
@@ -20,6 +20,7 @@ from rag_eval_integrations.background.budget import (
     checked,
     chosen,
     probability_of,
+    sample_key,
 )
 from rag_eval_integrations.background.counters import (
     Counters,
@@ -33,7 +34,7 @@ from rag_eval_integrations.errors import ConfigurationError, ReentryError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import judge_base
 from rag_eval_integrations.records import RagCall
-from rag_eval_integrations.records.call import identify
+from rag_eval_integrations.records._ended import EndedCall
 from rag_eval_integrations.report.evaluations import Evaluations, Latest
 from rag_eval_integrations.sinks import Sink
 
@@ -58,7 +59,8 @@ class BackgroundEvaluator(_process.ProcessObserver):
         sinks: receive the evaluations, in batches; each sink is called from its own thread.
         sample_rate: share of the calls to judge, in [0, 1], or a function from a call to that
             share (to judge more of the risky calls), which runs on the app's thread. The decision
-            depends on `call.id` alone, on every machine: calls with the same id share it.
+            depends on `capture.run_id` alone, or on `id` for a call without one, and is the same
+            on every machine.
         max_pending: calls waiting at most. The queue of each sink holds as many evaluations, but
             at least 1,000.
         max_concurrency: calls evaluated concurrently at most.
@@ -193,18 +195,25 @@ class BackgroundEvaluator(_process.ProcessObserver):
         Args:
             call: the call; an object that is not a `RagCall` is counted as failed.
         """
+        self._submit(call)
+
+    def submit_ended(self, call: EndedCall) -> None:
+        """Queue a call of which capture has not made the record; else as `submit`."""
+        self._submit(call)
+
+    def _submit(self, call: RagCall | EndedCall) -> None:
         try:
             # Few function calls: in an app that has just slept, each takes a microsecond or two.
             plain = type(call) is RagCall and call.capture is None
             fate = None if plain else self._refuse(call)
             probability = 1.0
             if not self._judge_all and fate is None:
-                identify(call)
                 probability = probability_of(call, self._sample_rate)
-                if not chosen(call.id, probability):
+                if not chosen(sample_key(call), probability):
                     fate = "sampled_out"
             self._tally.captured(fate)
             if fate is not None:
+                discard(call)
                 return
         except Exception as error:  # noqa: BLE001 -- the app's call goes on
             self._tally.captured("failed")
@@ -222,19 +231,25 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self._failures.log(("dropped", why), f"background evaluation dropped a call: {why}")
 
     def _refuse(self, call: object) -> Fate | None:
-        if not isinstance(call, RagCall):
+        if isinstance(call, EndedCall):
+            incomplete = call.status != "ok"
+        elif isinstance(call, RagCall):
+            incomplete = call.capture is not None and call.capture.status != "ok"
+        else:
             kind = type(call).__name__
             self._failures.log(("no call", kind), f"an object of type {kind} is not a RagCall")
             return "failed"
-        incomplete = call.capture is not None and call.capture.status != "ok"
         return "skipped" if incomplete and not self._judge_incomplete else None
 
     # --- the worker's loop ----------------------------------------------------------------------
 
-    async def _evaluate(self, call: RagCall, probability: float) -> None:
+    async def _evaluate(self, call: RagCall | EndedCall, probability: float) -> None:
+        record = call.record() if isinstance(call, EndedCall) else call
+        if record is None:  # capture has logged and counted why
+            self._tally.met("failed")
+            return
         try:
-            identify(call)
-            evaluation, fate = await self._bounded.evaluate(call)
+            evaluation, fate = await self._bounded.evaluate(record)
             self._latest.add(evaluation)
             self._aggregate.add(evaluation, probability)
             for delivery in self._deliveries:

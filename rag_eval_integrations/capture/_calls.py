@@ -147,7 +147,6 @@ def to_call(
     reference: str | None = None,
     history: tuple[Turn, ...] = (),
     label: str = "",
-    identify: bool = True,
 ) -> RagCall:
     """Make the record of a call from values that are already valid, except for lone surrogates.
 
@@ -167,7 +166,6 @@ def to_call(
         reference: the expected answer.
         history: earlier turns.
         label: the user's id of the call; empty for the default.
-        identify: whether to make the default id now; a target that makes it later sets False.
     """
     documents, source, unused = context
     # One look at all texts together takes 6,000 instructions for two documents; 18 calls that
@@ -208,7 +206,7 @@ def to_call(
         "sentences": None,
         "relevant_ids": None,
     }
-    if identify and not label:
+    if not label:
         shown = [(seen.header, seen.text) for seen in documents]
         key = content["row_key"] = row_key_of(question, shown, response, reference, history)
         content["id"] = key[:16]

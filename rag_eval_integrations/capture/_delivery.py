@@ -12,6 +12,7 @@ from rag_eval_integrations._suppress import SUPPRESSED
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.records._ended import EndedCall
 
 # --- Checks of the functions that a user passes, which have to be plain functions
 
@@ -55,13 +56,19 @@ class TargetDelivery:
     Args:
         target: a plain callable that takes a `RagCall`.
         logger: the logger for failures.
-        identify: whether calls need their default id before the target gets them.
+        later: takes captured calls whose record it makes itself, in place of the target.
 
     Raises:
         ConfigurationError: `target` cannot be called, or is async.
     """
 
-    def __init__(self, target: Target, logger: logging.Logger, *, identify: bool = True) -> None:
+    def __init__(
+        self,
+        target: Target,
+        logger: logging.Logger,
+        *,
+        later: Callable[[EndedCall], object] | None = None,
+    ) -> None:
         if not callable(target):
             raise ConfigurationError("target", target, "should be a callable that takes a RagCall")
         if is_async(target):
@@ -69,8 +76,7 @@ class TargetDelivery:
                 "target", target, "is async; pass a plain callable that schedules its own work"
             )
         self._target = target
-        self.identify = identify
-        """Whether calls need their default id before the target gets them."""
+        self._later = later
         self._failures = LogOnce(logger, logging.ERROR)
 
     @property
@@ -78,11 +84,16 @@ class TargetDelivery:
         """Number of failures of the target and of the capture itself."""
         return self._failures.count
 
-    def deliver(self, call: RagCall) -> None:
+    def deliver(self, call: RagCall | EndedCall) -> None:
         """Call the target with a call; RAG calls that the target makes are not captured."""
         token = SUPPRESSED.set(True)  # `suppress_capture` without the cost of a generator
         try:
-            self._target(call)
+            if type(call) is not EndedCall:
+                self._target(call)  # type: ignore[arg-type]  # narrowed by `type`, as mypy cannot
+            elif self._later is not None:
+                self._later(call)
+            elif (record := call.record()) is not None:
+                self._target(record)
         except (Exception, CancelledError, SystemExit) as error:  # noqa: BLE001 -- the app goes on
             self.failure("the target", error)
         finally:

@@ -41,8 +41,8 @@ class Outlet:
         to = target if self._attachment is None else self._attachment.target
         self.target = cast("Target", to)
         """The callable that takes the calls; `TargetDelivery` checks it."""
-        identify = self._attachment is None or not self._attachment.identifies
-        self.delivery = TargetDelivery(self.target, logger, identify=identify)
+        later = None if self._attachment is None else self._attachment.later
+        self.delivery = TargetDelivery(self.target, logger, later=later)
         """Calls the target; failures are logged and counted, and never reach the app."""
 
     @property

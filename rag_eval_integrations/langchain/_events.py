@@ -193,15 +193,19 @@ class CallRuns(BaseCallbackHandler):
                 return
             if self._runs:
                 self._forget([call])
+        ended = None
         try:
-            identify = self._delivery.identify
-            record = finish(call, root, outputs, inputs, error, identify=identify)
-            if record is None and error is None:
+            ended = finish(call, root, outputs, inputs, error, self._unmade)
+            if ended is None and error is None:
                 self._note_uncaptured(call, root)
         finally:
-            call.clear()
-        if record is not None:
-            self._delivery.deliver(record)
+            if ended is None:
+                call.clear()
+        if ended is not None:
+            self._delivery.deliver(ended)
+
+    def _unmade(self, error: Exception) -> None:
+        self._delivery.failure("capture (record)", error)
 
     def _note_uncaptured(self, call: Call, root: Run) -> None:
         """Count a call that was not captured, if there are signs of a retrieval."""

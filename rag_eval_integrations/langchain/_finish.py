@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 from rag_eval_integrations.capture._calls import Context, json_object, to_call
 from rag_eval_integrations.langchain._context import (
@@ -28,6 +29,7 @@ from rag_eval_integrations.langchain._values import (
     values_of,
 )
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
+from rag_eval_integrations.records._ended import EndedCall
 
 
 def finish(
@@ -36,10 +38,9 @@ def finish(
     outputs: object,
     inputs: object,
     error: BaseException | None,
-    *,
-    identify: bool = True,
-) -> RagCall | None:
-    """Make the record of a call that has ended.
+    failed: Callable[[Exception], object],
+) -> EndedCall | None:
+    """Read what the record of a call that has ended is made of.
 
     Args:
         call: the call.
@@ -47,10 +48,10 @@ def finish(
         outputs: the root's outputs; None when it failed.
         inputs: the root's inputs, if its end event carries them.
         error: the exception with which the root ended, if any.
-        identify: whether the record needs its default id now.
+        failed: called with the exception if the record cannot be made.
 
     Returns:
-        The record; None when it was not a RAG call.
+        What the record is made of; None when it was not a RAG call.
     """
     latency = time.monotonic() - call.began
     if inputs is not None and not starts_stream(inputs):
@@ -81,28 +82,33 @@ def finish(
     queries = None if said is not None and said[0] else {one.query for one in retrievals}
     response, context = _answer_and_context(call, outputs, status, asked, queries, question)
     if hooked is not None:
-        context = context_given(call, asked, hooked, question)
+        context = partial(context_given, call, asked, hooked, question)
     if said is not None:
         response = said[0]
     metadata = json_object(call.metadata) if call.metadata else {}
     if hooks is not None and hooks.failed:
         metadata[FAILED] = [*hooks.failed]
-    return to_call(
-        context,
-        framework="langchain",
-        run_id=str(call.run_id),
-        status=status,
-        latency_s=latency,
-        tags=tuple(map(str, call.tags)) if call.tags else (),
-        metadata=metadata,
-        retrievers=tuple([one.name for one in retrievals]),
-        question=question,
-        response=response,
-        history=call.history,
-        started_at=datetime.fromtimestamp(call.started_at, UTC),
-        app=call.name,
-        identify=identify,
-    )
+    tags = tuple(map(str, call.tags)) if call.tags else ()
+    call.let_go()
+
+    def record() -> RagCall:
+        return to_call(
+            context(),
+            framework="langchain",
+            run_id=str(call.run_id),
+            status=status,
+            latency_s=latency,
+            tags=tags,
+            metadata=metadata,
+            retrievers=tuple([one.name for one in retrievals]),
+            question=question,
+            response=response,
+            history=call.history,
+            started_at=datetime.fromtimestamp(call.started_at, UTC),
+            app=call.name,
+        )
+
+    return EndedCall(call.run_id, status, record, call.clear, failed)
 
 
 def _answer_and_context(
@@ -112,8 +118,8 @@ def _answer_and_context(
     asked: Sequence[ModelRequest],
     queries: set[str] | None,
     question: str,
-) -> tuple[str | None, Context]:
-    """Return the answer, if there is one, and the documents that its writers saw.
+) -> tuple[str | None, Callable[[], Context]]:
+    """Return the answer, if there is one, and what finds the documents that its writers saw.
 
     Args:
         call: the call.
@@ -125,16 +131,17 @@ def _answer_and_context(
     """
     if status == "ok" and asked and isinstance(outputs, str) and outputs == asked[-1].text:
         text = asked[-1].text  # the usual case
-        return text, context_of(call, asked, asked[-1:], known=True, question=question)
+        return text, partial(context_of, call, asked, asked[-1:], known=True, question=question)
     if (
         status == "ok"
         and queries is not None
         and (isinstance(outputs, str) or answer_of(outputs) is None)
         and only_retrieved(call, outputs, asked, {question, *queries})
     ):
-        return None, context_out(call, outputs)
+        out = context_out(call, outputs)  # now: the app may change its outputs
+        return None, lambda: out
     response, writers, known = _response(status, outputs, asked, queries or set())
-    return response, context_of(call, asked, writers, known=known, question=question)
+    return response, partial(context_of, call, asked, writers, known=known, question=question)
 
 
 def _documents_passed(call: Call) -> bool:

@@ -329,6 +329,11 @@ class Call:
                 seen.text, seen.id or first.id, seen.metadata or first.metadata, seen.score
             )
 
+    def let_go(self) -> None:
+        """Release the app's own objects, once the call has ended; what was read of them stays."""
+        self._snapshots.clear()
+        self.inputs = None
+
     def clear(self) -> None:
         """Release everything.
 
@@ -337,8 +342,7 @@ class Call:
         """
         for kept in (self.sightings, self.asked, self.retrievals):
             kept.clear()
-        self._snapshots.clear()
-        self.inputs = None
+        self.let_go()
 
 
 def _failure(error: BaseException) -> tuple[bool, bool]:

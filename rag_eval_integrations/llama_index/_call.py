@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.capture._calls import Snapshot, json_object, to_call
+from rag_eval_integrations.capture._calls import Context, Snapshot, json_object, to_call
 from rag_eval_integrations.llama_index._chat import Writing, earlier_messages, template_messages
 from rag_eval_integrations.llama_index._context import FoundNodes, context
 from rag_eval_integrations.llama_index._hooks import LlamaIndexHooks
@@ -28,6 +28,7 @@ from rag_eval_integrations.llama_index._values import (
     unwrapped,
 )
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
+from rag_eval_integrations.records._ended import EndedCall
 
 _MAX_PROMPT_CHARS = 8_000_000  # of all prompts of a call together; the oldest are dropped
 
@@ -235,17 +236,20 @@ class Call:
     # --- at the end of the call -------------------------------------------------------------
 
     def finish(
-        self, status: CaptureStatus, response: str | None, *, identify: bool = True
-    ) -> RagCall | None:
-        """Make the record; the call cannot be used afterwards.
+        self,
+        status: CaptureStatus,
+        response: str | None,
+        failed: Callable[[Exception], object],
+    ) -> EndedCall | None:
+        """Read what the record is made of; the call cannot be used afterwards.
 
         Args:
             status: how the call ended.
             response: the answer, as far as it is known.
-            identify: whether the record needs its default id now.
+            failed: called with the exception if the record cannot be made.
 
         Returns:
-            The record; None when it was not a RAG call.
+            What the record is made of; None when it was not a RAG call.
         """
         latency = time.monotonic() - self.began
         if status != "ok":
@@ -263,29 +267,44 @@ class Call:
             prompts, last = "", None  # nobody answered: models wrote queries or grades
             if self._none_left:
                 self._given = []
+        response = response if self._hooks is None else self._whole(status, response)
+        history = () if self._earlier == [] else self._history()
+
+        def record() -> RagCall:
+            return to_call(
+                self._context(found, prompts, question, last),
+                framework="llama_index",
+                run_id=self.key,
+                status=status,
+                latency_s=latency,
+                tags=self._tag_names(),
+                metadata=self._tags,
+                retrievers=tuple(self._retrievers),
+                question=question,
+                response=response,
+                history=history,
+                started_at=self._started_at,
+                app=self._app,
+            )
+
+        return EndedCall(self.key, status, record, self._clear, failed)
+
+    def _context(
+        self, found: list[FoundNodes], prompts: str, question: str, last: str | None
+    ) -> Context:
         bodies = self._bodies
         chosen = context(self._sources, found, prompts, question, bodies, self._given, last=last)
-        if bodies:
-            chosen = chosen._replace(
-                documents=[headed(seen, bodies.get(seen.text)) for seen in chosen.documents],
-                unused=[headed(seen, bodies.get(seen.text)) for seen in chosen.unused],
-            )
-        return to_call(
-            chosen,
-            framework="llama_index",
-            run_id=self.key,
-            status=status,
-            latency_s=latency,
-            tags=self._tag_names(),
-            metadata=self._tags,
-            retrievers=tuple(self._retrievers),
-            question=question,
-            response=response if self._hooks is None else self._whole(status, response),
-            history=() if self._earlier == [] else self._history(),
-            started_at=self._started_at,
-            app=self._app,
-            identify=identify,
+        if not bodies:
+            return chosen
+        return chosen._replace(
+            documents=[headed(seen, bodies.get(seen.text)) for seen in chosen.documents],
+            unused=[headed(seen, bodies.get(seen.text)) for seen in chosen.unused],
         )
+
+    def _clear(self) -> None:
+        """Release everything: spans and their call refer to each other."""
+        self._found.clear()
+        self._prompts.clear()
 
     def _question(self) -> str:
         asked = None if self._hooks is None else self._hooks.question(self._arguments)

@@ -319,15 +319,18 @@ class Recorder:
         if not self.close(call):
             return
         try:
-            record = call.finish(status, response, identify=self.delivery.identify)
-            if record is not None:
-                self.delivery.deliver(record)
+            ended = call.finish(status, response, self._unmade)
+            if ended is not None:
+                self.delivery.deliver(ended)
             elif status == "ok" and self._uncaptured is not None and open_call() is None:
                 self._note_uncaptured(call, self._uncaptured)
         except Exception as error:  # noqa: BLE001 -- the boundary
             self.delivery.failure("capture (call end)", error)
         if self._on_end is not None:
             self._on_end()
+
+    def _unmade(self, error: Exception) -> None:
+        self.delivery.failure("capture (record)", error)
 
     def _note_uncaptured(self, call: Call, uncaptured: Uncaptured) -> None:
         """Count a call that was not captured, if there are signs of a retrieval."""

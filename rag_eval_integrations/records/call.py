@@ -246,7 +246,8 @@ class RagCall(Record):
 
     def model_post_init(self, context: Any, /) -> None:
         """Fill in the default id, which is not among the fields that were set."""
-        identify(self)
+        if not self.id:
+            self.__dict__["id"] = self.row_key[:16]
 
     def __hash__(self) -> int:
         return hash(self.row_key)
@@ -262,17 +263,6 @@ class RagCall(Record):
         """
         documents = [(one.header, one.text) for one in self.documents]
         return row_key_of(self.question, documents, self.response, self.reference, self.history)
-
-
-def identify(call: RagCall) -> None:
-    """Fill in the default id of a call that has none yet.
-
-    Every `RagCall` that a user gets has its id. Capture leaves it to the `BackgroundEvaluator`
-    where that is the target: the key is 37,000 of the 240,000 instructions that capture adds to a
-    LangChain call beside those of a handler that does nothing.
-    """
-    if not call.id:
-        call.__dict__["id"] = call.row_key[:16]
 
 
 class SentencizedCall(Record):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
+import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -16,8 +18,10 @@ from rag_eval_integrations import (
     llama_index,
 )
 from rag_eval_integrations.capture import _outlet as outlet
+from rag_eval_integrations.capture._calls import to_call
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation, RagCall
+from rag_eval_integrations.records._ended import EndedCall
 
 from ..langchain import conftest as langchain_app
 from ..llama_index import conftest as llama_index_app
@@ -177,20 +181,110 @@ def test_a_target_of_the_users_own_class_finds_it_too(attach: Attach) -> None:
     assert len(given[0]) == 16
 
 
+# --- The record is made off the app's thread where an evaluator is the target
+
+
+def _changing_langchain(target: Any) -> Any:
+    """A chain whose app changes its documents and its outputs once it has the answer."""
+    documents = langchain_app.sections()
+    handler = langchain.RagEvalCallbackHandler(target)
+    chain = langchain_app.rag_chain(langchain_app.Sections(found=documents))
+
+    def ask() -> None:
+        assert chain.invoke(QUESTION, {"callbacks": [handler]}) == langchain_app.ANSWER
+        for document in documents:
+            document.page_content = "Changed."
+            document.metadata["page"] = 99
+
+    return handler, ask
+
+
+def _changing_llama_index(target: Any) -> Any:
+    """An engine whose app changes its nodes and its response once it has the answer."""
+    nodes = llama_index_app.nodes()
+    handler = llama_index.RagEvalHandler(target)
+    engine = llama_index_app.engine(llama_index_app.Sections(nodes))
+
+    def ask() -> None:
+        with handler:
+            response = engine.query(QUESTION)
+        for node in nodes:
+            node.text = "Changed."
+            node.metadata["page"] = 99
+        response.source_nodes.clear()
+
+    return handler, ask
+
+
+@pytest.mark.parametrize("changing", [_changing_langchain, _changing_llama_index])
+def test_a_record_made_later_shows_what_was_then(
+    changing: Callable[[Any], tuple[Capturing, Callable[[], object]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Equal to the one that a function gets at once, whatever the app did to its objects since."""
+    calls: list[RagCall] = []
+    waiting: list[EndedCall] = []
+    monkeypatch.setattr(BackgroundEvaluator, "submit_ended", lambda _, ended: waiting.append(ended))
+    changing(calls.append)[1]()
+    changing(RagEvaluator())[1]()
+
+    later = waiting[0].record()
+
+    assert later is not None
+    assert calls[0].documents
+    assert later.documents == calls[0].documents
+    assert later.row_key == calls[0].row_key
+    assert later.__dict__["id"] == later.row_key[:16]
+    assert later.capture is not None
+    assert calls[0].capture is not None
+    assert later.capture.documents_from == calls[0].capture.documents_from == "prompt"
+
+
+@pytest.mark.parametrize(
+    ("handler", "place"),
+    [(langchain_handler, "langchain._finish"), (llama_index_handler, "llama_index._call")],
+)
+def test_the_prompt_is_searched_in_the_evaluators_thread(
+    handler: Attach, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the app's thread only for a function, which is to have the record when the call ends."""
+    module = importlib.import_module(f"rag_eval_integrations.{place}")
+    threads: list[int] = []
+
+    def noted(*args: Any, **fields: Any) -> RagCall:
+        threads.append(threading.get_ident())
+        return to_call(*args, **fields)
+
+    monkeypatch.setattr(module, "to_call", noted)
+    handler(lambda call: None)[1]()
+    capturing, ask = handler(RagEvaluator())
+    ask()
+    assert capturing.flush()
+
+    assert threads[0] == threading.get_ident()
+    assert len(threads) == 2
+    assert threads[1] != threading.get_ident()
+
+
 @pytest.mark.parametrize("handler", [langchain_handler, llama_index_handler])
-def test_the_app_does_not_wait_for_an_id_that_is_made_later(
+def test_a_record_that_fails_later_is_counted(
     handler: Attach, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A handler leaves it to the evaluator's own thread."""
-    given: list[tuple[str, bool]] = []
+    """By what captures, as if it had failed at once, and as a failed call by the evaluator."""
 
-    def submit(self: BackgroundEvaluator, call: RagCall) -> None:
-        given.append((call.__dict__["id"], "row_key" in call.__dict__))
+    def broken(*args: Any, **fields: Any) -> RagCall:
+        raise ZeroDivisionError("broken")
 
-    monkeypatch.setattr(BackgroundEvaluator, "submit", submit)
-    handler(RagEvaluator())[1]()
+    for place in ("langchain._finish", "llama_index._call"):
+        module = importlib.import_module(f"rag_eval_integrations.{place}")
+        monkeypatch.setattr(module, "to_call", broken)
+    background = BackgroundEvaluator(RagEvaluator())
+    capturing, ask = handler(background)
+    ask()
+    assert background.close()
 
-    assert given == [("", False)]
+    assert capturing.failed == 1
+    assert background.counters.failed == 1
 
 
 def test_nothing_evaluates_where_no_evaluator_was_made(
