@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-from rag_eval_integrations.records import Labels, SentenceSupport, SentencizedCall
+from rag_eval_integrations.records import Labels, Sentence, SentenceSupport
 from rag_eval_integrations.sentences._sentencize import letters, position
 
 SPECIAL_KEYS = frozenset(
@@ -87,8 +88,22 @@ def _range(text: str) -> tuple[str, ...]:
     return tuple(number + letters(index) for index in range(start, stop + 1))
 
 
-def reconcile(labels: Labels, call: SentencizedCall) -> Labels:
-    """Check a judge's labels against the sentences of the call.
+class Shown(Protocol):
+    """The sentences that a judge was shown: a `SentencizedCall`, or a window of it."""
+
+    @property
+    def documents(self) -> Sequence[Sentence]:
+        """The sentences of the documents."""
+        ...
+
+    @property
+    def response(self) -> Sequence[Sentence]:
+        """The sentences of the response."""
+        ...
+
+
+def reconcile(labels: Labels, call: Shown) -> Labels:
+    """Check a judge's labels against the sentences of the call; twice changes nothing.
 
     * Keys are stripped of dots, spaces and brackets, lower-cased and deduplicated. Keys of
       sentences that do not exist are dropped and recorded (`unknown_keys`), and so are special
@@ -211,7 +226,7 @@ def only_unknown_keys(written: Labels, checked: Labels) -> str | None:
     return None
 
 
-def without_empty_entries(labels: Labels, call: SentencizedCall) -> Labels:
+def without_empty_entries(labels: Labels, call: Shown) -> Labels:
     """Leave out entries of a judge's reply that say nothing of whether a sentence is supported.
 
     These have neither a verdict nor supporting sentences, or name only sentences that do not exist

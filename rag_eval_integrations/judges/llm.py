@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from math import inf
+from typing import Any, NamedTuple, TypeVar
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.judges import _prompt as prompt
@@ -30,13 +31,11 @@ from rag_eval_integrations.models.completion import (
     model_base,
 )
 from rag_eval_integrations.records import (
-    JsonObject,
     JudgeInfo,
     Labelling,
     Labels,
     RagCall,
     Sentence,
-    Sentences,
     SentenceSupport,
     SentencizedCall,
     UnscoredCode,
@@ -74,8 +73,11 @@ class LLMJudge(JudgeBase):
         temperature: 0 for reproducible answers; None leaves it to the model.
 
     Raises:
-        ConfigurationError: for sizes below 1 or an object that is not a model.
+        ConfigurationError: for sizes below 1, a temperature below 0, or an object that is not a
+            model.
     """
+
+    keeps_keys = True
 
     def __init__(
         self,
@@ -93,13 +95,23 @@ class LLMJudge(JudgeBase):
         ):
             if value < 1:
                 raise ConfigurationError(field, value, "use a number from 1")
+        if temperature is not None and not 0 <= temperature < inf:
+            raise ConfigurationError("temperature", temperature, "use a number from 0, or None")
         self.model: ModelBase = model_base(model)
         self.name = self.model.name
         own = self.model.version
         self.version = f"{prompt.PROMPT_VERSION}/{own}" if own else prompt.PROMPT_VERSION
         self._characters = window_characters
         self._max_windows = max_windows
-        self._temperature = temperature
+        # What all requests share is checked once, and its schema is the same object each time.
+        self._asks = _Asks(
+            *[
+                CompletionRequest(
+                    messages=(), json_schema=schema, schema_name="labels", temperature=temperature
+                )
+                for schema in (prompt.LABELS_SCHEMA, prompt.REPAIR_SCHEMA)
+            ]
+        )
 
     def estimate(self, call: SentencizedCall) -> Usage:
         """Estimate the usage of labelling a call, if no answer has to be requested again.
@@ -129,7 +141,7 @@ class LLMJudge(JudgeBase):
             JudgeError: the model does not answer.
         """
         parts = windows(call.documents, call.response, self._characters)
-        asking = _Asking(self.model, call.call, self._temperature)
+        asking = _Asking(self.model, call.call, self._asks)
         if len(parts) > self._max_windows:
             reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
             return asking.labelling(None, unscored=("over_budget", reason), windows=1)
@@ -140,8 +152,10 @@ class LLMJudge(JudgeBase):
         except JudgeOutputError as error:  # the model's server could not read its output, twice
             unscored: tuple[UnscoredCode, str] = ("judge_output_invalid", str(error))
             return asking.labelling(None, unscored=unscored, windows=len(parts))
-        labels = reconcile(join([label for labels in found for label in labels]), call)
-        return asking.labelling(labels, windows=sum(map(len, found)))
+        labels = [label for labels in found for label in labels]
+        # The labels of a window are reconciled already, and one window is the whole call.
+        joined = labels[0] if len(labels) == 1 else reconcile(join(labels), call)
+        return asking.labelling(joined, windows=len(labels))
 
 
 async def _all_of(asking: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
@@ -171,15 +185,23 @@ class _UnscoredError(Exception):
         self.code = code
 
 
+class _Asks(NamedTuple):
+    """The requests without their messages."""
+
+    labels: CompletionRequest
+    missing: CompletionRequest
+    """For response sentences that are missing from the labels."""
+
+
 class _Asking:
     """The requests of one call, with their usage and warnings."""
 
-    def __init__(self, model: ModelBase, call: RagCall, temperature: float | None) -> None:
+    def __init__(self, model: ModelBase, call: RagCall, asks: _Asks) -> None:
         self._model = model
         self._question = call.question
         self._sources = call.documents
         self._version = prompt.version_of(call.documents)
-        self._temperature = temperature
+        self._asks = asks
         self._usage = Usage(requests=0)
         self._warnings: dict[str, None] = {}
         self._answered_by = model.model
@@ -216,9 +238,9 @@ class _Asking:
         headers = prompt.headers_of(self._sources, window.documents)
         asked = prompt.messages(self._question, window.documents, window.response, headers)
         room = _room(window)
-        completion = await self._complete(asked, prompt.LABELS_SCHEMA, room)
+        completion = await self._complete(asked, self._asks.labels, room)
         if completion.finish_reason == "length":
-            completion = await self._complete(asked, prompt.LABELS_SCHEMA, 4 * room)
+            completion = await self._complete(asked, self._asks.labels, 4 * room)
         if completion.finish_reason == "length":
             halves = window.halves() if depth < _DEEPEST else None
             if halves is None:
@@ -227,16 +249,15 @@ class _Asking:
                 )
             found = await _all_of(self.window(half, depth + 1) for half in halves)
             return [labels for part in found for labels in part]
-        whole = _as_call(self._question, window)
-        labels, reply = await self._parsed(asked, completion, room, whole)
-        return [await self._complete_entries(asked, labels, whole, reply)]
+        labels, reply = await self._parsed(asked, completion, room, window)
+        return [await self._complete_entries(asked, labels, window, reply)]
 
     async def _parsed(
-        self, asked: tuple[Message, ...], completion: Completion, room: int, whole: SentencizedCall
+        self, asked: tuple[Message, ...], completion: Completion, room: int, window: Window
     ) -> tuple[Labels, str]:
         """Return labels and the reply that they are read from: the first, or a second one."""
         try:
-            return _labels_in(completion.text, whole), completion.text
+            return _labels_in(completion.text, window), completion.text
         except NullListError:
             why = prompt.NULL_LIST
         except _UnknownKeysError:
@@ -244,9 +265,9 @@ class _Asking:
         except JudgeOutputError:
             why = prompt.NOT_JSON
         asked = prompt.again(asked, completion.text, why)
-        second = await self._complete(asked, prompt.LABELS_SCHEMA, 2 * room)
+        second = await self._complete(asked, self._asks.labels, 2 * room)
         try:
-            return _labels_in(second.text, whole), second.text
+            return _labels_in(second.text, window), second.text
         except JudgeOutputError as error:
             if second.finish_reason == "length":
                 why = f"the judge's second answer was cut off, and its first was no better: {error}"
@@ -254,10 +275,9 @@ class _Asking:
             raise _UnscoredError("judge_output_invalid", f"{error}, twice") from error
 
     async def _complete_entries(
-        self, asked: tuple[Message, ...], labels: Labels, whole: SentencizedCall, reply: str
+        self, asked: tuple[Message, ...], labels: Labels, window: Window, reply: str
     ) -> Labels:
-        """Check the labels against the window; ask once for missing response sentences."""
-        labels = reconcile(without_empty_entries(labels, whole), whole)
+        """Ask once for response sentences that are missing from the labels."""
         if not labels.missing_keys:
             return labels
         missing = labels.missing_keys
@@ -265,28 +285,28 @@ class _Asking:
         room = _TOKENS_PER_ANSWER + _TOKENS_PER_SENTENCE * len(missing)
         try:
             completion = await self._complete(
-                prompt.missing(asked, missing), prompt.REPAIR_SCHEMA, room
+                prompt.missing(asked, missing), self._asks.missing, room
             )
             found = parse_support(completion.text)
         except (JudgeOutputError, _UnscoredError):
             # Asked once only: sentences that are still missing stay unlabelled, as the scores say.
             return labels
         second = without_empty_entries(
-            labels.model_copy(update={"sentence_support_information": found}), whole
+            labels.model_copy(update={"sentence_support_information": found}), window
         )
         entries = (*labels.sentence_support_information, *second.sentence_support_information)
-        return reconcile(second.model_copy(update={"sentence_support_information": entries}), whole)
+        whole = second.model_copy(update={"sentence_support_information": entries})
+        return reconcile(whole, window)
 
     async def _complete(
-        self, asked: Sequence[Message], schema: JsonObject, room: int
+        self, asked: tuple[Message, ...], ask: CompletionRequest, room: int
     ) -> Completion:
-        request = CompletionRequest(
-            messages=tuple(asked),
-            json_schema=schema,
-            schema_name="labels",
-            temperature=self._temperature,
-            max_tokens=min(room, _MOST_TOKENS),
-            prompt_version=self._version,
+        request = ask.model_copy(
+            update={
+                "messages": asked,
+                "max_tokens": min(room, _MOST_TOKENS),
+                "prompt_version": self._version,
+            }
         )
         try:
             completion = await completed(self._model, request)
@@ -308,14 +328,18 @@ class _UnknownKeysError(JudgeOutputError):
     """A reply with a list that names sentences of which none exists."""
 
 
-def _labels_in(text: str, whole: SentencizedCall) -> Labels:
-    """Read a reply as labels of a window, as they are written.
+def _labels_in(text: str, window: Window) -> Labels:
+    """Read a reply as labels of a window, without entries that say nothing.
 
     Raises:
         JudgeOutputError: it does not hold labels, or not of sentences of the window.
     """
-    labels = parse_labels(text)
-    why = only_unknown_keys(labels, reconcile(labels, whole))
+    written = parse_labels(text)
+    told = without_empty_entries(written, window)
+    labels = reconcile(told, window)
+    # An entry that says nothing may be the only one that names a sentence of the window.
+    known = labels if labels.sentence_support_information else reconcile(written, window)
+    why = only_unknown_keys(written, known)
     if why is not None:
         raise _UnknownKeysError(why, text)
     return labels
@@ -327,12 +351,6 @@ def _room(window: Window) -> int:
         + _TOKENS_PER_SENTENCE * len(window.response)
         + 2 * _TOKENS_PER_KEY * len(window.documents)
     )
-
-
-def _as_call(question: str, window: Window) -> SentencizedCall:
-    call = RagCall(question=question, documents=(), response=None)
-    sentences = Sentences(documents=window.documents, response=window.response)
-    return SentencizedCall(call=call, sentences=sentences, splitter="window")
 
 
 # --- Windows: the parts of a call that does not fit into one request

@@ -288,6 +288,8 @@ async def test_warnings_and_model_of_the_endpoint_are_kept() -> None:
         lambda: LLMJudge(object()),  # type: ignore[arg-type]
         lambda: LLMJudge(ScriptedModel([]), window_characters=0),
         lambda: LLMJudge(ScriptedModel([]), max_windows=0),
+        lambda: LLMJudge(ScriptedModel([]), temperature=-0.1),
+        lambda: LLMJudge(ScriptedModel([]), temperature=float("nan")),
         lambda: ScriptedModel("one text"),
     ],
 )
@@ -480,6 +482,35 @@ async def test_an_entry_that_says_nothing_is_a_missing_one(entry: dict[str, obje
     assert evaluation.scores["adherence"].unscored == "unlabelled_sentences"
     assert evaluation.scores["context_relevance"].value == 1.0
     assert ("unknown_keys" in evaluation.flags) == ("9z" in str(entry))
+
+
+async def test_keys_that_only_empty_entries_name_are_not_unknown() -> None:
+    """The reply is not asked for again as a whole, but for its sentences, as any missing one."""
+    content = json.loads(REPLY)
+    content["sentence_support_information"] = [
+        {"response_sentence_key": "a"},
+        {"response_sentence_key": "zz", "fully_supported": True},
+    ]
+    model = ScriptedModel([json.dumps(content), REPLY])
+
+    evaluation = await RagEvaluator(model).evaluate(CALL.call)
+
+    assert "response sentences a, b only" in model.requests[1].messages[-1].content
+    assert len(model.requests) == 2
+    assert evaluation.scores["adherence"].value == 1.0
+
+
+async def test_all_requests_have_one_schema_object() -> None:
+    """An endpoint that wants it closed makes it so once, and not for every call."""
+    model = ScriptedModel(obedient)
+    judge = LLMJudge(model)
+
+    for _ in range(3):
+        await judge.label(CALL)
+
+    schemas = {id(request.json_schema) for request in model.requests}
+    assert len(model.requests) == 3
+    assert len(schemas) == 1
 
 
 async def test_a_number_of_5000_digits_beside_the_labels_changes_nothing() -> None:

@@ -21,7 +21,13 @@ from rag_eval_integrations.models.openai._capabilities import (
     endpoint_of,
 )
 from rag_eval_integrations.models.openai._failures import failure_of, lesson_of
-from rag_eval_integrations.models.openai._request import Defaults, Sent, body_of, strict_schema
+from rag_eval_integrations.models.openai._request import (
+    Defaults,
+    Sent,
+    StrictSchemas,
+    body_of,
+    strict_schema,
+)
 
 # --- Retry-After ---------------------------------------------------------------------------
 
@@ -207,6 +213,21 @@ def test_a_schema_is_made_strict_in_a_copy() -> None:
     assert strict["properties"]["either"]["anyOf"][0] == closed
     assert strict["$defs"]["p"] == closed
     assert strict_schema(strict) == strict
+
+
+def test_a_schema_is_made_strict_once() -> None:
+    """By object; of many schemas a few are kept, and an equal object gets an equal form."""
+    made = StrictSchemas()
+    schema: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "string"}}}
+    first = made(schema)
+
+    assert first == strict_schema(schema)
+    assert made(schema) is first
+    for number in range(100):
+        other: dict[str, Any] = {"type": "object", "properties": {f"x{number}": {"type": "string"}}}
+        assert made(other) == strict_schema(other)
+        assert made({"type": "object"}) is None
+    assert made(schema) == first
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ Parameters that the endpoint is known to refuse are left out, each with a warnin
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,15 +42,30 @@ class Sent:
     """Names of the request's own `parameters`."""
 
 
-def body_of(model: str, asked: CompletionRequest, defaults: Defaults, can: Capabilities) -> Sent:
-    """Write the body for an endpoint with the capabilities `can`."""
+def body_of(
+    model: str,
+    asked: CompletionRequest,
+    defaults: Defaults,
+    can: Capabilities,
+    strict: Callable[[Schema], Mapping[str, JsonValue] | None] | None = None,
+) -> Sent:
+    """Write the body for an endpoint with the capabilities `can`.
+
+    Args:
+        model: the model's name.
+        asked: the request.
+        defaults: settings where the request has none.
+        can: what the endpoint takes.
+        strict: makes a schema strict; `strict_schema` by default.
+    """
     warnings: list[str] = []
     by = can.structured_by if asked.json_schema is not None else None
     if by not in (None, "json_schema"):
         warnings.append(f"JSON was asked for by {by}: the endpoint refuses better ways")
     body: dict[str, Any] = {"model": model, "messages": _messages(asked, by, can, warnings)}
     if asked.json_schema is not None and by is not None:
-        body.update(_structured(asked.schema_name, asked.json_schema, by))
+        schema = asked.json_schema
+        body.update(_structured(asked.schema_name, schema, by, strict or strict_schema))
     for name, value in _parameters(asked, defaults, can).items():
         if name in can.refused:
             warnings.append(f"`{name}` was left out: the endpoint refuses it")
@@ -140,9 +155,14 @@ def _without_system(messages: list[Message]) -> list[Message]:
     return [*rest[:at], joined, *rest[at + 1 :]]
 
 
-def _structured(name: str, schema: Schema, by: StructuredBy) -> dict[str, Any]:
+def _structured(
+    name: str,
+    schema: Schema,
+    by: StructuredBy,
+    strict_of: Callable[[Schema], Mapping[str, JsonValue] | None],
+) -> dict[str, Any]:
     if by == "json_schema":
-        strict = strict_schema(schema)
+        strict = strict_of(schema)
         described = {"name": name, "schema": strict or schema, "strict": strict is not None}
         return {"response_format": {"type": "json_schema", "json_schema": described}}
     if by == "json_object":
@@ -166,6 +186,26 @@ def strict_schema(schema: Schema) -> dict[str, JsonValue] | None:
     except _OpenObjectError:
         return None
     return strict if isinstance(strict, dict) else None
+
+
+class StrictSchemas:
+    """Makes schemas strict, each object once: a judge sends the same schema with every request."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[Schema, dict[str, JsonValue] | None]] = {}
+
+    def __call__(self, schema: Schema) -> dict[str, JsonValue] | None:
+        """Return the strict form, or None if there is none."""
+        known = self._made.get(id(schema))
+        if known is None:
+            if len(self._made) >= _MOST_SCHEMAS:
+                self._made.clear()
+            # The schema is kept, so that its id is not given away.
+            self._made[id(schema)] = known = (schema, strict_schema(schema))
+        return known[1]
+
+
+_MOST_SCHEMAS = 16
 
 
 class _OpenObjectError(Exception):

@@ -50,7 +50,7 @@ from rag_eval_integrations.models.openai._reply import (
     completion_of,
     is_without_json,
 )
-from rag_eval_integrations.models.openai._request import Defaults, Sent, body_of
+from rag_eval_integrations.models.openai._request import Defaults, Sent, StrictSchemas, body_of
 from rag_eval_integrations.models.openai._secrets import hidden
 from rag_eval_integrations.records import Usage
 
@@ -157,6 +157,7 @@ class OpenAIModel:
         self.name = f"openai:{model}"
         self.model: str = model
         self._timeout = float(timeout)
+        self._strict = StrictSchemas()
         self.version = _version(self._defaults, self._address)
         self._endpoint = endpoint_of(self.base_url, model)
         self._who = f"{model} at {urlsplit(self.base_url).netloc}"
@@ -206,7 +207,7 @@ class OpenAIModel:
             for requests in range(1, _MOST_REQUESTS + 1):
                 await negotiation.wait(refused=refused)
                 known = self._endpoint.capabilities
-                sent = body_of(self.model, request, self._defaults, known)
+                sent = body_of(self.model, request, self._defaults, known, self._strict)
                 reply = await self._post(client, sent)
                 bad = _bad_reply(reply)
                 if bad is not None:
