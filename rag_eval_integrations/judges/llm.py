@@ -77,8 +77,6 @@ class LLMJudge(JudgeBase):
             model.
     """
 
-    keeps_keys = True
-
     def __init__(
         self,
         model: Model,
@@ -103,6 +101,8 @@ class LLMJudge(JudgeBase):
         self.version = f"{prompt.PROMPT_VERSION}/{own}" if own else prompt.PROMPT_VERSION
         self._characters = window_characters
         self._max_windows = max_windows
+        # Its labels are checked, unless a subclass labels in its own way.
+        self.keeps_keys = type(self).label is LLMJudge.label
         # What all requests share is checked once, and its schema is the same object each time.
         self._asks = _Asks(
             *[
