@@ -23,7 +23,7 @@ import numpy as np
 from embedded_training.fits import rounded
 from embedded_training.judges import LEVELS, Choice, HeldOut, Judge
 from embedded_training.measures import numbers_of, short, table, thresholds
-from embedded_training.nested import nested
+from embedded_training.nested import nested, nested_levels
 from embedded_training.rows import SCORES, Data
 
 from rag_eval_integrations.judges.embedded._features import DOCUMENT_FEATURES
@@ -118,6 +118,7 @@ def main() -> None:
         ablations(data)
         return
     if arguments.nested:
+        nested_levels(data)
         nested(data, ABLATIONS)
         return
     held = {}

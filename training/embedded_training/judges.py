@@ -260,9 +260,9 @@ class HeldOut:
             level = response_level(data, self.supported)[:, choice.level]
             self.adherent[test] = judge.adherent(level)[test]
         if not adherence_alone:
-            self._expect(data, masks)
+            self.expect(data, masks)
 
-    def _expect(self, data: Data, masks: list[np.ndarray]) -> None:
+    def expect(self, data: Data, masks: list[np.ndarray]) -> None:
         """Compute expected scores (rows × `SCORES`); calibrate them by fits on other rows.
 
         `independent` is the variance that a score would have if its sentences were independent, and
