@@ -115,8 +115,8 @@ def agreement(data: Path, rows: list[dict], *, published: bool) -> None:
     print("\nPublished columns, on the rows that have them (test splits)")
     ours = {
         "adherence": held.adherent,
-        "relevance": held.expected[:, 0],
-        "utilization": held.expected[:, 1],
+        "relevance": held.calibrated[:, 0],
+        "utilization": held.calibrated[:, 1],
     }
     columns = (
         ("GPT-3.5", "gpt3_adherence", "gpt3_context_relevance", "gpt35_utilization"),

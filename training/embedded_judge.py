@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 from embedded_training.fits import rounded
-from embedded_training.judges import Choice, HeldOut, Judge, line_of
+from embedded_training.judges import LEVELS, Choice, HeldOut, Judge
 from embedded_training.measures import numbers_of, short, table, thresholds
-from embedded_training.nested import nested
+from embedded_training.nested import nested, nested_levels
 from embedded_training.rows import SCORES, Data
 
 from rag_eval_integrations.judges.embedded._features import DOCUMENT_FEATURES
@@ -31,7 +31,7 @@ from rag_eval_integrations.judges.embedded._gates import ANSWERED_FEATURES, TOPI
 from rag_eval_integrations.judges.embedded._model import ADHERENCE_FEATURES, MODEL_FILE
 from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 
-VERSION = "5"
+VERSION = "6"
 ABOUT = {
     "data": "RAGBench (covidqa, delucionqa, emanual, hagrid, hotpotqa; labels by GPT-4) and "
     "RAGTruth QA train (spans by humans)",
@@ -75,7 +75,9 @@ def write(data: Data, held: dict[str, HeldOut], path: Path) -> None:
     support = final.supported
     cut = len(support.said.stems)
     weights = rounded(support.fit.of_words)
-    everything = np.ones(data.bench, bool)
+    # On domains unseen in fitting, as in use.
+    every, domain = np.ones(data.bench, bool), held["domain"]
+    levels = {name: domain.regression(data, name, every) for name in SCORES}
     content = {
         "version": VERSION,
         **ABOUT,
@@ -89,11 +91,12 @@ def write(data: Data, held: dict[str, HeldOut], path: Path) -> None:
         "said": dict(zip(support.said.stems, weights[:cut], strict=True)),
         "new": dict(zip(support.new.stems, weights[cut:], strict=True)),
         "adherent": final.adherent.plain(ADHERENCE_FEATURES),
-        # Errors as in use: on domains unseen in fitting.
+        "levels": {name: level.plain(LEVELS[name][0]) for name, level in levels.items() if level},
         "scores": {
-            name: line_of(held["domain"], data, at, everything) for at, name in enumerate(SCORES)
+            name: domain.errors(data, name, domain.means(name, level), every)
+            for name, level in levels.items()
         },
-        "thresholds": thresholds(data, held["domain"]),
+        "thresholds": thresholds(data, domain),
     }
     text = json.dumps({**content, "trees": None}, indent=1)
     trees = json.dumps(content["trees"], separators=(",", ":")).replace("]],", "]],\n")
@@ -115,6 +118,7 @@ def main() -> None:
         ablations(data)
         return
     if arguments.nested:
+        nested_levels(data)
         nested(data, ABLATIONS)
         return
     held = {}

@@ -267,8 +267,8 @@ def errors_of(pairs: Sequence[Pair], name: str) -> tuple[float, float]:
 
 
 def test_real_rows_are_closer_to_gold_after_calibration_on_the_other_half(data: Path) -> None:
-    """Half of hotpotqa by question; what the map promised is what the other half shows."""
-    with gzip.open(data / "ragbench" / "hotpotqa_validation.jsonl.gz", "rt") as lines:
+    """Half of covidqa by question; what the map promised is what the other half shows."""
+    with gzip.open(data / "ragbench" / "covidqa_validation.jsonl.gz", "rt") as lines:
         rows = [json.loads(line) for line in lines]
     side = [fold % 2 for fold in folds([row["question"] for row in rows], 2)]
     first, other = (

@@ -16,13 +16,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_eval_integrations.judges.embedded import label_call
-from rag_eval_integrations.judges.embedded._model import Calibration, load_model
-from rag_eval_integrations.judges.embedded.judge import (
-    _labelled,
+from rag_eval_integrations.judges.embedded._features import call_features
+from rag_eval_integrations.judges.embedded._levels import (
+    LEVEL_FEATURES,
+    SHARES,
+    USED,
+    estimated,
     estimates_alone,
     expected_scores,
+    level_features,
+    level_row,
     score_estimates,
 )
+from rag_eval_integrations.judges.embedded._model import ScoreErrors, load_model
+from rag_eval_integrations.judges.embedded.judge import _labelled
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import By, Labels, RagCall, Sentence, Sentences, SentencizedCall
 
@@ -51,30 +58,83 @@ def test_no_score_is_certain() -> None:
 
 def test_no_documents_no_estimates() -> None:
     """There is nothing to expect; the formulas say what the scores are."""
-    scores = load_model().scores
+    model = load_model()
 
-    assert score_estimates(scores, [], []) == {}
-    assert estimates_alone(scores, []) == {}
+    assert score_estimates(model, call_features("Who?", [], ["He."]), [], []) == {}
+    assert estimates_alone(model, []) == {}
 
 
 def test_the_parts_of_an_error_add_up() -> None:
     """Squares: the same for all, the middle's, and what independent sentences would have."""
-    line = Calibration(0.1, 0.5, error=0.3, spread=0.16, design_effect=2.0)
+    errors = ScoreErrors(error=0.3, spread=0.16, design_effect=2.0)
 
-    assert line.estimate(0.8, 0.02) == pytest.approx((0.5, math.sqrt(0.09 + 0.16 + 0.04)))
-    assert line.estimate(9.0, 0.0) == pytest.approx((1.0, 0.3))
-    assert line.estimate(-9.0, 0.0)[0] == 0.0
+    assert errors.estimate(0.5, 0.02) == pytest.approx((0.5, math.sqrt(0.09 + 0.16 + 0.04)))
+    assert errors.estimate(4.6, 0.0) == pytest.approx((1.0, 0.3))
+    assert errors.estimate(-4.4, 0.0)[0] == 0.0
 
 
-@given(st.lists(st.tuples(st.floats(1e-6, 1), st.floats(0, 1)), min_size=1, max_size=40))
-def test_estimates_are_in_range(pairs: list[tuple[float, float]]) -> None:
+def test_features_of_a_call_by_hand() -> None:
+    """In the order of `LEVEL_FEATURES`; of equally relevant sentences the first count."""
+    row = level_row([0.2, 0.8, 0.5, 0.5, 0.2], [0.1, 0.6, 0.9, 0.0, 0.3], 1.5, [0.25, 0.75])
+
+    assert dict(zip(LEVEL_FEATURES, row, strict=True)) == pytest.approx(
+        {
+            "used_of_relevant": (0.1 + 0.6 + 0.5 + 0.0 + 0.2) / 2.2,
+            "used_of_likeliest": (0.6 + 0.9 + 0.0) / 3,
+            "documents": 1.5,
+            "response_sentences": math.log(3),
+            "question_said": 0.75,
+            "none_used": 0.9 * 0.4 * 0.1 * 1.0 * 0.7,
+        }
+    )
+
+
+def test_features_of_a_call_come_from_its_sentences() -> None:
+    """Documents are counted, and the response sentence with most of the question is taken."""
+    documents = [["The ferry leaves at nine."], ["Bananas are yellow.", "So is corn."]]
+    call = call_features("When does the ferry leave?", documents, ["Nine.", "The ferry leaves."])
+    row = dict(zip(LEVEL_FEATURES, level_features(call, [0.5] * 3, [0.5] * 3), strict=True))
+
+    assert row["documents"] == pytest.approx(math.log(3))
+    assert row["response_sentences"] == pytest.approx(math.log(3))
+    assert row["question_said"] == pytest.approx(1.0)
+
+
+def test_shares_of_what_is_relevant_follow_the_regression() -> None:
+    """Among more documents more is left out; what is used of the likeliest counts for both."""
+    model = load_model()
+    expected = expected_scores([0.8, 0.2], [0.5, 0.4])
+
+    def of(**changed: float) -> dict[str, float]:
+        row = dict(zip(LEVEL_FEATURES, level_row([0.8, 0.2], [0.5, 0.4], 1.4, [0.5]), strict=True))
+        row |= changed
+        return {
+            name: mean for name, (mean, _) in estimated(model, expected, [*row.values()]).items()
+        }
+
+    for name in SHARES:
+        assert of(documents=math.log(10))[name] < of()[name] < of(used_of_likeliest=0.9)[name]
+    # Where probably some sentence is used, the mean of the probabilities is a little too high.
+    assert of(none_used=0.0)[USED] < expected[USED].value < of(none_used=0.2)[USED]
+    assert of(documents=0.7)["context_relevance"] == of()["context_relevance"] == 0.5
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=40),
+    st.floats(0, 10),
+    st.lists(st.floats(0, 1), min_size=1, max_size=30),
+)
+def test_estimates_are_in_range(
+    pairs: list[tuple[float, float]], documents: float, said: list[float]
+) -> None:
     """Every mean is in [0, 1], every error less than 1."""
     relevant, utilized = map(list, zip(*pairs, strict=True))
-    scores = load_model().scores
+    model = load_model()
+    row = level_row(relevant, utilized, documents, said)
 
     for mean, error in (
-        *score_estimates(scores, relevant, utilized).values(),
-        *estimates_alone(scores, relevant).values(),
+        *estimated(model, expected_scores(relevant, utilized), row).values(),
+        *estimates_alone(model, relevant).values(),
     ):
         assert 0 <= mean <= 1
         assert error is not None

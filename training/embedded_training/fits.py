@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from scipy.optimize import nnls
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LogisticRegression
 
 PLACES = 5
 
@@ -126,26 +126,57 @@ def platt(score: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[float, 
     return float(fitted.coef_[0, 0]), float(fitted.intercept_[0])
 
 
-SHRINKING = 1.0
-"""Ridge penalty of a line, as a share of the variance of what is expected. The slope differs by
-domain: with half of it no unseen domain is worse off than with the constant."""
+class Level:
+    """A ridge regression of a score on features of the call, with the weights of within data sets.
 
+    Scores and features are taken from the means of their data set, so that weights do not encode
+    the set; the intercept is for the mean of the sets. `used` is the score that a regression is to
+    correct in log-odds; without it, the score itself is regressed.
+    """
 
-def line(expected: np.ndarray, gold: np.ndarray, weight: np.ndarray) -> dict[str, float]:
-    """Fit the line from expected to gold scores, drawn towards the mean of the gold scores."""
-    fit = LinearRegression().fit(expected[:, None], gold, sample_weight=weight)
-    slope = float(fit.coef_[0]) / (1 + SHRINKING)
-    middle = np.average(gold, weights=weight) - slope * np.average(expected, weights=weight)
-    return {"intercept": round(float(middle), PLACES), "slope": round(slope, PLACES)}
+    def __init__(
+        self,
+        x: np.ndarray,
+        gold: np.ndarray,
+        of_set: np.ndarray,
+        ridge: float,
+        used: np.ndarray | None = None,
+    ) -> None:
+        self.low, self.high = np.quantile(x, [0.01, 0.99], axis=0)
+        held = np.clip(x, self.low, self.high)
+        of = [of_set == name for name in np.unique(of_set)]
+        weight = sum(own / own.sum() for own in of) / len(of)
+        middle = np.mean([held[own].mean(0) for own in of], axis=0)
+        within = sum(own[:, None] * (held - held[own].mean(0)) for own in of)
+        deviation = np.sqrt(weight @ within**2) + 1e-6
+        if used is None:
+            rows = within / deviation
+            rest = sum(own * (gold - gold[own].mean()) for own in of)
+            start = np.mean([gold[own].mean() for own in of])
+        else:
+            # One step of Newton's method: the slope of the logistic function is p(1 - p).
+            rows = (held - middle) / deviation * (used * (1 - used))[:, None]
+            rest, start = gold - used, 0.0
+        squares = (rows * weight[:, None]).T @ rows
+        ridge *= np.diag(squares).mean()
+        found = np.linalg.solve(
+            squares + ridge * np.eye(len(squares)), (rows * weight[:, None]).T @ rest
+        )
+        self.weights = found / deviation
+        self.intercept = float(start - self.weights @ middle)
 
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """Compute the scores of rows, or what their log-odds are moved by."""
+        return np.clip(x, self.low, self.high) @ self.weights + self.intercept
 
-SAME = {"intercept": 0.0, "slope": 1.0}
-"""The line that leaves an expected score as it is."""
-
-
-def on_line(of: dict[str, float], expected: np.ndarray) -> np.ndarray:
-    """Apply a line to expected scores; results are in [0, 1]."""
-    return np.clip(of["intercept"] + of["slope"] * expected, 0, 1)
+    def plain(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return the JSON for the model file."""
+        return {
+            "names": list(names),
+            "intercept": round(self.intercept, PLACES),
+            "weights": rounded(self.weights),
+            "bounds": [[at, *rounded(both)] for at, both in enumerate(np.c_[self.low, self.high])],
+        }
 
 
 LEAST_ERROR = 0.02
@@ -155,7 +186,7 @@ LEAST_ERROR = 0.02
 def errors(
     mean: np.ndarray, gold: np.ndarray, independent: np.ndarray, weight: np.ndarray
 ) -> dict[str, float]:
-    """Fit the non-negative variances of `Calibration`, which add up: gold's distance from a score.
+    """Fit the non-negative variances of `ScoreErrors`, which add up: gold's distance from a score.
 
     Plain least squares of the squared distances. Weighted by their own variance instead, only 92 %
     of unseen gold lay within 1.96 errors of utilization, against 94 %.

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from embedded_training.fits import SAME, Fit, Words, error_of, errors, line, on_line, platt, sigmoid
+from embedded_training.fits import Fit, Level, Words, error_of, errors, platt, sigmoid
 from embedded_training.rows import FOLDS, SCORES, TRUTH, Data, View
 from embedded_training.trees import Boosted
 from rag_eval_integrations.judges.embedded._gates import ANSWERED_OPENS, TOPIC_OPENS
+from rag_eval_integrations.judges.embedded._levels import (
+    LEVEL_FEATURES,
+    SHARES,
+    USED,
+    expected_scores,
+    level_row,
+)
 from rag_eval_integrations.judges.embedded._model import adherence_features
-from rag_eval_integrations.judges.embedded.judge import expected_scores
 
 
 @dataclass(frozen=True)
@@ -254,19 +260,25 @@ class HeldOut:
             level = response_level(data, self.supported)[:, choice.level]
             self.adherent[test] = judge.adherent(level)[test]
         if not adherence_alone:
-            self._expect(data, masks)
+            self.expect(data, masks)
 
-    def _expect(self, data: Data, masks: list[np.ndarray]) -> None:
+    def expect(self, data: Data, masks: list[np.ndarray]) -> None:
         """Compute expected scores (rows × `SCORES`); calibrate them by fits on other rows.
 
         `independent` is the variance that a score would have if its sentences were independent, and
         0 for a ratio.
         """
-        parts = zip(
-            *map(data.documents.split, (self.relevant, self.utilized, self.alone)), strict=True
+        parts = list(
+            zip(*map(data.documents.split, (self.relevant, self.utilized, self.alone)), strict=True)
         )
         both = np.array([_scores(*[part.tolist() for part in row]) for row in parts])
         self.expected, self.independent = both[..., 0], both[..., 1]
+        self.level = np.array(
+            [
+                level_row(relevant.tolist(), utilized.tolist(), *call)
+                for (relevant, utilized, _), call in zip(parts, data.calls, strict=True)
+            ]
+        )
         self.calibrated, self.error = np.zeros(data.gold.shape), np.zeros(data.gold.shape)
         self.constant = np.zeros(data.gold.shape)
         for test in masks:
@@ -277,28 +289,49 @@ class HeldOut:
     def _calibrate(self, data: Data, test: np.ndarray) -> None:
         """Estimate some rows by calibrations that were fitted on the other rows."""
         train, weight = ~test, 1 / sizes(data)[: data.bench]
-        for at in range(len(SCORES)):
-            parts = line_of(self, data, at, train)
-            mean = on_line(parts, self.expected[test, at])
-            self.calibrated[test, at] = mean
-            self.error[test, at] = error_of(parts, mean, self.independent[test, at])
+        for at, name in enumerate(SCORES):
+            means = self.means(name, self.regression(data, name, train))
+            of = self.errors(data, name, means, train)
+            self.calibrated[test, at] = means[test]
+            self.error[test, at] = error_of(of, means[test], self.independent[test, at])
             self.constant[test, at] = np.average(data.gold[train, at], weights=weight[train])
 
+    def regression(self, data: Data, name: str, train: np.ndarray) -> Level | None:
+        """Fit what corrects a score, on some rows; None for a score that stays as it is."""
+        if name not in LEVELS:
+            return None
+        at, (_, of, ridge) = SCORES.index(name), LEVELS[name]
+        used = self.expected[train, at] if name == USED else None
+        rows, own = self.level[train][:, of], data.set[: data.bench][train]
+        return Level(rows, data.gold[train, at], own, ridge, used)
 
-CALIBRATED = "completeness"
-"""The score that is calibrated by a line. For the others, a line was not better on unseen domains
-(relevance .160 instead of .156, utilization .106 instead of .104)."""
+    def means(self, name: str, level: Level | None) -> np.ndarray:
+        """Estimate a score of all rows as `_levels.estimated` does."""
+        expected = self.expected[:, SCORES.index(name)]
+        if level is None:
+            return expected
+        found = level(self.level[:, LEVELS[name][1]])
+        if name != USED:
+            return np.clip(found, 0, 1)
+        p = np.clip(expected, 1e-6, 1 - 1e-6)
+        return sigmoid(np.log(p / (1 - p)) + found)
+
+    def errors(
+        self, data: Data, name: str, means: np.ndarray, train: np.ndarray
+    ) -> dict[str, float]:
+        """Fit the numbers of `model.ScoreErrors` on some rows."""
+        at, weight = SCORES.index(name), 1 / sizes(data)[: data.bench][train]
+        return errors(means[train], data.gold[train, at], self.independent[train, at], weight)
 
 
-def line_of(held: HeldOut, data: Data, at: int, train: np.ndarray) -> dict[str, float]:
-    """Fit line and errors of one score on some rows: the numbers of `model.Calibration`."""
-    weight = 1 / sizes(data)[: data.bench][train]
-    expected, gold = held.expected[train, at], data.gold[train, at]
-    of = line(expected, gold, weight) if SCORES[at] == CALIBRATED else SAME
-    return {
-        **of,
-        **errors(on_line(of, expected), gold, held.independent[train, at], weight),
-    }
+_ALL = list(range(len(LEVEL_FEATURES)))
+LEVELS = {
+    **dict.fromkeys(SHARES, (LEVEL_FEATURES[:-1], _ALL[:-1], 1.5)),
+    USED: (LEVEL_FEATURES[-1:], _ALL[-1:], 3.0),
+}
+"""Names and indexes of the features of the scores that are corrected, and the strength of the
+ridge: as a multiple of the mean square of a feature. It is the weakest, among a few, with which
+completeness was not worse than a constant on any unseen domain."""
 
 
 def _scores(

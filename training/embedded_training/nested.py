@@ -12,8 +12,9 @@ from collections.abc import Mapping
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from embedded_training.judges import Choice, HeldOut
-from embedded_training.rows import TRUTH, Data
+from embedded_training.judges import LEVELS, Choice, HeldOut
+from embedded_training.measures import rmse, show
+from embedded_training.rows import SCORES, TRUTH, Data
 
 
 def nested(data: Data, choices: Mapping[str, Choice]) -> None:
@@ -47,3 +48,27 @@ def areas(data: Data, adherent: np.ndarray, rows: np.ndarray) -> dict[str, float
         own = data.set == name
         found[name] = float(roc_auc_score(~data.adherent[own], -adherent[own]))
     return found
+
+
+def nested_levels(data: Data) -> None:
+    """Print RMSE of corrected scores, corrected by what was fitted without the domain throughout.
+
+    In the table of unseen domains the correction is fitted on judgements of the other domains by
+    coefficients that saw the domain; here by coefficients that saw neither.
+    """
+    domains = [mask for mask in data.masks("domain") if mask[: data.bench].any()]
+    held = HeldOut(data, domains)
+    estimated = np.zeros(data.gold.shape)
+    for outer, test in enumerate(domains):
+        rest = [mask for at, mask in enumerate(domains) if at != outer]
+        inner = HeldOut(data, rest, within=~test)
+        part, rows = test[: data.bench][data.documents.row], test[: data.bench]
+        for name in ("relevant", "utilized", "alone"):
+            getattr(inner, name)[part] = getattr(held, name)[part]
+        inner.expect(data, [test])
+        estimated[rows] = inner.calibrated[rows]
+    print("\nRMSE, unseen domain, corrections nested")
+    for name in LEVELS:
+        at = SCORES.index(name)
+        show(data.sets, data.set[: data.bench], name,
+             lambda m, at=at: rmse(estimated[m, at], data.gold[m, at]))  # fmt: skip

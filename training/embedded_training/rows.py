@@ -24,6 +24,7 @@ from rag_eval_integrations.judges.embedded._features import (
     call_features,
 )
 from rag_eval_integrations.judges.embedded._gates import gate_rows
+from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
 from rag_eval_integrations.metrics.trace.formulas import context_utilization
 from rag_eval_integrations.sentences import Punkt
 
@@ -260,6 +261,14 @@ class Data:
         self.doubt = self.response.labels(self.rows, "doubt")
         self.adherent = np.array([row["adherent"] for row in self.rows])
         self.gold = np.array([row["scores"] for row in bench])
+        first = np.cumsum([0, *[len(row["documents"]) for row in bench[:-1]]])
+        documents = self.documents.x[first, DOCUMENT_FEATURES.index("documents")].tolist()
+        said = RESPONSE_FEATURES.index("question_said")
+        # What `level_row` needs besides probabilities.
+        self.calls = [
+            (log, [sentence[said] for sentence in row["response"]])
+            for log, row in zip(documents, bench, strict=True)
+        ]
         self.length = np.array([row["length"] for row in self.rows])
         self.fold = folds([row["question"] for row in self.rows])
         self.stems = [tuple(dict.fromkeys(stems)) for row in self.rows for stems in row["stems"]]

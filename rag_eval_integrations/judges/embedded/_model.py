@@ -52,15 +52,12 @@ class Logistic(NamedTuple):
         return probability_of(self.score(row))
 
 
-class Calibration(NamedTuple):
-    """The calibration of a score: intercept + slope · expectation, with a standard error.
+class ScoreErrors(NamedTuple):
+    """The standard error of an estimated score.
 
-    The square of the standard error is the sum of three parts, which were fitted on domains unseen
-    by the coefficients.
+    Its square is the sum of three parts, which were fitted on domains unseen by the coefficients.
     """
 
-    intercept: float
-    slope: float
     error: float
     """Square root of the constant part."""
     spread: float
@@ -71,7 +68,7 @@ class Calibration(NamedTuple):
 
     def estimate(self, expectation: float, independent: float) -> tuple[float, float]:
         """Return mean, in [0, 1], and standard error for an expectation and its variance."""
-        mean = min(1.0, max(0.0, self.intercept + self.slope * expectation))
+        mean = min(1.0, max(0.0, expectation))
         variance = (
             self.error**2 + self.spread * 4 * mean * (1 - mean) + self.design_effect * independent
         )
@@ -104,8 +101,10 @@ class Coefficients(NamedTuple):
     """Log-odds that a stem adds when it is in neither documents nor question."""
     adherent: Logistic
     """P(every response sentence is supported), from the sentences' probabilities."""
-    scores: Mapping[str, Calibration]
-    """Calibrations of the scores by their names in `Labels.estimates`."""
+    levels: Mapping[str, Logistic]
+    """Regressions of scores on features of the call, linear or in log-odds; see `_levels.py`."""
+    scores: Mapping[str, ScoreErrors]
+    """Errors of the scores by their names in `Labels.estimates`."""
     relevant_threshold: float
     """Lowest probability with which a document sentence is labelled relevant; the others
     likewise."""
@@ -224,8 +223,8 @@ def load_model() -> Coefficients:
     """Read `model.json`; the file is read once per process, on first use."""
     content: dict[str, Any] = json.loads(MODEL_FILE.read_text(encoding="utf-8"))
 
-    def logistic(name: str) -> Logistic:
-        part = content[name]
+    def logistic(name: str, within: str | None = None) -> Logistic:
+        part = content[within][name] if within else content[name]
         return Logistic(
             tuple(part["names"]),
             part["intercept"],
@@ -246,8 +245,9 @@ def load_model() -> Coefficients:
         content["said"],
         content["new"],
         logistic("adherent"),
+        {name: logistic(name, "levels") for name in content["levels"]},
         {
-            name: Calibration(*[line[field] for field in Calibration._fields])
+            name: ScoreErrors(*[line[field] for field in ScoreErrors._fields])
             for name, line in content["scores"].items()
         },
         thresholds["relevant"],

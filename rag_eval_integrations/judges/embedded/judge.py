@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import groupby
 from math import fsum, sqrt
 from string import ascii_lowercase
-from typing import NamedTuple
 
 from rag_eval_integrations._recent import Recent
 from rag_eval_integrations.judges.embedded._absence import ABSENCE_STEMS, says_documents_do_not_tell
@@ -26,9 +25,9 @@ from rag_eval_integrations.judges.embedded._features import CallFeatures, call_f
 from rag_eval_integrations.judges.embedded._gates import relevance
 from rag_eval_integrations.judges.embedded._invented import invented
 from rag_eval_integrations.judges.embedded._language import not_covered
+from rag_eval_integrations.judges.embedded._levels import estimates_alone, score_estimates
 from rag_eval_integrations.judges.embedded._model import (
     DIGITS,
-    Calibration,
     adherence_features,
     document_probabilities,
     load_model,
@@ -38,7 +37,6 @@ from rag_eval_integrations.judges.embedded._model import (
 from rag_eval_integrations.judges.embedded._words import Words, words
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.records import (
-    Estimate,
     JudgeInfo,
     Labelling,
     Labels,
@@ -46,67 +44,6 @@ from rag_eval_integrations.records import (
     SentenceSupport,
     SentencizedCall,
 )
-
-# --- Estimates of scores with their standard errors, from the sentences' probabilities
-
-
-class Expected(NamedTuple):
-    """An expected score, before calibration."""
-
-    value: float
-    """Expected value, in [0, 1]."""
-    independent: float = 0.0
-    """Variance of the score if its sentences were independent; 0 for a ratio of two sums."""
-
-
-def expected_scores(relevant: Sequence[float], utilized: Sequence[float]) -> dict[str, Expected]:
-    """Compute the expected scores from the probabilities of the document sentences.
-
-    Completeness is Σ min(p(R), p(U)) / Σ p(R), because utilized sentences are nearly all relevant,
-    and 1 when nothing is relevant, as in the formula.
-
-    Returns:
-        Expected scores by their names in `Labels.estimates`, with utilization under both sets of
-        formulas; empty when there are no document sentences.
-    """
-    size, every, used = len(relevant), fsum(relevant), fsum(utilized)
-    return (
-        {
-            "context_relevance": _share(relevant),
-            "context_utilization@ragbench": _share(utilized),
-            "context_utilization@gpt-labeling": Expected(min(1.0, used / every) if every else 0.0),
-            "completeness": Expected(fsum(map(min, relevant, utilized)) / every if every else 1.0),
-        }
-        if size
-        else {}
-    )
-
-
-def score_estimates(
-    scores: Mapping[str, Calibration], relevant: Sequence[float], utilized: Sequence[float]
-) -> dict[str, Estimate]:
-    """Estimate the scores of a call with a response, with errors; none without documents."""
-    return {
-        name: scores[name].estimate(*expected)
-        for name, expected in expected_scores(relevant, utilized).items()
-    }
-
-
-def estimates_alone(
-    scores: Mapping[str, Calibration], relevant: Sequence[float]
-) -> dict[str, Estimate]:
-    """Estimate the scores of a retrieval without a response; none without documents."""
-    if not relevant:
-        return {}
-    return {"context_relevance": scores["context_relevance_alone"].estimate(*_share(relevant))}
-
-
-def _share(probabilities: Sequence[float]) -> Expected:
-    size = len(probabilities)
-    return Expected(
-        fsum(probabilities) / size, fsum([p * (1 - p) for p in probabilities]) / size**2
-    )
-
 
 WARNING = (
     "Lexical estimate: the embedded judge compares words and does not understand them; it names a "
@@ -256,12 +193,12 @@ def _labels(
         )
         relevant = relevance(model, features, by_response)
         relevant_threshold = model.relevant_threshold
-        estimates = score_estimates(model.scores, relevant, utilized)
+        estimates = score_estimates(model, features, relevant, utilized)
     else:
         relevant = relevance(model, features, None)
         utilized = [0.0] * len(relevant)
         relevant_threshold = model.relevant_alone_threshold
-        estimates = estimates_alone(model.scores, relevant)
+        estimates = estimates_alone(model, relevant)
     absences: list[bool] = []
     supported: list[float] = []
     for sentence, row, said in zip(

@@ -1,0 +1,143 @@
+"""Estimates of a call's scores, with standard errors, from the probabilities of its sentences.
+
+Relevance is the mean probability of the document sentences. The other scores are corrected by
+regressions on a few features of the whole call, because the errors of its sentences are not
+independent: a ratio of two sums alone was worse than a constant on unseen domains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import fsum, log1p, prod
+from typing import NamedTuple
+
+from rag_eval_integrations.judges.embedded._features import SHARED_FEATURES, CallFeatures
+from rag_eval_integrations.judges.embedded._model import (
+    Coefficients,
+    logit,
+    probability_of,
+)
+from rag_eval_integrations.judges.embedded._response_features import RESPONSE_FEATURES
+from rag_eval_integrations.records import Estimate
+
+LEVEL_FEATURES = (
+    "used_of_relevant",  # Σ min(p(R), p(U)) / Σ p(R); 1 when nothing is relevant
+    "used_of_likeliest",  # mean p(U) of the three sentences with the highest p(R)
+    "documents",  # log of their number: of many, the response leaves more out
+    "response_sentences",  # log of their number
+    "question_said",  # most of the question's words in one response sentence
+    "none_used",  # Π (1 - p(U))
+)
+SHARES = ("context_utilization@gpt-labeling", "completeness")
+"""Scores that are shares of the relevant sentences: estimated by a linear regression on all
+features but the last."""
+USED = "context_utilization@ragbench"
+"""The score whose expectation is moved, in log-odds, by the last feature alone."""
+
+_LIKELIEST = 3
+_DOCUMENTS = SHARED_FEATURES.index("documents")
+_SAID = RESPONSE_FEATURES.index("question_said")
+
+
+class Expected(NamedTuple):
+    """An expected score."""
+
+    value: float
+    """Expected value, in [0, 1]."""
+    independent: float = 0.0
+    """Variance of the score if its sentences were independent; 0 for a ratio of two sums."""
+
+
+def expected_scores(relevant: Sequence[float], utilized: Sequence[float]) -> dict[str, Expected]:
+    """Compute the expected scores from the probabilities of the document sentences alone.
+
+    Completeness is Σ min(p(R), p(U)) / Σ p(R), because utilized sentences are nearly all relevant,
+    and 1 when nothing is relevant, as in the formula.
+
+    Returns:
+        Expected scores by their names in `Labels.estimates`, with utilization under both sets of
+        formulas; empty when there are no document sentences.
+    """
+    size, every, used = len(relevant), fsum(relevant), fsum(utilized)
+    return (
+        {
+            "context_relevance": _share(relevant),
+            USED: _share(utilized),
+            "context_utilization@gpt-labeling": Expected(min(1.0, used / every) if every else 0.0),
+            "completeness": Expected(fsum(map(min, relevant, utilized)) / every if every else 1.0),
+        }
+        if size
+        else {}
+    )
+
+
+def level_features(
+    features: CallFeatures, relevant: Sequence[float], utilized: Sequence[float]
+) -> tuple[float, ...]:
+    """Compute `LEVEL_FEATURES` of a call with document sentences and a response; all are finite."""
+    said = [row.features[_SAID] for row in features.response]
+    return level_row(relevant, utilized, features.documents[0].shared[_DOCUMENTS], said)
+
+
+def level_row(
+    relevant: Sequence[float], utilized: Sequence[float], documents: float, said: Sequence[float]
+) -> tuple[float, ...]:
+    """Compute `LEVEL_FEATURES` from two features that are known already.
+
+    Args:
+        relevant: probabilities of the document sentences, at least one.
+        utilized: likewise.
+        documents: the feature `documents`.
+        said: the feature `question_said` of the response sentences, at least one.
+    """
+    every = fsum(relevant)
+    likeliest = sorted(range(len(relevant)), key=relevant.__getitem__, reverse=True)[:_LIKELIEST]
+    return (
+        fsum(map(min, relevant, utilized)) / every if every else 1.0,
+        fsum([utilized[number] for number in likeliest]) / len(likeliest),
+        documents,
+        log1p(len(said)),
+        max(said),
+        prod([1 - p for p in utilized]),
+    )
+
+
+def score_estimates(
+    model: Coefficients,
+    features: CallFeatures,
+    relevant: Sequence[float],
+    utilized: Sequence[float],
+) -> dict[str, Estimate]:
+    """Estimate the scores of a call with a response, with errors; none without documents."""
+    expected = expected_scores(relevant, utilized)
+    return (
+        estimated(model, expected, level_features(features, relevant, utilized)) if expected else {}
+    )
+
+
+def estimated(
+    model: Coefficients, expected: Mapping[str, Expected], row: Sequence[float]
+) -> dict[str, Estimate]:
+    """Correct expected scores by the features of the call, and add the standard errors."""
+    found = dict(expected)
+    found |= {name: Expected(model.levels[name].score(row[:-1])) for name in SHARES}
+    used, independent = expected[USED]
+    moved = probability_of(logit(used) + model.levels[USED].score(row[-1:]))
+    found[USED] = Expected(moved, independent)
+    return {name: model.scores[name].estimate(*score) for name, score in found.items()}
+
+
+def estimates_alone(model: Coefficients, relevant: Sequence[float]) -> dict[str, Estimate]:
+    """Estimate the scores of a retrieval without a response; none without documents."""
+    if not relevant:
+        return {}
+    return {
+        "context_relevance": model.scores["context_relevance_alone"].estimate(*_share(relevant))
+    }
+
+
+def _share(probabilities: Sequence[float]) -> Expected:
+    size = len(probabilities)
+    return Expected(
+        fsum(probabilities) / size, fsum([p * (1 - p) for p in probabilities]) / size**2
+    )
