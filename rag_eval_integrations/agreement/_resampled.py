@@ -7,6 +7,7 @@ and whole rows are all resampled by the same draws.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -30,8 +31,8 @@ class Block:
 Blocks = dict[Path, Block]
 
 
-def _spread(size: int, at: Sequence[int], values: Sequence[float]) -> list[float]:
-    column = [0.0] * size
+def _spread(size: int, at: Sequence[int], values: Sequence[float]) -> array[float]:
+    column = array("d", bytes(8 * size))
     for row, value in zip(at, values, strict=True):
         column[row] += value
     return column
@@ -52,13 +53,17 @@ def correlations(
     xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: int
 ) -> dict[str, Statistic]:
     """Prepare Pearson's, Spearman's and Kendall's correlation of one pair of numbers per row."""
+    surplus = statistics.concordance(xs, ys)
     return {
         "pearson": _pearson(xs, ys, at, size),
         "spearman": _linear(
             statistics.spearman(xs, ys), statistics.spearman_contributions(xs, ys), at, size
         ),
         "kendall": _linear(
-            statistics.kendall(xs, ys), statistics.kendall_contributions(xs, ys), at, size
+            statistics.kendall(xs, ys, surplus),
+            statistics.kendall_contributions(xs, ys, surplus),
+            at,
+            size,
         ),
     }
 
@@ -66,7 +71,7 @@ def correlations(
 def _linear(
     value: float | None, contributions: list[float] | None, at: Sequence[int], size: int
 ) -> Linear:
-    spread = _spread(size, at, contributions) if contributions is not None else []
+    spread = _spread(size, at, contributions) if contributions is not None else array("d")
     return Linear(value, len(at), spread)
 
 
