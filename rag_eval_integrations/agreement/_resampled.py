@@ -12,7 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rag_eval_integrations.agreement import _statistics as statistics
-from rag_eval_integrations.agreement._bootstrap import Linear, OfSums, RankedAuroc, Statistic
+from rag_eval_integrations.agreement._bootstrap import (
+    Column,
+    Linear,
+    OfSums,
+    RankedAuroc,
+    Statistic,
+)
 from rag_eval_integrations.agreement._statistics import Counts
 
 Path = tuple[str, ...]
@@ -117,12 +123,19 @@ def clustered_auroc(
 def of_counts(counts: Mapping[int, Counts], size: int, *names: str) -> dict[str, Statistic]:
     """Prepare statistics of the summed counts, by their names in `Counts`; `counts` is by row."""
     at = list(counts)
-    columns = tuple(
+    columns = [
         _spread(size, at, [getattr(item, cell) for item in counts.values()])
         for cell in ("tp", "fp", "fn", "tn")
-    )
+    ]
+    return of_cells(columns, len(at), *names)
+
+
+def of_cells(columns: Sequence[Column], n: int, *names: str) -> dict[str, Statistic]:
+    """Prepare statistics of summed counts: tp, fp, fn and tn of all rows, of which n have some."""
     total = Counts(*map(sum, columns))
-    return {name: OfSums(getattr(total, name), len(at), columns, _of_cells(name)) for name in names}
+    return {
+        name: OfSums(getattr(total, name), n, tuple(columns), _of_cells(name)) for name in names
+    }
 
 
 def _of_cells(name: str) -> Callable[[float, float, float, float], float | None]:
