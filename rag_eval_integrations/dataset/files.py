@@ -62,6 +62,9 @@ class EvaluationFile:
     While it lasts, rows are in OUT.partial, and OUT is as it was. `finish` replaces OUT by the
     ordered rows, atomically. With `overwrite`, the earlier OUT is also OUT.bak until then.
 
+    Rows that `add_in_turn` gets before their turn wait in OUT.waiting, so that OUT.partial is in
+    order and needs no copy to become OUT.
+
     Args:
         path: OUT. Links are followed, and the other files are made beside their target.
         fingerprint: of the evaluator.
@@ -84,6 +87,7 @@ class EvaluationFile:
     ) -> None:
         self.path = check_out(path, resume=resume, overwrite=overwrite)
         self.partial = self.path.with_name(self.path.name + ".partial")
+        self._waiting = _Waiting(self.path)
         self.stale = 0
         """Rows of an earlier run that failed or cannot be read, and are made again."""
         self._new = not self.path.exists()
@@ -91,7 +95,7 @@ class EvaluationFile:
         self.holds_rows = False
         """Whether OUT.partial holds an evaluation without an error, to resume from."""
         self._offsets = array("q")
-        self._resumed, self._added = resume, 0
+        self._in_partial, self._tidy = 0, True
         self._recorded: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
         self._failed: dict[bytes, tuple[int, int]] = {}
         self._backup: Path | None = None
@@ -100,6 +104,9 @@ class EvaluationFile:
             opened.callback(self._leave)
             self._sources: list[BinaryIO] = [opened.enter_context(self.partial.open("rb"))]
             _target.remove_unfinished(self.path)
+            for row in self._waiting.earlier(resume=resume):
+                self._file.append(row)
+            self._waiting.clear()
             if resume:
                 # A killed run with `overwrite` left OUT.bak: it was replacing OUT, so it is not of
                 # that run.
@@ -180,10 +187,24 @@ class EvaluationFile:
         """Append the evaluation of the call at `index` (from 0)."""
         self.add_row(index, to_line(evaluation), failed=evaluation.error is not None)
 
+    def add_in_turn(self, turn: int, index: int, evaluation: Evaluation) -> None:
+        """Do the same as `add`, but in the order of the turns (from 0, each once)."""
+        row = to_line(evaluation), evaluation.error is not None
+        for at, (line, failed) in self._waiting.due(turn, index, row):
+            self.add_row(at, line, failed=failed)
+        self._waiting.compact()
+        self.holds_rows = self.holds_rows or evaluation.error is None
+
+    def settle(self) -> None:
+        """Put the rows that wait for their turn into OUT.partial, because no more will come."""
+        for at, (line, failed) in self._waiting.rest():
+            self.add_row(at, line, failed=failed)
+        self._waiting.clear()
+
     def add_row(self, index: int, line: str, *, failed: bool) -> None:
         """Append the row of EVALS of the call at `index` (from 0); *failed* if it has an error."""
         offset = self._file.append(line.encode("ascii"))
-        self._added += 1
+        self._in_partial += 1
         self._place(index, _PARTIAL, offset)
         self.holds_rows = self.holds_rows or not failed
 
@@ -196,6 +217,7 @@ class EvaluationFile:
             ConfigurationError: when an OUT has appeared that was not there at the beginning.
             OSError: when OUT cannot be written; the rows are in OUT.partial.
         """
+        self.settle()
         rows = sum(place >= 0 for place in self._offsets)
         if not rows:
             self.discard()
@@ -213,11 +235,11 @@ class EvaluationFile:
 
     def _in_order(self, rows: int) -> bool:
         """Whether OUT.partial is what OUT has to be, so that it needs no copy: half of the disk."""
-        if self._resumed or rows != self._added:
+        if not self._tidy or rows != self._in_partial:
             return False
         last = -1
         for place in self._offsets:
-            if 0 <= place <= last:
+            if place >= 0 and (place & 1 != _PARTIAL or place <= last):
                 return False
             last = max(last, place)
         return True
@@ -235,9 +257,12 @@ class EvaluationFile:
         self._done = True  # from now on, the name OUT.partial may be another run's
         if self._backup is not None:
             self._backup.unlink(missing_ok=True)
+        self._waiting.clear()
         self.partial.unlink(missing_ok=True)
 
     def _leave(self) -> None:
+        if not self._done:
+            self.settle()
         if not self._done and not self._file.head(1):
             self.discard()  # a refused or idle run leaves nothing to resume
 
@@ -258,6 +283,11 @@ class EvaluationFile:
             if source == _PARTIAL and isinstance(line, bytes) and _is_torn(line):
                 self._file.truncate(offset)  # the row that a killed run was writing
                 break
+            if source == _PARTIAL:
+                self._in_partial += 1
+                # An edited file may begin with a byte order mark, or have other line ends.
+                edited = isinstance(line, InputError) or line[:1] != b"{" or line[-2:] != b"}\n"
+                self._tidy = self._tidy and not edited
             try:
                 if isinstance(line, InputError):
                     raise line
@@ -291,6 +321,95 @@ class EvaluationFile:
         else:
             self._failed[_identity(evaluation)] = (source, offset)
             self.stale += 1
+
+
+_Row = tuple[str, bool]
+"""A line of EVALS, and whether its call has failed."""
+_LEAST = 1 << 20
+"""Bytes of OUT.waiting that need not be less."""
+
+
+class _Waiting:
+    """Rows that came before their turn: in memory, and in OUT.waiting, so that none is lost.
+
+    The file is begun anew when most of it is rows that have had their turn; for a moment, there is
+    a second one beside it.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self._paths = [out.with_name(f"{out.name}{end}") for end in (".waiting", ".waiting2")]
+        self._file: LineFile | None = None
+        self._held: dict[int, tuple[int, _Row]] = {}
+        self._turn = 0
+        self._size = self._live = 0
+
+    def earlier(self, *, resume: bool) -> Iterator[bytes]:
+        """Yield the whole rows that a killed run has left; rows may also be in OUT.partial.
+
+        Raises:
+            ConfigurationError: there are some, and `resume` is not set.
+        """
+        for path in self._paths:
+            if not os.path.lexists(path):
+                continue
+            with LineFile(path) as file, path.open("rb") as stream:
+                rows = file.is_own() and file.head(1)
+                if rows and not resume:
+                    raise ConfigurationError(
+                        "out", str(path),
+                        "is there from a run that did not end; go on with --resume, or delete it",
+                    )  # fmt: skip
+                if rows:
+                    yield from (row[:-1] for row in stream if row.endswith(b"\n"))
+
+    def due(self, turn: int, index: int, row: _Row) -> Iterator[tuple[int, _Row]]:
+        """Take a row; yield the rows whose turn it is now."""
+        self._held[turn] = index, row
+        if turn != self._turn:
+            self._write([row[0]])
+        while self._turn in self._held:
+            found = self._held.pop(self._turn)
+            yield found
+            if self._turn != turn:
+                self._live -= len(found[1][0]) + 1
+            self._turn += 1
+
+    def rest(self) -> Iterator[tuple[int, _Row]]:
+        """Yield the rows that wait, in order."""
+        for turn in sorted(self._held):
+            yield self._held.pop(turn)
+            self._turn = turn + 1
+
+    def compact(self) -> None:
+        """Let go of the disk that rows take which have had their turn."""
+        if self._file is None or self._size < max(_LEAST, 2 * self._live):
+            return
+        before, self._file = self._file, None
+        self._size = self._live = 0
+        self._write([self._held[turn][1][0] for turn in sorted(self._held)])
+        before.close()
+        Path(before.path).unlink(missing_ok=True)
+        self._paths.reverse()
+
+    def clear(self) -> None:
+        """Remove the files."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._size = self._live = 0
+        for path in self._paths:
+            path.unlink(missing_ok=True)
+
+    def _write(self, rows: list[str]) -> None:
+        if not rows:
+            return
+        if self._file is None:
+            free = next(path for path in self._paths if not os.path.lexists(path))
+            self._file = LineFile(free, new=True)
+        data = "\n".join(rows).encode("ascii")
+        self._file.append(data)
+        self._size += len(data) + 1
+        self._live += len(data) + 1
 
 
 @contextmanager
@@ -370,6 +489,13 @@ class EvaluationPipe:
     def add(self, index: int, evaluation: Evaluation) -> None:
         """Write the row of the call at `index`; see `append`."""
         self.append(evaluation)
+
+    def add_in_turn(self, turn: int, index: int, evaluation: Evaluation) -> None:
+        """Write the row of the call at `index`, whose turn it is; see `append`."""
+        self.append(evaluation)
+
+    def settle(self) -> None:
+        """Do nothing: no row waits."""
 
     def add_row(self, index: int, line: str, *, failed: bool) -> None:
         """Write a row that is there as a line; see `append`."""
