@@ -65,7 +65,7 @@ def _taken(column: Sequence[int], rows: Rows) -> array[float]:
     return array("d", [column[row] for row in rows])
 
 
-MANY = 100_000
+MANY = 250_000
 """From so many items on, they are counted by probability and not sorted."""
 
 
@@ -99,15 +99,18 @@ def _of_millionths(items: Items, rows: Rows, *, swapped: bool) -> Linear:
     if swapped:
         zeros, ones = ones[::-1], zeros[::-1]
     n_zeros, n_ones = sum(zeros), sum(ones)
-    with_items = [row for row in rows if len(items.of(row))]
+    with_items = sum(len(items.of(row)) > 0 for row in rows)
     if not n_zeros or not n_ones:
-        return Linear(None, len(with_items), array("d"), low=0.0)
-    twice, won_by_ones = _shares(zeros, n_zeros)
-    _, won_by_zeros = _shares(ones, n_ones)
-    won = sum(map(mul, ones, twice))
-    mean = math.fsum(chain.from_iterable(map(repeat, won_by_ones, ones))) / n_ones
-    gain = array("d", [(share - mean) / n_ones for share in won_by_ones])
-    loss = array("d", [(1 - share - mean) / n_zeros for share in won_by_zeros])
+        return Linear(None, with_items, array("d"), low=0.0)
+    won = sum(map(mul, ones, _twice_below(zeros)))
+    gain = array("d", (twice / (2 * n_zeros) for twice in _twice_below(zeros)))
+    mean = math.fsum(chain.from_iterable(map(repeat, gain, ones))) / n_ones
+    gain = array("d", ((share - mean) / n_ones for share in gain))
+    del zeros
+    loss = array("d", (
+        (1 - twice / (2 * n_ones) - mean) / n_zeros for twice in _twice_below(ones)
+    ))  # fmt: skip
+    del ones, tallies
     contributions = array("d", bytes(8 * len(rows)))
     for place, row in enumerate(rows):
         own = items.of(row)
@@ -123,11 +126,10 @@ def _of_millionths(items: Items, rows: Rows, *, swapped: bool) -> Linear:
             if not mark:
                 total += loss[level]
         contributions[place] = total
-    return Linear(won / (2 * n_ones * n_zeros), len(with_items), contributions, low=0.0)
+    return Linear(won / (2 * n_ones * n_zeros), with_items, contributions, low=0.0)
 
 
-def _shares(counts: Sequence[int], n: int) -> tuple[array[int], array[float]]:
-    """Compute for each level twice the number below it, equal ones once, and that as a share."""
+def _twice_below(counts: Sequence[int]) -> Iterator[int]:
+    """Yield for each level twice the number below it, equal ones once."""
     below = accumulate(counts, initial=0)
-    twice = array("Q", [2 * less + same for less, same in zip(below, counts, strict=False)])
-    return twice, array("d", [two / (2 * n) for two in twice])
+    return (2 * less + same for less, same in zip(below, counts, strict=False))

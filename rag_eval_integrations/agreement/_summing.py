@@ -14,12 +14,16 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-LEAST_ROWS = 5_000
+LEAST_ROWS = 2_000
 """From here on, numpy saves more than the time of its import."""
 _HALF = 31
 _COLUMNS = 12
 _DRAWS = 16
 """Columns, and draws, that are floats at one time: a few hundred bytes for each row."""
+
+_PRODUCTS = 200_000
+"""Products of one multiplication: with more, numpy's library would start threads, which cost more
+than they save on a machine with other work."""
 
 
 def summing(rows: int, resamples: int, seed: int | str) -> Summed | None:
@@ -68,9 +72,12 @@ class Summed:
             high = numpy.floor(numpy.ldexp(fixed, -_HALF))
             halves[:, 2 * at] = high
             halves[:, 2 * at + 1] = fixed - numpy.ldexp(high, _HALF)
-        sums = numpy.empty((len(self._drawn), halves.shape[1]))
+        sums = numpy.zeros((len(self._drawn), halves.shape[1]))
+        step = _PRODUCTS // (_DRAWS * halves.shape[1])
         for at in range(0, len(self._drawn), _DRAWS):
-            sums[at : at + _DRAWS] = self._drawn[at : at + _DRAWS].astype("f8") @ halves
+            weights = self._drawn[at : at + _DRAWS].astype("f8")
+            for row in range(0, self._rows, step):
+                sums[at : at + _DRAWS] += weights[:, row : row + step] @ halves[row : row + step]
         return [
             [
                 math.ldexp((int(high) << _HALF) + int(low), -exponent)
