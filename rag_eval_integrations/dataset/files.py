@@ -404,8 +404,8 @@ class _Waiting:
         if not rows:
             return
         if self._file is None:
-            free = next(path for path in self._paths if not os.path.lexists(path))
-            self._file = LineFile(free, new=True)
+            free = (path for path in self._paths if not os.path.lexists(path))
+            self._file = LineFile(next(free, self._paths[0]), new=True)
         data = "\n".join(rows).encode("ascii")
         self._file.append(data)
         self._size += len(data) + 1
