@@ -9,7 +9,7 @@ import math
 from array import array
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from operator import attrgetter, eq
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from rag_eval_integrations.judges.cascade import CASCADE_FLAGS, DOUBT
@@ -79,7 +79,7 @@ class ScoreColumns:
 
     def __init__(self) -> None:
         self.value, self.probability, self.estimate, self.raw = (array("d") for _ in range(4))
-        self.maker = array("q")
+        self.maker = array("i")
         """Number of the maker; -1 where a row has no such score."""
 
     def number(self, column: Numbers, row: int) -> float:
@@ -103,10 +103,10 @@ class Side:
     scores: dict[str, ScoreColumns] = field(default_factory=dict)
     makers: Codes[Maker] = field(default_factory=Codes)
     origins: Codes[Origin] = field(default_factory=Codes)
-    origin: array[int] = field(default_factory=lambda: array("q"))
+    origin: array[int] = field(default_factory=lambda: array("i"))
     shapes: Codes[tuple[str, ...]] = field(default_factory=Codes)
     """Names of the scores of a row, in order."""
-    shape: array[int] = field(default_factory=lambda: array("q"))
+    shape: array[int] = field(default_factory=lambda: array("i"))
     lengths: array[int] = field(default_factory=lambda: array("q"))
     """Characters of the response; -1 where there is none."""
     listed: bytearray = field(default_factory=bytearray)
@@ -176,10 +176,12 @@ class Side:
     def make_up(self, name: str, rows: Rows) -> array[int]:
         """Take the numbers of the makers of some rows' scores; -1 for no such score."""
         columns = self.scores.get(name)
-        return _taken(array("q") if columns is None else columns.maker, rows, -1)
+        return _taken(array("i") if columns is None else columns.maker, rows, -1)
 
     def take(self, rows: Rows) -> Side:
-        """Return a side of these rows, in this order."""
+        """Return a side of these rows, in this order; itself if they are all rows as they are."""
+        if len(rows) == self.size and all(map(eq, rows, range(self.size))):
+            return self
         taken = {}
         for name, columns in self.scores.items():
             taken[name] = ScoreColumns()

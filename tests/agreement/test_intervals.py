@@ -150,7 +150,7 @@ def test_a_row_may_be_drawn_more_often_than_a_byte_counts(monkeypatch: pytest.Mo
         def randbytes(self, n: int) -> bytes:
             return bytes(n)
 
-    monkeypatch.setattr(_summing.random, "Random", Thousand)
+    monkeypatch.setattr(random, "Random", Thousand)
     summed = _summing.summing(1000, 2, 0)
 
     assert summed is not None

@@ -31,20 +31,22 @@ KEYS = ("0a", "0b", "0c")
 def _labels(generator: random.Random, *, probable: bool) -> Labels | None:
     if generator.random() < 0.1:
         return None
-    some = [" ".join(key for key in KEYS if generator.random() < 0.5) for _ in range(2)]
+    relevant, utilized = (
+        " ".join(key for key in KEYS if generator.random() < 0.5) for _ in range(2)
+    )
     support = {
         key: (generator.choice(["", "0a", "0a 0c nonsense"]), generator.choice([True, False, None]))
         for key in ("a", "b")
     }
     if not probable:
-        return make_labels(*some, support)
+        return make_labels(relevant, utilized, support)
     chances: Any = {
         f"{name}_probabilities": {key: round(generator.random(), digits) for key in of}
         for name, of, digits in (
             ("relevant", KEYS, 6), ("utilized", KEYS[:2], 17), ("supported", ("a", "b"), 1),
         )
     }  # fmt: skip
-    return make_labels(*some, support, **chances)
+    return make_labels(relevant, utilized, support, **chances)
 
 
 def _row(generator: random.Random, number: int, **more: Any) -> Evaluation:
