@@ -90,12 +90,13 @@ def _of_millionths(items: Items, rows: Rows, *, swapped: bool) -> Linear:
     the same numbers, so it is enough to read the table of levels from its other end.
     """
     levels = range(MILLION + 1)
-    tallies = array("Q", bytes(8 * len(levels))), array("Q", bytes(8 * len(levels)))
+    tallies = array("I", bytes(4 * len(levels))), array("I", bytes(4 * len(levels)))
     zeros, ones = tallies
     levels_of = cast("array[int]", items.probabilities)
     for row in rows:
         for item in items.of(row):
             tallies[items.positive[item]][levels_of[item]] += 1
+    del tallies
     if swapped:
         zeros, ones = ones[::-1], zeros[::-1]
     n_zeros, n_ones = sum(zeros), sum(ones)
@@ -110,7 +111,7 @@ def _of_millionths(items: Items, rows: Rows, *, swapped: bool) -> Linear:
     loss = array("d", (
         (1 - twice / (2 * n_ones) - mean) / n_zeros for twice in _twice_below(ones)
     ))  # fmt: skip
-    del ones, tallies
+    del ones
     contributions = array("d", bytes(8 * len(rows)))
     for place, row in enumerate(rows):
         own = items.of(row)
