@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
-from rag_eval_integrations.dataset import EvaluationFile, files
+from rag_eval_integrations.dataset import EvaluationFile, _waiting
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, from_line
@@ -516,7 +516,7 @@ def test_rows_that_have_had_their_turn_leave_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long some row waits, the disk holds little more than the result."""
-    monkeypatch.setattr(files, "_LEAST", 2000)
+    monkeypatch.setattr(_waiting, "LEAST", 2000)
     out = tmp_path / "evals.jsonl"
     row = evaluated(0)
     least = most = 0
