@@ -14,13 +14,16 @@ from __future__ import annotations
 import math
 import random
 import struct
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property, partial
 from itertools import accumulate
 from operator import add, itemgetter, mul
 from typing import Protocol, TypeVar
+
+from rag_eval_integrations.agreement._summing import summing
 
 # --- A draw of rows, and the sums of many columns over it in one pass
 
@@ -36,52 +39,54 @@ class Packed:
     number of its column. Integers are exact; other numbers are exact to 10⁻¹⁴ of the largest.
     """
 
-    def __init__(self, columns: Iterable[Column], size: int) -> None:
-        # Statistics share columns: each list is packed only once.
-        self._columns = list({id(column): column for column in columns}.values())
-        bits = 62 - size.bit_length()
-        self._exponents = [
-            bits - math.frexp(max(map(abs, column), default=0.0))[1] for column in self._columns
-        ]
+    def __init__(self, size: int) -> None:
+        self._bits = 62 - size.bit_length()
         # Shifted to be positive; `totals` subtracts one shift per drawn row.
-        self._shift = 1 << bits
-        self._layout = struct.Struct(f"<{len(self._columns)}Q")
+        self._shift = 1 << self._bits
+        self._exponents: list[int] = []
+        self._rows = [0] * size
+
+    def add(self, columns: Sequence[Column]) -> list[int]:
+        """Take up columns, which need not be kept; return the place of each among `totals`."""
+        exponents = [exponent_of(column, self._bits) for column in columns]
         fixed = [
             [self._shift + round(math.ldexp(number, exponent)) for number in column]
-            for column, exponent in zip(self._columns, self._exponents, strict=True)
+            for column, exponent in zip(columns, exponents, strict=True)
         ]
-        rows = zip(*fixed, strict=True) if fixed else [()] * size
-        self._rows = [int.from_bytes(self._layout.pack(*row), "little") for row in rows]
+        if fixed:
+            layout = struct.Struct(f"<{len(fixed)}Q")
+            before = len(self._exponents)
+            added = (
+                int.from_bytes(layout.pack(*row), "little") << 64 * before
+                for row in zip(*fixed, strict=True)
+            )
+            self._rows = list(map(add, self._rows, added))
+            self._exponents += exponents
+        return list(range(len(self._exponents) - len(columns), len(self._exponents)))
 
-    def totals(self, drawn: Sequence[int]) -> dict[int, float]:
-        """Sum each column over the drawn rows (as many as the group has); keyed by `id(column)`."""
+    def totals(self, drawn: Sequence[int]) -> list[float]:
+        """Sum each column over the drawn rows (as many as the group has)."""
+        layout = struct.Struct(f"<{len(self._exponents)}Q")
         total = sum(itemgetter(*drawn)(self._rows))
-        sums = self._layout.unpack(total.to_bytes(self._layout.size, "little"))
+        sums = layout.unpack(total.to_bytes(layout.size, "little"))
         shifts = self._shift * len(drawn)
-        return {
-            id(column): math.ldexp(value - shifts, -exponent)
-            for column, value, exponent in zip(self._columns, sums, self._exponents, strict=True)
-        }
+        return [
+            math.ldexp(value - shifts, -exponent)
+            for value, exponent in zip(sums, self._exponents, strict=True)
+        ]
 
 
-class Resample:
-    """One draw of rows: as many as the group has, at least two."""
+def exponent_of(column: Column, bits: int) -> int:
+    """Return the power of two that gives the largest number of a column so many bits."""
+    return bits - math.frexp(max(map(abs, column), default=0.0))[1]
 
-    def __init__(self, drawn: Sequence[int], packed: Packed) -> None:
-        self._drawn = drawn
-        self._totals = packed.totals(drawn)
 
-    def total(self, column: Column) -> float:
-        """Return the sum of a packed column over the drawn rows."""
-        return self._totals[id(column)]
-
-    @cached_property
-    def weights(self) -> list[int]:
-        """Number of times that each row was drawn."""
-        weights = [0] * len(self._drawn)
-        for row in self._drawn:
-            weights[row] += 1
-        return weights
+def counted(drawn: Sequence[int]) -> list[int]:
+    """Count how often each row was drawn."""
+    weights = [0] * len(drawn)
+    for row in drawn:
+        weights[row] += 1
+    return weights
 
 
 # --- Statistics that can be computed again on a draw
@@ -94,6 +99,7 @@ SEED = 20240707
 """Default seed; any number would do."""
 
 Interval = tuple[float, float]
+Weights = Callable[[], Sequence[int]]
 Name = TypeVar("Name", bound=Hashable)
 
 
@@ -112,8 +118,16 @@ class Statistic(Protocol):
     def columns(self) -> Sequence[Column]:
         """The columns whose sums the figure needs."""
 
-    def replicate(self, resample: Resample) -> float | None:
-        """Compute the figure on a draw; None where it is undefined."""
+    def light(self) -> Statistic:
+        """Return the statistic without its columns, once their sums are known."""
+
+    def replicate(self, totals: Sequence[float], weights: Weights) -> float | None:
+        """Compute the figure on a draw; None where it is undefined.
+
+        Args:
+            totals: the sum of each column over the drawn rows.
+            weights: tells how often each row was drawn.
+        """
 
 
 @dataclass(frozen=True)
@@ -126,9 +140,13 @@ class OfSums:
     formula: Callable[..., float | None]
     """Function of one sum per column."""
 
-    def replicate(self, resample: Resample) -> float | None:
+    def light(self) -> OfSums:
+        """Return the formula alone."""
+        return replace(self, columns=())
+
+    def replicate(self, totals: Sequence[float], weights: Weights) -> float | None:
         """Apply the formula to the sums of the drawn rows."""
-        return self.formula(*map(resample.total, self.columns))
+        return self.formula(*totals)
 
 
 @dataclass(frozen=True)
@@ -151,7 +169,11 @@ class Linear:
         """The contributions."""
         return (self.contributions,)
 
-    def replicate(self, resample: Resample) -> float | None:
+    def light(self) -> Linear:
+        """Return the value and its range alone."""
+        return replace(self, contributions=())
+
+    def replicate(self, totals: Sequence[float], weights: Weights) -> float | None:
         """Add up the contributions of the drawn rows."""
         if self.value is None:
             return None
@@ -160,7 +182,7 @@ class Linear:
         room = 1 - centred * centred
         if room < 1e-12:  # at an end of the range, no row changes the value
             return self.value
-        moved = math.atanh(centred) + resample.total(self.contributions) * stretch / room
+        moved = math.atanh(centred) + totals[0] * stretch / room
         return 1 - (1 - math.tanh(moved)) / stretch
 
 
@@ -183,20 +205,31 @@ class RankedAuroc:
         negatives = sorted((score, row) for score, is_one, row in items if not is_one)
         ones = [(score, row) for score, is_one, row in items if is_one]
         levels = [score for score, _ in negatives]
-        self._negatives = _picker([row for _, row in negatives])
-        self._positives = _picker([row for _, row in ones])
-        self._below = _picker([bisect_left(levels, score) for score, _ in ones])
-        self._up_to = _picker([bisect_right(levels, score) for score, _ in ones])
+        self.negatives = array("L", [row for _, row in negatives])
+        """Rows of the negatives, in ascending order of their scores."""
+        self.positives = array("L", [row for _, row in ones])
+        self.below = array("L", [bisect_left(levels, score) for score, _ in ones])
+        """For each positive, how many negatives are below it."""
+        self.up_to = array("L", [bisect_right(levels, score) for score, _ in ones])
 
-    def replicate(self, resample: Resample) -> float | None:
+    def light(self) -> RankedAuroc:
+        """Return itself: it has no columns."""
+        return self
+
+    @cached_property
+    def _pickers(self) -> Sequence[Callable[[Sequence[int]], Sequence[int]]]:
+        return [_picker(o) for o in (self.negatives, self.positives, self.below, self.up_to)]
+
+    def replicate(self, totals: Sequence[float], weights: Weights) -> float | None:
         """Count, for each drawn positive, the drawn negatives below it (equal: half)."""
-        cumulated = [0, *accumulate(self._negatives(resample.weights))]
-        ones = self._positives(resample.weights)
+        drawn = weights()
+        negatives, positives, below, up_to = self._pickers
+        cumulated = [0, *accumulate(negatives(drawn))]
+        ones = positives(drawn)
         pairs = 2 * sum(ones) * cumulated[-1]
         if not pairs:
             return None
-        won = map(add, self._below(cumulated), self._up_to(cumulated))
-        twice: int = sum(map(mul, ones, won))
+        twice: int = sum(map(mul, ones, map(add, below(cumulated), up_to(cumulated))))
         return twice / pairs
 
 
@@ -230,23 +263,61 @@ def bootstrap(
     seed: int | str = SEED,
 ) -> dict[Name, Figure]:
     """Compute the figures of all statistics of a group of `rows` rows, with 95 % intervals."""
-    wanted = {
-        name: statistic
-        for name, statistic in statistics.items()
-        if statistic.value is not None and statistic.rows >= MIN_ROWS
-    }
-    replicates: dict[Name, list[float | None]] = {name: [] for name in wanted}
-    columns = (column for statistic in wanted.values() for column in statistic.columns)
-    packed = Packed(columns, rows)
-    generator = random.Random(seed)
-    for _ in range(resamples if wanted else 0):
-        resample = Resample(draw(generator, rows), packed)
-        for name, statistic in wanted.items():
-            replicates[name].append(statistic.replicate(resample))
-    return {
-        name: figure(statistic.value, replicates.get(name, ()))
-        for name, statistic in statistics.items()
-    }
+    draws = Draws(rows, resamples, seed)
+    draws.add(statistics)
+    return draws.figures(statistics)
+
+
+class Draws:
+    """The draws of a group's rows, on which statistics are computed again.
+
+    Statistics may be added in several parts, and their columns be dropped after each. Large groups
+    are summed by numpy where it is installed, and then the figures are the same to the last digit:
+    both ways add up the same whole numbers.
+    """
+
+    def __init__(self, rows: int, resamples: int, seed: int | str) -> None:
+        self._rows, self._resamples, self._seed = rows, resamples, seed
+        self._values: dict[Hashable, float | None] = {}
+        self._replicates: dict[Hashable, list[float | None]] = {}
+        self._summed = summing(rows, resamples, seed)
+        self._packed = Packed(rows)
+        self._later: list[tuple[Hashable, Statistic, list[int]]] = []
+
+    def add(self, statistics: Mapping[Name, Statistic]) -> None:
+        """Take up statistics; those that share a column share it within one call only."""
+        self._values |= {name: statistic.value for name, statistic in statistics.items()}
+        wanted = {
+            name: statistic
+            for name, statistic in statistics.items()
+            if statistic.value is not None and statistic.rows >= MIN_ROWS and self._resamples
+        }
+        # Statistics share columns: each is summed only once.
+        columns = {id(column): column for one in wanted.values() for column in one.columns}
+        if self._summed is not None:
+            sums = dict(zip(columns, self._summed.totals(list(columns.values())), strict=True))
+            for name, statistic in wanted.items():
+                of = [sums[id(column)] for column in statistic.columns]
+                self._replicates[name] = self._summed.replicates(statistic, of)
+            return
+        places = dict(zip(columns, self._packed.add(list(columns.values())), strict=True))
+        self._later += [
+            (name, statistic.light(), [places[id(column)] for column in statistic.columns])
+            for name, statistic in wanted.items()
+        ]
+
+    def figures(self, names: Iterable[Name]) -> dict[Name, Figure]:
+        """Compute the figures of all statistics that were added."""
+        generator = random.Random(self._seed)
+        for _ in range(self._resamples if self._later else 0):
+            drawn = draw(generator, self._rows)
+            totals = self._packed.totals(drawn)
+            weights = cache(partial(counted, drawn))
+            for name, statistic, places in self._later:
+                found = statistic.replicate([totals[place] for place in places], weights)
+                self._replicates.setdefault(name, []).append(found)
+        self._later = []
+        return {name: figure(self._values[name], self._replicates.get(name, ())) for name in names}
 
 
 def draw(generator: random.Random, rows: int) -> list[int]:

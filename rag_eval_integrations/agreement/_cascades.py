@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
+from rag_eval_integrations.agreement._side import Rows, Side
+from rag_eval_integrations.agreement._table import Part, Table
 from rag_eval_integrations.agreement.figures import Group, figures_of, mean_over
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.agreement.scores import ADHERENCE, check_one_predictor, score_blocks
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges.cascade import DOUBT
 from rag_eval_integrations.records import Evaluation, Usage
 
 STEPS = 10
@@ -62,95 +64,123 @@ def cascade_curve(
         ConfigurationError: a later judge's evaluation of a call is missing, a judge's rows were
             made in several ways, or `steps` is below 1.
     """
+    table = Table.of(pairs)
+    later = [_side_of(judged) for judged in (second, third) if judged is not None]
+    return cascade_of(table, [pair.predicted.row_key for pair in pairs], *later, steps=steps)
+
+
+class Later(NamedTuple):
+    """The evaluations of a later judge, as numbers."""
+
+    side: Side
+    by_key: dict[str, int]
+
+    def add(self, evaluation: Evaluation) -> None:
+        """Take up an evaluation; the last one of a `row_key` counts."""
+        self.by_key[evaluation.row_key] = self.side.add(evaluation)
+
+
+def _side_of(judged: Iterable[Evaluation]) -> Later:
+    later = Later(Side(), {})
+    for evaluation in judged:
+        later.add(evaluation)
+    return later
+
+
+def cascade_of(
+    table: Table,
+    keys: Sequence[str],
+    second: Later,
+    third: Later | None = None,
+    *,
+    steps: int = STEPS,
+) -> tuple[CascadePoint, ...]:
+    """Compute the curve of rows that were read as numbers; `keys` holds the rows' `row_key`."""
     if steps < 1:
         raise ConfigurationError("steps", steps, "use 1 or more")
-    check_one_predictor(pairs)
-    asked = _asked(pairs, second, "second")
-    last = None if third is None else _asked(pairs, third, "third")
+    rows = table.appearance
+    check_one_predictor(table.predicted, rows)
+    asked = _asked(keys, rows, second, "second")
+    last = None if third is None else _asked(keys, rows, third, "third")
     shares = [step / steps for step in range(steps + 1)] if last is None else OF_THREE[0]
     points = []
-    order = sorted(range(len(pairs)), key=lambda row: _sureness(pairs[row].predicted))
+    order = sorted(rows, key=lambda row: _sureness(table.predicted, row))
     for share in shares:
-        chosen = order[: round(len(pairs) * share)]
+        chosen = order[: round(len(rows) * share)]
         if last is None:
-            points.append(_point(pairs, asked, chosen))
+            points.append(_point(table, asked, chosen))
             continue
-        again = sorted(chosen, key=lambda row: _sureness(asked[row].predicted))
+        # Ties stay in the order of the first judge's.
+        again = sorted(chosen, key=lambda row: _sureness(asked, row))
         counts = [round(len(chosen) * further) for further in OF_THREE[1]]
         points += [
-            _point(pairs, asked, chosen, last, again[:count]) for count in dict.fromkeys(counts)
+            _point(table, asked, chosen, last, again[:count]) for count in dict.fromkeys(counts)
         ]
     return tuple(points)
 
 
-def _asked(pairs: Sequence[Pair], judged: Sequence[Evaluation], which: str) -> list[Pair]:
-    """Put a later judge's evaluations in place of the first judge's."""
-    by_key = {evaluation.row_key: evaluation for evaluation in judged}
-    missing = sum(pair.predicted.row_key not in by_key for pair in pairs)
-    if missing or not pairs:
+def _asked(keys: Sequence[str], rows: Rows, judged: Later, which: str) -> Side:
+    """Put a later judge's evaluations in the order of the table's rows."""
+    missing = sum(key not in judged.by_key for key in keys)
+    if missing or not keys:
         raise ConfigurationError(
-            which, f"{missing} of {len(pairs)} rows", f"are not among the {which} judge's"
+            which, f"{missing} of {len(keys)} rows", f"are not among the {which} judge's"
         )
-    asked = [replace(pair, predicted=by_key[pair.predicted.row_key]) for pair in pairs]
-    check_one_predictor(asked)
+    asked = judged.side.take([judged.by_key[key] for key in keys])
+    check_one_predictor(asked, rows)
     return asked
 
 
 def _point(
-    pairs: Sequence[Pair],
-    asked: Sequence[Pair],
+    table: Table,
+    asked: Side,
     chosen: Sequence[int],
-    last: Sequence[Pair] | None = None,
+    last: Side | None = None,
     further: Sequence[int] = (),
 ) -> CascadePoint:
     """Compute the point at which some rows are passed on, and `further` of them once more."""
-    passed, twice = set(chosen), set(further)
-    rows = [
-        (last[row] if last is not None and row in twice else asked[row]) if row in passed else pair
-        for row, pair in enumerate(pairs)
-    ]
-    usage = Usage()
-    for row in sorted(passed):
-        usage += asked[row].predicted.usage
+    places = {row: place for place, row in enumerate(table.appearance)}
+    passed, twice = (sorted(rows, key=places.__getitem__) for rows in (chosen, further))
+    usage = sum([asked.usage(row) for row in passed], Usage())
+    mixed = table.predicted.mixed(asked, passed)
     if last is not None:
-        usage = sum([last[row].predicted.usage for row in sorted(twice)], usage)
-    datasets = sorted({row.dataset for row in rows if row.dataset is not None})
+        usage = sum([last.usage(row) for row in twice], usage)
+        mixed = mixed.mixed(last, twice)
+    everything = Part(replace(table, predicted=mixed), table.appearance)
     return CascadePoint(
-        share=len(passed) / len(rows),
-        band=_band(pairs, chosen),
+        share=len(passed) / table.size,
+        band=_band(table.predicted, chosen),
         usage=usage,
-        pooled=_group(rows),
-        mean_over_datasets=mean_over(
-            [_group([row for row in rows if row.dataset == name]) for name in datasets]
-        ),
-        third=None if last is None else len(twice) / len(rows),
+        pooled=_group(everything),
+        mean_over_datasets=mean_over([_group(part) for part in everything.by_dataset().values()]),
+        third=None if last is None else len(twice) / table.size,
         third_band=None if last is None else _band(asked, further),
     )
 
 
-def _group(rows: Sequence[Pair]) -> Group:
-    return Group({"n": len(rows)}, figures_of(score_blocks(rows), len(rows), 0, ""))
+def _group(part: Part) -> Group:
+    return Group({"n": len(part.rows)}, figures_of(score_blocks(part), len(part.rows), 0, ""))
 
 
-def _band(pairs: Sequence[Pair], chosen: Sequence[int]) -> float | None:
+def _band(side: Side, chosen: Sequence[int]) -> float | None:
     """Return the half-width of the band of the last row that is passed on."""
     if not chosen:
         return None
-    group, distance = _sureness(pairs[chosen[-1]].predicted)
+    group, distance = _sureness(side, chosen[-1])
     return distance if group == _BY_PROBABILITY else None
 
 
 _BY_PROBABILITY = 2
 
 
-def _sureness(judged: Evaluation) -> tuple[int, float]:
+def _sureness(side: Side, row: int) -> tuple[int, float]:
     """Rank how sure a judge is: no probability, a doubt, then the distance from 0.5."""
-    score = judged.scores.get(ADHERENCE)
-    if score is None or score.probability is None:
+    probability = side.number(ADHERENCE, "probability", row)
+    if probability is None:
         return 0, 0.0
-    distance = abs(score.probability - 0.5)
-    doubted = any(flag.startswith(DOUBT) for flag in judged.flags)
-    return 1 if doubted else _BY_PROBABILITY, distance
+    return 1 if side.origins.values[side.origin[row]].doubted else _BY_PROBABILITY, abs(
+        probability - 0.5
+    )
 
 
 def curve_json(points: Sequence[CascadePoint]) -> list[JsonValue]:

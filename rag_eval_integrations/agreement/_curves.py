@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rag_eval_integrations.agreement._keys import LabelledPair, on_same_sentences
+from rag_eval_integrations.agreement._table import Part, ordered
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.agreement.scores import (
     ADHERENCE,
@@ -63,36 +63,33 @@ def curves(pairs: Sequence[Pair]) -> Mapping[str, Curves]:
         Curves by title: `not adherent` (responses), `relevant` and `utilized` (document sentences),
         `unsupported` (response sentences). A kind without probabilities is left out.
     """
-    items: dict[str, list[tuple[float, bool]]] = {"not adherent": list(_adherence(pairs))}
-    for row, pair in enumerate(pairs):
-        labelled = on_same_sentences(row, pair)
-        if labelled is not None:
-            for title, probability, positive in _sentences(labelled):
-                items.setdefault(title, []).append((probability, positive))
-    return {title: curve_of(found) for title, found in items.items() if found}
+    return curves_of(ordered(pairs))
 
 
-def _adherence(pairs: Sequence[Pair]) -> Iterator[tuple[float, bool]]:
-    rows = compared(pairs, ADHERENCE)
-    for row, positive in zip(rows, not_adherent(rows), strict=True):
-        if row.predicted.probability is not None:
-            yield 1 - row.predicted.probability, positive
+def curves_of(part: Part) -> Mapping[str, Curves]:
+    """Compute the curves of some rows of a table, as `curves` does of pairs."""
+    found = {"not adherent": curve_of(items)} if (items := list(_adherence(part))) else {}
+    for title in ("relevant", "utilized"):
+        scores, positive, _ = part.table.keys.items[title].columns(part.rows)
+        if scores:
+            found[title] = curve_of(list(zip(scores, positive, strict=True)))
+    keys = part.table.keys
+    doubts = [
+        (1 - score, not supported)
+        for items in (keys.items["supported"], keys.without_verdict)
+        for score, supported, _ in zip(*items.columns(part.rows), strict=True)
+    ]
+    if doubts:
+        found["unsupported"] = curve_of(doubts)
+    return found
 
 
-def _sentences(one: LabelledPair) -> Iterator[tuple[str, float, bool]]:
-    relevant, utilized = one.predicted.relevant_probabilities, one.predicted.utilized_probabilities
-    gold_relevant = frozenset(one.gold.all_relevant_sentence_keys)
-    gold_utilized = frozenset(one.gold.all_utilized_sentence_keys)
-    for key in one.documents:
-        if relevant is not None and key in relevant:
-            yield "relevant", relevant[key], key in gold_relevant
-        if utilized is not None and key in utilized:
-            yield "utilized", utilized[key], key in gold_utilized
-    supported = one.predicted.supported_probabilities
-    for key in one.response or ():
-        support = one.gold.support(key)
-        if supported is not None and key in supported and support != "unlabelled":
-            yield "unsupported", 1 - supported[key], support != "full"
+def _adherence(part: Part) -> Iterator[tuple[float, bool]]:
+    rows = compared(part, ADHERENCE)
+    probabilities = part.table.predicted.numbers(ADHERENCE, "probability", rows.rows)
+    for probability, positive in zip(probabilities, not_adherent(rows), strict=True):
+        if probability == probability:  # only NaN, which stands for none, differs from itself
+            yield 1 - probability, positive
 
 
 def curve_of(items: Sequence[tuple[float, bool]]) -> Curves:

@@ -1,204 +1,136 @@
-"""Agreement sentence by sentence: relevant, utilized, supporting, supported and unsupported keys.
-
-A row is compared only if both sides labelled the same sentences (keys and texts), since labels of
-different sentences cannot be compared key by key.
-"""
+"""Agreement sentence by sentence: relevant, utilized, supporting, supported, unsupported keys."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+import math
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate, chain, compress, repeat
+from operator import mul
+from typing import cast
 
 from rag_eval_integrations.agreement import _resampled as resampled
-from rag_eval_integrations.agreement._resampled import Block, Blocks
-from rag_eval_integrations.agreement._statistics import Counts
-from rag_eval_integrations.agreement.matching import Pair
-from rag_eval_integrations.records import Labels, Sentence
+from rag_eval_integrations.agreement._bootstrap import Linear
+from rag_eval_integrations.agreement._marks import MILLION, Items
+from rag_eval_integrations.agreement._resampled import Block, Path
+from rag_eval_integrations.agreement._side import Rows
+from rag_eval_integrations.agreement._table import Part
+
+_DOCUMENTS, _RESPONSE = 1, 2
 
 
-class LabelledPair(NamedTuple):
-    """One call that both sides labelled with the same document sentences."""
-
-    row: int
-    """Position of the pair in its group."""
-    predicted: Labels
-    gold: Labels
-    documents: Sequence[str]
-    """Keys of the document sentences."""
-    response: Sequence[str] | None
-    """Keys of the response sentences; None when the sides split the response differently."""
+def skipped(part: Part) -> int:
+    """Count the rows whose keys cannot be compared."""
+    return sum(not part.table.keys.same[row] for row in part.rows)
 
 
-@dataclass
-class _Items:
-    """The data of one kind of key: counts per row, and every item that has a probability."""
-
-    counts: dict[int, Counts] = field(default_factory=dict)
-    probabilities: list[float] = field(default_factory=list)
-    positive: list[bool] = field(default_factory=list)
-    at: list[int] = field(default_factory=list)
-
-    def add(
-        self,
-        row: int,
-        keys: Sequence[str],
-        predicted: Callable[[str], bool],
-        gold: Callable[[str], bool],
-        probabilities: Mapping[str, float] | None,
-    ) -> None:
-        answers = [gold(key) for key in keys]
-        self.counts[row] = Counts.of([predicted(key) for key in keys], answers)
-        for key, answer in zip(keys, answers, strict=True):
-            probability = None if probabilities is None else probabilities.get(key)
-            if probability is not None:
-                self.probabilities.append(probability)
-                self.positive.append(answer)
-                self.at.append(row)
-
-    def block(self, size: int, n: Mapping[str, int]) -> Block:
-        statistics = resampled.of_counts(self.counts, size, "f1", "precision", "recall", "kappa")
-        if not self.at:
-            return Block(n, statistics)
-        auroc = resampled.clustered_auroc(self.probabilities, self.positive, self.at, size)
-        # Reported, because a judge need not give probabilities for every row.
-        return Block({**n, "auroc_n": auroc.rows}, {**statistics, "auroc": auroc})
-
-
-def key_blocks(pairs: Sequence[Pair]) -> tuple[Blocks, int]:
-    """Compute the statistics of all kinds of keys, and count the rows that cannot be compared.
+def key_blocks(part: Part) -> Iterator[tuple[Path, Block]]:
+    """Compute the statistics of all kinds of keys, one by one.
 
     Each block is micro-averaged: its counts are summed over the sentences of all rows. `n` is the
-    number of rows.
+    number of rows. A response sentence that either side left unlabelled has no verdict to compare:
+    it is counted as `unlabelled`, and not as unsupported.
     """
-    rows = [
-        labelled for row, pair in enumerate(pairs) if (labelled := on_same_sentences(row, pair))
-    ]
-    size = len(pairs)
-    blocks: Blocks = {
-        ("keys", "relevant"): _of_documents(
-            rows,
-            size,
-            lambda labels: labels.all_relevant_sentence_keys,
-            lambda labels: labels.relevant_probabilities,
-        ),
-        ("keys", "utilized"): _of_documents(
-            rows,
-            size,
-            lambda labels: labels.all_utilized_sentence_keys,
-            lambda labels: labels.utilized_probabilities,
-        ),
-        ("keys", "supporting"): _supporting(rows, size),
-        ("keys", "supported"): _response(rows, size, _supported_keys, lambda p: p),
-        ("keys", "unsupported"): _response(rows, size, _unsupported_keys, lambda p: 1 - p),
-    }
-    return blocks, size - len(rows)
+    yield _block(part, "relevant", _DOCUMENTS)
+    yield _block(part, "utilized", _DOCUMENTS)
+    yield _block(part, "supporting", _RESPONSE)
+    unlabelled = sum(part.table.keys.unlabelled[row] for row in part.rows)
+    yield _block(part, "supported", _RESPONSE, {"unlabelled": unlabelled})
+    yield _block(part, "unsupported", _RESPONSE, {"unlabelled": unlabelled})
 
 
-def on_same_sentences(row: int, pair: Pair) -> LabelledPair | None:
-    """Pair the labels of both sides; None when they labelled different sentences."""
-    predicted, gold = pair.predicted, pair.gold
-    if predicted.labels is None or gold.labels is None:
+def _block(
+    part: Part, kind: str, same: int, more: Mapping[str, int] | None = None
+) -> tuple[Path, Block]:
+    keys = part.table.keys
+    # What is not supported is unsupported: yes and no change places.
+    swapped = kind == "unsupported"
+    found = "supported" if swapped else kind
+    at = [place for place, row in enumerate(part.rows) if keys.same[row] >= same]
+    cells = [_taken(column, part.rows) for column in keys.counts[found]]
+    if swapped:
+        cells.reverse()
+    n = {"n": len(at), **(more or {})}
+    statistics = resampled.of_cells(cells, len(at), "f1", "precision", "recall", "kappa")
+    if found in keys.items:
+        auroc = _auroc(keys.items[found], part.rows, swapped=swapped)
+        if auroc is not None:
+            # Reported, because a judge need not give probabilities for every row.
+            n["auroc_n"] = auroc.rows
+            statistics["auroc"] = auroc
+    return ("keys", kind), Block(n, statistics)
+
+
+def _taken(column: Sequence[int], rows: Rows) -> array[float]:
+    return array("d", [column[row] for row in rows])
+
+
+MANY = 250_000
+"""From so many items on, they are counted by probability and not sorted."""
+
+
+def _auroc(items: Items, rows: Rows, *, swapped: bool) -> Linear | None:
+    """Prepare the AUROC over the sentences of some rows; None without probabilities."""
+    count = sum(len(items.of(row)) for row in rows)
+    if not count:
         return None
-    documents = _same_keys(predicted.sentences.documents, gold.sentences.documents)
-    if documents is None:
-        return None
-    response = _same_keys(predicted.sentences.response, gold.sentences.response)
-    return LabelledPair(row, predicted.labels, gold.labels, documents, response)
+    if count >= MANY and items.in_millionths:
+        return _of_millionths(items, rows, swapped=swapped)
+    scores, positive, owners = items.columns(rows)
+    if swapped:
+        scores = array("d", [1 - score for score in scores])
+        positive = [not one for one in positive]
+    return resampled.clustered_auroc(scores, positive, owners, len(rows))
 
 
-def _same_keys(ours: Sequence[Sentence], theirs: Sequence[Sentence]) -> list[str] | None:
-    # Offsets may differ, since a recorded sentence need not be found in its text.
-    if [(s.key, s.text) for s in ours] != [(s.key, s.text) for s in theirs]:
-        return None
-    return [sentence.key for sentence in ours]
+def _of_millionths(items: Items, rows: Rows, *, swapped: bool) -> Linear:
+    """Compute what `resampled.clustered_auroc` does, in memory that does not grow with the items.
 
-
-def _of_documents(
-    rows: Sequence[LabelledPair],
-    size: int,
-    keys_of: Callable[[Labels], Sequence[str]],
-    probabilities_of: Callable[[Labels], Mapping[str, float] | None],
-) -> Block:
-    """Compare which document sentences each side lists."""
-    items = _Items()
-    for item in rows:
-        predicted, gold = frozenset(keys_of(item.predicted)), frozenset(keys_of(item.gold))
-        probabilities = probabilities_of(item.predicted)
-        items.add(
-            item.row, item.documents, predicted.__contains__, gold.__contains__, probabilities
-        )
-    return items.block(size, {"n": len(rows)})
-
-
-def _supporting(rows: Sequence[LabelledPair], size: int) -> Block:
-    """Compare the pairs of a response sentence and a document sentence that supports it."""
-    counts = {}
-    for item in rows:
-        if item.response is None:
-            continue
-        predicted = _support_pairs(item.predicted, item.response, item.documents)
-        gold = _support_pairs(item.gold, item.response, item.documents)
-        either = len(predicted | gold)
-        counts[item.row] = Counts(
-            tp=len(predicted & gold),
-            fp=len(predicted - gold),
-            fn=len(gold - predicted),
-            tn=len(item.response) * len(item.documents) - either,
-        )
-    return _Items(counts).block(size, {"n": len(counts)})
-
-
-def _support_pairs(
-    labels: Labels, response: Sequence[str], documents: Sequence[str]
-) -> set[tuple[str, str]]:
-    # Special words such as `general`, and keys of sentences that do not exist, are not evidence.
-    known, supporting = set(response), set(documents)
-    return {
-        (entry.response_sentence_key, key)
-        for entry in labels.sentence_support_information
-        if entry.response_sentence_key in known
-        for key in entry.supporting_sentence_keys
-        if key in supporting
-    }
-
-
-def _response(
-    rows: Sequence[LabelledPair],
-    size: int,
-    keys_of: Callable[[Labels, Sequence[str]], frozenset[str]],
-    probability_of: Callable[[float], float],
-) -> Block:
-    """Compare which response sentences each side calls fully supported, or not.
-
-    A sentence that either side left unlabelled has no verdict to compare. It is counted as
-    `unlabelled`, and not as unsupported.
+    Where yes and no change places, p becomes 1 - p: an item then wins against those below it by
+    the same numbers, so it is enough to read the table of levels from its other end.
     """
-    items = _Items()
-    unlabelled = 0
-    for item in rows:
-        if item.response is None:
-            continue
-        keys = [
-            key
-            for key in item.response
-            if "unlabelled" not in (item.predicted.support(key), item.gold.support(key))
-        ]
-        unlabelled += len(item.response) - len(keys)
-        supported = item.predicted.supported_probabilities
-        items.add(
-            item.row,
-            keys,
-            keys_of(item.predicted, keys).__contains__,
-            keys_of(item.gold, keys).__contains__,
-            None if supported is None else {key: probability_of(p) for key, p in supported.items()},
-        )
-    return items.block(size, {"n": len(items.counts), "unlabelled": unlabelled})
+    levels = range(MILLION + 1)
+    tallies = array("I", bytes(4 * len(levels))), array("I", bytes(4 * len(levels)))
+    zeros, ones = tallies
+    levels_of = cast("array[int]", items.probabilities)
+    for row in rows:
+        for item in items.of(row):
+            tallies[items.positive[item]][levels_of[item]] += 1
+    del tallies
+    if swapped:
+        zeros, ones = ones[::-1], zeros[::-1]
+    n_zeros, n_ones = sum(zeros), sum(ones)
+    with_items = sum(len(items.of(row)) > 0 for row in rows)
+    if not n_zeros or not n_ones:
+        return Linear(None, with_items, array("d"), low=0.0)
+    won = sum(map(mul, ones, _twice_below(zeros)))
+    gain = array("d", (twice / (2 * n_zeros) for twice in _twice_below(zeros)))
+    mean = math.fsum(chain.from_iterable(map(repeat, gain, ones))) / n_ones
+    gain = array("d", ((share - mean) / n_ones for share in gain))
+    del zeros
+    loss = array("d", (
+        (1 - twice / (2 * n_ones) - mean) / n_zeros for twice in _twice_below(ones)
+    ))  # fmt: skip
+    del ones
+    contributions = array("d", bytes(8 * len(rows)))
+    for place, row in enumerate(rows):
+        own = items.of(row)
+        found = levels_of[own.start : own.stop]
+        marks = items.positive[own.start : own.stop]
+        if swapped:
+            found = array("I", [MILLION - level for level in found])
+            marks = bytearray([not mark for mark in marks])
+        total = 0.0
+        for level in compress(found, marks):
+            total += gain[level]
+        for level, mark in zip(found, marks, strict=True):
+            if not mark:
+                total += loss[level]
+        contributions[place] = total
+    return Linear(won / (2 * n_ones * n_zeros), with_items, contributions, low=0.0)
 
 
-def _supported_keys(labels: Labels, keys: Sequence[str]) -> frozenset[str]:
-    return frozenset(keys) - _unsupported_keys(labels, keys)
-
-
-def _unsupported_keys(labels: Labels, keys: Sequence[str]) -> frozenset[str]:
-    return frozenset(key for key in keys if labels.support(key) != "full")
+def _twice_below(counts: Sequence[int]) -> Iterator[int]:
+    """Yield for each level twice the number below it, equal ones once."""
+    below = accumulate(counts, initial=0)
+    return (2 * less + same for less, same in zip(below, counts, strict=False))

@@ -7,11 +7,18 @@ and whole rows are all resampled by the same draws.
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rag_eval_integrations.agreement import _statistics as statistics
-from rag_eval_integrations.agreement._bootstrap import Linear, OfSums, RankedAuroc, Statistic
+from rag_eval_integrations.agreement._bootstrap import (
+    Column,
+    Linear,
+    OfSums,
+    RankedAuroc,
+    Statistic,
+)
 from rag_eval_integrations.agreement._statistics import Counts
 
 Path = tuple[str, ...]
@@ -30,8 +37,8 @@ class Block:
 Blocks = dict[Path, Block]
 
 
-def _spread(size: int, at: Sequence[int], values: Sequence[float]) -> list[float]:
-    column = [0.0] * size
+def _spread(size: int, at: Sequence[int], values: Sequence[float]) -> array[float]:
+    column = array("d", bytes(8 * size))
     for row, value in zip(at, values, strict=True):
         column[row] += value
     return column
@@ -52,13 +59,17 @@ def correlations(
     xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: int
 ) -> dict[str, Statistic]:
     """Prepare Pearson's, Spearman's and Kendall's correlation of one pair of numbers per row."""
+    surplus = statistics.concordance(xs, ys)
     return {
         "pearson": _pearson(xs, ys, at, size),
         "spearman": _linear(
             statistics.spearman(xs, ys), statistics.spearman_contributions(xs, ys), at, size
         ),
         "kendall": _linear(
-            statistics.kendall(xs, ys), statistics.kendall_contributions(xs, ys), at, size
+            statistics.kendall(xs, ys, surplus),
+            statistics.kendall_contributions(xs, ys, surplus),
+            at,
+            size,
         ),
     }
 
@@ -66,7 +77,7 @@ def correlations(
 def _linear(
     value: float | None, contributions: list[float] | None, at: Sequence[int], size: int
 ) -> Linear:
-    spread = _spread(size, at, contributions) if contributions is not None else []
+    spread = _spread(size, at, contributions) if contributions is not None else array("d")
     return Linear(value, len(at), spread)
 
 
@@ -112,12 +123,19 @@ def clustered_auroc(
 def of_counts(counts: Mapping[int, Counts], size: int, *names: str) -> dict[str, Statistic]:
     """Prepare statistics of the summed counts, by their names in `Counts`; `counts` is by row."""
     at = list(counts)
-    columns = tuple(
+    columns = [
         _spread(size, at, [getattr(item, cell) for item in counts.values()])
         for cell in ("tp", "fp", "fn", "tn")
-    )
+    ]
+    return of_cells(columns, len(at), *names)
+
+
+def of_cells(columns: Sequence[Column], n: int, *names: str) -> dict[str, Statistic]:
+    """Prepare statistics of summed counts: tp, fp, fn and tn of all rows, of which n have some."""
     total = Counts(*map(sum, columns))
-    return {name: OfSums(getattr(total, name), len(at), columns, _of_cells(name)) for name in names}
+    return {
+        name: OfSums(getattr(total, name), n, tuple(columns), _of_cells(name)) for name in names
+    }
 
 
 def _of_cells(name: str) -> Callable[[float, float, float, float], float | None]:

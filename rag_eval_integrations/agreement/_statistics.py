@@ -10,7 +10,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 
 
 def rmse(xs: Sequence[float], ys: Sequence[float]) -> float | None:
@@ -91,15 +91,19 @@ def spearman(xs: Sequence[float], ys: Sequence[float]) -> float | None:
     return pearson(midranks(xs), midranks(ys))
 
 
-def kendall(xs: Sequence[float], ys: Sequence[float]) -> float | None:
-    """Compute Kendall's tau-b: (C - D) / √((P - Tx)(P - Ty)) (Kendall 1945), in O(n log n).
+def kendall(
+    xs: Sequence[float], ys: Sequence[float], surplus: Sequence[int] | None = None
+) -> float | None:
+    """Compute Kendall's tau-b: (C - D) / √((P - Tx)(P - Ty)) (Kendall 1945), in O(n √n).
 
     P pairs of rows, of which C are concordant, D discordant, and Tx and Ty tied in a column. In
-    [-1, 1], 1 is best, 0 is none. None for fewer than two rows or a constant column.
+    [-1, 1], 1 is best, 0 is none. None for fewer than two rows or a constant column. `surplus` is
+    the rows' `concordance`, where it is known already.
     """
-    surplus = sum(concordance(xs, ys))  # each pair seen from both of its ends
+    # Each pair is seen from both of its ends.
+    twice = sum(concordance(xs, ys) if surplus is None else surplus)
     untied = untied_pairs(xs) * untied_pairs(ys)
-    return max(-1.0, min(1.0, surplus / math.sqrt(untied))) if untied else None
+    return max(-1.0, min(1.0, twice / math.sqrt(untied))) if untied else None
 
 
 def untied_pairs(values: Sequence[float]) -> int:
@@ -110,45 +114,53 @@ def untied_pairs(values: Sequence[float]) -> int:
 def concordance(xs: Sequence[float], ys: Sequence[float]) -> list[int]:
     """Count for each row the rows concordant with it, less those discordant with it.
 
-    Rows tied with it in either column count 0. Takes O(n log n).
+    Rows tied with it in either column count 0. Takes O(n √n), of which Python sees O(n).
     """
     if len(xs) != len(ys):
         raise ValueError(f"columns of {len(xs)} and {len(ys)} rows")
     distinct = sorted(set(ys))
-    levels = [bisect_left(distinct, y) + 1 for y in ys]
-    groups = list(tied_groups(xs))
+    level_of = {y: level for level, y in enumerate(distinct)}
+    levels = [level_of[y] for y in ys]
+    everywhere = _Tally(len(distinct))
+    for level in levels:
+        everywhere.add(level)
+    below = list(accumulate(everywhere.counts, initial=0))
+    lower = _Tally(len(distinct))
     surplus = [0] * len(xs)
-    for sign, ordered in ((1, groups), (-1, groups[::-1])):
-        seen = _Tally(len(distinct))
-        total = 0
-        for tied in ordered:
-            for row in tied:
-                below = seen.up_to(levels[row] - 1)
-                above = total - seen.up_to(levels[row])
-                surplus[row] += sign * (below - above)
-            for row in tied:
-                seen.add(levels[row])
-            total += len(tied)
+    for tied in tied_groups(xs):
+        own = sorted(levels[row] for row in tied)
+        for row in tied:
+            level = levels[row]
+            # Rows lower in x, then of the same x, then all; what is left is higher in x.
+            less, same = lower.below(level), lower.counts[level]
+            more = lower.total - less - same
+            tied_less, tied_more = bisect_left(own, level), len(own) - bisect_right(own, level)
+            higher_less = below[level] - less - tied_less
+            higher_more = len(xs) - below[level + 1] - more - tied_more
+            surplus[row] = less - more + higher_more - higher_less
+        for row in tied:
+            lower.add(levels[row])
     return surplus
 
 
 class _Tally:
-    """Counts by level from 1 with prefix sums in O(log n) (Fenwick 1994)."""
+    """Counts by level from 0, with prefix sums of √n blocks, which `sum` adds up fast."""
 
     def __init__(self, levels: int) -> None:
-        self._counts = [0] * (levels + 1)
+        self._size = max(1, math.isqrt(levels))
+        self._blocks = [0] * (levels // self._size + 1)
+        self.counts = [0] * levels
+        self.total = 0
 
     def add(self, level: int) -> None:
-        while level < len(self._counts):
-            self._counts[level] += 1
-            level += level & -level
+        self.counts[level] += 1
+        self._blocks[level // self._size] += 1
+        self.total += 1
 
-    def up_to(self, level: int) -> int:
-        total = 0
-        while level:
-            total += self._counts[level]
-            level &= level - 1
-        return total
+    def below(self, level: int) -> int:
+        """Count what is below a level."""
+        block = level // self._size
+        return sum(self._blocks[:block]) + sum(self.counts[block * self._size : level])
 
 
 @dataclass(frozen=True)
@@ -288,14 +300,19 @@ def _mean_above(groups: Sequence[Sequence[int]], values: Sequence[float]) -> lis
     return result
 
 
-def kendall_contributions(xs: Sequence[float], ys: Sequence[float]) -> list[float] | None:
-    """Compute the contribution of each row to Kendall's tau-b; None where undefined."""
+def kendall_contributions(
+    xs: Sequence[float], ys: Sequence[float], surplus: Sequence[int] | None = None
+) -> list[float] | None:
+    """Compute the contribution of each row to Kendall's tau-b; None where undefined.
+
+    `surplus` is the rows' `concordance`, where it is known already.
+    """
     n = len(xs)
     own_x, own_y = _untied_with(xs), _untied_with(ys)
     untied_x, untied_y = sum(own_x), sum(own_y)
     if not untied_x or not untied_y:
         return None
-    surplus = concordance(xs, ys)
+    surplus = concordance(xs, ys) if surplus is None else surplus
     scale = math.sqrt(untied_x * untied_y)
     tau = sum(surplus) / scale
     result = []

@@ -5,18 +5,20 @@ pairs ─▶ rows per judge and score ─▶ folds by question ─▶ held-out e
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rag_eval_integrations.agreement._curves import calibration_error
 from rag_eval_integrations.agreement._fits import coarsened, isotonic, knots_of, platt
+from rag_eval_integrations.agreement._side import Maker
+from rag_eval_integrations.agreement._table import Part, Table, digest_of
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.agreement.scores import check_one_provenance, compared
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges.calibration import Calibration, JudgeMaps, Method, ScoreMap
-from rag_eval_integrations.records import By, Evaluation
+from rag_eval_integrations.records import Evaluation
 
 CALIBRATED = ("context_relevance", "context_utilization", "completeness", "adherence")
 """Names of the scores that are calibrated."""
@@ -33,7 +35,8 @@ _PARAMETERS = 2
 class _Row(NamedTuple):
     score: float
     gold: float
-    question: str
+    question: bytes
+    """What stands for the question."""
     estimator: str
 
 
@@ -71,13 +74,19 @@ def calibrate(
             ways, with other formulas than gold's, or calibrated already; `target_error` is out of
             range.
     """
+    return calibration_of(Table.of(pairs), name=name, target_error=target_error)
+
+
+def calibration_of(table: Table, *, name: str, target_error: float = TARGET_ERROR) -> Calibration:
+    """Fit maps as `calibrate` does, to rows that were read as numbers, with their questions."""
     _check_target(target_error)
-    made = check_one_provenance(pairs)
+    part = Part(table, table.appearance)
+    made = check_one_provenance(part)
     formulas = {(one["formulas"], one["relevance_baseline"]) for one in made.values()}
-    makers = _rows_by_maker(pairs)
+    makers = _rows_by_maker(part)
     if len(formulas) != 1 or not makers:
         raise ConfigurationError(
-            "gold", len(pairs), "rows, and none has TRACe scores on both sides"
+            "gold", table.size, "rows, and none has TRACe scores on both sides"
         )
     (found, baseline), *_ = formulas
     judges = tuple(
@@ -93,32 +102,55 @@ def calibrate(
         for score, one in judge.scores.items()
     ]
     if all(one.questions < one.needed for _, one in maps):
-        raise _refusal(len(pairs), {score: one.why for score, one in maps})
+        raise _refusal(table.size, {score: one.why for score, one in maps})
     return Calibration(
-        name=name, formulas=str(found), n=len(pairs),
+        name=name, formulas=str(found), n=table.size,
         relevance_baseline=None if baseline is None else int(baseline),
-        questions=len({pair.predicted.question for pair in pairs}),
+        questions=len(set(table.questions)),
         target_error=target_error, judges=judges,
     )  # fmt: skip
 
 
-def check_enough(gold: Sequence[Evaluation], target_error: float) -> None:
+def check_enough(gold: Iterable[Evaluation], target_error: float) -> None:
     """Refuse gold rows that are too few for every score, before a judge is asked about them.
 
     Raises:
         ConfigurationError: there are too few rows, or `target_error` is out of range.
     """
-    _check_target(target_error)
-    why = {}
-    for name in CALIBRATED:
-        scored = [(row, row.scores[name].value) for row in gold if name in row.scores]
-        values = [value for _, value in scored if value is not None]
-        questions = len({row.question for row, value in scored if value is not None})
-        needed = needed_questions(values, target_error) if values else LEAST_QUESTIONS
-        if questions >= needed:
-            return
-        why[name] = _too_few(questions, needed, target_error)
-    raise _refusal(len(gold), why)
+    counted = GoldCount()
+    for row in gold:
+        counted.add(row)
+    counted.check_enough(target_error)
+
+
+class GoldCount:
+    """What the number of gold rows is judged by: values and questions of each score."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._values = {name: array("d") for name in CALIBRATED}
+        self._questions: dict[str, set[bytes]] = {name: set() for name in CALIBRATED}
+
+    def add(self, row: Evaluation) -> None:
+        """Take up a gold row."""
+        self.rows += 1
+        for name in CALIBRATED:
+            score = row.scores.get(name)
+            if score is not None and score.value is not None:
+                self._values[name].append(score.value)
+                self._questions[name].add(digest_of(row.question))
+
+    def check_enough(self, target_error: float) -> None:
+        """Refuse rows that are too few for every score; see `check_enough`."""
+        _check_target(target_error)
+        why = {}
+        for name, values in self._values.items():
+            questions = len(self._questions[name])
+            needed = needed_questions(values, target_error) if values else LEAST_QUESTIONS
+            if questions >= needed:
+                return
+            why[name] = _too_few(questions, needed, target_error)
+        raise _refusal(self.rows, why)
 
 
 def _check_target(target_error: float) -> None:
@@ -138,47 +170,52 @@ def _refusal(rows: int, why: Mapping[str, str]) -> ConfigurationError:
 _Maker = tuple[str | None, str | None, str | None, str | None]
 
 
-def _maker(by: By) -> _Maker:
-    return by.judge, by.model, by.judge_version, by.prompt_version
+def _maker(by: Maker) -> _Maker:
+    judge, model, judge_version, prompt_version = (
+        None if value is None else str(value)
+        for value in map(by.of, ("judge", "model", "judge_version", "prompt_version"))
+    )
+    return judge, model, judge_version, prompt_version
 
 
-def _rows_by_maker(pairs: Sequence[Pair]) -> dict[_Maker, dict[str, list[_Row]]]:
+def _rows_by_maker(part: Part) -> dict[_Maker, dict[str, list[_Row]]]:
     """Collect what is fitted: by maker, then by score."""
+    side = part.table.predicted
     makers: dict[_Maker, dict[str, list[_Row]]] = {}
     for name in CALIBRATED:
-        rows = compared(pairs, name)
-        for item in rows:
-            by = item.predicted.by
-            if by.calibration is not None:
-                raise ConfigurationError(
-                    "calibration", by.calibration, f"made `{name}` already; calibrate scores that "
-                    "were made without one",
-                )  # fmt: skip
-            estimate = item.predicted.estimate
-            if item.pair.predicted.response is None:
-                continue  # of a retrieval alone, judges estimate in another way
-            if estimate is None and _formulas_decide(item.pair.predicted, name, by):
+        found = compared(part, name)
+        estimates = side.numbers(name, "estimate", found.rows)
+        columns = zip(found.rows, found.predicted, found.gold, estimates, strict=True)
+        for row, value, gold, estimate in columns:
+            by = side.maker(name, row)
+            if by is None:
                 continue
-            row = _Row(
-                item.predicted_value if estimate is None else estimate.value,
-                item.gold_value,
-                item.pair.predicted.question,
-                "labels" if estimate is None else estimate.method,
+            if by.of("calibration") is not None:
+                raise ConfigurationError(
+                    "calibration", by.of("calibration"), f"made `{name}` already; calibrate scores "
+                    "that were made without one",
+                )  # fmt: skip
+            if side.lengths[row] < 0:
+                continue  # of a retrieval alone, judges estimate in another way
+            if by.estimator is None and _formulas_decide(side.listed[row], name, by):
+                continue
+            one = _Row(
+                value if by.estimator is None else estimate,
+                gold,
+                part.table.questions[row],
+                "labels" if by.estimator is None else by.estimator,
             )
-            makers.setdefault(_maker(by), {}).setdefault(name, []).append(row)
+            makers.setdefault(_maker(by), {}).setdefault(name, []).append(one)
     return {
         maker: {name: _of_one_estimator(name, rows) for name, rows in of.items()}
         for maker, of in makers.items()
     }
 
 
-def _formulas_decide(judged: Evaluation, name: str, by: By) -> bool:
+def _formulas_decide(listed: int, name: str, by: Maker) -> bool:
     """Tell whether a score is an empty case of the formulas, beside which no estimate stands."""
-    ratios = ("completeness",) if by.formulas == "ragbench" else _SHARES_OF_RELEVANT
-    labels = judged.labels
-    if name not in ratios or labels is None:
-        return False
-    return not (labels.all_relevant_sentence_keys and labels.all_utilized_sentence_keys)
+    ratios = ("completeness",) if by.of("formulas") == "ragbench" else _SHARES_OF_RELEVANT
+    return name in ratios and listed > 1  # labels, but nothing relevant or nothing utilized
 
 
 _SHARES_OF_RELEVANT = ("context_utilization", "completeness")
@@ -223,7 +260,7 @@ def _fitted(name: str, rows: Sequence[_Row], target_error: float) -> ScoreMap:
     if len(set(gold)) == 1:
         return ScoreMap(method="identity", why=f"gold is {gold[0]:g} in every row", **facts)
     before = _HeldOut("identity", [row.score for row in rows], _losses(rows, _as_they_are(rows)))
-    fold_of = folds([row.question for row in rows])
+    fold_of = _folds([row.question for row in rows])
     chosen, said = before, []
     for method in ("platt", "isotonic") if questions >= MANY_QUESTIONS else ("platt",):
         tried = _held_out(_FITS[method], rows, fold_of)
@@ -269,10 +306,12 @@ _FITS: Mapping[str, Callable[[Sequence[_Row]], ScoreMap]] = {
 
 def folds(questions: Sequence[str], count: int = FOLDS) -> list[int]:
     """Assign each row to a fold; rows of one question share theirs, whatever the order of rows."""
-    digests = {one: hashlib.sha256(one.encode("utf-8", "replace")).digest() for one in questions}
-    ranked = sorted(digests, key=lambda one: (digests[one], one))
-    fold_of = {question: at % count for at, question in enumerate(ranked)}
-    return [fold_of[question] for question in questions]
+    return _folds([digest_of(question) for question in questions], count)
+
+
+def _folds(digests: Sequence[bytes], count: int = FOLDS) -> list[int]:
+    fold_of = {digest: at % count for at, digest in enumerate(sorted(set(digests)))}
+    return [fold_of[digest] for digest in digests]
 
 
 def _held_out(
@@ -305,7 +344,7 @@ def _miscalibrated(rows: Sequence[_Row], tried: _HeldOut) -> float:
 
 def _is_better(rows: Sequence[_Row], tried: _HeldOut, than: _HeldOut) -> bool:
     """Tell whether the losses are lower by more than one standard error, over questions."""
-    by_question: dict[str, list[float]] = {}
+    by_question: dict[bytes, list[float]] = {}
     for row, loss, other in zip(rows, tried.losses, than.losses, strict=True):
         by_question.setdefault(row.question, []).append(other - loss)
     gains = [math.fsum(gain) for gain in by_question.values()]

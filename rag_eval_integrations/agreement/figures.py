@@ -5,13 +5,13 @@ One function serves pooled rows and single data sets, so that only their rows di
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from rag_eval_integrations.agreement._bootstrap import Figure, bootstrap, mean_figure
-from rag_eval_integrations.agreement._resampled import Blocks, Path
+from rag_eval_integrations.agreement._bootstrap import Draws, Figure, mean_figure
+from rag_eval_integrations.agreement._resampled import Block, Blocks, Path
 
 Json = dict[str, JsonValue]
 
@@ -70,17 +70,22 @@ def _nested(blocks: Mapping[Path, Figures]) -> Json:
     return content
 
 
-def figures_of(blocks: Blocks, rows: int, resamples: int, seed: str) -> dict[Path, Figures]:
-    """Compute all statistics of a group with their intervals, on the same draws of its rows."""
-    statistics = {
-        (path, name): statistic
-        for path, block in blocks.items()
-        for name, statistic in block.statistics.items()
-    }
-    figures = bootstrap(statistics, rows=rows, resamples=resamples, seed=seed)
+def figures_of(
+    blocks: Blocks | Iterable[tuple[Path, Block]], rows: int, resamples: int, seed: str
+) -> dict[Path, Figures]:
+    """Compute all statistics of a group with their intervals, on the same draws of its rows.
+
+    Blocks that an iterator makes one by one are let go one by one.
+    """
+    draws = Draws(rows, resamples, seed)
+    counts: dict[Path, tuple[Mapping[str, int], list[str]]] = {}
+    for path, block in blocks.items() if isinstance(blocks, dict) else blocks:
+        draws.add({(path, name): statistic for name, statistic in block.statistics.items()})
+        counts[path] = block.counts, list(block.statistics)
+    figures = draws.figures((path, name) for path, (_, names) in counts.items() for name in names)
     return {
-        path: Figures(block.counts, {name: figures[path, name] for name in block.statistics})
-        for path, block in blocks.items()
+        path: Figures(of, {name: figures[path, name] for name in names})
+        for path, (of, names) in counts.items()
     }
 
 

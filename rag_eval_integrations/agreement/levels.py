@@ -26,9 +26,9 @@ from rag_eval_integrations.agreement import _resampled as resampled
 from rag_eval_integrations.agreement import _statistics as statistics
 from rag_eval_integrations.agreement._bootstrap import RESAMPLES, SEED, OfSums, Statistic
 from rag_eval_integrations.agreement._resampled import Block, Path
+from rag_eval_integrations.agreement._table import Part
 from rag_eval_integrations.agreement.figures import Figures, figures_of
-from rag_eval_integrations.agreement.matching import Pair
-from rag_eval_integrations.agreement.scores import agree_with_numbers, predicted_columns
+from rag_eval_integrations.agreement.scores import agree_with_numbers, predicted_columns, ratings
 from rag_eval_integrations.errors import ConfigurationError
 
 Numbers = Sequence[float | None]
@@ -95,17 +95,18 @@ def agree_by_level(
     }
 
 
-def level_figures(pairs: Sequence[Pair], resamples: int, seed: str) -> dict[Path, Figures]:
-    """Compare every predicted score with the pairs' human ratings by document and by system.
+def level_figures(part: Part, resamples: int, seed: str) -> dict[Path, Figures]:
+    """Compare every predicted score with the rows' human ratings by document and by system.
 
     Returns:
         Figures by path: `("human_by_document", NAME)` and `("human_by_system", NAME)`.
     """
-    numbers = [pair.human for pair in pairs]
-    documents = [pair.document for pair in pairs]
-    systems = [pair.system for pair in pairs]
+    others = part.table.others
+    numbers = ratings(part)
+    documents = [others.names.values[others.document[row]] for row in part.rows]
+    systems = [others.names.values[others.system[row]] for row in part.rows]
     found: dict[Path, Figures] = {}
-    for name, column in predicted_columns(pairs).items():
+    for name, column in predicted_columns(part).items():
         document = of_documents(column, numbers, documents, resamples=resamples, seed=seed)
         system = of_systems(column, numbers, systems, resamples=resamples, seed=seed)
         if document is not None:
@@ -178,4 +179,4 @@ def _mean(total: float, n: float) -> float | None:
 
 
 def _figures(block: Block, size: int, resamples: int, seed: str) -> Figures:
-    return figures_of({("level",): block}, size, resamples, seed)[("level",)]
+    return figures_of([(("level",), block)], size, resamples, seed)[("level",)]

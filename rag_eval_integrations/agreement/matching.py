@@ -119,10 +119,11 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Matched:
-    """The pairs of two files, in the order of the predicted rows, and counts of the other rows."""
+class Joined:
+    """The numbers of rows of two files that have a partner, and of those that have none."""
 
-    pairs: tuple[Pair, ...]
+    rows: int
+    """Number of pairs."""
     unmatched_predicted: int = 0
     """Predicted rows without a gold row."""
     unmatched_gold: int = 0
@@ -138,6 +139,34 @@ class Matched:
         return self.unmatched_predicted + self.unmatched_gold
 
 
+@dataclass(frozen=True)
+class Matched:
+    """The pairs of two files, in the order of the predicted rows, and counts of the other rows."""
+
+    pairs: tuple[Pair, ...]
+    unmatched_predicted: int = 0
+    """Predicted rows without a gold row."""
+    unmatched_gold: int = 0
+    """Gold rows without a predicted row."""
+    joined_by_id: int = 0
+    """Pairs whose calls differ in content (`row_key`) and were joined by their id."""
+    ambiguous: int = 0
+    """Pairs whose key (`row_key` or id) occurs more than once; joined in order of appearance."""
+
+    @property
+    def joined(self) -> Joined:
+        """The numbers alone."""
+        return Joined(
+            len(self.pairs), self.unmatched_predicted, self.unmatched_gold, self.joined_by_id,
+            self.ambiguous,
+        )  # fmt: skip
+
+    @property
+    def unmatched(self) -> int:
+        """Rows of either side without a partner."""
+        return self.joined.unmatched
+
+
 def match(predicted: Sequence[Evaluation], gold: Sequence[Gold]) -> Matched:
     """Join rows by `row_key`, and the remaining rows by id.
 
@@ -145,14 +174,14 @@ def match(predicted: Sequence[Evaluation], gold: Sequence[Gold]) -> Matched:
     """
     left: Iterable[int] = range(len(predicted))
     right: Iterable[int] = range(len(gold))
-    partner, ambiguous = _join(
-        _positions(left, lambda i: predicted[i].row_key),
-        _positions(right, lambda i: gold[i].evaluation.row_key),
+    partner, ambiguous = joined_of(
+        positions(left, lambda i: predicted[i].row_key),
+        positions(right, lambda i: gold[i].evaluation.row_key),
     )
     taken = set(partner.values())
-    by_id, ambiguous_ids = _join(
-        _positions((i for i in left if i not in partner), lambda i: predicted[i].id),
-        _positions((i for i in right if i not in taken), lambda i: gold[i].evaluation.id),
+    by_id, ambiguous_ids = joined_of(
+        positions((i for i in left if i not in partner), lambda i: predicted[i].id),
+        positions((i for i in right if i not in taken), lambda i: gold[i].evaluation.id),
     )
     partner |= by_id
     return Matched(
@@ -164,16 +193,18 @@ def match(predicted: Sequence[Evaluation], gold: Sequence[Gold]) -> Matched:
     )
 
 
-def _positions(rows: Iterable[int], key: Callable[[int], str]) -> dict[str, list[int]]:
-    positions: dict[str, list[int]] = defaultdict(list)
+def positions(rows: Iterable[int], key: Callable[[int], str]) -> dict[str, list[int]]:
+    """Collect the rows of each key, in order."""
+    found: dict[str, list[int]] = defaultdict(list)
     for row in rows:
-        positions[key(row)].append(row)
-    return positions
+        found[key(row)].append(row)
+    return found
 
 
-def _join(
+def joined_of(
     left: Mapping[str, list[int]], right: Mapping[str, list[int]]
 ) -> tuple[dict[int, int], int]:
+    """Join the k-th row of each key with the other side's; count those with a key of several."""
     partner: dict[int, int] = {}
     ambiguous = 0
     for key, rows in left.items():

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rag_eval_integrations.agreement import _resampled as resampled
 from rag_eval_integrations.agreement._bootstrap import RESAMPLES, SEED, Statistic
-from rag_eval_integrations.agreement._resampled import Block, Blocks
+from rag_eval_integrations.agreement._resampled import Block, Blocks, Path
+from rag_eval_integrations.agreement._side import Maker, Numbers, Rows, Side
+from rag_eval_integrations.agreement._table import Part
 from rag_eval_integrations.agreement.figures import Figures, figures_of
-from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges.cascade import CASCADE_FLAGS
-from rag_eval_integrations.records import Evaluation, Score
 
 ADHERENCE = "adherence"
 Provenance = Mapping[str, str | int | None]
@@ -28,40 +28,41 @@ _GOLD_FIELDS = ("judge", "prompt_version", "formulas", "relevance_baseline")
 _FORMULAS = ("formulas", "relevance_baseline")
 
 
-class ScorePair(NamedTuple):
-    """One score of one call that has a value on both sides."""
+class Compared(NamedTuple):
+    """The rows in which one score has a value on both sides."""
 
-    row: int
-    """Position of the pair in its group."""
-    pair: Pair
-    predicted: Score
-    predicted_value: float
-    gold: Score
-    gold_value: float
+    name: str
+    at: Rows
+    """Places of the rows in their part."""
+    rows: Rows
+    """Rows of the table."""
+    predicted: Numbers
+    gold: Numbers
 
 
-def names_on_both_sides(pairs: Iterable[Pair]) -> list[str]:
+def names_on_both_sides(part: Part) -> list[str]:
     """List the names of scores that both sides have, in the order of the predicted rows."""
-    predicted: dict[str, None] = {}
-    gold: set[str] = set()
-    for pair in pairs:
-        predicted |= dict.fromkeys(pair.predicted.scores)
-        gold |= pair.gold.scores.keys()
-    return [name for name in predicted if name in gold]
+    gold = set(part.table.gold.names(part.rows))
+    return [name for name in part.table.predicted.names(part.rows) if name in gold]
 
 
-def compared(pairs: Sequence[Pair], name: str) -> list[ScorePair]:
+def compared(part: Part, name: str) -> Compared:
     """List the rows in which the score `name` has a value on both sides."""
-    found = []
-    for row, pair in enumerate(pairs):
-        predicted, gold = pair.predicted.scores.get(name), pair.gold.scores.get(name)
-        if predicted is None or gold is None or predicted.value is None or gold.value is None:
-            continue
-        found.append(ScorePair(row, pair, predicted, predicted.value, gold, gold.value))
-    return found
+    predicted = part.table.predicted.numbers(name, "value", part.rows)
+    gold = part.table.gold.numbers(name, "value", part.rows)
+    # Only NaN, which stands for no value, differs from itself.
+    at = array("q", [
+        place for place, (x, y) in enumerate(zip(predicted, gold, strict=True)) if x == x and y == y
+    ])  # fmt: skip
+    if len(at) == len(part.rows):
+        return Compared(name, at, part.rows, predicted, gold)
+    return Compared(
+        name, at, array("q", [part.rows[place] for place in at]),
+        array("d", [predicted[place] for place in at]), array("d", [gold[place] for place in at]),
+    )  # fmt: skip
 
 
-def check_one_provenance(pairs: Sequence[Pair]) -> dict[str, Provenance]:
+def check_one_provenance(part: Part) -> dict[str, Provenance]:
     """Check that each score was made in one way on each side, with the same formulas.
 
     Returns:
@@ -72,12 +73,13 @@ def check_one_provenance(pairs: Sequence[Pair]) -> dict[str, Provenance]:
             field.
     """
     made: dict[str, Provenance] = {}
-    for name in names_on_both_sides(pairs):
-        rows = compared(pairs, name)
+    for name in names_on_both_sides(part):
+        rows = compared(part, name).rows
         if not rows:
             continue
-        predicted = _predictor(((item.pair, item.predicted) for item in rows), name)
-        gold = _single_provenance((item.gold for item in rows), name, "gold", _GOLD_FIELDS)
+        predicted = _predictor(part.table.predicted, rows, name)
+        gold_makers = _makers(part.table.gold, rows, name)
+        gold = _single_provenance(gold_makers, name, "gold", _GOLD_FIELDS)
         for field in _FORMULAS:
             if predicted[field] != gold[field]:
                 raise ConfigurationError(
@@ -90,14 +92,21 @@ def check_one_provenance(pairs: Sequence[Pair]) -> dict[str, Provenance]:
     return made
 
 
-def _predictor(rows: Iterable[tuple[Pair, Score]], name: str) -> Provenance:
+def _makers(side: Side, rows: Rows, name: str) -> list[Maker]:
+    """List the different makers of a score, in order of appearance."""
+    return [side.makers.values[code] for code in dict.fromkeys(side.make_up(name, rows))]
+
+
+def _predictor(side: Side, rows: Rows, name: str) -> Provenance:
     """Return the provenance of a predicted score, with that of all judges for a cascade."""
-    by_part: dict[str | None, list[Score]] = {}
-    for pair, score in rows:
-        by_part.setdefault(cascade_part(pair.predicted), []).append(score)
+    by_part: dict[str | None, list[Maker]] = {}
+    origins = map(side.origin.__getitem__, rows)
+    for origin, maker in dict.fromkeys(zip(origins, side.make_up(name, rows), strict=True)):
+        part = side.origins.values[origin].part
+        by_part.setdefault(part, []).append(side.makers.values[maker])
     makers = [
-        _single_provenance(scores, name, "predicted", _PREDICTED_FIELDS)
-        for scores in by_part.values()
+        _single_provenance(of_part, name, "predicted", _PREDICTED_FIELDS)
+        for of_part in by_part.values()
     ]
     if len(makers) == 1:
         return makers[0]
@@ -117,17 +126,11 @@ def _predictor(rows: Iterable[tuple[Pair, Score]], name: str) -> Provenance:
     }
 
 
-def cascade_part(evaluation: Evaluation) -> str | None:
-    """Return the flag that tells which judge of a `CascadeJudge` labelled; None without one."""
-    return next((flag for flag in CASCADE_FLAGS if flag in evaluation.flags), None)
-
-
 def _single_provenance(
-    scores: Iterable[Score], name: str, side: str, fields: Sequence[str]
+    of: Iterable[Maker], name: str, side: str, fields: Sequence[str]
 ) -> Provenance:
     makers = [
-        {"method": score.method, **{field: getattr(score.by, field) for field in fields}}
-        for score in scores
+        {"method": maker.method, **{field: maker.of(field) for field in fields}} for maker in of
     ]
     for field in ("method", *fields):
         distinct = list(dict.fromkeys(maker[field] for maker in makers))
@@ -140,12 +143,16 @@ def _single_provenance(
     return makers[0]
 
 
-def gold_models(pairs: Sequence[Pair]) -> tuple[str, ...]:
+def gold_models(part: Part) -> tuple[str, ...]:
     """List the models that annotated the gold rows, in alphabetical order."""
-    return tuple(sorted({pair.gold.judge.model for pair in pairs if pair.gold.judge.model}))
+    gold = part.table.gold
+    codes = {gold.origin[row] for row in part.rows}
+    return tuple(
+        sorted({model for code in codes if (model := gold.origins.values[code].judge.model)})
+    )
 
 
-def check_one_predictor(pairs: Sequence[Pair]) -> None:
+def check_one_predictor(side: Side, rows: Rows) -> None:
     """Check that each predicted score was made in one way, for comparisons without gold scores.
 
     The rows of a cascade may come from any of its judges.
@@ -153,93 +160,79 @@ def check_one_predictor(pairs: Sequence[Pair]) -> None:
     Raises:
         ConfigurationError: a field of the provenance differs; names the score and the field.
     """
-    by_name: dict[str, list[tuple[Pair, Score]]] = {}
-    for pair in pairs:
-        for name, score in pair.predicted.scores.items():
-            if score.value is not None:
-                by_name.setdefault(name, []).append((pair, score))
-    for name, rows in by_name.items():
-        _predictor(rows, name)
+    for name in side.names(rows):
+        values = side.numbers(name, "value", rows)
+        scored = [row for row, value in zip(rows, values, strict=True) if value == value]
+        if scored:
+            _predictor(side, scored, name)
 
 
-def score_blocks(pairs: Sequence[Pair]) -> Blocks:
-    """Compute the statistics of every score that both sides have."""
-    size = len(pairs)
-    return {
-        ("scores", name): (_adherence if name == ADHERENCE else _continuous)(
-            compared(pairs, name), size
+def score_blocks(part: Part) -> Iterator[tuple[Path, Block]]:
+    """Compute the statistics of every score that both sides have, one by one."""
+    for name in names_on_both_sides(part):
+        rows = compared(part, name)
+        yield (
+            ("scores", name),
+            _adherence(part, rows)
+            if name == ADHERENCE
+            else _continuous(rows.at, rows.predicted, rows.gold, len(part.rows)),
         )
-        for name in names_on_both_sides(pairs)
-    }
 
 
-def estimate_blocks(pairs: Sequence[Pair]) -> Blocks:
+def estimate_blocks(part: Part) -> Iterator[tuple[Path, Block]]:
     """Compute the same statistics of the estimates that stand beside the predicted values.
 
     An estimate is compared with gold's estimate, which another run has, or with its value. Where
     one row of a score has estimates, the value stands for those that are missing: it has none in
     the empty cases of the formulas. Adherence is left out: its AUROC is of its estimate already.
     """
-    blocks: Blocks = {}
-    for name in names_on_both_sides(pairs):
-        rows = compared(pairs, name)
-        if name != ADHERENCE and any(item.predicted.estimate is not None for item in rows):
-            blocks["estimates", name] = _continuous(
-                [
-                    item._replace(
-                        predicted_value=_estimated(item.predicted, item.predicted_value),
-                        gold_value=_estimated(item.gold, item.gold_value),
-                    )
-                    for item in rows
-                ],
-                len(pairs),
-            )
-    return blocks
+    for name in names_on_both_sides(part):
+        rows = compared(part, name)
+        if name == ADHERENCE:
+            continue
+        predicted, gold = (
+            side.numbers(name, "estimate", rows.rows)
+            for side in (part.table.predicted, part.table.gold)
+        )
+        if any(estimate == estimate for estimate in predicted):
+            xs, ys = _else(predicted, rows.predicted), _else(gold, rows.gold)
+            yield ("estimates", name), _continuous(rows.at, xs, ys, len(part.rows))
 
 
-def _estimated(score: Score, value: float) -> float:
-    return value if score.estimate is None else score.estimate.value
+def _else(numbers: Numbers, others: Numbers) -> Numbers:
+    """Take the others where a number is missing."""
+    pairs = zip(numbers, others, strict=True)
+    return array("d", [one if one == one else other for one, other in pairs])
 
 
-def _continuous(rows: Sequence[ScorePair], size: int) -> Block:
-    xs = [item.predicted_value for item in rows]
-    ys = [item.gold_value for item in rows]
-    at = [item.row for item in rows]
+def _continuous(at: Rows, xs: Numbers, ys: Numbers, size: int) -> Block:
     statistics = {
         "rmse": resampled.rmse(xs, ys, at, size),
         **resampled.correlations(xs, ys, at, size),
     }
-    return Block({"n": len(rows)}, statistics)
+    return Block({"n": len(at)}, statistics)
 
 
-def _adherence(rows: Sequence[ScorePair], size: int) -> Block:
-    at = [item.row for item in rows]
+def _adherence(part: Part, rows: Compared) -> Block:
     positive = not_adherent(rows)
-    predicted = [item.predicted_value for item in rows]
+    size = len(part.rows)
     statistics: dict[str, Statistic] = {
-        "rmse": resampled.rmse(predicted, [item.gold_value for item in rows], at, size),
-        "auroc": resampled.auroc(hallucination_scores(rows), positive, at),
-        **resampled.kappa([value == 0 for value in predicted], positive, at, size),
+        "rmse": resampled.rmse(rows.predicted, rows.gold, rows.at, size),
+        "auroc": resampled.auroc(hallucination_scores(part, rows), positive, rows.at),
+        **resampled.kappa([value == 0 for value in rows.predicted], positive, rows.at, size),
     }
-    return Block({"n": len(rows), "positives": sum(positive)}, statistics)
+    return Block({"n": len(rows.at), "positives": sum(positive)}, statistics)
 
 
-def not_adherent(rows: Sequence[ScorePair]) -> list[bool]:
+def not_adherent(rows: Compared) -> list[bool]:
     """Tell for each row whether it is of the class to be found: gold adherence 0."""
-    return [item.gold_value == 0 for item in rows]
+    return [value == 0 for value in rows.gold]
 
 
-def hallucination_scores(rows: Sequence[ScorePair]) -> list[float]:
+def hallucination_scores(part: Part, rows: Compared) -> Numbers:
     """Return the judge's confidence in "not adherent": 1 - `probability`, else 1 - `value`."""
-    return [
-        1
-        - (
-            item.predicted_value
-            if item.predicted.probability is None
-            else item.predicted.probability
-        )
-        for item in rows
-    ]
+    probabilities = part.table.predicted.numbers(rows.name, "probability", rows.rows)
+    return array("d", [1 - one for one in _else(probabilities, rows.predicted)])
 
 
 # --- Scores against a human's ratings, on any scale
@@ -289,51 +282,59 @@ def in_unit(numbers: Sequence[float]) -> bool:
     return all(0 <= number <= 1 for number in numbers)
 
 
-def human_blocks(pairs: Sequence[Pair], *, within_unit: bool) -> Blocks:
-    """Compare every predicted score with the pairs' human ratings.
+def human_blocks(part: Part, *, within_unit: bool) -> Iterator[tuple[Path, Block]]:
+    """Compare every predicted score with the rows' human ratings.
 
     `within_unit` is decided on all rows of a run: a data set that holds only ones may use a scale
     of 1 to 5.
     """
-    numbers = [pair.human for pair in pairs]
-    blocks: Blocks = {}
-    for name, column in predicted_columns(pairs).items():
-        scores = [pair.predicted.scores.get(name) for pair in pairs]
-        values = [None if score is None else score.value for score in scores]
-        blocks["human", name] = _numbers_block(
-            column, numbers, within_unit=within_unit, values=values
+    numbers = ratings(part)
+    for name, column in predicted_columns(part).items():
+        values = part.table.predicted.numbers(name, "value", part.rows)
+        yield (
+            ("human", name),
+            _numbers_block(column, numbers, within_unit=within_unit, values=values),
         )
-    return blocks
 
 
-def predicted_columns(pairs: Sequence[Pair]) -> dict[str, list[float | None]]:
+def ratings(part: Part) -> list[float | None]:
+    """Return the rows' human ratings."""
+    return [part.table.human(row) for row in part.rows]
+
+
+def predicted_columns(part: Part) -> dict[str, list[float | None]]:
     """Return every predicted score as one column for correlations, with one number per row.
 
     These are raw scores if every row's value derives from a raw score on the same scale.
     Correlations do not depend on the scale, but values are rounded, and clipping to [0, 1] ties
     them.
     """
-    names = dict.fromkeys(name for pair in pairs for name in pair.predicted.scores)
+    side = part.table.predicted
     columns = {}
-    for name in names:
-        scores = [pair.predicted.scores.get(name) for pair in pairs]
-        scored = [score for score in scores if score is not None and score.value is not None]
-        scales = {score.scale if _is_of_raw(score) else None for score in scored}
-        raw = len(scales) == 1 and None not in scales
+    for name in side.names(part.rows):
+        values, raws = (side.numbers(name, one, part.rows) for one in ("value", "raw"))
+        codes = side.make_up(name, part.rows)
+        scales = {
+            side.makers.values[code].scale
+            if _is_of_raw(value, raw, side.makers.values[code].scale)
+            else None
+            for value, raw, code in zip(values, raws, codes, strict=True)
+            if value == value
+        }
+        chosen = raws if len(scales) == 1 and None not in scales else values
         columns[name] = [
-            None if score is None or score.value is None else score.raw if raw else score.value
-            for score in scores
+            number if value == value else None for number, value in zip(chosen, values, strict=True)
         ]
     return columns
 
 
-def _is_of_raw(score: Score) -> bool:
+def _is_of_raw(value: float, raw: float, scale: tuple[float, float] | None) -> bool:
     """Tell whether the value is the raw score scaled to [0, 1]; a strict metric's value is not."""
-    if score.value is None or score.raw is None or score.scale is None:
+    if scale is None or raw != raw:
         return False
-    low, high = score.scale
-    held = min(1.0, max(0.0, (score.raw - low) / (high - low)))
-    return math.isclose(score.value, held, abs_tol=1e-9)
+    low, high = scale
+    held = min(1.0, max(0.0, (raw - low) / (high - low)))
+    return math.isclose(value, held, abs_tol=1e-9)
 
 
 def _numbers_block(

@@ -145,7 +145,7 @@ def _cost_cells(point: CascadePoint) -> list[str]:
 def print_agreement(found: Agreement, curve: tuple[CascadePoint, ...] = ()) -> None:
     """Print an agreement and, if there is one, the curve of a cascade."""
     humans = human_tables(found.pooled)
-    rows = len(found.matched.pairs)
+    rows = found.matched.rows
     if humans_only(found):
         show(humans)  # the gold rows have no labels, so there is nothing else to compare
         stdout().print(f"{rows} rows; 95 % intervals by bootstrap.")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations.agreement import Gold
+from rag_eval_integrations.agreement._table import Joining
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.dataset import (
     Labelled,
@@ -16,7 +17,9 @@ from rag_eval_integrations.dataset import (
     labelled_from,
     score_labelled,
 )
+from rag_eval_integrations.dataset._input import EVALUATION_NEEDS
 from rag_eval_integrations.dataset.calls import read_rows
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
 from rag_eval_integrations.records import (
     Evaluation,
@@ -72,15 +75,52 @@ class RowReader:
         return 2 if any(one.count for one in self.bad) else 0
 
 
-def same_formulas(predicted: list[Evaluation]) -> Trace:
-    """Make the metric that scores gold labels with the formulas of the evaluations."""
-    for evaluation in predicted:
-        for name in TRACE_SCORES:
-            score = evaluation.scores.get(name)
-            if score is not None and score.by.formulas is not None:
-                formulas = cast(Formulas, score.by.formulas)
-                return Trace(formulas, score.by.relevance_baseline)
-    return Trace()
+def formulas_of(evaluation: Evaluation) -> Trace | None:
+    """Make the metric that scores gold labels with an evaluation's formulas; None without any."""
+    for name in TRACE_SCORES:
+        score = evaluation.scores.get(name)
+        if score is not None and score.by.formulas is not None:
+            return Trace(cast(Formulas, score.by.formulas), score.by.relevance_baseline)
+    return None
+
+
+class Sides:
+    """Reads the judge's rows and then gold's, and keeps the numbers of both."""
+
+    def __init__(self, *, questions: bool = False) -> None:
+        self.joining = Joining(questions=questions)
+        self.reader = RowReader()
+        self.trace = Trace()
+        self._found = False
+
+    def predicted(self, evals: Path) -> None:
+        """Read the evaluations; their first formulas are those of the gold labels.
+
+        Raises:
+            ConfigurationError: the file has no rows.
+            OSError: when it cannot be read.
+        """
+        for evaluation in self.reader.values(evals, evaluation_from, EVALUATION_NEEDS):
+            if not self._found and (trace := formulas_of(evaluation)) is not None:
+                self._found, self.trace = True, trace
+            self.joining.add_predicted(evaluation)
+        if not self.joining.predicted:
+            raise ConfigurationError(
+                "evals", str(evals), f"the evaluations file {self.reader.no_rows()}"
+            )
+
+    def gold(self, gold: Path, fields: Fields) -> Iterator[Gold]:
+        """Read the gold rows, each of which is joined to its evaluation; yield them.
+
+        Raises:
+            ConfigurationError: the file has no rows.
+            OSError: when it cannot be read.
+        """
+        for row in self.reader.values(gold, lambda line: gold_from(line, self.trace, fields)):
+            self.joining.add_gold(row)
+            yield row
+        if not self.joining.gold:
+            raise ConfigurationError("gold", str(gold), f"the gold file {self.reader.no_rows()}")
 
 
 def gold_from(content: dict[str, Any], trace: Trace, names: Fields) -> Gold:

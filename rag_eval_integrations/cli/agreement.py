@@ -8,23 +8,14 @@ from pathlib import Path
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._visible import visible_json
-from rag_eval_integrations.agreement import (
-    Curves,
-    Pair,
-    agree,
-    cascade_curve,
-    curve_json,
-    curves,
-    match,
-)
+from rag_eval_integrations.agreement import Curves, curve_json
+from rag_eval_integrations.agreement._cascades import Later, cascade_of
+from rag_eval_integrations.agreement._curves import curves_of
+from rag_eval_integrations.agreement._side import Side
+from rag_eval_integrations.agreement._table import Joining, Part, Table
+from rag_eval_integrations.agreement.compare import agreement_of
 from rag_eval_integrations.cli._agreement_tables import print_agreement
-from rag_eval_integrations.cli._gold_rows import (
-    Fields,
-    RowReader,
-    evaluation_from,
-    gold_from,
-    same_formulas,
-)
+from rag_eval_integrations.cli._gold_rows import Fields, RowReader, Sides, evaluation_from
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.dataset._input import EVALUATION_NEEDS
 from rag_eval_integrations.errors import ConfigurationError
@@ -70,46 +61,43 @@ def agreement(
             "--cascade", names, "use one or two files, of judges two and three"
         )
     pages = _pages(out, plots)
-    reader = RowReader()
-    predicted = list(reader.values(evals, evaluation_from, EVALUATION_NEEDS))
-    if not predicted:
-        raise ConfigurationError("evals", str(evals), f"the evaluations file {reader.no_rows()}")
-    trace = same_formulas(predicted)
-    fields = Fields(human, document, system)
-    gold_rows = list(reader.values(gold, lambda content: gold_from(content, trace, fields)))
-    if not gold_rows:
-        raise ConfigurationError("gold", str(gold), f"the gold file {reader.no_rows()}")
-    if human is not None and all(row.human is None for row in gold_rows):
+    sides = Sides()
+    sides.predicted(evals)
+    for _ in sides.gold(gold, Fields(human, document, system)):
+        pass  # their numbers are kept
+    if human is not None and not sides.joining.rated:
         raise ConfigurationError("--human", human, f"no row of {gold} has a number in this field")
-    matched = match(predicted, gold_rows)
-    if not matched.pairs:
+    table, joined = sides.joining.joined()
+    if not joined.rows:
         raise ConfigurationError("gold", str(gold), f"has no row in common with {evals}")
-    if human is not None and all(pair.human is None for pair in matched.pairs):
+    if human is not None and not any(number == number for number in table.others.human):
         raise ConfigurationError(
             "--human", human, f"no row of {gold} that is in {evals} has a number in this field"
         )
-    if matched.unmatched:
-        print_stderr(f"{matched.unmatched} rows are in only one of the files and were left out")
-    if matched.ambiguous:
+    if joined.unmatched:
+        print_stderr(f"{joined.unmatched} rows are in only one of the files and were left out")
+    if joined.ambiguous:
         print_stderr(
-            f"{matched.ambiguous} rows are not unique and were matched in order of appearance"
+            f"{joined.ambiguous} rows are not unique and were matched in order of appearance"
         )
-    later = [list(reader.values(path, evaluation_from, EVALUATION_NEEDS)) for path in cascade]
-    curve = cascade_curve(matched.pairs, *later) if later else ()
-    found = agree(matched, baselines=baselines)
+    later = [_later(sides.reader, path) for path in cascade]
+    curve = cascade_of(table, sides.joining.row_keys(), *later) if later else ()
+    del later
+    sides.joining = Joining()  # lets go of what only the joining needed
+    found = agreement_of(table, joined, baselines=baselines)
     if as_json:
         content = found.to_json() | ({"cascade": curve_json(curve)} if curve else {})
         write_stdout(f"{visible_json(content)}\n")
     else:
         print_agreement(found, curve)
-    drawn = _drawn(matched.pairs) if pages else {}
+    drawn = _drawn(table) if pages else {}
     for option, page in pages:
         if option == "--plots":
             _target.make_folder(page.parent, option)
         title = f"Agreement of {evals.name} with {gold.name}"
         write_agreement(found, page, title=title, curves=drawn, cascade=curve, field=option)
         print_stderr(f"Wrote {page}")
-    return reader.exit_code()
+    return sides.reader.exit_code()
 
 
 def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
@@ -123,10 +111,19 @@ def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
     return pages
 
 
-def _drawn(pairs: Sequence[Pair]) -> dict[str, Mapping[str, Curves]]:
+def _later(reader: RowReader, path: Path) -> Later:
+    """Read the numbers of a later judge of a cascade."""
+    later = Later(Side(), {})
+    for evaluation in reader.values(path, evaluation_from, EVALUATION_NEEDS):
+        later.add(evaluation)
+    return later
+
+
+def _drawn(table: Table) -> dict[str, Mapping[str, Curves]]:
     """Compute the curves of all rows and, if there are several data sets, of each."""
-    names = sorted({pair.dataset for pair in pairs if pair.dataset is not None})
-    groups: dict[str, Mapping[str, Curves]] = {f"all {len(pairs)} rows": curves(pairs)}
-    for name in names if len(names) > 1 else ():
-        groups[name] = curves([pair for pair in pairs if pair.dataset == name])
+    everything = Part(table, table.appearance)
+    parts = everything.by_dataset()
+    groups: dict[str, Mapping[str, Curves]] = {f"all {table.size} rows": curves_of(everything)}
+    for name, part in parts.items() if len(parts) > 1 else ():
+        groups[name] = curves_of(part)
     return groups

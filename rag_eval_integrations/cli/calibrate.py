@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations import _loop, _target
-from rag_eval_integrations.agreement import calibrate, match
-from rag_eval_integrations.agreement.calibrating import check_enough
+from rag_eval_integrations.agreement.calibrating import GoldCount, calibration_of, check_enough
 from rag_eval_integrations.cli._agreement_tables import foldable, show
 from rag_eval_integrations.cli._gold_rows import (
     Fields,
-    RowReader,
-    evaluation_from,
+    Sides,
     gold_from,
-    same_formulas,
 )
 from rag_eval_integrations.cli._judges import Limits, judge_of
 from rag_eval_integrations.cli._options import trace_from
 from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, stdout, write_stdout
 from rag_eval_integrations.dataset import evaluate_calls, read_calls
-from rag_eval_integrations.dataset._input import EVALUATION_NEEDS, Input
+from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.files import check_out
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -68,36 +65,37 @@ def calibrate_files(settings: Settings) -> int:
         if settings.out.exists() and path.exists() and settings.out.samefile(path):
             raise ConfigurationError("--out", str(settings.out), "is an input file")
     target = check_out(settings.out, overwrite=settings.overwrite, field="--out", resumable=False)
-    reader = RowReader()
-    predicted: list[Evaluation] = []
-    if evals:
-        predicted = list(reader.values(evals[0], evaluation_from, EVALUATION_NEEDS))
-        if not predicted:
-            raise ConfigurationError("evals", str(evals[0]), f"the file {reader.no_rows()}")
-        trace = same_formulas(predicted)
-    else:
-        trace = trace_from(settings.formulas or "gpt-labeling", settings.relevance_baseline)
+    sides, counted = Sides(questions=True), GoldCount()
     fields = Fields(None, "doc_id", "system_id")
-    rows = list(reader.values(gold, lambda content: gold_from(content, trace, fields)))
-    if not rows:
-        raise ConfigurationError("gold", str(gold), f"the gold file {reader.no_rows()}")
-    check_enough([row.evaluation for row in rows], settings.target_error)
-    if not evals:
-        predicted = _judged(settings, gold, trace)
-    matched = match(predicted, rows)
-    if not matched.pairs:
+    if evals:
+        sides.predicted(evals[0])
+        for row in sides.gold(gold, fields):
+            counted.add(row.evaluation)
+        counted.check_enough(settings.target_error)
+    else:
+        sides.trace = trace_from(settings.formulas or "gpt-labeling", settings.relevance_baseline)
+        rows = list(sides.reader.values(gold, lambda line: gold_from(line, sides.trace, fields)))
+        if not rows:
+            raise ConfigurationError("gold", str(gold), f"the gold file {sides.reader.no_rows()}")
+        check_enough([row.evaluation for row in rows], settings.target_error)
+        for evaluation in _judged(settings, gold, sides.trace):
+            sides.joining.add_predicted(evaluation)
+        for row in rows:
+            sides.joining.add_gold(row)
+    table, joined = sides.joining.joined()
+    if not joined.rows:
         raise ConfigurationError(
             "gold", str(gold), "has no labelled row in common with the judge's"
         )
-    if matched.unmatched:
-        print_stderr(f"{matched.unmatched} rows are on one side only and were left out")
+    if joined.unmatched:
+        print_stderr(f"{joined.unmatched} rows are on one side only and were left out")
     name = settings.out.stem if settings.name is None else settings.name
-    found = calibrate(matched.pairs, name=name, target_error=settings.target_error)
+    found = calibration_of(table, name=name, target_error=settings.target_error)
     with _target.replacing(target, new=not settings.overwrite, mode=_target.PUBLIC) as stream:
         stream.write(found.to_json().encode("ascii"))
     _print(found)
     write_stdout(f"Wrote {safe(str(settings.out))}\n")
-    return reader.exit_code()
+    return sides.reader.exit_code()
 
 
 def _check(settings: Settings, evals: Sequence[Path]) -> None:

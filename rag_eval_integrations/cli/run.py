@@ -247,7 +247,7 @@ def _check_cache(settings: Settings) -> None:
         raise ConfigurationError("--cache", str(cache), "is the input file")
     if not _piped(settings):
         out, named = (os.path.realpath(path) for path in (settings.out, cache))
-        if named in (out, f"{out}.partial", f"{out}.bak"):
+        if named.removeprefix(out) in ("", ".partial", ".bak", ".waiting", ".waiting2"):
             raise ConfigurationError("--cache", str(cache), "is a file of --out; use another name")
 
 
@@ -297,12 +297,13 @@ async def _evaluate(
         max_concurrency=rows.settings.max_concurrency,
         ordered=file.ordered,
     )
+    stream.window = True
     with progress:
         ticking = asyncio.create_task(progress.tick())
         results = stream.numbered()
         try:
             async for index, evaluation in results:
-                file.add(numbers.pop(index), evaluation)
+                file.add_in_turn(index, numbers.pop(index), evaluation)
                 summary.add(evaluation)
                 progress.advance(summary.calls + rows.bad.count)
                 if watched is not None and watched.unusable and rows.settings.cache is None:
@@ -310,6 +311,7 @@ async def _evaluate(
         finally:
             ticking.cancel()
             await results.aclose()  # type: ignore[attr-defined]  # an async generator
+            file.settle()
 
 
 async def _evaluate_in(

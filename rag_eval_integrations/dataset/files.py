@@ -17,6 +17,7 @@ from typing import BinaryIO, Self, cast
 from rag_eval_integrations import _target
 from rag_eval_integrations._lines import LineFile
 from rag_eval_integrations.dataset._input import LONGEST_ROW, lines_of
+from rag_eval_integrations.dataset._waiting import Waiting
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, RagCall, from_line, to_line
 
@@ -62,6 +63,9 @@ class EvaluationFile:
     While it lasts, rows are in OUT.partial, and OUT is as it was. `finish` replaces OUT by the
     ordered rows, atomically. With `overwrite`, the earlier OUT is also OUT.bak until then.
 
+    Rows that `add_in_turn` gets before their turn wait in OUT.waiting, so that OUT.partial is in
+    order and needs no copy to become OUT.
+
     Args:
         path: OUT. Links are followed, and the other files are made beside their target.
         fingerprint: of the evaluator.
@@ -84,6 +88,7 @@ class EvaluationFile:
     ) -> None:
         self.path = check_out(path, resume=resume, overwrite=overwrite)
         self.partial = self.path.with_name(self.path.name + ".partial")
+        self._waiting = Waiting(self.path)
         self.stale = 0
         """Rows of an earlier run that failed or cannot be read, and are made again."""
         self._new = not self.path.exists()
@@ -91,7 +96,7 @@ class EvaluationFile:
         self.holds_rows = False
         """Whether OUT.partial holds an evaluation without an error, to resume from."""
         self._offsets = array("q")
-        self._resumed, self._added = resume, 0
+        self._in_partial, self._tidy = 0, True
         self._recorded: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
         self._failed: dict[bytes, tuple[int, int]] = {}
         self._backup: Path | None = None
@@ -100,6 +105,9 @@ class EvaluationFile:
             opened.callback(self._leave)
             self._sources: list[BinaryIO] = [opened.enter_context(self.partial.open("rb"))]
             _target.remove_unfinished(self.path)
+            for row in self._waiting.earlier(resume=resume):
+                self._file.append(row)
+            self._waiting.clear()
             if resume:
                 # A killed run with `overwrite` left OUT.bak: it was replacing OUT, so it is not of
                 # that run.
@@ -180,10 +188,24 @@ class EvaluationFile:
         """Append the evaluation of the call at `index` (from 0)."""
         self.add_row(index, to_line(evaluation), failed=evaluation.error is not None)
 
+    def add_in_turn(self, turn: int, index: int, evaluation: Evaluation) -> None:
+        """Do the same as `add`, but in the order of the turns (from 0, each once)."""
+        row = to_line(evaluation), evaluation.error is not None
+        for at, (line, failed) in self._waiting.due(turn, index, row):
+            self.add_row(at, line, failed=failed)
+        self._waiting.compact()
+        self.holds_rows = self.holds_rows or evaluation.error is None
+
+    def settle(self) -> None:
+        """Put the rows that wait for their turn into OUT.partial, because no more will come."""
+        for at, (line, failed) in self._waiting.rest():
+            self.add_row(at, line, failed=failed)
+        self._waiting.clear()
+
     def add_row(self, index: int, line: str, *, failed: bool) -> None:
         """Append the row of EVALS of the call at `index` (from 0); *failed* if it has an error."""
         offset = self._file.append(line.encode("ascii"))
-        self._added += 1
+        self._in_partial += 1
         self._place(index, _PARTIAL, offset)
         self.holds_rows = self.holds_rows or not failed
 
@@ -196,6 +218,7 @@ class EvaluationFile:
             ConfigurationError: when an OUT has appeared that was not there at the beginning.
             OSError: when OUT cannot be written; the rows are in OUT.partial.
         """
+        self.settle()
         rows = sum(place >= 0 for place in self._offsets)
         if not rows:
             self.discard()
@@ -213,11 +236,11 @@ class EvaluationFile:
 
     def _in_order(self, rows: int) -> bool:
         """Whether OUT.partial is what OUT has to be, so that it needs no copy: half of the disk."""
-        if self._resumed or rows != self._added:
+        if not self._tidy or rows != self._in_partial:
             return False
         last = -1
         for place in self._offsets:
-            if 0 <= place <= last:
+            if place >= 0 and (place & 1 != _PARTIAL or place <= last):
                 return False
             last = max(last, place)
         return True
@@ -235,9 +258,12 @@ class EvaluationFile:
         self._done = True  # from now on, the name OUT.partial may be another run's
         if self._backup is not None:
             self._backup.unlink(missing_ok=True)
+        self._waiting.clear()
         self.partial.unlink(missing_ok=True)
 
     def _leave(self) -> None:
+        if not self._done:
+            self.settle()
         if not self._done and not self._file.head(1):
             self.discard()  # a refused or idle run leaves nothing to resume
 
@@ -258,6 +284,11 @@ class EvaluationFile:
             if source == _PARTIAL and isinstance(line, bytes) and _is_torn(line):
                 self._file.truncate(offset)  # the row that a killed run was writing
                 break
+            if source == _PARTIAL:
+                self._in_partial += 1
+                # An edited file may begin with a byte order mark, or have other line ends.
+                edited = isinstance(line, InputError) or line[:1] != b"{" or line[-2:] != b"}\n"
+                self._tidy = self._tidy and not edited
             try:
                 if isinstance(line, InputError):
                     raise line
@@ -370,6 +401,13 @@ class EvaluationPipe:
     def add(self, index: int, evaluation: Evaluation) -> None:
         """Write the row of the call at `index`; see `append`."""
         self.append(evaluation)
+
+    def add_in_turn(self, turn: int, index: int, evaluation: Evaluation) -> None:
+        """Write the row of the call at `index`, whose turn it is; see `append`."""
+        self.append(evaluation)
+
+    def settle(self) -> None:
+        """Do nothing: no row waits."""
 
     def add_row(self, index: int, line: str, *, failed: bool) -> None:
         """Write a row that is there as a line; see `append`."""

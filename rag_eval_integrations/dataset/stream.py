@@ -57,6 +57,8 @@ class EvaluationStream(Generic[T]):
         self._evaluator = evaluator
         self._max_concurrency = max_concurrency
         self._ordered = ordered
+        self.window = False
+        """Whether unordered results come at most so many calls early as ordered ones would wait."""
 
     async def __aiter__(self) -> AsyncIterator[Evaluation]:
         async for _, evaluation in self.numbered():
@@ -82,12 +84,17 @@ class EvaluationStream(Generic[T]):
         """Yield (index of the call, from 0, and its evaluation), in the order of the stream."""
         work = _Workers(enumerate(self._calls), self._evaluator, self._max_concurrency)
         waiting: dict[int, Evaluation] = {}
+        early: set[int] = set()
         position = 0
         try:
             work.start()
             async for index, evaluation in work.results():
                 if not self._ordered:
-                    work.room.release()
+                    early.add(index if self.window else position)
+                    while position in early:
+                        early.remove(position)
+                        position += 1
+                        work.room.release()
                     yield index, evaluation
                     continue
                 waiting[index] = evaluation

@@ -6,14 +6,13 @@ each plot says what it draws. It has no script.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Curves, Figure, Group
-from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.records import JudgeInfo
 from rag_eval_integrations.report._agreement_figures import (
     BASELINE_NOTE,
     CURVE,
@@ -122,7 +121,7 @@ def agreement_pieces(
 
 
 def _lead(found: Agreement, only_humans: bool) -> str:
-    rows = len(found.matched.pairs)
+    rows = found.matched.rows
     parts = [f"{rows:,} rows" if rows > 1 else "1 row"]
     if len(found.by_dataset) > 1:
         parts[0] += f" in {len(found.by_dataset)} data sets"
@@ -188,12 +187,11 @@ def _row(name: str, meaning: str, found: Agreement, where: tuple[str, ...]) -> d
 
 
 def _facts(found: Agreement) -> Iterator[tuple[str, list[str]]]:
-    pairs = found.matched.pairs
-    yield "judge", _judges(pair.predicted for pair in pairs)
-    by = [score.by for pair in pairs for score in pair.predicted.scores.values()]
-    yield "prompt version", _distinct(one.prompt_version for one in by)
-    yield "formulas", _distinct(one.formulas for one in by)
-    yield "evaluator", _distinct(pair.predicted.fingerprint for pair in pairs)
+    makers = found.makers
+    yield "judge", _judges(makers.judges)
+    yield "prompt version", [shown(one) for one in makers.prompt_versions]
+    yield "formulas", [shown(one) for one in makers.formulas]
+    yield "evaluator", [shown(one) for one in makers.fingerprints]
     yield "gold labels by", [shown(model) for model in found.gold_models]
     matched = found.matched
     counts = [
@@ -211,23 +209,18 @@ def _facts(found: Agreement) -> Iterator[tuple[str, list[str]]]:
     skipped = found.pooled.counts.get("keys_skipped", 0)
     if skipped and not humans_only(found):
         counts.append(f"{skipped:,} have no sentences that both sides labelled")
-    yield "rows", [f"{len(pairs):,} compared", *filter(None, counts)]
+    yield "rows", [f"{matched.rows:,} compared", *filter(None, counts)]
     yield "left out", [shown(note) for note in found.notes]
 
 
-def _judges(evaluations: Iterable[Evaluation]) -> list[str]:
-    found = Counter(one.judge for one in evaluations)
+def _judges(judges: Sequence[tuple[JudgeInfo, int]]) -> list[str]:
     named = []
-    for judge, count in found.most_common():
+    for judge, count in judges:
         name = f"{judge.name} ({judge.model})" if judge.model else judge.name
         version = f", version {judge.version}" if judge.version else ""
-        of = f" ({count:,} rows)" if len(found) > 1 else ""
+        of = f" ({count:,} rows)" if len(judges) > 1 else ""
         named.append(shown(f"{name}{version}") + of)
     return named
-
-
-def _distinct(values: Iterable[str | None]) -> list[str]:
-    return [shown(value) for value in dict.fromkeys(values) if value]
 
 
 # --- Tables by data set, of human ratings, of baselines, and of everything

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import statistics as moments
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,14 +14,16 @@ from hypothesis import strategies as st
 
 from rag_eval_integrations.agreement import _resampled as resampled
 from rag_eval_integrations.agreement import _statistics as statistics
+from rag_eval_integrations.agreement import _summing
 from rag_eval_integrations.agreement._bootstrap import (
     MIN_ROWS,
+    Draws,
     Figure,
     Linear,
     Packed,
-    Resample,
     Statistic,
     bootstrap,
+    counted,
     interval,
     mean_figure,
     percentile,
@@ -45,7 +48,10 @@ def _correlated(n: int, seed: int = 1) -> tuple[list[float], list[float]]:
 
 def _replicate(statistic: Statistic, drawn: Sequence[int]) -> Any:
     """The statistic on a draw of as many rows as its group has."""
-    return statistic.replicate(Resample(drawn, Packed(statistic.columns, len(drawn))))
+    packed = Packed(len(drawn))
+    places = packed.add(statistic.columns)
+    totals = packed.totals(drawn)
+    return statistic.light().replicate([totals[at] for at in places], partial(counted, drawn))
 
 
 def _only(statistic: Statistic, rows: int, **options: int) -> Any:
@@ -94,11 +100,13 @@ def test_packed_columns_sum_like_single_ones(
     columns: list[list[float]], drawn: Sequence[int]
 ) -> None:
     """All columns of a group are summed at once, each to 14 digits of its largest number."""
-    totals = Packed(columns, 12).totals(drawn)
+    packed = Packed(12)
+    places = packed.add(columns[:2]) + packed.add(columns[2:])
+    totals = packed.totals(drawn)
 
-    for column in columns:
+    for at, column in zip(places, columns, strict=True):
         expected = sum(column[row] for row in drawn)
-        assert totals[id(column)] == pytest.approx(expected, abs=1e-12 * max(map(abs, column)))
+        assert totals[at] == pytest.approx(expected, abs=1e-12 * max(map(abs, column)))
 
 
 @given(
@@ -107,7 +115,46 @@ def test_packed_columns_sum_like_single_ones(
 )
 def test_packed_counts_are_exact(column: list[int], drawn: Sequence[int]) -> None:
     """Integers lose nothing."""
-    assert Packed([column], 12).totals(drawn)[id(column)] == sum(column[row] for row in drawn)
+    packed = Packed(12)
+    (at,) = packed.add([column])
+    assert packed.totals(drawn)[at] == sum(column[row] for row in drawn)
+
+
+def test_numpy_gives_the_same_figures_to_the_last_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where numpy is installed large groups are summed by it, and nobody can tell."""
+    pytest.importorskip("numpy")
+    xs, ys = _correlated(300)
+    xs = [round(x, 2) for x in xs]
+    positive = [y > 0.6 for y in ys]
+    statistics_of_all: dict[str, Statistic] = {
+        "rmse": resampled.rmse(xs, ys, range(300), 300),
+        "auroc": resampled.auroc(xs, positive, range(300)),
+        "clustered": resampled.clustered_auroc(xs, positive, [n // 3 for n in range(300)], 300),
+        **resampled.correlations(xs, ys, range(300), 300),
+        **resampled.kappa([x > 0.5 for x in xs], positive, range(300), 300),
+    }
+    plain = bootstrap(statistics_of_all, rows=300, resamples=50)
+    assert Draws(300, 50, 0)._summed is None
+    monkeypatch.setattr(_summing, "LEAST_ROWS", 100)
+    assert Draws(300, 50, 0)._summed is not None
+
+    assert bootstrap(statistics_of_all, rows=300, resamples=50) == plain
+
+
+def test_a_row_may_be_drawn_more_often_than_a_byte_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row out of one is drawn every time."""
+    pytest.importorskip("numpy")
+    monkeypatch.setattr(_summing, "LEAST_ROWS", 1)
+
+    class Thousand(random.Random):
+        def randbytes(self, n: int) -> bytes:
+            return bytes(n)
+
+    monkeypatch.setattr(random, "Random", Thousand)
+    summed = _summing.summing(1000, 2, 0)
+
+    assert summed is not None
+    assert summed.totals([[0.5] + [0.0] * 999]) == [[500.0, 500.0]]
 
 
 def test_rows_without_a_value_take_part_in_no_replicate() -> None:

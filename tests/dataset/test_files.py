@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from by_hand import ScriptedJudge, labels_of
 
-from rag_eval_integrations.dataset import EvaluationFile
+from rag_eval_integrations.dataset import EvaluationFile, _waiting
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, from_line
@@ -453,3 +453,99 @@ def test_a_row_without_a_line_end_stays_a_row_of_its_own(tmp_path: Path) -> None
 
     assert questions(path) == ["q0", "q1"]
     assert path.read_bytes().startswith(b"{")
+
+
+def test_rows_that_come_early_wait_for_their_turn(tmp_path: Path) -> None:
+    """OUT.partial is in order and becomes OUT; those that wait are on the disk, too."""
+    out = tmp_path / "evals.jsonl"
+
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        for turn in (1, 0, 3, 4):
+            file.add_in_turn(turn, 10 * turn, evaluated(turn))
+        written = file.partial.stat().st_ino
+        assert questions(file.partial) == ["q0", "q1"]
+        assert questions(tmp_path / "evals.jsonl.waiting") == ["q1", "q3", "q4"]
+        file.add_in_turn(2, 20, evaluated(2))
+        assert file.finish() == 5
+
+    assert questions(out) == [f"q{turn}" for turn in range(5)]
+    assert out.stat().st_ino == written
+    assert [path.name for path in tmp_path.iterdir()] == ["evals.jsonl"]
+
+
+def test_a_killed_run_loses_no_row_that_waits(tmp_path: Path) -> None:
+    """They are taken over like those of OUT.partial; a torn one is made again."""
+    out = tmp_path / "evals.jsonl"
+    file = EvaluationFile(out, EVALUATOR.fingerprint)
+    for turn in (0, 2, 3):
+        file.add_in_turn(turn, turn, evaluated(turn))
+    kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    file.__exit__()
+    for path in tmp_path.iterdir():
+        path.unlink()
+    for name, content in kept.items():  # as kill -9 leaves them
+        torn = content[:-40] if name.endswith("waiting") else content
+        (tmp_path / name).write_bytes(torn)
+
+    with pytest.raises(ConfigurationError, match="--resume"):
+        EvaluationFile(out, EVALUATOR.fingerprint)
+    with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
+        taken = [file.take(number, call(number)) is not None for number in range(4)]
+        assert taken == [True, False, True, False]
+        for turn, number in enumerate((1, 3)):
+            file.add_in_turn(turn, number, evaluated(number))
+        assert file.finish() == 4
+
+    assert questions(out) == ["q0", "q1", "q2", "q3"]
+    assert [path.name for path in tmp_path.iterdir()] == ["evals.jsonl"]
+
+
+def test_an_interrupted_run_keeps_rows_that_wait_in_partial(tmp_path: Path) -> None:
+    """It has the time to put them there, so that one file is left."""
+    out = tmp_path / "evals.jsonl"
+
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        for turn in (2, 1):
+            file.add_in_turn(turn, turn, evaluated(turn))
+
+    assert questions(tmp_path / "evals.jsonl.partial") == ["q1", "q2"]
+    assert [path.name for path in tmp_path.iterdir()] == ["evals.jsonl.partial"]
+
+
+def test_rows_that_have_had_their_turn_leave_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long some row waits, the disk holds little more than the result."""
+    monkeypatch.setattr(_waiting, "LEAST", 2000)
+    out = tmp_path / "evals.jsonl"
+    row = evaluated(0)
+    least = most = 0
+
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        file.add_in_turn(1, 1, row)
+        for turn in range(0, 400, 2):  # there is always a row that waits
+            file.add_in_turn(turn + 3, turn + 3, row)
+            file.add_in_turn(turn, turn, row)
+            sizes = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+            least = sizes.pop(file.partial.name)
+            most = max(most, sum(sizes.values()))
+        assert file.finish() == 401
+
+    assert most < least / 10
+
+
+def test_a_resumed_run_in_order_is_not_copied(tmp_path: Path) -> None:
+    """What the earlier run wrote in order is continued, and OUT.partial becomes OUT."""
+    out = tmp_path / "evals.jsonl"
+    with EvaluationFile(out, EVALUATOR.fingerprint) as file:
+        for number in (0, 1):
+            file.add(number, evaluated(number))
+
+    with EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file:
+        assert all(file.take(number, call(number)) for number in (0, 1))
+        file.add_in_turn(0, 2, evaluated(2))
+        written = file.partial.stat().st_ino
+        assert file.finish() == 3
+
+    assert out.stat().st_ino == written
+    assert questions(out) == ["q0", "q1", "q2"]
