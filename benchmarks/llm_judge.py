@@ -121,7 +121,9 @@ async def _judged(model: OpenAIModel, count: int, concurrency: int) -> Figures:
     await asyncio.gather(*map(evaluator.evaluate, islice(rows, concurrency)))
     outcomes = {"scored": 0, "unscored": 0, "error": 0, "requests": 0}
     start, cpu = time.perf_counter(), time.process_time()
-    async for evaluation in evaluate_calls(rows, evaluator, max_concurrency=concurrency, ordered=False):
+    async for evaluation in evaluate_calls(
+        rows, evaluator, max_concurrency=concurrency, ordered=False
+    ):
         outcomes[evaluation.scores["adherence"].status] += 1
         outcomes["requests"] += evaluation.usage.requests
     seconds, used = time.perf_counter() - start, time.process_time() - cpu

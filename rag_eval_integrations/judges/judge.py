@@ -64,7 +64,8 @@ class JudgeBase(ABC):
     model: ModelBase | None = None
     """The model behind the judge, shared with metrics that need one; None if there is none."""
     keeps_keys: bool = False
-    """Whether its labels have every sentence exactly once, with its key unchanged."""
+    """Whether its labels are reconciled with the call already, as those are that have every
+    sentence exactly once, with its key unchanged."""
     unsure: tuple[float, float] = (0.3, 0.7)
     """Range of P(adherent) in which a second judge is worth asking; both ends are included."""
     card: str | None = None

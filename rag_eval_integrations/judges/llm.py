@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
 from rag_eval_integrations.judges import _prompt as prompt
@@ -34,7 +33,6 @@ from rag_eval_integrations.records import (
     JudgeInfo,
     Labelling,
     Labels,
-    RagCall,
     Sentence,
     Sentences,
     SentenceSupport,
@@ -100,6 +98,8 @@ class LLMJudge(JudgeBase):
         self._characters = window_characters
         self._max_windows = max_windows
         self._temperature = temperature
+        # Reconciled with the call already, unless a subclass labels in its own way.
+        self.keeps_keys = type(self).label is LLMJudge.label
 
     def estimate(self, call: SentencizedCall) -> Usage:
         """Estimate the usage of labelling a call, if no answer has to be requested again.
@@ -129,31 +129,32 @@ class LLMJudge(JudgeBase):
             JudgeError: the model does not answer.
         """
         parts = windows(call.documents, call.response, self._characters)
-        asking = _Asking(self.model, call.call, self._temperature)
+        asking = _Asking(self.model, call, self._temperature)
         if len(parts) > self._max_windows:
             reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
             return asking.labelling(None, unscored=("over_budget", reason), windows=1)
         try:
-            found = await _all_of(asking.window(part) for part in parts)
+            found = await _all_of([asking.window(part) for part in parts])
         except _UnscoredError as error:
             return asking.labelling(None, unscored=(error.code, str(error)), windows=len(parts))
         except JudgeOutputError as error:  # the model's server could not read its output, twice
             unscored: tuple[UnscoredCode, str] = ("judge_output_invalid", str(error))
             return asking.labelling(None, unscored=unscored, windows=len(parts))
-        labels = reconcile(join([label for labels in found for label in labels]), call)
-        return asking.labelling(labels, windows=sum(map(len, found)))
+        every = [labels for part in found for labels in part]
+        # Those of a window that is the whole call are reconciled with it already.
+        labels = every[0] if len(every) == 1 else reconcile(join(every), call)
+        return asking.labelling(labels, windows=len(every))
 
 
-async def _all_of(asking: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def _all_of(asking: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Await all, in order; the first that fails ends the others, whose answers nobody would use.
 
     Raises:
         Exception: what the first one raised.
     """
-    first, *others = asking
-    if not others:
-        return [await first]
-    tasks = [asyncio.ensure_future(one) for one in (first, *others)]
+    if len(asking) == 1:
+        return [await asking[0]]  # without a task of its own
+    tasks = [asyncio.ensure_future(one) for one in asking]
     try:
         return await asyncio.gather(*tasks)
     finally:
@@ -174,11 +175,12 @@ class _UnscoredError(Exception):
 class _Asking:
     """The requests of one call, with their usage and warnings."""
 
-    def __init__(self, model: ModelBase, call: RagCall, temperature: float | None) -> None:
+    def __init__(self, model: ModelBase, call: SentencizedCall, temperature: float | None) -> None:
         self._model = model
-        self._question = call.question
-        self._sources = call.documents
-        self._version = prompt.version_of(call.documents)
+        self._call = call
+        self._question = call.call.question
+        self._sources = call.call.documents
+        self._version = prompt.version_of(self._sources)
         self._temperature = temperature
         self._usage = Usage(requests=0)
         self._warnings: dict[str, None] = {}
@@ -225,18 +227,18 @@ class _Asking:
                 raise _UnscoredError(
                     "truncated", "the judge's answer was cut off, even in small windows"
                 )
-            found = await _all_of(self.window(half, depth + 1) for half in halves)
+            found = await _all_of([self.window(half, depth + 1) for half in halves])
             return [labels for part in found for labels in part]
-        whole = _as_call(self._question, window)
-        labels, reply = await self._parsed(asked, completion, room, whole)
-        return [await self._complete_entries(asked, labels, whole, reply)]
+        whole = _as_call(self._call, window)
+        read = await self._parsed(asked, completion, room, whole)
+        return [await self._complete_entries(asked, read, whole)]
 
     async def _parsed(
         self, asked: tuple[Message, ...], completion: Completion, room: int, whole: SentencizedCall
-    ) -> tuple[Labels, str]:
-        """Return labels and the reply that they are read from: the first, or a second one."""
+    ) -> _Read:
+        """Read the labels of the reply, or of a second one."""
         try:
-            return _labels_in(completion.text, whole), completion.text
+            return _labels_in(completion.text, whole)
         except NullListError:
             why = prompt.NULL_LIST
         except _UnknownKeysError:
@@ -246,7 +248,7 @@ class _Asking:
         asked = prompt.again(asked, completion.text, why)
         second = await self._complete(asked, prompt.LABELS_SCHEMA, 2 * room)
         try:
-            return _labels_in(second.text, whole), second.text
+            return _labels_in(second.text, whole)
         except JudgeOutputError as error:
             if second.finish_reason == "length":
                 why = f"the judge's second answer was cut off, and its first was no better: {error}"
@@ -254,14 +256,15 @@ class _Asking:
             raise _UnscoredError("judge_output_invalid", f"{error}, twice") from error
 
     async def _complete_entries(
-        self, asked: tuple[Message, ...], labels: Labels, whole: SentencizedCall, reply: str
+        self, asked: tuple[Message, ...], read: _Read, whole: SentencizedCall
     ) -> Labels:
-        """Check the labels against the window; ask once for missing response sentences."""
-        labels = reconcile(without_empty_entries(labels, whole), whole)
+        """Return the labels checked against the window; ask once for missing response sentences."""
+        said = without_empty_entries(read.written, whole)
+        labels = read.checked if said is read.written else reconcile(said, whole)
         if not labels.missing_keys:
             return labels
         missing = labels.missing_keys
-        asked = (*asked, Message(role="assistant", content=reply[:_MOST_SHOWN]))
+        asked = (*asked, Message(role="assistant", content=read.reply[:_MOST_SHOWN]))
         room = _TOKENS_PER_ANSWER + _TOKENS_PER_SENTENCE * len(missing)
         try:
             completion = await self._complete(
@@ -308,17 +311,28 @@ class _UnknownKeysError(JudgeOutputError):
     """A reply with a list that names sentences of which none exists."""
 
 
-def _labels_in(text: str, whole: SentencizedCall) -> Labels:
-    """Read a reply as labels of a window, as they are written.
+class _Read(NamedTuple):
+    """The labels of a window in a reply."""
+
+    written: Labels
+    """As they are written."""
+    checked: Labels
+    """Reconciled with the window."""
+    reply: str
+
+
+def _labels_in(text: str, whole: SentencizedCall) -> _Read:
+    """Read a reply as labels of a window.
 
     Raises:
         JudgeOutputError: it does not hold labels, or not of sentences of the window.
     """
     labels = parse_labels(text)
-    why = only_unknown_keys(labels, reconcile(labels, whole))
+    checked = reconcile(labels, whole)
+    why = only_unknown_keys(labels, checked)
     if why is not None:
         raise _UnknownKeysError(why, text)
-    return labels
+    return _Read(labels, checked, text)
 
 
 def _room(window: Window) -> int:
@@ -329,10 +343,12 @@ def _room(window: Window) -> int:
     )
 
 
-def _as_call(question: str, window: Window) -> SentencizedCall:
-    call = RagCall(question=question, documents=(), response=None)
+def _as_call(call: SentencizedCall, window: Window) -> SentencizedCall:
+    """Return the call of a window's sentences alone: the call itself if they are all of it."""
+    if window == (call.documents, call.response):
+        return call
     sentences = Sentences(documents=window.documents, response=window.response)
-    return SentencizedCall(call=call, sentences=sentences, splitter="window")
+    return SentencizedCall(call=call.call, sentences=sentences, splitter="window")
 
 
 # --- Windows: the parts of a call that does not fit into one request
@@ -341,8 +357,7 @@ _OVERHEAD = 4
 """Characters on the line of a sentence besides its key and text."""
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """The sentences of one request."""
 
     documents: tuple[Sentence, ...]
