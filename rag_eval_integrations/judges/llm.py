@@ -95,6 +95,7 @@ class LLMJudge(JudgeBase):
         self.name = self.model.name
         own = self.model.version
         self.version = f"{prompt.PROMPT_VERSION}/{own}" if own else prompt.PROMPT_VERSION
+        self.max_concurrency = self.model.max_concurrency
         self._characters = window_characters
         self._max_windows = max_windows
         self._temperature = temperature

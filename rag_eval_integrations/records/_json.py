@@ -185,7 +185,7 @@ def _plain_copy(value: Any, depth: int = 0) -> JsonValue:
     if kind is str:
         return whole_text(value)
     if kind is dict and depth < _MAX_DEPTH:
-        copied = {}
+        copied: dict[str, JsonValue] = {}
         for key, item in value.items():
             if type(key) is not str:
                 raise _UnusualError
@@ -197,13 +197,15 @@ def _plain_copy(value: Any, depth: int = 0) -> JsonValue:
         return copied
     if kind is list and depth < _MAX_DEPTH:
         return [_plain_copy(item, depth + 1) for item in value]
-    if value is None or kind is bool:
-        return value
-    if (kind is float and math.isfinite(value)) or (
-        kind is int and value.bit_length() <= _MAX_BITS
+    if not (
+        value is None
+        or kind is bool
+        or (kind is float and math.isfinite(value))
+        or (kind is int and value.bit_length() <= _MAX_BITS)
     ):
-        return value
-    raise _UnusualError
+        raise _UnusualError
+    leaf: JsonValue = value
+    return leaf
 
 
 def _json_copy(value: object, path: str, depth: int = 0) -> JsonValue:

@@ -300,3 +300,21 @@ def test_the_records_are_bounded() -> None:
         assert endpoint_of("http://bound", "0") is first
 
     assert len(_endpoints) <= _MOST
+
+
+def test_a_schema_is_made_strict_once() -> None:
+    """Whoever asks, as long as it is the same, in the same order; a change is another schema."""
+    fields: dict[str, Any] = {"why": {"type": "string"}, "score": {"type": "integer", "default": 1}}
+    schema: dict[str, Any] = {"type": "object", "properties": fields}
+    turned: dict[str, Any] = {**schema, "properties": dict(reversed(fields.items()))}
+
+    strict: Any = strict_schema(schema)
+    again: Any = strict_schema(json.loads(json.dumps(schema)))
+    assert again is strict
+    other: Any = strict_schema(turned)
+    assert list(other["properties"]) == ["score", "why"]
+
+    fields["score"]["type"] = "number"
+    changed: Any = strict_schema(schema)
+    assert changed["properties"]["score"] == {"type": "number"}
+    assert strict["properties"]["score"] == {"type": "integer"}

@@ -27,6 +27,7 @@ from rag_eval_integrations.records import (
     from_line,
     to_line,
 )
+from rag_eval_integrations.records._json import _json_copy, _plain_copy, _UnusualError
 
 # Every character that a string can hold, lone surrogates and NUL included.
 texts = st.text(st.characters(exclude_categories=()), max_size=40)
@@ -343,3 +344,35 @@ def test_a_header_is_part_of_the_row_key() -> None:
     assert from_line(RagCall, to_line(headed)) == headed
     assert headed.documents[0].shown == "page: 3\n\nFour minutes."
     assert plain.documents[0].shown == "Four minutes."
+
+
+_leaves = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+    | st.sampled_from(["\ud800", (1, 2), object])
+)  # fmt: skip
+
+
+@given(
+    st.recursive(
+        _leaves,
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.text(max_size=3) | st.just(1), inner, max_size=3)
+        ),
+        max_leaves=12,
+    )
+)
+def test_the_short_way_copies_what_the_long_way_copies(value: object) -> None:
+    """Objects of plain JSON are copied without their paths; whatever is odd goes the long way."""
+    try:
+        long = _json_copy(value, "value")
+    except ValueError:
+        with pytest.raises(_UnusualError):
+            _plain_copy(value)
+        return
+    try:
+        short = _plain_copy(value)
+    except _UnusualError:
+        assert "(" in repr(value)  # a tuple, which becomes a list
+        return
+    assert repr(short) == repr(long)
