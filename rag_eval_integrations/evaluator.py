@@ -155,6 +155,13 @@ class RagEvaluator:
         return self._model is not None or bool(self._models)
 
     @property
+    def max_concurrency(self) -> int | None:
+        """Most requests at once to each model; None unless judge and models all see to that."""
+        every = [self._judge.max_concurrency, *(m.max_concurrency for m in self._models.values())]
+        known = [one for one in every if one is not None]
+        return max(known) if len(known) == len(every) else None
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of all scores, in the order of the metrics."""
         return tuple(name for metric in self.metrics for name in metric.names)

@@ -205,7 +205,7 @@ def run_command(
     ] = None,
     max_concurrency: Annotated[
         int, typer.Option(metavar="N", min=1, help="Maximum number of concurrent calls.")
-    ] = 8,
+    ] = 32,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -495,7 +495,7 @@ def calibrate_command(
     base_url: BaseUrl = None,
     max_concurrency: Annotated[
         int, typer.Option(metavar="N", min=1, help="Maximum number of concurrent calls.")
-    ] = 8,
+    ] = 32,
     rpm: Annotated[
         float | None, typer.Option(metavar="N", help="Judge requests per minute.")
     ] = None,

@@ -42,7 +42,7 @@ class Settings:
     target_error: float = 0.05
     formulas: str | None = None
     relevance_baseline: int | None = None
-    max_concurrency: int = 8
+    max_concurrency: int = 32
     base_url: str | None = None
     rpm: float | None = None
     tpm: float | None = None

@@ -100,7 +100,7 @@ class Settings:
     metrics: str = "trace"
     formulas: str = "gpt-labeling"
     relevance_baseline: int | None = None
-    max_concurrency: int = 8
+    max_concurrency: int = 32
     workers: int | None = None
     base_url: str | None = None
     rpm: float | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,6 +21,12 @@ from rag_eval_integrations.report.evaluations import Evaluations
 _AHEAD = 64
 """Number of finished calls that may wait for an earlier slow one, per call in progress. At 500 ms
 per call, a call that hangs for 30 s holds back 60 others."""
+
+MAX_CONCURRENCY = 32
+"""Calls in progress at once, by default: as many as `ThrottledModel` has requests in flight."""
+_READY = 4
+"""One call in so many is begun ahead where requests wait for their turn themselves: with its prompt
+ready, the next request is sent as soon as another one is answered."""
 
 
 T = TypeVar("T")
@@ -46,8 +53,9 @@ class EvaluationStream(Generic[T]):
         calls: Iterable[T],
         evaluator: Evaluates[T],
         *,
-        max_concurrency: int = 8,
+        max_concurrency: int = MAX_CONCURRENCY,
         ordered: bool = True,
+        ahead: int = 0,
     ) -> None:
         if max_concurrency < 1:
             raise ConfigurationError(
@@ -55,7 +63,7 @@ class EvaluationStream(Generic[T]):
             )
         self._calls = calls
         self._evaluator = evaluator
-        self._max_concurrency = max_concurrency
+        self._max_concurrency = max_concurrency + ahead
         self._ordered = ordered
         self.window = False
         """Whether unordered results come at most so many calls early as ordered ones would wait."""
@@ -227,7 +235,7 @@ def evaluate_calls(
     calls: Iterable[RagCall | Line[RagCall]],
     evaluator: RagEvaluator,
     *,
-    max_concurrency: int = 8,
+    max_concurrency: int = MAX_CONCURRENCY,
     ordered: bool = True,
     workers: int = 1,
 ) -> EvaluationStream[RagCall | Line[RagCall]]:
@@ -245,7 +253,9 @@ def evaluate_calls(
             thread. A row that is not a call gives an evaluation with the error `InputError`; so
             does a `Line` that stands for several of them (see its `count`), once.
         evaluator: the evaluator to use.
-        max_concurrency: number of calls in progress at once, from 1.
+        max_concurrency: number of calls in progress at once, from 1. Where the evaluator's models
+            allow no more requests at once themselves (`ThrottledModel`), a few more calls wait with
+            their prompts ready.
         ordered: True for results in the order of the calls, False for the order of completion.
         workers: number of processes, from 1; more than one for a judge that computes. They are
             started after 256 calls, import the main module (so a script runs its code under `if
@@ -259,7 +269,16 @@ def evaluate_calls(
     if workers != 1:
         return _InProcesses(calls, evaluator, workers, max_concurrency)
     lines = _OfLines(evaluator)
-    return EvaluationStream(calls, lines, max_concurrency=max_concurrency, ordered=ordered)
+    return EvaluationStream(
+        calls, lines, max_concurrency=max_concurrency, ordered=ordered,
+        ahead=_ahead(evaluator, max_concurrency),
+    )  # fmt: skip
+
+
+def _ahead(evaluator: RagEvaluator, max_concurrency: int) -> int:
+    """Return how many calls may be begun beyond `max_concurrency` without a request more."""
+    requests = evaluator.max_concurrency
+    return 0 if requests is None or requests > max_concurrency else math.ceil(requests / _READY)
 
 
 @dataclass(frozen=True)

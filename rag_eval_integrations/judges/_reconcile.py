@@ -10,7 +10,7 @@ response sentences without an entry (22 rows).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from rag_eval_integrations.records import Labels, Sentence, SentenceSupport
@@ -232,13 +232,24 @@ def without_empty_entries(labels: Labels, call: Shown) -> Labels:
     These have neither a verdict nor supporting sentences, or name only sentences that do not exist
     (recorded in `unknown_keys`). Their sentences are then missing, and are asked for again.
     """
-    documents = _Keys(sentence.key for sentence in call.documents)
     entries = labels.sentence_support_information
+    known = {sentence.key for sentence in call.documents}
+    if all(_is_plain(entry, known) for entry in entries):
+        return labels  # nearly always: without reading every key
+    documents = _Keys(known)
     kept = tuple(entry for entry in entries if _says_something(entry, documents))
     if len(kept) == len(entries):
         return labels
     unknown = _merged(labels.unknown_keys, documents.unknown)
     return labels.model_copy(update={"sentence_support_information": kept, "unknown_keys": unknown})
+
+
+def _is_plain(entry: SentenceSupport, known: Collection[str]) -> bool:
+    """Tell whether an entry surely says something: it names a sentence, as the keys are written."""
+    keys = entry.supporting_sentence_keys
+    if not keys:
+        return entry.fully_supported is not None
+    return any(key in known and _cleaned(key) == key for key in keys)
 
 
 def _says_something(entry: SentenceSupport, documents: _Keys) -> bool:

@@ -66,6 +66,8 @@ class JudgeBase(ABC):
     keeps_keys: bool = False
     """Whether its labels name only sentences that exist, each once and with its key unchanged, and
     list those that are missing: then they are not checked again."""
+    max_concurrency: int | None = None
+    """Most requests at once, where the judge sees to that itself; None where it does not."""
     unsure: tuple[float, float] = (0.3, 0.7)
     """Range of P(adherent) in which a second judge is worth asking; both ends are included."""
     card: str | None = None

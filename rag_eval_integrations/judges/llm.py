@@ -7,8 +7,7 @@ labels are joined.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Sequence
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,6 +19,7 @@ from rag_eval_integrations.judges._reconcile import (
     reconcile,
     without_empty_entries,
 )
+from rag_eval_integrations.judges._windows import Window, join, windows
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.models.completion import (
     Completion,
@@ -35,8 +35,6 @@ from rag_eval_integrations.records import (
     Labelling,
     Labels,
     RagCall,
-    Sentence,
-    SentenceSupport,
     SentencizedCall,
     UnscoredCode,
     Usage,
@@ -99,6 +97,7 @@ class LLMJudge(JudgeBase):
         self.name = self.model.name
         own = self.model.version
         self.version = f"{prompt.PROMPT_VERSION}/{own}" if own else prompt.PROMPT_VERSION
+        self.max_concurrency = self.model.max_concurrency
         self._characters = window_characters
         self._max_windows = max_windows
         # Its labels are checked, unless a subclass labels in its own way.
@@ -146,7 +145,7 @@ class LLMJudge(JudgeBase):
             reason = f"the call would take {len(parts)} requests, more than {self._max_windows}"
             return asking.labelling(None, unscored=("over_budget", reason), windows=1)
         try:
-            found = await _all_of(asking.window(part) for part in parts)
+            found = await _all_of([asking.window(part) for part in parts])
         except _UnscoredError as error:
             return asking.labelling(None, unscored=(error.code, str(error)), windows=len(parts))
         except JudgeOutputError as error:  # the model's server could not read its output, twice
@@ -158,16 +157,15 @@ class LLMJudge(JudgeBase):
         return asking.labelling(joined, windows=len(labels))
 
 
-async def _all_of(asking: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def _all_of(asking: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Await all, in order; the first that fails ends the others, whose answers nobody would use.
 
     Raises:
         Exception: what the first one raised.
     """
-    first, *others = asking
-    if not others:
-        return [await first]
-    tasks = [asyncio.ensure_future(one) for one in (first, *others)]
+    if len(asking) == 1:
+        return [await asking[0]]  # without a task of its own
+    tasks = [asyncio.ensure_future(one) for one in asking]
     try:
         return await asyncio.gather(*tasks)
     finally:
@@ -247,7 +245,7 @@ class _Asking:
                 raise _UnscoredError(
                     "truncated", "the judge's answer was cut off, even in small windows"
                 )
-            found = await _all_of(self.window(half, depth + 1) for half in halves)
+            found = await _all_of([self.window(half, depth + 1) for half in halves])
             return [labels for part in found for labels in part]
         labels, reply = await self._parsed(asked, completion, room, window)
         return [await self._complete_entries(asked, labels, window, reply)]
@@ -351,108 +349,3 @@ def _room(window: Window) -> int:
         + _TOKENS_PER_SENTENCE * len(window.response)
         + 2 * _TOKENS_PER_KEY * len(window.documents)
     )
-
-
-# --- Windows: the parts of a call that does not fit into one request
-
-_OVERHEAD = 4
-"""Characters on the line of a sentence besides its key and text."""
-
-
-@dataclass(frozen=True)
-class Window:
-    """The sentences of one request."""
-
-    documents: tuple[Sentence, ...]
-    response: tuple[Sentence, ...]
-
-    def halves(self) -> tuple[Window, Window] | None:
-        """Split the longer side in two; None when both have fewer than two sentences."""
-        if max(len(self.documents), len(self.response)) < 2:
-            return None
-        if len(self.documents) >= len(self.response):
-            middle = len(self.documents) // 2
-            return (
-                Window(self.documents[:middle], self.response),
-                Window(self.documents[middle:], self.response),
-            )
-        middle = len(self.response) // 2
-        return (
-            Window(self.documents, self.response[:middle]),
-            Window(self.documents, self.response[middle:]),
-        )
-
-
-def windows(
-    documents: Sequence[Sentence], response: Sequence[Sentence], characters: int
-) -> list[Window]:
-    """Cut a call into windows of at most `characters`, each with at least one sentence.
-
-    The response takes at most a third of a window, so that documents are not cut too finely.
-    """
-    if _size(documents) + _size(response) <= characters:
-        return [Window(tuple(documents), tuple(response))]
-    return [
-        Window(part, run)
-        for run in _runs(response, characters // 3)
-        for part in _runs(documents, max(1, characters - _size(run)))
-    ]
-
-
-def _size(sentences: Sequence[Sentence]) -> int:
-    return sum(len(s.key) + len(s.text) + _OVERHEAD for s in sentences)
-
-
-def _runs(sentences: Sequence[Sentence], characters: int) -> list[tuple[Sentence, ...]]:
-    runs: list[tuple[Sentence, ...]] = []
-    run: list[Sentence] = []
-    size = 0
-    for sentence in sentences:
-        length = _size([sentence])
-        if run and size + length > characters:
-            runs.append(tuple(run))
-            run, size = [], 0
-        run.append(sentence)
-        size += length
-    return [*runs, tuple(run)] if run or not runs else runs
-
-
-def join(parts: Sequence[Labels]) -> Labels:
-    """Join the labels of windows into the labels of the call."""
-    if len(parts) == 1:
-        return parts[0]
-    entries: dict[str, SentenceSupport] = {}
-    for part in parts:
-        for entry in part.sentence_support_information:
-            known = entries.get(entry.response_sentence_key)
-            entries[entry.response_sentence_key] = entry if known is None else _best(known, entry)
-    return Labels(
-        relevance_explanation=_text(part.relevance_explanation for part in parts),
-        all_relevant_sentence_keys=_keys(part.all_relevant_sentence_keys for part in parts),
-        overall_supported_explanation=_text(p.overall_supported_explanation for p in parts),
-        sentence_support_information=tuple(entries.values()),
-        all_utilized_sentence_keys=_keys(part.all_utilized_sentence_keys for part in parts),
-        unknown_keys=_keys(part.unknown_keys for part in parts),
-        special_keys=_keys(part.special_keys for part in parts),
-        duplicate_keys=_keys(part.duplicate_keys for part in parts),
-    )
-
-
-def _best(first: SentenceSupport, second: SentenceSupport) -> SentenceSupport:
-    keys = tuple(dict.fromkeys((*first.supporting_sentence_keys, *second.supporting_sentence_keys)))
-    full = [entry for entry in (first, second) if entry.fully_supported]
-    chosen = full[0] if full else max(first, second, key=lambda e: len(e.supporting_sentence_keys))
-    return chosen.model_copy(
-        update={
-            "supporting_sentence_keys": chosen.supporting_sentence_keys if full else keys,
-            "fully_supported": bool(full),
-        }
-    )
-
-
-def _keys(lists: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(key for keys in lists for key in keys))
-
-
-def _text(texts: Iterable[str]) -> str:
-    return " ".join(dict.fromkeys(text for text in texts if text))

@@ -172,6 +172,8 @@ class ModelBase(ABC):
     """The endpoint's URL; None for a model without one."""
     retries: bool = False
     """Whether failed requests are retried already; if not, `with_retries` adds `ThrottledModel`."""
+    max_concurrency: int | None = None
+    """Most requests at once, where the model sees to that itself; None where it does not."""
 
     @abstractmethod
     async def complete(self, request: CompletionRequest) -> Completion:
@@ -204,6 +206,7 @@ class WrappedModel(ModelBase):
         self.model = self._wrapped.model
         self.version = self._wrapped.version
         self.base_url = self._wrapped.base_url
+        self.max_concurrency = self._wrapped.max_concurrency
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._wrapped!r})"

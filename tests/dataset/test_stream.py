@@ -13,7 +13,10 @@ from rag_eval_integrations import Evaluations
 from rag_eval_integrations.dataset import EvaluationStream, evaluate_calls
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.models import ThrottledModel
+from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.records import Evaluation, Labelling, RagCall, SentencizedCall
+from rag_eval_integrations.testing import ScriptedModel, labels_reply
 
 LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
 
@@ -185,7 +188,7 @@ def test_concurrency_below_one_is_a_mistake() -> None:
         evaluate_calls([], RagEvaluator(ScriptedJudge(LABELS)), max_concurrency=0)
 
 
-async def test_eight_calls_are_under_way_unless_told_otherwise() -> None:
+async def test_32_calls_are_under_way_unless_told_otherwise() -> None:
     """As the reference says, and in input order."""
     gate = asyncio.Event()
 
@@ -200,16 +203,82 @@ async def test_eight_calls_are_under_way_unless_told_otherwise() -> None:
     judge = Held()
 
     async def ask() -> list[str | int]:
-        return [e.id async for e in evaluate_calls(numbered(20), RagEvaluator(judge))]
+        return [e.id async for e in evaluate_calls(numbered(50), RagEvaluator(judge))]
 
     asking = asyncio.create_task(ask())
     for _ in range(500):
         await asyncio.sleep(0)
-    assert judge.now == 8
+    assert judge.now == 32
     gate.set()
 
-    assert await asking == [str(number) for number in range(20)]
-    assert judge.most == 8
+    assert await asking == [str(number) for number in range(50)]
+    assert judge.most == 32
+
+
+@pytest.mark.parametrize(
+    ("calls_at_once", "requests_at_once", "asked", "begun"),
+    [(4, 4, 4, 5), (8, 4, 4, 9), (2, 4, 2, 2)],
+)
+async def test_prompts_are_ready_before_a_request_may_go(
+    calls_at_once: int, requests_at_once: int, asked: int, begun: int
+) -> None:
+    """Where the model bounds requests itself; no more of them are made than either number allows."""
+    gate = asyncio.Event()
+    model = _Gated(gate)
+    taken = 0
+
+    def counted() -> Iterator[RagCall]:
+        nonlocal taken
+        for call in numbered(12):
+            taken += 1
+            yield call
+
+    evaluator = RagEvaluator(ThrottledModel(model, max_concurrency=requests_at_once))
+
+    async def ask() -> list[str]:
+        stream = evaluate_calls(counted(), evaluator, max_concurrency=calls_at_once)
+        return [evaluation.id async for evaluation in stream]
+
+    asking = asyncio.create_task(ask())
+    for _ in range(500):
+        await asyncio.sleep(0)
+    assert (model.now, taken) == (asked, begun)
+    gate.set()
+
+    assert await asking == [str(number) for number in range(12)]
+    assert model.most == asked
+
+
+async def test_nothing_is_begun_ahead_where_a_model_bounds_nothing() -> None:
+    """A model with retries of its own, and a judge that is not a model, get what was asked for."""
+    model = _Gated(asyncio.Event(), retries=True)
+    for evaluator in (RagEvaluator(model), RagEvaluator(ScriptedJudge(LABELS))):
+        assert evaluator.max_concurrency is None
+
+    stream = evaluate_calls(numbered(12), RagEvaluator(model), max_concurrency=4)
+    asking = asyncio.create_task(stream.collect())
+    for _ in range(500):
+        await asyncio.sleep(0)
+    model.gate.set()
+    assert len(await asking) == 12
+    assert model.most == 4
+
+
+class _Gated(ScriptedModel):
+    """Answers when the gate opens; knows how many requests wait for that."""
+
+    def __init__(self, gate: asyncio.Event, *, retries: bool = False) -> None:
+        super().__init__(lambda _: labels_reply(["0a"], ["a"]))
+        self.gate, self.retries = gate, retries
+        self.now = self.most = 0
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await self.gate.wait()
+        await asyncio.sleep(0)
+        self.now -= 1
+        return await super().complete(request)
 
 
 async def test_a_stream_of_anything_that_is_evaluated() -> None:

@@ -17,9 +17,9 @@ from rag_eval_integrations.errors import (
     JudgeUnavailableError,
 )
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.judges import Judge, LLMJudge
+from rag_eval_integrations.judges import Judge, LLMJudge, reconcile
 from rag_eval_integrations.judges._prompt import PROMPT_VERSION
-from rag_eval_integrations.judges.llm import windows
+from rag_eval_integrations.judges._windows import windows
 from rag_eval_integrations.metrics import TRACE_SCORES, Trace
 from rag_eval_integrations.metrics.geval import GEval
 from rag_eval_integrations.models import ThrottledModel
@@ -615,3 +615,41 @@ async def test_requests_of_a_bad_reply_are_counted() -> None:
     assert {score.unscored for score in evaluation.scores.values()} == {"judge_output_invalid"}
     assert evaluation.error is None
     assert evaluation.usage.requests == 4
+
+
+ODD = {
+    "relevance_explanation": "",
+    "all_relevant_sentence_keys": ["0A.", "0a", "general", "zz"],
+    "sentence_support_information": [
+        {"response_sentence_key": "a.", "supporting_sentence_keys": ["[0b]", "0b"]},
+        {"response_sentence_key": "b", "supporting_sentence_keys": [], "fully_supported": True},
+        {"response_sentence_key": "b", "supporting_sentence_keys": ["9z"], "fully_supported": None},
+    ],
+    "overall_supported": False,
+    "all_utilized_sentence_keys": ["0a, 0b"],
+}
+
+
+async def test_labels_leave_the_judge_reconciled() -> None:
+    """The evaluator need not do it again; of a subclass that labels in its own way, it does."""
+
+    class Own(LLMJudge):
+        async def label(self, call: SentencizedCall) -> Labelling:
+            labelling = await super().label(call)
+            assert labelling.labels is not None
+            more = {"all_relevant_sentence_keys": ("0B.", "zz")}
+            return labelling.model_copy(update={"labels": labelling.labels.model_copy(update=more)})
+
+    judge = LLMJudge(ScriptedModel(lambda _: json.dumps(ODD)))
+    labels = (await judge.label(CALL)).labels
+    assert labels is not None
+    assert judge.keeps_keys
+    assert reconcile(labels, CALL) == labels
+    assert labels.all_relevant_sentence_keys == ("0a",)
+    assert labels.all_utilized_sentence_keys == ("0a", "0b")
+    assert labels.unknown_keys == ("9z", "zz")
+
+    own = RagEvaluator(Own(ScriptedModel(lambda _: json.dumps(ODD))))
+    found = (await own.evaluate(CALL.call)).labels
+    assert found is not None
+    assert found.all_relevant_sentence_keys == ("0b",)

@@ -420,6 +420,24 @@ def test_concurrency_is_bounded_and_full() -> None:
     assert run(main) == (32, pytest.approx(5.0))
 
 
+def test_the_next_request_is_sent_before_an_answer_is_read() -> None:
+    """The place of an answered request is taken before its caller works on the answer."""
+
+    async def main(loop: JumpingLoop) -> list[int]:
+        model = Scripted(loop, after(0.5))
+        throttled = ThrottledModel(model, max_concurrency=1, clock=loop.time)
+        sent = []
+
+        async def ask() -> None:
+            await throttled.complete(REQUEST)
+            sent.append(len(model.starts))
+
+        await asyncio.gather(*(ask() for _ in range(3)))
+        return sent
+
+    assert run(main) == [2, 3, 3]
+
+
 def test_the_capacity_of_an_endpoint_is_found() -> None:
     """64 at once against 10 places: all are answered, refusals stay few, the places well used."""
 
@@ -718,7 +736,7 @@ def test_no_cancellation_leaks_a_place(seed: int) -> None:
         assert all(isinstance(result, kinds) for result in results)
         queue = throttled._queue
         assert model.running == 0
-        assert model.most <= throttled._max_concurrency
+        assert model.most <= throttled.max_concurrency
         assert (queue._concurrency.in_flight, queue._queued, queue._backing_off) == (0, 0, set())
         assert queue._head() is None
 

@@ -93,6 +93,11 @@ class AdmissionQueue:
         """Whether any attempt has been answered, if only by a refusal."""
         return self._was_up
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a request waits for a permit."""
+        return self._queued > 0
+
     def next_sequence(self) -> int:
         """Return the place of a new request in the order."""
         with self._lock:

@@ -110,7 +110,8 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             )
         super().__init__(model)
         self._permits = permits
-        self._rpm, self._tpm, self._max_concurrency = rpm, tpm, max_concurrency
+        self._rpm, self._tpm, self._most = rpm, tpm, max_concurrency
+        self.max_concurrency: int = max_concurrency
         self._deadline, self._max_attempts = deadline, max_attempts
         self._max_failures, self._cool_down = max_failures, cool_down
         self._on_wait, self._clock = on_wait, clock
@@ -123,7 +124,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         """Start with no requests in flight: the parent's are answered in the parent."""
         self._queue = AdmissionQueue(
             LocalPermits(self._rpm, self._tpm),
-            AdaptiveConcurrency(self._max_concurrency),
+            AdaptiveConcurrency(self._most),
             CircuitBreaker(self.name, self._max_failures, self._cool_down),
             self._clock,
             self._on_wait,
@@ -151,6 +152,9 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             permit = await self._acquire(queue, attempts)
             answer = await self._attempt(queue, permit, request, attempts)
             if isinstance(answer, Completion):
+                if queue.is_waiting:
+                    # The next request is sent before this answer is read and scored.
+                    await asyncio.sleep(0)
                 return answer
             attempts.last = answer
             await self._back_off(queue, attempts, answer)
