@@ -47,8 +47,8 @@ _AHEAD = 4
 """Batches per process that are given out before the first of them is back."""
 
 _SELDOM = (50_000, 20, 20)
-"""Objects before garbage is looked for, and how seldom among the older ones. Evaluations make hardly
-any that only the collector finds; looking after 700, as Python does, costs 4 % of a run."""
+"""Objects before garbage is looked for, and how seldom among the older ones. Evaluations make
+hardly any that only the collector finds; looking after 700, as Python does, costs 4 % of a run."""
 
 
 @contextlib.contextmanager
