@@ -31,7 +31,11 @@ from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset._line import first_rows
-from rag_eval_integrations.dataset._processes import Processes, default_workers
+from rag_eval_integrations.dataset._processes import (
+    Processes,
+    collecting_seldom,
+    default_workers,
+)
 from rag_eval_integrations.dataset.files import EvaluationPipe, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -160,7 +164,7 @@ def run(settings: Settings) -> int:
         if _piped(settings)
         else kept(lambda: _kept(file), add="--resume", drop="--overwrite")
     )
-    with _output(settings, evaluator.fingerprint) as file, keeping:
+    with collecting_seldom(), _output(settings, evaluator.fingerprint) as file, keeping:
         if settings.resume and isinstance(file, EvaluationFile):
             lines = first_rows(read_calls(settings.calls), settings.limit)
             file.refuse_other_calls(line.value for line in lines)
