@@ -93,8 +93,7 @@ def evaluate_dataset(
         compute=ray.data.ActorPoolStrategy(size=concurrency),
         batch_size=batch_size,
         batch_format="pyarrow",
-        num_cpus=reserved,
-        **_cluster.ACTORS,
+        num_cpus=reserved,  # restarts and retries without end are Ray Data's default
     )  # fmt: skip
 
 
