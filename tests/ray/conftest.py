@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,13 @@ def started_ray() -> Iterator[Any]:
     import ray
     import ray.data
 
+    support = str(Path(__file__).parent.parent / "support")  # where actors find test judges
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", support, prepend=os.pathsep)
+        yield from _started(ray)
+
+
+def _started(ray: Any) -> Iterator[Any]:
     ray.init(
         num_cpus=2, include_dashboard=False, object_store_memory=200 * 2**20, log_to_driver=False,
         logging_level="ERROR", _node_ip_address="127.0.0.1",

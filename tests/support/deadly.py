@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 from rag_eval_integrations.judges import EmbeddedJudge
 from rag_eval_integrations.records import Labelling, SentencizedCall
@@ -18,12 +19,15 @@ class DeadlyJudge(EmbeddedJudge):
     async def label(self, call: SentencizedCall) -> Labelling:
         question = call.call.question
         once = question.partition("once ")[2]
-        if "deadly" in question or (once and not os.path.exists(once)):
-            if once:
-                with open(once, "w", encoding="ascii"):
-                    pass
+        if "deadly" in question or (once and _is_new(Path(once))):
             os.kill(os.getpid(), signal.SIGKILL)
         return await super().label(call)
+
+
+def _is_new(path: Path) -> bool:
+    new = not path.exists()
+    path.touch()
+    return new
 
 
 judge = DeadlyJudge()
