@@ -123,5 +123,6 @@ def _digest(items: Sequence[Item]) -> str:
     found = hashlib.sha256()
     for item in items:
         call = item.value if isinstance(item, Line) else item
-        found.update(b"-" if call is None else call.row_key.encode())
+        text = "-" if call is None else f"{call.row_key} {call.id}\n"
+        found.update(text.encode("utf-8", "surrogatepass"))
     return found.hexdigest()[:16]

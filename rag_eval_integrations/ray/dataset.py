@@ -171,7 +171,7 @@ class _Evaluate:
         keep: Sequence[str],
     ) -> None:
         ray = _cluster.imported()
-        self._ray, self._names, self._keep = ray, names, keep
+        self._names, self._keep = names, keep
         self._done: frozenset[bytes] = ray.get(done) if isinstance(done, ray.ObjectRef) else done
         self._field_map = field_map
         concurrency = 8 if isinstance(config, RagEvaluator) else config.max_concurrency
@@ -184,9 +184,9 @@ class _Evaluate:
             for at, line in enumerate(lines)
             if line.value is None or _key(line.value.row_key, line.value.id) not in self._done
         ]
-        # The same for each attempt of a task, and for one task alone.
-        task = str(self._ray.get_runtime_context().get_task_id())
-        evaluations = self._worker.evaluate([line for _, line in items], task)
+        # Ray Data calls this in a thread, where each attempt of a task sees another task id. So a
+        # batch is known by the keys and ids of its rows alone.
+        evaluations = self._worker.evaluate([line for _, line in items], "")
         return self._table(batch, [at for at, _ in items], evaluations)
 
     def _table(self, batch: Any, places: list[int], evaluations: Sequence[Evaluation]) -> Any:
