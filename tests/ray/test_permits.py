@@ -98,7 +98,7 @@ def test_tokens_are_limited_and_a_request_above_the_limit_goes_alone() -> None:
 
     async def main(loop: JumpingLoop) -> list[float]:
         permits = BlockPermits(PermitBlocks(tpm=600, clock=loop.time).block)
-        starts = []
+        starts: list[float] = []
         for tokens in (300, 300, 900, 10):
             await permits.take(1, tokens)
             starts.append(round(loop.time() - 1000))
