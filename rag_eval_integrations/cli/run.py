@@ -8,7 +8,7 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ from rag_eval_integrations.dataset.files import EvaluationPipe, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLMJudge
-from rag_eval_integrations.metrics import CallMetric, LabelMetric, ModelMetric
+from rag_eval_integrations.metrics import CallMetric, LabelMetric, Metric, ModelMetric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
 from rag_eval_integrations.report.console import KEYS, summary_tables
@@ -49,6 +49,8 @@ from rag_eval_integrations.sentences import Splitter, sentencize
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from rag_eval_integrations.ray._engine import RayWorkers
 
 
 # --- The summary at the end of `run` and `score`
@@ -106,6 +108,8 @@ class Settings:
     relevance_baseline: int | None = None
     max_concurrency: int = 32
     workers: int | None = None
+    engine: str | None = None
+    address: str | None = None
     base_url: str | None = None
     rpm: float | None = None
     tpm: float | None = None
@@ -153,8 +157,7 @@ def run(settings: Settings) -> int:
     if any(isinstance(metric, CallMetric) for metric in metrics):
         watched = None  # every call is scored, whether the judge can be used or not
     evaluator = RagEvaluator(judge, metrics)
-    workers = default_workers(evaluator) if settings.workers is None else settings.workers
-    processes = Processes(evaluator, workers, "--workers") if workers != 1 else None
+    processes = _processes(settings, evaluator, metrics)
     if settings.dry_run:
         return _dry_run(rows, evaluator)
     summary = Summary()
@@ -171,7 +174,7 @@ def run(settings: Settings) -> int:
         if file.stale:
             print_stderr(f"{file.stale} rows of the earlier run failed, and are made again")
         if processes is not None:
-            _loop.run(_evaluate_in(processes, rows, file, summary, progress))
+            _loop.run(_evaluate_in(processes, rows, file, summary, progress, watched))
         else:
             _loop.run(_evaluate(rows, evaluator, file, summary, progress, watched))
         if watched is not None and watched.never_answered and rows.scored(summary) == 0:
@@ -187,6 +190,31 @@ def run(settings: Settings) -> int:
         write_run_report(settings.report, settings.out, console)
     failed = _check_errors(settings, summary)
     return max(rows.exit_code(), failed, _check(thresholds, summary))
+
+
+def _processes(
+    settings: Settings, evaluator: RagEvaluator, metrics: Sequence[Metric]
+) -> Processes | RayWorkers | None:
+    """Make what evaluates in other processes; None where this one evaluates."""
+    if settings.engine is None:
+        if settings.address is not None:
+            raise ConfigurationError("--address", settings.address, "is for --engine ray")
+        workers = default_workers(evaluator) if settings.workers is None else settings.workers
+        return Processes(evaluator, workers, "--workers") if workers != 1 else None
+    if settings.engine != "ray":
+        raise ConfigurationError("--engine", settings.engine, "use ray, or leave it out")
+    if settings.cache is not None:
+        why = "is a file of this machine, and actors may be on others; leave it out with --engine"
+        raise ConfigurationError("--cache", str(settings.cache), why)
+    from rag_eval_integrations.ray._engine import RayWorkers  # noqa: PLC0415  # an extra
+    from rag_eval_integrations.ray.config import EvaluatorConfig  # noqa: PLC0415
+
+    config = EvaluatorConfig(
+        settings.judge, tuple(metrics), rpm=settings.rpm, tpm=settings.tpm,
+        max_concurrency=settings.max_concurrency, base_url=settings.base_url,
+        **settings.model_options,
+    )  # fmt: skip
+    return RayWorkers(evaluator, config, settings.workers, settings.address)
 
 
 def _judge(settings: Settings, progress: Progress) -> tuple[Judge | Model, WatchedModel | None]:
@@ -319,11 +347,12 @@ async def _evaluate(
 
 
 async def _evaluate_in(
-    processes: Processes,
+    processes: Processes | RayWorkers,
     rows: _Rows,
     file: EvaluationFile | EvaluationPipe,
     summary: Summary,
     progress: Progress,
+    watched: WatchedModel | None,
 ) -> None:
     numbers: dict[int, int] = {}
     counter = itertools.count()
@@ -336,6 +365,8 @@ async def _evaluate_in(
                     file.add_row(numbers.pop(next(counter)), line, failed=failed)
                 summary.merge(made.summary)
                 progress.advance(summary.calls + rows.bad.count)
+                if watched is not None and watched.unusable:
+                    break
         finally:
             ticking.cancel()
             await results.aclose()  # type: ignore[attr-defined]  # an async generator

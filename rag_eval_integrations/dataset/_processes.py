@@ -17,7 +17,7 @@ import pickle
 import signal
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -109,11 +109,20 @@ def packed(evaluator: RagEvaluator, workers: int, option: str) -> bytes:
             option, workers, f"is for judges that compute; {evaluator.judge.name} waits for a "
             "model's answers: raise the number of concurrent calls instead",
         )  # fmt: skip
+    return pickled(evaluator, option, workers, pickle.dumps)
+
+
+def pickled(made_of: object, option: str, value: object, dumps: Callable[[object], bytes]) -> bytes:
+    """Pickle what an evaluator is made of.
+
+    Raises:
+        ConfigurationError: for `option`, which has `value`: it cannot be pickled.
+    """
     try:
-        return pickle.dumps(evaluator, pickle.HIGHEST_PROTOCOL)
+        return dumps(made_of)
     except Exception as error:  # whatever an object of the user's raises
         raise ConfigurationError(
-            option, workers, "the judge, the metrics and the splitter have to go to other "
+            option, value, "the judge, the metrics and the splitter have to go to other "
             f"processes, and cannot be pickled: {words_of(error)}",
         ) from error  # fmt: skip
 
@@ -225,11 +234,11 @@ class Processes:
                 found += [from_line(Evaluation, line) for line in rows.lines]
             except BrokenProcessPool:
                 self.close()
-                found.append(self.evaluator.without_result(call, _DIED))
+                found.append(self.evaluator.without_result(call, DIED))
         return Rows.of(found)
 
 
-_DIED = EvaluationError(
+DIED = EvaluationError(
     type="BrokenProcessPool",
     message="the process that evaluated the call ended, twice: killed, out of memory, or crashed",
     stage="judge",

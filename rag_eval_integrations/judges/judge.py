@@ -26,7 +26,7 @@ from rag_eval_integrations.records._frameworks import adapted
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from rag_eval_integrations.models.throttling import Waiting
+    from rag_eval_integrations.models.throttling import Permits, Waiting
     from rag_eval_integrations.records import JudgeInfo, Labelling, SentencizedCall
 
 
@@ -174,6 +174,7 @@ def judge_from(
     max_tokens: int | None = None,
     extra_body: Mapping[str, JsonValue] | None = None,
     deadline: float | None = None,
+    permits: Permits | None = None,
 ) -> Judge | Model:
     """Make a judge from its name, or check that an object is one.
 
@@ -196,6 +197,8 @@ def judge_from(
             to them.
         extra_body: more fields of the request body, as in `OpenAIModel`.
         deadline: seconds for all attempts of a request, as in `ThrottledModel`; None for 300.
+        permits: a limit shared with other models or processes, as in `ThrottledModel`; None for
+            none.
 
     Raises:
         ConfigurationError: for an unknown name, an object that is neither, a missing key, or an
@@ -205,6 +208,7 @@ def judge_from(
         "base_url": base_url, "rpm": rpm, "tpm": tpm, "max_concurrency": max_concurrency,
         "cache": cache, "on_wait": on_wait, "api_key": api_key, "timeout": timeout,
         "max_tokens": max_tokens, "extra_body": extra_body, "deadline": deadline,
+        "permits": permits,
     }  # fmt: skip
     if isinstance(judge, str) and judge.startswith("openai:"):
         from rag_eval_integrations.models.openai import OpenAIModel
@@ -222,6 +226,7 @@ def judge_from(
             max_concurrency=32 if max_concurrency is None else max_concurrency,
             on_wait=on_wait,
             deadline=300.0 if deadline is None else deadline,
+            permits=permits,
         )
         if cache is None:
             return model

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import random
 import re
-import selectors
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TypeVar
@@ -17,6 +16,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from jumping import JumpingLoop
 
 from rag_eval_integrations.errors import (
     ConfigurationError,
@@ -42,35 +42,6 @@ ANSWER = Completion(
     choices=(Choice(text="yes", finish_reason="stop"),),
     usage=Usage(requests=1, prompt_tokens=100, completion_tokens=10),
 )
-
-
-# --- Time that jumps ---------------------------------------------------------------------------
-
-
-class Jumping(selectors.DefaultSelector):
-    """Sleeps no time: the clock jumps to the next timer, late by what `lateness` gives."""
-
-    def __init__(self, lateness: Callable[[], float]) -> None:
-        super().__init__()
-        self.now = 1000.0
-        self.lateness = lateness
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
-        if not ready and timeout is None:
-            raise RuntimeError("everyone waits for ever")
-        if not ready and timeout:
-            self.now += timeout + self.lateness()
-        return ready
-
-
-class JumpingLoop(asyncio.SelectorEventLoop):
-    def __init__(self, lateness: Callable[[], float] = lambda: 0.0) -> None:
-        self._jumping = Jumping(lateness)
-        super().__init__(self._jumping)
-
-    def time(self) -> float:
-        return self._jumping.now
 
 
 def run(

@@ -301,6 +301,7 @@ class _Server:
         self.respond = respond
         self.record = record
         self.requests: list[Body] = []
+        self.times: list[float] = []
         self.headers: list[dict[str, str]] = []
         self.paths: list[str] = []
         self.connections: set[_Connection] = set()
@@ -310,6 +311,7 @@ class _Server:
         body = json.loads(content) if content else {}
         if self.record:
             self.requests.append(body)
+            self.times.append(time.monotonic())
             self.headers.append(headers)
             self.paths.append(path)
         self.endpoint.in_flight += 1
@@ -371,6 +373,11 @@ class LoopbackServer:
     def requests(self) -> list[Body]:
         """Bodies of the requests so far, in order of arrival."""
         return self._server.requests
+
+    @property
+    def times(self) -> list[float]:
+        """Seconds of a clock at which the requests arrived, in order."""
+        return list(self._server.times)
 
     @property
     def headers(self) -> list[dict[str, str]]:

@@ -125,10 +125,11 @@ class PerMinute:
 
     Args:
         limit: weight per minute, above 0; a window holds at most the next whole number.
+        slack: seconds by which a start may come after it was recorded, from 0.
     """
 
-    def __init__(self, limit: float) -> None:
-        self._window = RollingWindow(math.ceil(limit), MINUTE)
+    def __init__(self, limit: float, slack: float = 0.0) -> None:
+        self._window = RollingWindow(math.ceil(limit), MINUTE + slack)
         self._spacing = MINUTE / limit
         self._next = -math.inf
 
@@ -164,6 +165,8 @@ class LocalPermits:
         rpm: requests per minute, above 0; None for no limit.
         tpm: tokens per minute, above 0; None for no limit.
         clock: returns seconds, like `time.monotonic`.
+        slack: seconds that a permit may take to the request that it lets start, from 0; above 0
+            where that is in another process.
 
     Raises:
         ConfigurationError: for a limit out of its range.
@@ -175,12 +178,13 @@ class LocalPermits:
         tpm: float | None = None,
         *,
         clock: Callable[[], float] = time.monotonic,
+        slack: float = 0.0,
     ) -> None:
         for field, number in (("rpm", rpm), ("tpm", tpm)):
             if number is not None and not (math.isfinite(number) and number > 0):
                 raise ConfigurationError(field, number, "use a finite number above 0")
-        self._requests = None if rpm is None else PerMinute(rpm)
-        self._tokens = None if tpm is None else PerMinute(tpm)
+        self._requests = None if rpm is None else PerMinute(rpm, slack)
+        self._tokens = None if tpm is None else PerMinute(tpm, slack)
         self._clock = clock
         self._lock = threading.Lock()
 

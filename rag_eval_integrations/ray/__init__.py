@@ -1,0 +1,32 @@
+"""Evaluates data sets on many machines, by Ray Data; needs the extra `ray`.
+
+    ray.data.Dataset ─▶ batches ─▶ actors, each with an evaluator ─▶ rows ─▶ Parquet or JSON
+                                     └── permits of one shared limit per minute
+
+config    `EvaluatorConfig`: what each actor makes its evaluator of
+dataset   `evaluate_dataset` over `ray.data.Dataset`, `done_keys` to go on, `summary_of` the result
+_engine   the actors behind `rag-eval run --engine ray`
+_worker   one actor's work: a batch of calls, of which any may kill its process
+_permits  the shared limit, given out in blocks
+_cluster  what both ask of Ray itself
+"""
+
+from typing import TYPE_CHECKING
+
+from rag_eval_integrations._lazy import lazy
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.ray.config import EvaluatorConfig
+    from rag_eval_integrations.ray.dataset import done_keys, evaluate_dataset, summary_of
+
+__all__ = ["EvaluatorConfig", "done_keys", "evaluate_dataset", "summary_of"]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "EvaluatorConfig": "config",
+        "done_keys": "dataset",
+        "evaluate_dataset": "dataset",
+        "summary_of": "dataset",
+    },
+)

@@ -1,0 +1,137 @@
+"""`EvaluatorConfig`: what the evaluator of each actor is made of, which can be pickled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges import Judge, judge_from
+from rag_eval_integrations.judges._named import asks_endpoint, named_judge
+from rag_eval_integrations.judges.judge import AnyJudge
+from rag_eval_integrations.metrics import Metric
+from rag_eval_integrations.models import Model
+from rag_eval_integrations.models.completion import model_base
+from rag_eval_integrations.models.throttling import LocalPermits, Permits, ThrottledModel
+from rag_eval_integrations.sentences import Splitter
+
+if TYPE_CHECKING:
+    from pydantic import JsonValue
+
+
+@dataclass(frozen=True)
+class EvaluatorConfig:
+    """What the evaluator of each actor is made of; goes to other processes by pickling.
+
+    It holds no key: an `openai:MODEL` reads OPENAI_API_KEY where the actor runs. On a cluster, set
+    it on the nodes or by `ray.init(runtime_env={"env_vars": …})`.
+
+    Args:
+        judge: a name as on the command line (`embedded`, `openai:MODEL`, `onnx:PATH`,
+            `cascade:A,B`, `MODULE:OBJECT` …), or a `Judge` or `Model` that can be pickled.
+        metrics: what to score; None for `[Trace()]`.
+        splitter: how to split texts into sentences; None for `Punkt()`.
+        rpm: requests per minute of all actors together, above 0; None for no limit.
+        tpm: tokens per minute of all actors together, above 0; None for no limit. Tokens are
+            estimated in advance, as in `ThrottledModel`, and not corrected.
+        max_concurrency: calls in progress at once per actor, from 1.
+        base_url, timeout, max_tokens, extra_body, deadline: of an `openai:MODEL`, as in
+            `judge_from`.
+
+    Raises:
+        ConfigurationError: for a number out of its range, or a limit for a judge that asks no model
+            or keeps limits of its own.
+    """
+
+    judge: AnyJudge = "embedded"
+    metrics: Sequence[Metric] | None = None
+    splitter: Splitter | None = None
+    rpm: float | None = None
+    tpm: float | None = None
+    max_concurrency: int = 8
+    base_url: str | None = None
+    timeout: float | None = None
+    max_tokens: int | None = None
+    extra_body: Mapping[str, JsonValue] | None = None
+    deadline: float | None = None
+
+    def __post_init__(self) -> None:
+        LocalPermits(self.rpm, self.tpm)  # raises what is wrong with them
+        if type(self.max_concurrency) is not int or self.max_concurrency < 1:
+            raise ConfigurationError(
+                "max_concurrency", self.max_concurrency, "use a whole number from 1"
+            )
+        if isinstance(self.judge, str) and asks_endpoint(self.judge):
+            return
+        shown = repr(self.judge) if isinstance(self.judge, str) else type(self.judge).__name__
+        for name in ("base_url", "timeout", "max_tokens", "extra_body", "deadline"):
+            if getattr(self, name) is not None:
+                why = f"is for openai:MODEL, not for judge {shown}"
+                raise ConfigurationError(name, getattr(self, name), why)
+
+    @property
+    def limited(self) -> bool:
+        """Whether there is a limit that actors share."""
+        return self.rpm is not None or self.tpm is not None
+
+    def make(self, permits: Permits | None = None) -> RagEvaluator:
+        """Make an evaluator.
+
+        Args:
+            permits: of the limit that all actors share; None makes one that keeps no limit.
+
+        Raises:
+            ConfigurationError: as `judge_from` and `RagEvaluator` do.
+        """
+
+        def endpoint(name: str) -> Judge | Model:
+            return judge_from(
+                name, base_url=self.base_url, timeout=self.timeout, max_tokens=self.max_tokens,
+                extra_body=self.extra_body, deadline=self.deadline, permits=permits,
+            )  # fmt: skip
+
+        if isinstance(self.judge, str):
+            found = named_judge(self.judge, "judge", endpoint)
+            own = asks_endpoint(self.judge)
+        else:
+            found, own = judge_from(self.judge), False
+        if self.limited and not own:
+            found = self._limited(found, permits)
+        return RagEvaluator(found, self.metrics, splitter=self.splitter)
+
+    def _limited(self, found: Judge | Model, permits: Permits | None) -> Model:
+        field, value = ("rpm", self.rpm) if self.rpm is not None else ("tpm", self.tpm)
+        if isinstance(found, Judge):
+            raise ConfigurationError(
+                field, value, f"judge {found.name} keeps no limit; a model does"
+            )
+        if model_base(found).retries:
+            raise ConfigurationError(
+                field, value, f"model {found.name} has retries and limits of its own; pass the one "
+                "inside of it",
+            )  # fmt: skip
+        return ThrottledModel(found, permits=permits)
+
+
+def made(config: EvaluatorConfig | RagEvaluator, permits: Permits | None = None) -> RagEvaluator:
+    """Make the evaluator of an actor; one that is there stays as it is."""
+    return config if isinstance(config, RagEvaluator) else config.make(permits)
+
+
+def config_of(config: object) -> EvaluatorConfig | RagEvaluator:
+    """Check what a user passed as configuration.
+
+    Raises:
+        ConfigurationError: it is neither a configuration nor an evaluator.
+    """
+    if isinstance(config, RagEvaluator):
+        return config
+    if not isinstance(config, EvaluatorConfig):
+        kind = type(config).__name__
+        raise ConfigurationError(
+            "evaluator_config", kind, "pass an EvaluatorConfig or RagEvaluator"
+        )
+    metrics = config.metrics
+    return config if metrics is None else replace(config, metrics=tuple(metrics))
