@@ -92,7 +92,7 @@ def _same_place(mine: dict[str, float], theirs: dict[str, float], asked: Set[str
 # --- Differences
 
 
-def differences(o: Overlap, number: int, text: str, read: Reader) -> list[Difference]:
+def differences(o: Overlap, number: int, text: str, read: Reader, share: float) -> list[Difference]:
     """Find what differs between a response sentence and its best document sentences.
 
     Args:
@@ -100,11 +100,14 @@ def differences(o: Overlap, number: int, text: str, read: Reader) -> list[Differ
         number: index of the response sentence.
         text: its text.
         read: reads document sentences.
+        share: share of its words that the best of them or the question holds.
     """
     matches = o.matches[number]
     for match in matches[:2]:
         at = match.sentence
-        if match.weight < _SECOND * matches[0].weight or copied(o, number, at, ()) < _NO_COPY:
+        if match is not matches[0]:
+            share = copied(o, number, at, ())
+        if match.weight < _SECOND * matches[0].weight or share < _NO_COPY:
             break
         details, denials = _may_differ(o, number, at, read)
         found: list[Difference] = []
@@ -139,7 +142,7 @@ def _may_differ(o: Overlap, number: int, at: int, read: Reader) -> tuple[bool, b
     return details, said.negated or theirs.negated
 
 
-def _elsewhere(o: Overlap, number: int, stems: Set[str], but: int, read: Reader) -> float:
+def elsewhere(o: Overlap, number: int, stems: Set[str], but: int, read: Reader) -> float:
     """Return the share of the other words in the best other match that has the detail."""
     shares = [
         alike(o, number, match.sentence, stems)
@@ -207,7 +210,7 @@ def _details(o: Overlap, number: int, own: Details, at: int, read: Reader) -> It
                 place,
                 1.0
                 if _is_year(written) and _tied(o, number, stems, beside, at, read)
-                else _elsewhere(o, number, stems, at, read),
+                else elsewhere(o, number, stems, at, read),
                 copied(o, number, at, stems),
                 sum(
                     _next(own.tokens, x, step) == _next(theirs.tokens, y, step)
