@@ -40,7 +40,7 @@ class Exchange(NamedTuple):
     kind: str
     """`opposite`, `name`, `number`, `added` or `lost` (of a negation)."""
     said: tuple[str, ...]
-    """Stems of the response; of a negation, the first that is denied or affirmed."""
+    """Stems of the response; of a negation, what is denied or affirmed."""
     there: tuple[str, ...]
     """Stems in their place; none for a negation."""
     sentence: int
@@ -95,7 +95,7 @@ def exchanges(o: Overlap, number: int, read: Reader) -> Iterator[Exchange]:
             word = mine[at]
             if word in OPPOSITE:
                 yield from _opposed(o, number, mine, at, [*refs, asked])
-            if word in said.numbers:
+            if word in said.numbers and at:
                 yield from _replaced(o, number, "number", mine, at, at, refs, read)
             elif word in names and at > done:
                 first, done = _last_of(mine, at, names, -1), _last_of(mine, at, names)
@@ -210,14 +210,17 @@ def _replaced(
     for sentence, theirs in refs:
         words = o.question if sentence == QUESTION else o.documents[sentence]
         others = words.numbers if kind == "number" else words.names - _NO_NAMES
-        if not others.isdisjoint(run) or not others:
-            others = others - set(run)
-        for a, b in _next_to(theirs, mine[first - 1] if first else "", others, 1):
-            best = max(best, (_beside(mine, first, last, theirs, a, b), sentence, theirs[a : b + 1]),
-                       key=_of_both)  # fmt: skip
-        for b, a in _next_to(theirs, mine[last + 1] if last + 1 < len(mine) else "", others, -1):
-            best = max(best, (_beside(mine, first, last, theirs, a, b), sentence, theirs[a : b + 1]),
-                       key=_of_both)  # fmt: skip
+        if not others:
+            continue
+        after = mine[last + 1] if last + 1 < len(mine) else ""
+        for a, b in [
+            *_next_to(theirs, mine[first - 1] if first else "", others, 1),
+            *_next_to(theirs, after, others, -1),
+        ]:
+            there = theirs[a : b + 1]
+            if not any(word in run for word in there):
+                beside = _beside(mine, first, last, theirs, a, b)
+                best = max(best, (beside, sentence, there), key=_of_both)
     beside, sentence, there = best
     if sum(beside[:2]) < _LEAST_BESIDE:
         return
@@ -238,14 +241,16 @@ def _of_both(one: tuple[_Beside, int, tuple[str, ...]]) -> int:
 def _next_to(
     stems: Sequence[str], word: str, others: Set[str], step: int
 ) -> Iterable[tuple[int, int]]:
-    """List the runs of `others` that begin beside a word, on one side: where each begins, ends."""
+    """List the runs of `others` beside a word, on one side of it: where each begins and ends."""
     if not word or not others or word not in stems:
         return ()
-    return [
-        (at + step, _last_of(stems, at + step, others, step))
-        for at in _places(stems, word)
-        if 0 <= at + step < len(stems) and stems[at + step] in others
-    ]
+    found = []
+    for at in _places(stems, word):
+        near = at + step
+        if 0 < near < len(stems) and stems[near] in others:
+            far = _last_of(stems, near, others, step)
+            found.append((near, far) if step > 0 else (far, near))
+    return found
 
 
 def _denied(o: Overlap, number: int, mine: Sequence[str], refs: _Refs) -> Iterator[Exchange]:
@@ -273,7 +278,8 @@ def _denied(o: Overlap, number: int, mine: Sequence[str], refs: _Refs) -> Iterat
                     if not (other and theirs[other - 1] == "not"):
                         affirmed = _beside(mine, place, place - 1, theirs, other, other - 1)
                         own = max(own, sum(affirmed[:2]))
-        yield from _exchange(o, number, kind, (mine[place],), (), sentence, beside, own)
+        what = next((w for w in mine[place : place + 4] if w not in FUNCTION_WORDS), mine[place])
+        yield from _exchange(o, number, kind, (what,), (), sentence, beside, own)
 
 
 def _nots(stems: Sequence[str]) -> list[int]:

@@ -12,7 +12,7 @@ from rag_eval_integrations.judges.embedded._alignment import (
     elsewhere,
 )
 from rag_eval_integrations.judges.embedded._details import CLOSED_STEMS
-from rag_eval_integrations.judges.embedded._negations import Token
+from rag_eval_integrations.judges.embedded._negations import Token, denials
 from rag_eval_integrations.judges.embedded._overlap import Overlap
 from rag_eval_integrations.judges.embedded._reading import CITING, Reader, alike, is_name
 from rag_eval_integrations.judges.embedded._slots import QUESTION, Exchange
@@ -135,7 +135,7 @@ def _say_the_same(one: Contradiction, other: Contradiction) -> bool:
 
 
 _LEAST = {"opposite": (3, 2, 0.5), "added": (3, 1, 0.5), "lost": (3, 1, 0.5),
-          "number": (5, 2, 0.4), "name": (2, 1, 0.0)}  # fmt: skip
+          "number": (4, 2, 0.4), "name": (2, 1, 0.0)}  # fmt: skip
 """For each kind the least number of equal words beside an exchange, how many of these are no
 function words, and the share of the other words that are copied. Of gold-supported sentences of
 the development half, four of a hundred thousand to four of a thousand pass these of a kind."""
@@ -144,34 +144,56 @@ the development half, four of a hundred thousand to four of a thousand pass thes
 def _exchanged(one: Exchange, o: Overlap, read: Reader) -> bool:
     """Tell whether the words beside an exchange suffice to call it a contradiction."""
     beside, content, share = _LEAST[one.kind]
+    if one.sentence != QUESTION and one.there and read.stems(one.sentence).issuperset(one.said):
+        beside = _MANY
     if one.before + one.after < beside or one.content < content or one.copied < share:
         return False
     if one.sentence == QUESTION or one.kind in ("added", "lost"):
         return one.before > 0 and one.after > 0 and (one.kind != "name" or not one.own)
-    return True
+    return one.kind != "name" or one.content > 1 or one.before + one.after > _LEAST["name"][0]
+
+
+_MANY = 5
+"""The least number of equal words if the document sentence has the response's word as well: "turn
+it on or off" may be told by halves."""
 
 
 def _of_exchange(
     one: Exchange, o: Overlap, number: int, text: str, read: Reader
 ) -> Contradiction | None:
     tokens = read.said(text).tokens
-    at = next((at for at, token in enumerate(tokens) if token.stem == one.said[0]), None)
+    asked = one.sentence == QUESTION
+    theirs = read.said(read.question).tokens if asked else read[one.sentence].tokens
+    at = _place(tokens, one.said)
     if at is None:
         return None
-    said = " ".join([token.written for token in tokens[at : at + len(one.said)]])
+    said = _written(tokens, at, one.said)
     if one.kind in ("added", "lost"):
+        more = denials(tokens) - denials(theirs)
+        if more <= 0 if one.kind == "added" else more >= 0:
+            return None
         how = ("affirmed", "denied") if one.kind == "lost" else ("denied", "affirmed")
         return Contradiction("negation", f"“{cut(said)}” is {how[0]}", (how[1],), one.sentence)
     if one.kind == "name" and not _other_name(one, tokens, at, o, number, read):
         return None
     if one.kind == "number" and (at == 0 or tokens[at - 1].low in CITING):
         return None
-    asked = one.sentence == QUESTION
-    theirs = read.said(read.question).tokens if asked else read[one.sentence].tokens
-    there = " ".join(
-        [token.written for token in theirs if token.stem in one.there][: len(one.there)]
-    )
-    return Contradiction(one.kind, said, (there,), one.sentence) if there else None
+    other = _place(theirs, one.there)
+    if other is None:
+        return None
+    return Contradiction(one.kind, said, (_written(theirs, other, one.there),), one.sentence)
+
+
+def _place(tokens: Sequence[Token], stems: Sequence[str]) -> int | None:
+    """Return where words stand next to each other, without marks between them."""
+    for at, token in enumerate(tokens):
+        if token.stem == stems[0] and [t.stem for t in tokens[at : at + len(stems)]] == [*stems]:
+            return at
+    return None
+
+
+def _written(tokens: Sequence[Token], at: int, stems: Sequence[str]) -> str:
+    return " ".join([token.written for token in tokens[at : at + len(stems)]])
 
 
 _MOST_WORDS = 4
