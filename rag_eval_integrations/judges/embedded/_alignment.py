@@ -380,6 +380,8 @@ negation. With 1.5 instead, AUROC of not adherent on unseen domains falls by .00
 _UNHELD = 0.02
 """Log-odds that a name, a number or a word with an opposite costs that no match holds. With .3,
 that AUROC falls by .008."""
+_LOST = 0.0
+_UNBOUND = 0.0
 _MOST_DOUBT = 1.5
 _NO_COPY = 0.35
 """Share of words, below which a sentence is no copy and is not compared."""
@@ -406,6 +408,28 @@ def doubt(o: Overlap, number: int, found: Sequence[Difference], read: Reader) ->
         cost += _UNHELD * len(held) * (1 - match.weight / matches[0].weight)
         left = left - held
     cost += _UNHELD * min(4, len(left))
-    if said.negated and not o.documents[matches[0].sentence].negated:
+    best = o.documents[matches[0].sentence]
+    if said.negated and not best.negated:
         cost += _UNHELD
+    if best.negated and not said.negated:
+        cost += _LOST
+    cost += _UNBOUND * unbound(o, number, read)
     return min(_MOST_DOUBT, cost)
+
+
+def unbound(o: Overlap, number: int, read: Reader) -> float:
+    said = o.response[number]
+    words = said.names | said.numbers | OPPOSITE.keys() & said.stems
+    if not words:
+        return 0.0
+    stems, pairs = said.stems, o.pairs
+    asked = read.asked_pairs
+    last = len(stems) - 1
+    loose = 0
+    for at, word in enumerate(stems):
+        if word in words:
+            if at and (pair := (stems[at - 1], word)) not in pairs and pair not in asked:
+                loose += 1
+            if at < last and (pair := (word, stems[at + 1])) not in pairs and pair not in asked:
+                loose += 1
+    return min(8, loose) / 2

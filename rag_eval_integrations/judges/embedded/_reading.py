@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from rag_eval_integrations.judges.embedded._details import DATE, NUMBER_WORDS, Details
 from rag_eval_integrations.judges.embedded._negations import CONDITIONAL, Token
@@ -74,6 +75,11 @@ class Reader:
         self._plain: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.asked = frozenset(o.question.stems)
         """All stems of the question."""
+
+    @cached_property
+    def asked_pairs(self) -> frozenset[tuple[str, str]]:
+        """Neighbours in the question."""
+        return frozenset(pairwise(self._o.question.stems))
 
     @cached_property
     def beginnings(self) -> frozenset[str]:

@@ -206,6 +206,7 @@ def _replaced(
 ) -> Iterator[Exchange]:
     """Find what stands in place of a name, or of a number, in the best of the sentences."""
     run = tuple(mine[first : last + 1])
+    most = 1 if kind == "number" else MOST
     best: tuple[_Beside, int, tuple[str, ...]] = ((0, 0, 0), 0, ())
     for sentence, theirs in refs:
         words = o.question if sentence == QUESTION else o.documents[sentence]
@@ -214,8 +215,8 @@ def _replaced(
             continue
         after = mine[last + 1] if last + 1 < len(mine) else ""
         for a, b in [
-            *_next_to(theirs, mine[first - 1] if first else "", others, 1),
-            *_next_to(theirs, after, others, -1),
+            *_next_to(theirs, mine[first - 1] if first else "", others, 1, most),
+            *_next_to(theirs, after, others, -1, most),
         ]:
             there = theirs[a : b + 1]
             if not any(word in run for word in there):
@@ -239,7 +240,7 @@ def _of_both(one: tuple[_Beside, int, tuple[str, ...]]) -> int:
 
 
 def _next_to(
-    stems: Sequence[str], word: str, others: Set[str], step: int
+    stems: Sequence[str], word: str, others: Set[str], step: int, most: int
 ) -> Iterable[tuple[int, int]]:
     """List the runs of `others` beside a word, on one side of it: where each begins and ends."""
     if not word or not others or word not in stems:
@@ -248,7 +249,7 @@ def _next_to(
     for at in _places(stems, word):
         near = at + step
         if 0 < near < len(stems) and stems[near] in others:
-            far = _last_of(stems, near, others, step)
+            far = _last_of(stems, near, others, step) if most > 1 else near
             found.append((near, far) if step > 0 else (far, near))
     return found
 

@@ -11,7 +11,7 @@ from rag_eval_integrations.judges.embedded._alignment import (
     always_capital,
     elsewhere,
 )
-from rag_eval_integrations.judges.embedded._details import CLOSED_STEMS
+from rag_eval_integrations.judges.embedded._details import CLOSED_STEMS, value_of
 from rag_eval_integrations.judges.embedded._negations import Token, denials
 from rag_eval_integrations.judges.embedded._overlap import Overlap
 from rag_eval_integrations.judges.embedded._reading import CITING, Reader, alike, is_name
@@ -176,7 +176,12 @@ def _of_exchange(
         return Contradiction("negation", f"“{cut(said)}” is {how[0]}", (how[1],), one.sentence)
     if one.kind == "name" and not _other_name(one, tokens, at, o, number, read):
         return None
-    if one.kind == "number" and (at == 0 or tokens[at - 1].low in CITING):
+    if one.kind == "number" and (
+        at == 0
+        or tokens[at - 1].low in CITING
+        or value_of(one.said[0]) is None
+        or value_of(one.there[0]) is None
+    ):
         return None
     other = _place(theirs, one.there)
     if other is None:
