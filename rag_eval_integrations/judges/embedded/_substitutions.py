@@ -14,7 +14,13 @@ from rag_eval_integrations.judges.embedded._alignment import (
 from rag_eval_integrations.judges.embedded._details import CLOSED_STEMS, value_of
 from rag_eval_integrations.judges.embedded._negations import Token, denials
 from rag_eval_integrations.judges.embedded._overlap import Overlap
-from rag_eval_integrations.judges.embedded._reading import CITING, Reader, alike, is_name
+from rag_eval_integrations.judges.embedded._reading import (
+    CITING,
+    Reader,
+    alike,
+    conditions,
+    is_name,
+)
 from rag_eval_integrations.judges.embedded._slots import QUESTION, Exchange
 from rag_eval_integrations.judges.embedded._words import stem
 
@@ -172,6 +178,8 @@ def _of_exchange(
         more = denials(tokens) - denials(theirs)
         if more <= 0 if one.kind == "added" else more >= 0:
             return None
+        if conditions(tokens) != conditions(theirs) and one.before + one.after <= _MANY:
+            return None  # "check whether it is not damaged"
         how = ("affirmed", "denied") if one.kind == "lost" else ("denied", "affirmed")
         return Contradiction("negation", f"“{cut(said)}” is {how[0]}", (how[1],), one.sentence)
     if one.kind == "name" and not _other_name(one, tokens, at, o, number, read):
