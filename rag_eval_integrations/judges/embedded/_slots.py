@@ -25,6 +25,8 @@ _LEAST_BESIDE = 2
 COPY = 0.4
 """Least share of a response sentence's words that the best document sentence or the question holds,
 for its words to be compared."""
+_LONGEST = 400
+"""Words of a sentence that are compared; a longer one is hardly one sentence."""
 _SECOND = 0.5
 """Share of the best match's weight that another must have to be compared."""
 _FEW = 30
@@ -77,9 +79,15 @@ def exchanges(o: Overlap, number: int, read: Reader) -> Iterator[Exchange]:
         read: reads document sentences.
     """
     said = o.response[number]
+    if len(said.stems) > _LONGEST or len(o.question.stems) > _LONGEST:
+        return
     matches = o.matches[number]
     least = _SECOND * matches[0].weight
-    best = [match.sentence for match in matches[:COMPARED] if match.weight >= least]
+    best = [
+        match.sentence
+        for match in matches[:COMPARED]
+        if match.weight >= least and len(o.documents[match.sentence].stems) <= _LONGEST
+    ]
     held = [read.stems(at) for at in best]
     loose = _loose(o, number, [*held, read.asked])
     negated = said.negated or any([o.documents[at].negated for at in best[:2]])
@@ -227,7 +235,7 @@ def _replaced(
         return
     own = 0
     for at in o.holders.get(run[0], ())[:_FEW]:
-        theirs = read.plain(o.documents[at].stems)
+        theirs = read.plain(o.documents[at].stems[:_LONGEST])
         for a in _places(theirs, run[0]):
             b = a + len(run) - 1
             if theirs[a : b + 1] == run:
