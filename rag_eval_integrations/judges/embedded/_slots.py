@@ -4,7 +4,7 @@ The place of a word is told by the words next to it, in order: "low CD4 cell cou
 and "high CD4 cell count" in the response differ in one word, whatever else both sentences say and
 wherever else "high" stands. So these rules need less of a sentence to be copied than those of
 `_alignment`, which compare what stands near in any order. The question may take a document's place:
-"To stop recording, …" does not answer "How do I start recording?".
+"You can turn on the TV" does not answer "Can I turn off the TV?".
 """
 
 from __future__ import annotations
