@@ -138,10 +138,10 @@ def test_details(document: str, response: str, said: list[str]) -> None:
 
 def test_the_question_may_be_what_an_answer_contradicts() -> None:
     """The opposite, or another name, in what the question asks: said to be the question's."""
-    question, document = "Can I turn off the lamp?", "Press the round button on the remote."
+    question, document = "Can I turn off the hall lamp?", "Press the round button of the remote."
     for response, said in (
-        ("Yes, you can turn on the lamp by the round button.", "opposite on (question: off)"),
-        ("Yes, you can turn off the lamp by the round button.", None),
+        ("Yes, you can turn on the hall lamp by the round button.", "opposite on (question: off)"),
+        ("Yes, you can turn off the hall lamp by the round button.", None),
     ):
         o = overlap(question, [[document]], [response])
         named = contradictions(o, [response], [document], question).get(0, [])

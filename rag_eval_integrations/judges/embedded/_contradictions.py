@@ -98,7 +98,7 @@ def compare(
         doubts[number] = doubt(o, number, here, read)
         contradicted = _of_sentence(o, number, text, read)
         contradicted += of_differences(here, contradicted)
-        if share >= COPY:
+        if share >= COPY and not contradicted:
             found_here = exchanges(o, number, read)
             contradicted += of_exchanges(o, number, found_here, text, read, contradicted)
         if contradicted:

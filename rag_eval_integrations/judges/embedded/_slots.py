@@ -10,6 +10,7 @@ wherever else "high" stands. So these rules need less of a sentence to be copied
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import pairwise
 from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded._details import DATE
@@ -22,7 +23,7 @@ QUESTION = -1
 """The question, as an index of a sentence."""
 _MOST_BESIDE = 4
 _LEAST_BESIDE = 2
-COPY = 0.4
+COPY = 0.5
 """Least share of a response sentence's words that the best document sentence or the question holds,
 for its words to be compared."""
 _LONGEST = 400
@@ -113,22 +114,19 @@ def exchanges(o: Overlap, number: int, read: Reader) -> Iterator[Exchange]:
 
 
 def _loose(o: Overlap, number: int, refs: Sequence[Set[str]]) -> set[str]:
-    """List the words that may have been exchanged: those of copied word triples have not."""
+    """List the words that may have been exchanged."""
     said = o.response[number]
     stems = said.stems
     found = set((said.names | said.numbers) - _NO_NAMES)
+    if found:
+        # A name or a number beside a word as in a document is in its place.
+        outside = FUNCTION_WORDS | found
+        pairs = o.pairs.intersection(pairwise(stems))
+        bound = {other for one, other in pairs if one not in outside}
+        found -= bound.union([one for one, other in pairs if other not in outside])
     for word in OPPOSITE.keys() & stems:
         if not all([OPPOSITE[word].isdisjoint(held) for held in refs]):
             found.add(word)
-    if found:
-        triples = o.triples
-        bound = {
-            three[1] for three in zip(stems, stems[1:], stems[2:], strict=False)
-            if three[1] in found and three in triples
-        }  # fmt: skip
-        for word in bound:
-            if stems.count(word) == 1:
-                found.discard(word)
     return found
 
 
