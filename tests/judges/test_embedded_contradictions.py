@@ -15,6 +15,7 @@ from rag_eval_integrations import Evaluation, RagCall, RagEvaluator, diagnose
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.embedded._contradictions import contradictions
 from rag_eval_integrations.judges.embedded._overlap import overlap
+from rag_eval_integrations.judges.embedded._words import words
 
 PAIRS = json.loads(Path(__file__).with_name("conflict_pairs.json").read_text("utf-8"))["pairs"]
 EVALUATOR = RagEvaluator()
@@ -117,11 +118,40 @@ def test_the_same_in_other_words_stays_supported(half: str) -> None:
         ("Do not open the valve, and do not use oil.", "Do open the valve, and do not use oil.",
          ["“open” is affirmed (documents: denied)"]),
         ("Caps keep out birds (see above).", "Caps keep out birds (Passage 3).", []),
+        ("High loads and low cell counts delay healing.",
+         "High loads and high cell counts delay healing.",
+         ["opposite High (documents: low)"]),
+        ("The lamp may not be available in all countries where it is sold.",
+         "If you order it, the lamp may be available in all countries where it is sold.",
+         ["“available” is affirmed (documents: denied)"]),
+        ("Note that the pump must run. The valve must be open.", "The pump must run.", []),
+        ("You can turn the lamp on and off.", "You can turn the lamp off.", []),
+        ("Julian Paul Berger founded the club in Bonn.", "Julian Berger founded the club in Bonn.",
+         []),
+        ("3 Fold the dough into a ball.", "4. Fold the dough into a ball.", []),
     ],
 )  # fmt: skip
 def test_details(document: str, response: str, said: list[str]) -> None:
     """What is named, and what is not, because it says the same or no more than the document."""
     assert found(document, response) == said
+
+
+def test_the_question_may_be_what_an_answer_contradicts() -> None:
+    """The opposite, or another name, in what the question asks: said to be the question's."""
+    question, document = "Can I turn off the hall lamp?", "Press the round button of the remote."
+    for response, said in (
+        ("Yes, you can turn on the hall lamp by the round button.", "opposite on (question: off)"),
+        ("Yes, you can turn off the hall lamp by the round button.", None),
+    ):
+        o = overlap(question, [[document]], [response])
+        named = contradictions(o, [response], [document], question).get(0, [])
+        assert [str(one) for one in named] == ([said] if said else [])
+
+
+def test_a_note_is_no_negation() -> None:
+    """Without its ending, "Note" would be "not"."""
+    assert not words("Note the time. It was noted in notes.").negated
+    assert words("It was not.").negated
 
 
 def test_only_the_contradicted_sentence_loses_its_support() -> None:

@@ -87,7 +87,10 @@ def ragbench_rows(data: Path) -> list[Row]:
                     "set": row["_subset"],
                     "question": row["question"],
                     **_of_features(
-                        call_features(row["question"], documents, response), documents, response
+                        row["question"],
+                        call_features(row["question"], documents, response),
+                        documents,
+                        response,
                     ),
                     "texts": (row["question"], documents, response),
                     "relevant": [key in relevant for key in order],
@@ -134,7 +137,7 @@ def ragtruth_rows(data: Path) -> list[Row]:
                 "set": TRUTH,
                 "question": row["question"],
                 "model": row["model"],
-                **_of_features(features, documents, [text[a:b] for a, b in spans]),
+                **_of_features(row["question"], features, documents, [text[a:b] for a, b in spans]),
                 "supported": [
                     not any(label["start"] < b and a < label["end"] for label in row["labels"])
                     for a, b in spans
@@ -146,10 +149,14 @@ def ragtruth_rows(data: Path) -> list[Row]:
     return rows
 
 
-def _of_features(features: CallFeatures, documents: list[list[str]], response: list[str]) -> Row:
+def _of_features(
+    question: str, features: CallFeatures, documents: list[list[str]], response: list[str]
+) -> Row:
     claims = ["" if says_documents_do_not_tell(text) else text for text in response]
     return {
-        "doubt": compare(features.overlap, claims, list(chain.from_iterable(documents))).doubts,
+        "doubt": compare(
+            features.overlap, claims, list(chain.from_iterable(documents)), question=question
+        ).doubts,
         "documents": features.document_rows(),
         "response": [row.features for row in features.response],
         "stems": [sentence.stems for sentence in features.overlap.response],

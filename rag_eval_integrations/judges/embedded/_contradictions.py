@@ -30,9 +30,16 @@ from rag_eval_integrations.judges.embedded._reading import (
     Reader,
     alike,
     conditions,
+    copied,
     is_name,
 )
-from rag_eval_integrations.judges.embedded._substitutions import Contradiction, cut, of_differences
+from rag_eval_integrations.judges.embedded._slots import COPY, exchanges
+from rag_eval_integrations.judges.embedded._substitutions import (
+    Contradiction,
+    cut,
+    of_differences,
+    of_exchanges,
+)
 from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, stem
 
 _ALIKE, _ALIKE_UNIT, _ALIKE_NAME, _ALIKE_FIRST = 0.5, 0.3, 0.55, 0.7
@@ -44,7 +51,7 @@ with the same unit, for a name, and for a name that opens the sentence, as any w
 
 
 def contradictions(
-    o: Overlap, response: Sequence[str], documents: Sequence[str]
+    o: Overlap, response: Sequence[str], documents: Sequence[str], question: str = ""
 ) -> dict[int, list[Contradiction]]:
     """Find the details of response sentences that their best document sentences contradict.
 
@@ -52,11 +59,12 @@ def contradictions(
         o: the index of the call.
         response: texts of the response sentences.
         documents: texts of all document sentences, in the order of the index.
+        question: text of the question.
 
     Returns:
         Index of a contradicted response sentence → its details, at least one.
     """
-    return compare(o, response, documents)[0]
+    return compare(o, response, documents, question=question)[0]
 
 
 class Compared(NamedTuple):
@@ -73,21 +81,26 @@ def compare(
     response: Sequence[str],
     documents: Sequence[str],
     details: Callable[[str], Details] = Details,
+    question: str = "",
 ) -> Compared:
     """Compare response sentences with their best document sentences; see `contradictions`.
 
-    `details` reads a document sentence.
+    `details` reads a document sentence. Without `question`, no words are compared with it.
     """
-    read = Reader(o, documents, details)
+    read = Reader(o, documents, details, question)
     found: dict[int, list[Contradiction]] = {}
     doubts = [0.0] * len(response)
     for number, text in enumerate(response):
         if not text or not o.matches[number]:
             continue
-        here = differences(o, number, text, read)
+        share = copied(o, number, o.matches[number][0].sentence, ())
+        here = differences(o, number, text, read, share)
         doubts[number] = doubt(o, number, here, read)
         contradicted = _of_sentence(o, number, text, read)
         contradicted += of_differences(here, contradicted)
+        if share >= COPY and not contradicted:
+            found_here = exchanges(o, number, read)
+            contradicted += of_exchanges(o, number, found_here, text, read, contradicted)
         if contradicted:
             found[number] = contradicted
     return Compared(found, doubts)

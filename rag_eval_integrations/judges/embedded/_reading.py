@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from rag_eval_integrations.judges.embedded._details import DATE, NUMBER_WORDS, Details
 from rag_eval_integrations.judges.embedded._negations import CONDITIONAL, Token
 from rag_eval_integrations.judges.embedded._overlap import Overlap
-from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, NEGATIONS, OfWords
+from rag_eval_integrations.judges.embedded._words import (
+    FUNCTION_WORDS,
+    NEGATIONS,
+    OfWords,
+    stem,
+)
 
 COMPARED = 4
 """Number of best matches that are compared."""
@@ -18,6 +24,30 @@ MOST = 12
 # --- Reading sentences once
 
 
+_PASSED_OVER = "a an the your this its their his her our these those that do does did"
+_LIGHTEST = frozenset(map(stem, _PASSED_OVER.split())) | frozenset(_PASSED_OVER.split())
+"""Words that paraphrases add and drop; they do not separate neighbours."""
+_APART = {
+    "cannot": ("can", "not"), "can't": ("can", "not"), "won't": ("will", "not"), "never": ("not",),
+    **{word: (word[:-3], "not") for word in NEGATIONS
+       if word.endswith("n't") and word not in ("can't", "won't")},
+}  # fmt: skip
+_CHANGED = _LIGHTEST | _APART.keys()
+
+
+def plain(stems: Sequence[str]) -> tuple[str, ...]:
+    """List the stems without the lightest words, contractions as two words."""
+    if _CHANGED.isdisjoint(stems):
+        return tuple(stems)
+    found: list[str] = []
+    for word in stems:
+        if word not in _CHANGED:
+            found.append(word)
+        elif word in _APART:
+            found += [part for part in _APART[word] if part not in _LIGHTEST]
+    return tuple(found)
+
+
 class Reader:
     """Reads sentences when they are needed, each once.
 
@@ -25,19 +55,31 @@ class Reader:
         o: the index of the call.
         texts: the document sentences, in the order of the index.
         details: reads one sentence; the judge passes one that remembers.
+        question: text of the question.
     """
 
     def __init__(
-        self, o: Overlap, texts: Sequence[str], details: Callable[[str], Details] = Details
+        self,
+        o: Overlap,
+        texts: Sequence[str],
+        details: Callable[[str], Details] = Details,
+        question: str = "",
     ) -> None:
         self.texts = texts
+        self.question = question
         self._details = details
         self._said: dict[str, Details] = {}
         self._o = o
         self._read: dict[int, Details] = {}
         self._stems: dict[int, frozenset[str]] = {}
+        self._plain: dict[tuple[str, ...], tuple[str, ...]] = {}
         self.asked = frozenset(o.question.stems)
         """All stems of the question."""
+
+    @cached_property
+    def asked_pairs(self) -> frozenset[tuple[str, str]]:
+        """Neighbours in the question."""
+        return frozenset(pairwise(self._o.question.stems))
 
     @cached_property
     def beginnings(self) -> frozenset[str]:
@@ -49,6 +91,12 @@ class Reader:
         if at not in self._stems:
             self._stems[at] = frozenset(self._o.documents[at].stems)
         return self._stems[at]
+
+    def plain(self, stems: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the stems of a sentence as `plain` makes them."""
+        if stems not in self._plain:
+            self._plain[stems] = plain(stems)
+        return self._plain[stems]
 
     def __getitem__(self, at: int) -> Details:
         """Return the details of a document sentence."""

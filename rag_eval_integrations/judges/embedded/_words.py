@@ -60,6 +60,8 @@ zero one two three four five six seven eight nine ten eleven twelve
 _NUMBER_WORDS = {word: str(value) for value, word in enumerate(_TO_TWELVE.split()) if value != 1}
 """Number words that are compared as numbers; "one" is mostly a pronoun."""
 
+_NO_NEGATION = {"not": "note", "note": "note"}
+"""What is left of "notes", "noted", "noting": without its "e", a note would be a negation."""
 _CACHED_WORDS = 32_768
 
 
@@ -96,10 +98,8 @@ def _stemmed(word: str) -> str:
     word = word.lower().replace("’", "'")
     if word[0].isdigit():
         return _ZEROS.sub("", word.replace(",", ""))
-    if word in _NUMBER_WORDS:
-        return _NUMBER_WORDS[word]
-    if word in NEGATIONS:
-        return word
+    if word in _NUMBER_WORDS or word in NEGATIONS:
+        return _NUMBER_WORDS.get(word, word)
     if len(word) > 3 and word.endswith("'s"):
         word = word[:-2]
     if len(word) <= 3:
@@ -117,7 +117,7 @@ def _stemmed(word: str) -> str:
             if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
                 word = word[:-1]
             break
-    return word[:-1] if len(word) > 3 and word[-1] == "e" else word
+    return _NO_NEGATION.get(word) or (word[:-1] if len(word) > 3 and word[-1] == "e" else word)
 
 
 class OfWords(dict[str, T]):

@@ -213,7 +213,9 @@ def _labels(
     for number in invented(features, [sentence.text for sentence in response]):
         if not absences[number]:
             supported[number] = min(supported[number], _UNFOUND)
-    contradicted, differences = _compared(features, response, documents, absences, details)
+    contradicted, differences = _compared(
+        question, features, response, documents, absences, details
+    )
     supported = [lowered(p, doubt) for p, doubt in zip(supported, differences, strict=True)]
     probability = model.adherent.probability(adherence_features(supported))
     adherent = probability >= model.adherent_threshold
@@ -282,6 +284,7 @@ def _labels(
 
 
 def _compared(
+    question: str,
     features: CallFeatures,
     response: tuple[Sentence, ...],
     documents: tuple[Sentence, ...],
@@ -290,7 +293,8 @@ def _compared(
 ) -> Compared:
     """Compare response sentences with the documents, but those that say what is not in them."""
     said = ["" if absent else s.text for s, absent in zip(response, absences, strict=True)]
-    return compare(features.overlap, said, [sentence.text for sentence in documents], details)
+    texts = [sentence.text for sentence in documents]
+    return compare(features.overlap, said, texts, details, question)
 
 
 _POSSIBLE, _SURE = 0.15, 0.6
