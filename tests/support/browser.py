@@ -40,7 +40,10 @@ def chromium() -> Iterator[Browser]:
                 executable_path=found, args=arguments, timeout=30_000
             )
         except sync_api.Error as error:
-            pytest.fail(f"{found} does not start: {error.message.splitlines()[0]}", pytrace=False)
+            why = error.message.splitlines()[0]
+            browser = None
+        if browser is None:
+            pytest.fail(f"{found} does not start: {why}", pytrace=False)
         try:
             yield browser
         finally:
