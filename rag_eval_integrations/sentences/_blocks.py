@@ -14,8 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
-from functools import partial
-from typing import NamedTuple
 
 from rag_eval_integrations.sentences._layout import (
     BLANK,
@@ -55,17 +53,12 @@ class BlockKind(StrEnum):
     RULE = "rule"
 
 
-class Block(NamedTuple):
-    """The range `text[start:end]`, without white space at its ends.
+Block = tuple[int, int, int, BlockKind]
+"""Start, body, end and kind of the range `text[start:end]`, without white space at its ends.
 
-    `body` is the start of its words, after the marker of a list item or a quotation; it equals
-    `start` when there is no marker.
-    """
-
-    start: int
-    body: int
-    end: int
-    kind: BlockKind
+The body is the start of its words, after the marker of a list item or a quotation; it equals the
+start when there is no marker.
+"""
 
 
 _FIRST_NUMBER = re.compile(r"\(?[1aAiI][.)]\s")
@@ -75,15 +68,10 @@ _LONGEST_WORD = 40
 _WIDEST_WRAP = 160  # characters of a line
 
 
-_Made = tuple[int, int, int, BlockKind]
-"""What a `Block` is made of."""
-
-
 def blocks(text: str) -> Iterator[Block]:
     """Yield the blocks of *text* in order; none for a text of white space."""
     lines = Lines(text)
-    found = map(partial(tuple.__new__, Block), _blocks(lines))
-    return _without_marks(text, found) if lines.has_quotes else found
+    return _without_marks(text, _blocks(lines)) if lines.has_quotes else _blocks(lines)
 
 
 def _without_marks(text: str, found: Iterable[Block]) -> Iterator[Block]:
@@ -91,21 +79,22 @@ def _without_marks(text: str, found: Iterable[Block]) -> Iterator[Block]:
     marks: int | None = None  # start of these lines
     last: Block | None = None
     for block in found:
-        if block.kind is BlockKind.RULE and text[block.start] == ">":
-            marks = block.start if marks is None else marks
+        start, body, end, kind = block
+        if kind is BlockKind.RULE and text[start] == ">":
+            marks = start if marks is None else marks
             continue
         if last is not None:
             yield last
-        last = block if marks is None else block._replace(start=marks)
+        last = block if marks is None else (marks, body, end, kind)
         marks = None
     if marks is not None:
         end = len(text.rstrip())
-        last = last._replace(end=end) if last else Block(marks, marks, end, BlockKind.RULE)
+        last = (*last[:2], end, last[3]) if last else (marks, marks, end, BlockKind.RULE)
     if last is not None:
         yield last
 
 
-def _blocks(lines: Lines) -> Iterator[_Made]:
+def _blocks(lines: Lines) -> Iterator[Block]:
     start, end = lines.start, lines.end
     opened, marker = 0, 0  # first line of the paragraph being read, and its list marker
     quoting = False  # whether the line above is a quotation
@@ -206,7 +195,7 @@ def _is_number(lines: Lines, at: int, opened: int, marker: int) -> bool:
     )
 
 
-def _paragraphs(lines: Lines, first: int, stop: int, marker: int) -> Iterable[_Made]:
+def _paragraphs(lines: Lines, first: int, stop: int, marker: int) -> Iterable[Block]:
     """Return the blocks of the lines from *first* to *stop*, none if there is no line.
 
     *marker* is the length of the list marker of line *first*.
@@ -223,7 +212,7 @@ def _paragraphs(lines: Lines, first: int, stop: int, marker: int) -> Iterable[_M
 
 def _joined(
     lines: Lines, first: int, stop: int, marker: int, body: int, kind: BlockKind
-) -> Iterator[_Made]:
+) -> Iterator[Block]:
     """Yield the blocks of several lines, joining those that continue a sentence."""
     facts, start, end = lines.facts, lines.start, lines.end
     # A marker on a line of its own belongs to the words below it, as does a line that hangs.

@@ -15,22 +15,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
+End = tuple[int, int, int, int, bool]
+"""A position at which a sentence may end: five values.
 
-class End(NamedTuple):
-    """A position at which a sentence may end."""
-
-    mark: int
-    """Start of the run of terminators."""
-    closing: int
-    """Start of the closing marks after the run; equals `stop` when there are none."""
-    stop: int
-    """End of the sentence."""
-    next: int
-    """Start of the next sentence."""
-    certain: bool
-    """True when the terminator always ends a sentence; otherwise the words around it decide."""
+1. Start of the run of terminators.
+2. Start of the closing marks after the run; the same as 3. when there are none.
+3. End of the sentence.
+4. Start of the next sentence.
+5. True when the terminator always ends a sentence; otherwise the words around it decide.
+"""
 
 
 SPACED_MARKS = ".?!…‼⁇⁈⁉"
@@ -103,7 +97,7 @@ def ends(text: str, start: int, stop: int) -> Iterator[End]:
                 after, following = following + len(late[0].rstrip()), late.end()
                 if following >= stop:
                     continue
-        yield End(mark, closing, after, following, certain)
+        yield mark, closing, after, following, certain
 
 
 def _between(text: str, run: re.Match[str]) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count, islice, product
-from operator import itemgetter
 from string import ascii_lowercase
 from typing import Protocol
 
@@ -108,22 +108,14 @@ def sentencize(call: RagCall, splitter: Splitter) -> SentencizedCall:
     response = _keyed(call.response or "", "", splitter)
     return SentencizedCall(
         call=call,
-        sentences=_sentences(tuple(documents), tuple(response)),
+        # Validated, 35 sentences take 32 instead of 2 µs.
+        sentences=Sentences.model_construct(documents=tuple(documents), response=tuple(response)),
         splitter=splitter.name,
     )
 
 
-def _sentences(documents: tuple[Sentence, ...], response: tuple[Sentence, ...]) -> Sentences:
-    # Validated, 35 sentences take 32 instead of 2 µs. Only the offsets come from the splitter.
-    offsets = (map(itemgetter(at), side) for side in (documents, response) for at in (2, 3))
-    if {int}.issuperset(map(type, chain.from_iterable(offsets))):
-        return Sentences.model_construct(documents=documents, response=response)
-    return Sentences(documents=documents, response=response)
-
-
 def _keyed(text: str, prefix: str, splitter: Splitter) -> list[Sentence]:
-    spans = splitter.spans(text)
-    _check(spans, text, splitter)
+    spans = _checked(splitter.spans(text), text, splitter)
     new = tuple.__new__  # as `Sentence` itself does, in two thirds of the time
     return [
         new(Sentence, (prefix + key, text[start:end], start, end))
@@ -131,21 +123,34 @@ def _keyed(text: str, prefix: str, splitter: Splitter) -> list[Sentence]:
     ]
 
 
-def _check(spans: Iterable[tuple[int, int]], text: str, splitter: Splitter) -> None:
+def _checked(
+    spans: Sequence[tuple[int, int]], text: str, splitter: Splitter
+) -> Sequence[tuple[int, int]]:
+    """Return the spans as pairs of `int`, which other kinds of integers become."""
+    if not {int}.issuperset(map(type, chain.from_iterable(spans))):
+        spans = [_integers(span, splitter) for span in spans]
     last, length = 0, len(text)
     for start, end in spans:
-        try:
-            fits = last <= start < end <= length
-        except TypeError:  # not numbers
-            fits = False
-        if not fits:
+        if not last <= start < end <= length:
             raise ConfigurationError(
                 "splitter",
                 splitter.name,
                 f"gave the span ({start}, {end}) after {last} in a text of {length} characters; "
-                "spans are pairs of integers, in order, not empty, and do not overlap",
+                f"{_SPANS}",
             )
         last = end
+    return spans
+
+
+def _integers(span: tuple[int, int], splitter: Splitter) -> tuple[int, int]:
+    try:
+        return operator.index(span[0]), operator.index(span[1])
+    except TypeError as error:
+        hint = f"gave the span {span!r}; {_SPANS}"
+        raise ConfigurationError("splitter", splitter.name, hint) from error
+
+
+_SPANS = "spans are pairs of integers, in order, not empty, and do not overlap"
 
 
 def _letters(size: int) -> Iterable[str]:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 from rag_eval_integrations._recent import Recent
@@ -91,12 +92,12 @@ class Punkt:
 def _split(language: str, text: str) -> tuple[tuple[int, int], ...]:
     decided = _Decided(_model(language))
     found: list[tuple[int, int]] = []
-    marks = positions(text)
-    mark = next(marks, len(text))
+    marks = chain(positions(text), (len(text),))
+    mark = next(marks)
     for block in blocks(text):
         start, body, end, kind = block
         while mark < body:
-            mark = next(marks, len(text))
+            mark = next(marks)
         # Most lines of hostile texts have no mark, or one at their end.
         if mark < end - 1 and kind in _SPLIT_KINDS and not closes(text, mark, end):
             _add_sentences(found, decided, text, block)
@@ -142,7 +143,7 @@ def _has_letter(text: str, start: int, stop: int) -> bool:
 def _ends(decided: _Decided, text: str, begun: int, end: End, block: Block) -> bool:
     """Decide about a mark that also occurs inside sentences."""
     mark, closing, stop, begins, _ = end
-    limit = min(begins + _REACH, block.end)
+    limit = min(begins + _REACH, block[2])
     after = _AFTER.match(text, begins, limit)
     at = after.start(1) if after else begins
     following = (after[1] if after else "") or text[at : min(at + 1, limit)].strip() or '"'
@@ -158,9 +159,10 @@ def _ends(decided: _Decided, text: str, begun: int, end: End, block: Block) -> b
         return decided[_first(_WORD, before[::-1])[::-1], following]
     if not marks.strip(".…"):
         return decided[_ELLIPSIS, following]
-    speaks = closed and following in _SPEAKERS
-    named = begun == block.start and len(before.split()) < 3
-    return not ((speaks or named) and _is_small(following))  # “Why?” she asked; Yahoo! is
+    if not _is_small(following):
+        return True
+    named = begun == block[0] and len(before.split()) < 3
+    return not named and not (closed and following in _SPEAKERS)  # Yahoo! is; “Why?” she asked
 
 
 def _is_small(following: str) -> bool:

@@ -36,7 +36,7 @@ LINES = st.lists(
 
 
 def found(text: str) -> list[tuple[str, str]]:
-    return [(block.kind.value, text[block.start : block.end]) for block in blocks(text)]
+    return [(kind.value, text[start:end]) for start, _, end, kind in blocks(text)]
 
 
 @pytest.mark.parametrize(
@@ -79,12 +79,12 @@ def test_list_items_are_one_block_each_with_their_marker(text: str, items: list[
 
 
 def test_the_words_of_a_list_item_begin_after_its_marker() -> None:
-    """`body` skips "1. " and "> ", so that no sentence can end inside them."""
+    """The body skips "1. " and "> ", so that no sentence can end inside them."""
     text = "> 1. Press."
 
-    [block] = blocks(text)
+    [(_, body, end, _)] = blocks(text)
 
-    assert text[block.body : block.end] == "Press."
+    assert text[body:end] == "Press."
 
 
 @pytest.mark.parametrize(
@@ -171,14 +171,14 @@ def test_quotation_marks_without_words_go_to_their_neighbour() -> None:
 def test_every_character_lies_in_exactly_one_block(text: str) -> None:
     """Blocks are in order, trimmed, not empty, and leave nothing but white space between them."""
     at = 0
-    for block in blocks(text):
-        words = text[block.start : block.end]
+    for start, body, end, _ in blocks(text):
+        words = text[start:end]
         assert words
         assert words == words.strip()
-        assert block.start <= block.body <= block.end
-        assert text[at : block.start].strip() == ""
-        assert block.start >= at
-        at = block.end
+        assert start <= body <= end
+        assert text[at:start].strip() == ""
+        assert start >= at
+        at = end
     assert text[at:].strip() == ""
 
 
@@ -200,7 +200,7 @@ def test_hostile_texts_come_to_an_end(text: str) -> None:
     """Each takes a fraction of a second; with anything quadratic the suite would stand still."""
     found = list(blocks(text))
 
-    assert all(left.end <= right.start for left, right in itertools.pairwise(found))
+    assert all(left[2] <= right[0] for left, right in itertools.pairwise(found))
 
 
 def test_kinds_are_plain_strings() -> None:

@@ -9,7 +9,7 @@ from rag_eval_integrations.sentences._scripts import CERTAIN_MARKS, SPACED_MARKS
 
 def certain(text: str) -> list[str]:
     """Return *text* cut at the ends that leave no doubt."""
-    cuts = [(end.stop, end.next) for end in ends(text, 0, len(text)) if end.certain]
+    cuts = [(stop, begins) for _, _, stop, begins, certain in ends(text, 0, len(text)) if certain]
     starts = [0, *(following for _, following in cuts)]
     return [text[a:b] for a, b in zip(starts, [*(stop for stop, _ in cuts), None], strict=True)]
 
@@ -69,24 +69,24 @@ def test_marks_inside_numbers_and_addresses_are_not_offered(text: str) -> None:
 )
 def test_what_closes_after_the_mark_belongs_to_the_sentence(text: str, sentence: str) -> None:
     """Runs of marks, quotes, brackets, emphasis, references and direction marks are kept."""
-    [end] = ends(text, 0, len(text))
+    [(_, _, stop, _, certain)] = ends(text, 0, len(text))
 
-    assert (sentence, False) == (text[: end.stop], end.certain)
+    assert (sentence, False) == (text[:stop], certain)
 
 
 def test_only_the_asked_stretch_is_read() -> None:
     """Nothing outside `text[start:stop]` is offered, and its own end is not either."""
     text = "One. Two. Three. Four."
 
-    assert [text[5 : end.stop] for end in ends(text, 5, 16)] == ["Two."]
+    assert [text[5:stop] for _, _, stop, _, _ in ends(text, 5, 16)] == ["Two."]
 
 
 @given(st.text(alphabet=SPACED_MARKS + CERTAIN_MARKS[:8] + "\"')”“」 a1好\n\u200b", max_size=40))
 def test_ends_are_in_order_and_inside_the_text(text: str) -> None:
-    """Each leaves something on both sides, and only white space between `stop` and `next`."""
+    """Each leaves something on both sides, and only white space up to the next sentence."""
     at = 0
-    for end in ends(text, 0, len(text)):
-        assert at <= end.mark < end.closing <= end.stop <= end.next < len(text)
-        assert text[end.stop : end.next].strip() == ""
-        assert not text[end.next].isspace()
-        at = end.next
+    for mark, closing, stop, begins, _ in ends(text, 0, len(text)):
+        assert at <= mark < closing <= stop <= begins < len(text)
+        assert text[stop:begins].strip() == ""
+        assert not text[begins].isspace()
+        at = begins

@@ -150,6 +150,7 @@ def test_a_splitters_offsets_are_checked() -> None:
         [(0, 99)],
         [(0, None)],
         [("0", "5")],
+        [(0.0, 5.0)],
     ],
 )
 def test_spans_that_do_not_follow_each_other_are_refused(spans: Any) -> None:
