@@ -16,6 +16,13 @@ from functools import cache
 
 from rag_eval_integrations.judges._intents import signs
 from rag_eval_integrations.judges._intents._sign import Reading, Sign, Words
+from rag_eval_integrations.judges._intents._weighing import (
+    TEXT,
+    latin_masks,
+    other_masks,
+    passages,
+    speaks,
+)
 
 # Characters that hide or reverse text. A single byte order mark is left by converters.
 _HIDDEN = re.compile("[\u200b\u2060-\u2064\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
@@ -40,6 +47,8 @@ _ALIKE = str.maketrans(
     "abeikvoptuxnwyABEZHIKMNOPTYX"
     "ouhnag" + "abcdefghijklmnoprstuvwyz",
 )
+# Letters that do not decompose into one of ASCII and a mark.
+_WITHOUT_MARK = str.maketrans("łđıøŁĐØ", "ldioLDO")
 _TYPOGRAPHY = (("\u2018", "'"), ("\u2019", "'"), ("\u201c", '"'), ("\u201d", '"'), ("\u2013", "-"))
 _LETTERS_ONLY = {
     code: chr(code).lower() if chr(code).isalpha() else None for code in range(128)
@@ -55,7 +64,7 @@ def _plain(text: str) -> str:
     if not text.isascii():
         if _CONFUSED.search(text):
             text = text.translate(_ALIKE)
-        text = unicodedata.normalize("NFKD", text)
+        text = unicodedata.normalize("NFKD", text.translate(_WITHOUT_MARK))
     return text.casefold().encode("ascii", "ignore").decode()
 
 
@@ -107,10 +116,14 @@ def speaks_to_a_judge(texts: Iterable[str]) -> bool:
     """Whether any text has instructions, verdicts or markup for a model, or much hidden text."""
     texts = tuple(texts)
     # Looking for the words once per call, not once per text, saves a quarter of the time.
-    every = _Readings("\n".join(texts))
+    every = _Readings(f"\n{TEXT}\n".join(texts))
     index = _index()
     words = Words(every["plain"], index.words)
     begun = {id(sign): sign for word in words.places for sign in index.by_word[word]}
+    if any(map(speaks, passages(latin_masks(words.all)))):
+        return True
+    if every["other"] and any(map(speaks, passages(other_masks(every["other"], _folded)))):
+        return True
     found = [
         sign
         for sign in (*begun.values(), *index.without_words)
