@@ -3,7 +3,8 @@
 The labelling prompt does not rely on it (no text can leave its section); the flag
 `suspected_injection` tells a person where to look. Texts are read as a person sees them: without
 characters of no width, full-width and look-alike letters as the letters that they look like, split
-words joined. How many attacks and plain texts it flags is tested on texts that it was not made on.
+words joined. Signs find phrases; passages are also weighed by what their words are about. How many
+attacks and plain texts it flags is tested on texts that it was not made on.
 """
 
 from __future__ import annotations
@@ -48,11 +49,15 @@ _ALIKE = str.maketrans(
     "ouhnag" + "abcdefghijklmnoprstuvwyz",
 )
 # Letters that do not decompose into one of ASCII and a mark.
-_WITHOUT_MARK = str.maketrans("łđıøŁĐØ", "ldioLDO")
+_WITHOUT_MARK = tuple(zip("łđıøŁĐØ", "ldioLDO", strict=True))
 _TYPOGRAPHY = (("\u2018", "'"), ("\u2019", "'"), ("\u201c", '"'), ("\u201d", '"'), ("\u2013", "-"))
-_LETTERS_ONLY = {
-    code: chr(code).lower() if chr(code).isalpha() else None for code in range(128)
-} | {ord(digit): letter for digit, letter in zip("013457@$", "oieastas", strict=True)}
+# Of bytes: several times as fast as of a string.
+_NO_LETTERS = bytes(
+    code for code in range(128) if not chr(code).isalpha() and chr(code) not in "013457@$"
+)
+_LETTERS = bytes.maketrans(
+    b"013457@$ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"oieastasabcdefghijklmnopqrstuvwxyz"
+)
 
 
 def _plain(text: str) -> str:
@@ -64,7 +69,9 @@ def _plain(text: str) -> str:
     if not text.isascii():
         if _CONFUSED.search(text):
             text = text.translate(_ALIKE)
-        text = unicodedata.normalize("NFKD", text.translate(_WITHOUT_MARK))
+        for marked, simple in _WITHOUT_MARK:
+            text = text.replace(marked, simple)
+        text = unicodedata.normalize("NFKD", text)
     return text.casefold().encode("ascii", "ignore").decode()
 
 
@@ -89,7 +96,7 @@ class _Readings:
         if reading == "plain":
             return _plain(self.text)
         if reading == "compact":
-            return self["plain"].translate(_LETTERS_ONLY)
+            return self["plain"].encode().translate(_LETTERS, _NO_LETTERS).decode()
         return _folded(self.text) if _BEYOND_LATIN.search(self.text) else ""
 
 

@@ -23,7 +23,7 @@ class Words:
         marked = plain.replace("|", " ")
         for end in _SENTENCE_ENDS:  # faster than a pattern
             marked = marked.replace(end, " | ")
-        self.all = marked.translate(_SPACED).split()
+        self.all = marked.encode().translate(_SPACED).decode().split()
         self.distinct = frozenset(self.all)
         self.places: dict[str, list[int]] = {word: [] for word in self.distinct & firsts}
         for at, word in enumerate(self.all):
@@ -45,7 +45,9 @@ class Words:
 
 
 _SENTENCE_ENDS = ("\n", ". ", "! ", "? ")
-_SPACED = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) not in "|\x1e"}
+_SPACED = bytes(
+    code if chr(code).isalnum() or chr(code) in "|\x1e" else 32 for code in range(128)
+) + bytes(128)
 
 
 class Sign(NamedTuple):

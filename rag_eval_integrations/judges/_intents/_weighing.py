@@ -18,7 +18,7 @@ END, BREAK = 1 << 60, 1 << 61
 NAMES = (*ENGLISH, "first", "short", "long", "dense", "sparse", "two", "foreign", "script")
 BITS = {name: 1 << at for at, name in enumerate(NAMES)}
 _LONGEST = 28  # words of a sentence, or of two
-_FEWEST = 4  # concepts of a passage that are worth weighing
+_FEWEST = 6  # concepts of a passage that are worth weighing
 _SHORTEST_STEM, _LONGEST_STEM = 3, 14
 _KNOWN = 65_536
 
@@ -101,8 +101,7 @@ _known = _Known()
 def passages(masks: Sequence[int]) -> Iterator[int]:
     """Yield what every sentence, and every two of them, are about, if they may turn upon it."""
     start, before, words_before = 0, 0, _LONGEST
-    for at in range(len(masks) + 1):
-        mask = masks[at] if at < len(masks) else BREAK
+    for at, mask in enumerate((*masks, BREAK)):
         if mask < END and at - start < _LONGEST:
             continue
         own = masks[start:at]
