@@ -3,7 +3,8 @@
 The labelling prompt does not rely on it (no text can leave its section); the flag
 `suspected_injection` tells a person where to look. Texts are read as a person sees them: without
 characters of no width, full-width and look-alike letters as the letters that they look like, split
-words joined. How many attacks and plain texts it flags is tested on texts that it was not made on.
+words joined. Signs find phrases; passages are also weighed by what their words are about. How many
+attacks and plain texts it flags is tested on texts that it was not made on.
 """
 
 from __future__ import annotations
@@ -16,6 +17,13 @@ from functools import cache
 
 from rag_eval_integrations.judges._intents import signs
 from rag_eval_integrations.judges._intents._sign import Reading, Sign, Words
+from rag_eval_integrations.judges._intents._weighing import (
+    TEXT,
+    latin_masks,
+    other_masks,
+    passages,
+    speaks,
+)
 
 # Characters that hide or reverse text. A single byte order mark is left by converters.
 _HIDDEN = re.compile("[\u200b\u2060-\u2064\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
@@ -40,10 +48,16 @@ _ALIKE = str.maketrans(
     "abeikvoptuxnwyABEZHIKMNOPTYX"
     "ouhnag" + "abcdefghijklmnoprstuvwyz",
 )
+# Letters that do not decompose into one of ASCII and a mark.
+_WITHOUT_MARK = tuple(zip("łđıøŁĐØ", "ldioLDO", strict=True))
 _TYPOGRAPHY = (("\u2018", "'"), ("\u2019", "'"), ("\u201c", '"'), ("\u201d", '"'), ("\u2013", "-"))
-_LETTERS_ONLY = {
-    code: chr(code).lower() if chr(code).isalpha() else None for code in range(128)
-} | {ord(digit): letter for digit, letter in zip("013457@$", "oieastas", strict=True)}
+# Of bytes: several times as fast as of a string.
+_NO_LETTERS = bytes(
+    code for code in range(128) if not chr(code).isalpha() and chr(code) not in "013457@$"
+)
+_LETTERS = bytes.maketrans(
+    b"013457@$ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"oieastasabcdefghijklmnopqrstuvwxyz"
+)
 
 
 def _plain(text: str) -> str:
@@ -55,6 +69,8 @@ def _plain(text: str) -> str:
     if not text.isascii():
         if _CONFUSED.search(text):
             text = text.translate(_ALIKE)
+        for marked, simple in _WITHOUT_MARK:
+            text = text.replace(marked, simple)
         text = unicodedata.normalize("NFKD", text)
     return text.casefold().encode("ascii", "ignore").decode()
 
@@ -80,7 +96,7 @@ class _Readings:
         if reading == "plain":
             return _plain(self.text)
         if reading == "compact":
-            return self["plain"].translate(_LETTERS_ONLY)
+            return self["plain"].encode().translate(_LETTERS, _NO_LETTERS).decode()
         return _folded(self.text) if _BEYOND_LATIN.search(self.text) else ""
 
 
@@ -107,10 +123,14 @@ def speaks_to_a_judge(texts: Iterable[str]) -> bool:
     """Whether any text has instructions, verdicts or markup for a model, or much hidden text."""
     texts = tuple(texts)
     # Looking for the words once per call, not once per text, saves a quarter of the time.
-    every = _Readings("\n".join(texts))
+    every = _Readings(f"\n{TEXT}\n".join(texts))
     index = _index()
     words = Words(every["plain"], index.words)
     begun = {id(sign): sign for word in words.places for sign in index.by_word[word]}
+    if any(map(speaks, passages(latin_masks(words.all)))):
+        return True
+    if every["other"] and any(map(speaks, passages(other_masks(every["other"], _folded)))):
+        return True
     found = [
         sign
         for sign in (*begun.values(), *index.without_words)

@@ -14,10 +14,16 @@ _LONGEST_THEN = 40
 
 
 class Words:
-    """The words of a plain text, in their order, and the places of those that begin a search."""
+    """The words of a plain text, in their order, with `|` where a sentence ends.
+
+    Also the places of those that begin a search.
+    """
 
     def __init__(self, plain: str, firsts: frozenset[str]) -> None:
-        self.all = plain.translate(_SPACED).split()
+        marked = plain.replace("|", " ")
+        for end in _SENTENCE_ENDS:  # faster than a pattern
+            marked = marked.replace(end, " | ")
+        self.all = marked.encode().translate(_SPACED).decode().split()
         self.distinct = frozenset(self.all)
         self.places: dict[str, list[int]] = {word: [] for word in self.distinct & firsts}
         for at, word in enumerate(self.all):
@@ -38,7 +44,10 @@ class Words:
         return False
 
 
-_SPACED = {code: " " for code in range(128) if not chr(code).isalnum()}
+_SENTENCE_ENDS = ("\n", ". ", "! ", "? ")
+_SPACED = bytes(
+    code if chr(code).isalnum() or chr(code) in "|\x1e" else 32 for code in range(128)
+) + bytes(128)
 
 
 class Sign(NamedTuple):
