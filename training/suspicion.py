@@ -1,8 +1,13 @@
 """Fit the weights of `judges/_intents/_weights.py`: `python training/suspicion.py --data DIR`.
 
-A logistic regression over concepts and their pairs. Attacks and plain texts are the half of
-`tests/judges/suspicion_cases.json` that may be looked at and its fitted texts; the rows of
-RAGBench and RAGTruth in DIR, and the documentation, are plain.
+A logistic regression over concepts and their pairs. Attacks and plain texts are those of
+`tests/judges/suspicion_cases.json`, without the half that is kept aside; the rows of RAGBench,
+RAGTruth and SummEval in DIR, and this documentation, are plain.
+
+Rows that share a document are one group. Groups are fitted in five folds; every row is weighed by
+weights that no row of its fold was fitted with. The cut-off is where at most one row of
+RAGBench in a thousand is above it. The weights that are written are then fitted on all of it, so the rates that
+are printed as held out are those to expect. Two runs write the same file.
 """
 
 from __future__ import annotations
@@ -10,139 +15,197 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import random
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
 
-from rag_eval_integrations.judges._intents import _weighing as weighing
-from rag_eval_integrations.judges._intents._sign import Words
-from rag_eval_integrations.judges.suspicion import _folded, _Readings
+from rag_eval_integrations.judges._intents._weighing import NAMES
+from rag_eval_integrations.judges.suspicion import concepts_in
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES = ROOT / "tests/judges/suspicion_cases.json"
 WEIGHTS = ROOT / "rag_eval_integrations/judges/_intents/_weights.py"
-COUNT = len(weighing.NAMES)
+COUNT = len(NAMES)
 FIRST, SECOND = np.triu_indices(COUNT, 1)
-ROUNDS, SAMPLE, HARDEST = 3, 12_000, 3_000
+WIDTH = COUNT + len(FIRST) + 1  # the last is the constant
+PLACE = np.zeros((COUNT, COUNT), int)
+PLACE[FIRST, SECOND] = COUNT + np.arange(len(FIRST))
+FOLDS, ROUNDS, STEPS = 5, 3, 60
 PENALTY_ALONE, PENALTY_PAIR = 0.9, 3.0
-WEIGHT_OF_A_ROW = 0.25
+ROWS_ABOVE = 0.001
+
+Bag = Any  # the numbers of the passages of a text
 
 
-def passages(texts: list[str]) -> set[int]:
-    """Return what the passages of texts are about, without what is about next to nothing."""
-    readings = _Readings(f"\n{weighing.TEXT}\n".join(texts))
-    words = Words(readings["plain"], frozenset())
-    found = set(weighing.passages(weighing.latin_masks(words.all)))
-    other = weighing.other_masks(readings["other"], _folded)
-    return found | set(weighing.passages(other))
+def features(about: Iterable[int]) -> Any:
+    """Return one row per passage: its concepts, their pairs, and a constant."""
+    columns: list[int] = []
+    ends = [0]
+    for one in about:
+        own = [at for at in range(COUNT) if one >> at & 1]
+        columns += own
+        for at, first in enumerate(own):
+            columns += PLACE[first, own[at + 1 :]].tolist()
+        columns.append(WIDTH - 1)
+        ends.append(len(columns))
+    return csr_matrix((np.ones(len(columns)), columns, ends), (len(ends) - 1, WIDTH))
 
 
-def features(about: list[int]) -> Any:
-    bits = np.array([[(one >> at) & 1 for at in range(COUNT)] for one in about], np.float32)
-    return np.hstack([bits, bits[:, FIRST] * bits[:, SECOND]])
-
-
-def scores(fitted: Any, about: list[int]) -> Any:
-    parts = [about[at : at + SAMPLE] for at in range(0, len(about), SAMPLE)]
-    return np.concatenate([features(part) @ fitted[:-1] + fitted[-1] for part in parts])
-
-
-def fit(attacks: list[str], plain: list[str], rows: list[int]) -> Any:
-    """Fit with a sample of the rows' passages, then twice more with the hardest ones as well."""
-    wanted = [max(found, key=int.bit_count) for found in (passages([t]) for t in attacks) if found]
-    unwanted = sorted(one for text in plain for one in passages([text]))
-    sample = random.Random(1).sample(rows, min(SAMPLE, len(rows)))
+def fit(x: Any, attacks: Sequence[Bag], plain: Sequence[Bag]) -> Any:
+    """Fit with the passage of every attack that has most concepts, then with the one most like one."""
+    unwanted = np.unique(np.concatenate([bag for bag in plain if len(bag)]))
     penalty = np.r_[np.full(COUNT, PENALTY_ALONE), np.full(len(FIRST), PENALTY_PAIR), 0]
-    fitted = np.zeros(COUNT + len(FIRST) + 1)
+    concepts = x[:, :COUNT].sum(axis=1).A1
+    fitted = np.zeros(WIDTH)
     for turn in range(ROUNDS):
-        if turn:
-            hardest = np.argsort(-scores(fitted, rows))[:HARDEST]
-            sample = sorted({*sample, *(rows[at] for at in hardest)})
-        x = features(wanted + unwanted + sample)
-        x = np.hstack([x, np.ones((len(x), 1), np.float32)])
-        y = np.where(np.arange(len(x)) < len(wanted), 1.0, -1.0)
-        weight = np.ones(len(x))
-        weight[len(wanted) + len(unwanted) :] = WEIGHT_OF_A_ROW
+        scores = x @ fitted if turn else concepts
+        wanted = np.array([bag[np.argmax(scores[bag])] for bag in attacks if len(bag)])
+        of = x[np.r_[wanted, unwanted]]
+        y = np.r_[np.ones(len(wanted)), -np.ones(len(unwanted))]
 
-        def loss(at: Any, x: Any = x, y: Any = y, weight: Any = weight) -> tuple[float, Any]:
-            margin = y * (x @ at)
-            slope = -weight * y / (1 + np.exp(np.clip(margin, -50, 50)))
-            value = (weight * np.logaddexp(0, -margin)).sum() + (penalty * at**2).sum() / 2
-            return value, x.T @ slope + penalty * at
+        def loss(at: Any, of: Any = of, y: Any = y) -> tuple[float, Any]:
+            margin = y * (of @ at)
+            slope = -y / (1 + np.exp(np.clip(margin, -50, 50)))
+            value = np.logaddexp(0, -margin).sum() + (penalty * at**2).sum() / 2
+            return value, of.T @ slope + penalty * at
 
-        fitted = minimize(loss, fitted, jac=True, method="L-BFGS-B", options={"maxiter": 80}).x
+        fitted = minimize(loss, fitted, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
     return fitted
 
 
-def written(fitted: Any, threshold: float) -> str:
+def highest(scores: Any, bags: Iterable[Bag]) -> Any:
+    return np.array([scores[bag].max() if len(bag) else -np.inf for bag in bags])
+
+
+def cross_fitted(x: Any, bags: dict[str, list[Bag]], folds: dict[str, Any]) -> dict[str, Any]:
+    """Return the highest score of every text by weights that were not fitted with its fold."""
+    found = {kind: np.full(len(of), -np.inf) for kind, of in bags.items()}
+    for fold in range(FOLDS):
+        others = {
+            kind: [bag for bag, its in zip(of, folds[kind], strict=True) if its != fold]
+            for kind, of in bags.items()
+        }
+        scores = x @ fit(x, others["attacks"], others["benign"] + others["rows"])
+        for kind, of in bags.items():
+            held = folds[kind] == fold
+            found[kind][held] = highest(scores, of)[held]
+    return found
+
+
+def rows_of(data: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield the set of every row, its texts, and the documents that it may share."""
+    for path in sorted(data.glob("*/*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for row in map(json.loads, lines):
+                if "documents" in row:
+                    yield "ragbench", [row["question"], row["response"]], row["documents"]
+                elif "passages" in row:
+                    yield "ragtruth", [row["question"], row["response"]], [row["passages"]]
+                elif "system_output" in row:
+                    yield "summeval", [row["system_output"]], [row["source"]]
+
+
+def fold_of_groups(documents: Sequence[Iterable[str]]) -> Any:
+    """Return a fold for every row, the same for rows that share a document."""
+    group = list(range(len(documents)))
+
+    def first_of(row: int) -> int:
+        while group[row] != row:
+            group[row] = group[group[row]]
+            row = group[row]
+        return row
+
+    seen: dict[str, int] = {}
+    for row, its in enumerate(documents):
+        for document in its:
+            group[first_of(row)] = first_of(seen.setdefault(document, row))
+    firsts = [first_of(row) for row in range(len(documents))]
+    rows_in = [0] * FOLDS
+    fold = {}
+    for first, rows in Counter(firsts).most_common():
+        fold[first] = int(np.argmin(rows_in))
+        rows_in[fold[first]] += rows
+    return np.array([fold[first] for first in firsts])
+
+
+def written(fitted: Any, cut_off: float) -> str:
     """Write the weights in hundredths, a concept's own weight beside its own name."""
-    rows: dict[str, list[str]] = {name: [] for name in weighing.NAMES}
-    for name, value in zip(weighing.NAMES, fitted[:COUNT], strict=True):
-        rows[name] += [name, str(round(value * 100))]
+    rows: dict[str, list[str]] = {name: [] for name in NAMES}
+    for name, value in zip(NAMES, fitted[:COUNT], strict=True):
+        rows[name].append(f"{name} {round(value * 100)}")
     for one, other, value in zip(FIRST, SECOND, fitted[COUNT:-1], strict=True):
         if round(value * 100):
-            rows[weighing.NAMES[one]] += [weighing.NAMES[other], str(round(value * 100))]
+            rows[NAMES[one]].append(f"{NAMES[other]} {round(value * 100)}")
     lines = [
         '"""Weights of concepts and of their pairs, in hundredths, by `training/suspicion.py`."""',
         "",
         "from __future__ import annotations",
         "",
-        f"BIAS = {round((fitted[-1] - threshold) * 100)}",
+        f"BIAS = {round((fitted[-1] - cut_off) * 100)}",
         "WEIGHTS = {",
     ]
     for name, pairs in rows.items():
         lines.append(f'    "{name}": ""')
         line = ""
-        for pair in zip(pairs[::2], pairs[1::2], strict=True):
-            if len(line) > 75:
+        for pair in pairs:
+            if len(line) + len(pair) > 90:
                 lines.append(f'    "{line}"')
                 line = ""
-            line += " ".join(pair) + " "
+            line += pair + " "
         lines.append(f'    "{line}",')
     return "\n".join([*lines, "}", ""])
 
 
-def strings(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from strings(one)
-
-
-def looked_at(texts: list[str]) -> list[str]:
+def looked_at(texts: Iterable[str]) -> list[str]:
     return [text for text in texts if zlib.crc32(text.encode()) % 2 == 0]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="has ragbench/, ragtruth/")
-    parser.add_argument("--every", type=int, default=1, help="read every n-th row only")
-    parser.add_argument("--threshold", type=float, default=0.4, help="log-odds of an attack")
-    parser.add_argument("--cases", type=Path, default=CASES)
-    options = parser.parse_args()
-    cases = json.loads(options.cases.read_text(encoding="utf-8"))
-    rows: set[int] = set()
-    for path in sorted(options.data.glob("rag*/*.jsonl.gz")):
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for number, line in enumerate(lines):
-                if number % options.every == 0:
-                    rows |= passages(list(strings(json.loads(line))))
-    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "LICENSE", ROOT / "NOTICE"):
-        rows |= passages([path.read_text(encoding="utf-8")])
-    fitted = fit(
-        looked_at(cases["attacks"]) + cases["fitted_attacks"],
-        looked_at(cases["benign"]) + cases["fitted_benign"],
-        sorted(rows),
-    )
-    top = np.sort(scores(fitted, sorted(rows)))[::-1][:8].round(2)
-    print(f"{len(rows)} passages of rows, the highest log-odds: {top}")
-    WEIGHTS.write_text(written(fitted, options.threshold), encoding="utf-8")
+    parser.add_argument("--data", type=Path, required=True, help="has ragbench/, ragtruth/, geval/")
+    data = parser.parse_args().data
+    cases = json.loads(CASES.read_text(encoding="utf-8"))
+    rows = list(rows_of(data))
+    pages = (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "LICENSE", ROOT / "NOTICE")
+    texts = {
+        "attacks": [[text] for text in looked_at(cases["attacks"]) + cases["fitted_attacks"]],
+        "benign": [[text] for text in looked_at(cases["benign"]) + cases["fitted_benign"]],
+        "rows": [own + documents for _, own, documents in rows]
+        + [[path.read_text(encoding="utf-8")] for path in sorted(pages)],
+    }
+    numbers: dict[int, int] = {}
+    bags = {
+        kind: [
+            np.array(
+                [numbers.setdefault(one, len(numbers)) for one in sorted(concepts_in(its))], int
+            )
+            for its in of
+        ]
+        for kind, of in texts.items()
+    }
+    x = features(numbers)
+    folds = {kind: np.arange(len(of)) % FOLDS for kind, of in bags.items()}
+    folds["rows"][: len(rows)] = fold_of_groups([documents for _, _, documents in rows])
+    held = cross_fitted(x, bags, folds)
+    of_rows = held["rows"][: len(rows)]
+    names = np.array([name for name, _, _ in rows])
+    of_ragbench = np.sort(of_rows[names == "ragbench"])[::-1]
+    cut_off = of_ragbench[int(len(of_ragbench) * ROWS_ABOVE)]
+    print(f"{len(numbers)} kinds of passages; held out, by the weights alone:")
+    for kind in ("attacks", "benign"):
+        print(f"  {kind}: {np.mean(held[kind] > cut_off):.1%} of {len(held[kind])}")
+    for name in dict.fromkeys(names):
+        above = of_rows[names == name] > cut_off
+        print(f"  rows of {name}: {above.sum()} of {len(above)}")
+    print(f"  pages: {(held['rows'][len(rows) :] > cut_off).sum()} of {len(pages)}")
+    fitted = fit(x, bags["attacks"], bags["benign"] + bags["rows"])
+    WEIGHTS.write_text(written(fitted, cut_off), encoding="utf-8")
 
 
 if __name__ == "__main__":

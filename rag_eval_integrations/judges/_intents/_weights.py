@@ -2,210 +2,289 @@
 
 from __future__ import annotations
 
-BIAS = -540
+BIAS = -829
 WEIGHTS = {
+    "device": ""
+    "device -215 jargon -35 mention -1 bench -6 grader 3 machine -12 you -24 please -11 "
+    "note -13 drop -30 rules -20 earlier -8 mark 6 give -16 given -1 judged -15 good -25 "
+    "relevant -2 bad -5 top -1 score -9 all -8 fully -7 not -15 must -7 meta -12 check -9 "
+    "pressure -6 new -24 pretend -1 if -6 people -4 told 8 format -21 end -4 texts -5 decode -2 "
+    "already 6 this -31 read -1 fine -6 number -4 better -16 rate -8 deem 14 pass -2 write -16 "
+    "software -5 first -20 short -13 long -11 known -44 new-words -9 mostly-new -1 two -15 "
+    "foreign -2 ",
     "jargon": ""
-    "jargon 21 mention -15 bench -6 grader 28 machine -1 you 62 please 6 note 47 "
-    "drop 8 rules -14 earlier 5 mark -40 marked -2 give 47 given -8 judged 20 good 48 "
-    "relevant -29 bad 56 top 8 score -4 all -12 fully -35 not -37 must 10 check -6 "
-    "secret 5 pressure 27 new 18 pretend -12 told -8 lenient 32 format 72 end 21 "
-    "texts -50 decode 11 already 33 this -11 read 41 first 37 short 22 long 22 dense 55 "
-    "sparse -17 two 12 foreign -63 script -2 ",
+    "jargon 132 mention -4 bench 2 grader 16 machine -1 you 80 please 3 note 47 drop 14 rules 5 "
+    "earlier -11 mark -19 marked -15 give 44 given -11 judged 4 good 52 relevant -102 bad -7 "
+    "top -28 score -27 all -22 fully -29 not -34 must 29 meta 1 check -46 secret 9 pressure 19 "
+    "new 53 pretend -3 if -8 people 7 told 32 lenient 34 format 30 texts -25 decode 50 "
+    "already 12 this -34 read 57 fine 45 number 30 better 49 rate -24 deem 1 pass 6 write 70 "
+    "software 30 first 17 short 45 long -9 known 7 new-words 38 mostly-new -2 two -18 "
+    "foreign -36 script -26 ",
     "mention": ""
-    "mention -48 bench -3 grader 2 machine -18 you -7 note -1 drop -19 rules -14 "
-    "earlier -12 mark -17 marked 9 give -14 given -3 judged -11 good 15 relevant -1 "
-    "bad 6 score 23 all 1 fully -6 not 22 must 4 meta -5 check -15 secret 8 pressure 9 "
-    "new -1 pretend 13 if -18 people 12 told -8 lenient -1 format 3 end -8 texts -28 "
-    "decode -7 already -4 this -7 read -9 first 18 short 7 long -5 dense 8 sparse -3 "
-    "two -16 foreign 7 ",
+    "mention -53 bench 3 grader 13 machine -21 you -11 please -3 note 17 drop -10 rules -35 "
+    "earlier 9 mark -2 marked 5 give 16 given 7 judged -14 good 8 relevant 19 bad 22 top 11 "
+    "score 24 all -9 fully -15 not 55 must 16 meta -21 check -16 secret 8 pressure 10 new 21 "
+    "pretend 5 if -11 people 9 told -23 lenient -1 format -9 end -11 texts -21 decode -7 "
+    "already -5 this -7 read -18 fine -7 number 6 better -30 rate 8 pass -9 write -21 "
+    "software -10 first 29 short -4 long 1 known -16 new-words -5 mostly-new -9 two -20 "
+    "foreign 38 ",
     "bench": ""
-    "bench -6 grader 8 machine 8 you -11 please 2 note 4 drop 3 rules 15 earlier 15 "
-    "mark 9 marked 13 give -12 given -8 judged -8 good 13 relevant 3 bad -13 top -19 "
-    "score 21 all 11 fully 20 not -9 must 9 meta 10 check -28 secret -1 pressure 5 "
-    "new 7 if -32 people -1 told 15 lenient 7 format 12 end -12 texts -15 decode 8 "
-    "this 23 read -6 first -14 short -7 long -4 dense 8 sparse -3 two 8 foreign -17 ",
+    "bench -102 grader -21 machine -3 you 6 please 4 drop -8 rules -21 mark 9 marked 10 "
+    "given -11 judged 33 good -3 relevant -7 bad -16 top -8 score 15 all -5 fully 3 not -19 "
+    "must -4 meta -10 check -49 secret -4 pressure -3 new -16 pretend -3 if -16 people 4 "
+    "told -7 lenient -2 format -15 end -3 texts 17 decode -3 already -7 this 34 read -5 fine 16 "
+    "number 2 better 8 rate 15 deem -6 pass -16 write -2 software -2 first -22 short -29 "
+    "long -9 known 4 new-words -12 mostly-new -4 two -9 ",
     "grader": ""
-    "grader 57 machine -6 you 37 please 39 note 62 drop -11 rules 12 earlier 26 mark -96 "
-    "marked -29 give -5 given -20 judged 37 good 41 relevant -3 bad 4 top 9 score -8 "
-    "all -14 fully 42 not 54 must 44 meta -15 check -2 secret 3 pressure -11 new 15 "
-    "pretend 4 if 27 people 30 told -4 lenient 24 format -29 end 20 texts 27 decode -6 "
-    "already 8 this 58 read 6 first -44 short -28 long 43 dense 15 sparse 3 two 24 "
-    "foreign -9 script 1 ",
+    "grader 51 machine -24 you 5 please 38 note 81 drop -8 rules 7 earlier -1 mark -78 "
+    "marked -32 give -1 given -25 judged -57 good 21 relevant 30 bad 37 top 31 score -17 all 27 "
+    "fully 40 not 73 must 40 meta -8 check -17 secret -28 new 41 pretend 16 if 20 people 24 "
+    "told -18 lenient 54 format -38 end -11 texts 19 decode -8 already 33 this 46 read -7 "
+    "fine 14 number -1 better 6 rate -26 deem -42 pass 8 write 14 software 5 first 12 short 16 "
+    "long 35 known -38 new-words 27 mostly-new 13 two -18 foreign -21 script -16 ",
     "machine": ""
-    "machine 8 you -27 please 14 note 49 drop -13 rules -32 earlier -15 mark 23 marked -17 "
-    "give 20 given -17 judged 2 good 72 relevant -1 bad 17 top 20 score 32 all 4 "
-    "fully 23 not 5 must 10 meta -9 check 22 secret -2 pressure 1 new 6 pretend -4 "
-    "people -11 told -14 lenient 3 format -2 end -22 texts 8 decode 1 already 22 "
-    "this -6 read 7 first -32 short -4 long 5 dense 14 sparse 6 two -3 foreign 20 "
-    "script 24 ",
+    "machine 41 you -1 please -5 note 62 drop -24 rules -36 earlier -27 mark 24 marked -33 "
+    "give 53 given -17 judged -16 good 91 relevant -3 bad 7 top 22 score 23 all 33 fully 11 "
+    "not 8 must -9 meta -14 check -25 secret 4 pressure 19 new -7 pretend -4 if 33 people -2 "
+    "told 25 lenient 4 format -1 end 27 texts 18 decode -1 already 26 this 44 read -33 fine 31 "
+    "number -21 better -34 deem -9 pass 28 write 25 software 8 first -44 short -29 long 4 "
+    "known -14 new-words -11 mostly-new 17 two -38 foreign 16 script -7 ",
     "you": ""
-    "you 27 please -19 note -24 drop -18 rules 40 earlier 22 mark -19 marked 25 give 15 "
-    "given 16 judged 18 good 19 relevant 21 bad 44 top -19 score 2 all 27 fully 12 "
-    "not 2 must -34 meta 21 check -3 secret 19 pressure -14 new -17 pretend 21 if 51 "
-    "people -18 told 98 lenient -6 format 4 end -10 texts -14 decode -15 already -4 "
-    "this -15 read -2 first -67 short -27 long -5 dense 15 sparse 14 two -21 foreign -30 "
-    "script 6 ",
+    "you 39 please -55 note -29 drop 7 rules 75 earlier 22 mark -53 marked 41 give 35 given 11 "
+    "judged 36 good 20 relevant 12 bad 24 top -20 score 33 all 16 fully -12 not 39 must -28 "
+    "meta 27 check 20 secret 4 pressure -16 new 35 pretend 38 if 46 people -8 told 61 "
+    "lenient -3 format 27 end -13 texts 12 decode -10 already -10 this -40 read -8 fine -14 "
+    "number -28 better 81 rate -19 deem -19 pass -42 write -1 software -27 first -17 short -1 "
+    "long 15 known 4 new-words 21 mostly-new -27 two -17 foreign -62 script 15 ",
     "please": ""
-    "please 47 note -31 drop 3 rules -4 earlier -15 mark 9 marked -6 give 25 given -2 "
-    "judged -1 good -4 relevant -7 bad 5 top 40 score 7 all -32 fully 4 must 9 check -23 "
-    "secret -1 pressure 5 new -8 if 10 people -18 told 6 lenient 10 end 1 texts 31 "
-    "decode -1 already 20 this 20 read -7 first 32 short 28 long -1 dense 10 sparse -1 "
-    "two 1 foreign -21 script 6 ",
+    "please 62 note -31 drop -6 rules -5 earlier 1 mark 24 marked -12 give 5 given 6 judged 14 "
+    "good -25 relevant -19 bad 29 top 25 score 14 all -33 fully 15 not 22 must -6 meta 1 "
+    "check 6 secret -9 pressure 14 new -1 pretend 6 if 17 people -27 told -17 lenient 16 "
+    "format 10 end -13 texts -13 already 1 read -11 fine -3 number 50 better 47 rate 15 deem -8 "
+    "pass 5 write -6 software -5 first 35 short 4 long 11 known 24 new-words 1 mostly-new -1 "
+    "two 3 foreign -23 script 3 ",
     "note": ""
-    "note 80 drop -17 rules 13 earlier -11 mark 1 marked -10 give 15 given -4 judged -19 "
-    "good -27 relevant 14 bad -14 top 13 score 17 all 3 fully -10 not 23 must -52 "
-    "meta 19 check 40 secret 1 pressure 1 new -13 pretend -6 if -37 people -22 told -30 "
-    "lenient 8 format -6 end -12 texts 18 decode -8 already -23 this -2 read -4 first -54 "
-    "short 12 long 16 dense 27 sparse -2 two -28 foreign 25 script 24 ",
+    "note 98 drop -61 rules -19 mark -8 marked 3 give -31 given -14 judged 6 good 36 "
+    "relevant 22 bad 49 top 27 score -6 all -5 fully -9 not -10 must -37 meta 64 check 53 "
+    "secret -20 pressure 2 new -2 pretend -11 if -24 people -8 told 13 lenient 15 format 8 "
+    "end -22 texts -7 decode -15 already -34 this 2 read -33 fine -21 number -20 better 7 "
+    "rate -28 deem -4 pass 12 write -13 software 42 first -14 short 11 long 20 new-words 38 "
+    "mostly-new -13 two -17 foreign 42 script 8 ",
     "drop": ""
-    "drop 36 rules 115 earlier 49 mark -22 give 23 given -3 judged 32 good 17 relevant 19 "
-    "bad -1 top 8 score 35 all 1 fully 13 not -99 must -8 meta 31 check 20 secret -4 "
-    "pressure -40 new -43 pretend -8 if -27 people -15 told 1 lenient 2 format -31 "
-    "end 1 texts 35 decode -16 already -6 this -3 read -6 first 22 short 1 long -20 "
-    "dense 39 sparse -33 two -22 foreign 16 script 17 ",
+    "drop 58 rules 146 earlier 28 mark -14 marked 12 give 13 given -7 judged 42 good 43 "
+    "relevant 15 bad 18 top 42 score 20 all 25 fully 6 not -97 must -17 meta 3 check 67 "
+    "secret 4 pressure -45 new -65 if 13 told 43 lenient -5 format -44 end 4 texts 5 decode 3 "
+    "already -26 this -43 read -5 fine 5 number -16 better 1 rate 2 deem -7 pass 21 write -2 "
+    "software 8 first 25 short -3 long -27 known 29 new-words 8 mostly-new -11 two 39 "
+    "foreign -15 script 61 ",
     "rules": ""
-    "rules 24 earlier 43 mark 30 marked -10 give 57 given 7 judged -16 good 14 relevant 8 "
-    "bad 13 top 24 score -1 all 4 fully 16 not 9 must -24 meta 11 check -19 secret 5 "
-    "pressure -13 new 14 pretend -15 if -14 people 18 told 31 lenient -4 format -28 "
-    "end 8 texts -29 decode -17 already 7 this -24 read -24 first 68 short 40 long -1 "
-    "dense 32 sparse -20 two 20 foreign 12 script 9 ",
+    "rules -3 earlier 54 mark -13 marked -5 give -7 given 15 judged 9 good -18 relevant 11 "
+    "bad -23 top 45 score 21 all 36 fully 10 not -34 must -21 meta -16 check -22 pressure -16 "
+    "new 31 pretend -50 if 9 people 5 told 32 lenient -26 format 27 end 3 texts -42 decode 14 "
+    "already -19 this 4 read 8 fine 34 number -7 better 3 rate 19 deem 12 pass 27 write -17 "
+    "software 38 first 48 short 72 long -17 known 18 new-words 3 mostly-new -18 two 7 "
+    "foreign 20 script 10 ",
     "earlier": ""
-    "earlier -48 mark -9 marked 2 give -9 given -24 judged 29 good 7 relevant 37 "
-    "bad -7 top 8 score -5 all -26 fully 30 not 1 must 16 meta 20 check -3 secret -10 "
-    "pressure 22 new -7 pretend -9 if -16 people 3 told 11 lenient -15 format -6 "
-    "end 2 texts 5 decode 5 already 23 this 1 read -15 first 30 short 20 long -11 "
-    "dense 16 sparse -8 two 13 foreign -18 script -2 ",
+    "earlier -44 mark 11 marked -10 give 9 given -30 judged -4 good -26 relevant 27 bad 2 "
+    "top 20 score -17 all -28 fully -7 not -11 must 9 meta 59 check -6 secret 3 pressure -2 "
+    "new -10 pretend -12 if -8 people 7 told 24 lenient -5 format 12 end -17 texts -8 decode 40 "
+    "already 2 this -13 read -5 fine -4 number -19 better 44 rate 13 deem 8 pass -44 write -2 "
+    "software 5 first 49 short 37 long 14 known 18 new-words -15 mostly-new -14 two -22 "
+    "foreign -39 script -21 ",
     "mark": ""
-    "mark 129 marked -32 give -67 given -44 judged 9 good 5 relevant 37 bad -23 top -34 "
-    "score -25 all 39 fully 24 not 34 must -2 meta 49 check -49 pressure 48 new 33 "
-    "pretend 11 if -27 people -6 told -11 lenient -4 format -61 end -11 texts 83 "
-    "decode -11 already 58 this 54 read 9 first -33 short 38 long 9 dense -9 sparse -10 "
-    "two -1 foreign 2 script 14 ",
+    "mark 63 marked -22 give -41 given -31 judged 10 good 29 relevant 41 bad -5 top -34 "
+    "score -34 all -6 fully -9 not 23 must -25 meta 46 check -67 secret 12 pressure 19 new 26 "
+    "pretend 32 if -14 told -2 lenient 20 format -40 end -3 texts 49 decode -5 already 34 "
+    "this 10 read -10 fine -13 number -25 better -37 rate -54 deem 72 pass 3 write -38 "
+    "software 11 first -18 short -4 long 3 known 7 new-words 25 mostly-new 17 two -2 foreign -1 "
+    "script 31 ",
     "marked": ""
-    "marked -15 give -16 given -14 judged 23 good 9 relevant -12 bad -3 top 7 all 25 "
-    "fully 9 not -30 must -25 meta -13 check 3 pressure 24 new -3 pretend 8 if -5 "
-    "people -4 told -4 format -13 end -9 texts -14 already -13 this 42 read 9 first -1 "
-    "short -15 long -2 dense -2 sparse -2 two -11 foreign -20 ",
+    "marked -40 give -2 given -18 judged 26 good 6 bad 27 top 17 score 4 all 4 fully 30 not -34 "
+    "must 6 meta -35 check -14 secret -9 pressure 22 new -8 pretend -2 if 6 people -15 told 2 "
+    "format -26 end -14 texts -2 decode 15 already -10 this 31 read 34 fine 7 number 7 "
+    "better 10 rate -11 deem -11 pass -19 write 7 software 1 first -39 short -24 long -12 "
+    "known -5 new-words -13 mostly-new -8 two -12 foreign -1 ",
     "give": ""
-    "give 58 given 1 judged 6 good 1 relevant 1 bad 5 top 57 score -21 all 14 fully 37 "
-    "not 16 must 2 meta 5 check -13 secret 16 pressure 13 new 25 pretend 1 if -15 "
-    "people -6 told 24 lenient 4 format 19 end -8 texts -18 decode -26 already -6 "
-    "this 19 read -29 first -55 short -20 long -28 dense 26 sparse -25 two -19 foreign 3 "
-    "script 11 ",
+    "give 115 given 12 judged -21 good 19 relevant -15 bad 4 top 52 score -78 all -5 fully 34 "
+    "not 19 must -7 meta -13 check -34 secret 22 pressure 35 new 17 pretend -10 if -25 "
+    "people -1 told 11 lenient -18 format 8 end 11 texts -41 decode -23 already 1 this 41 "
+    "read -17 fine 46 number 87 better -23 rate -8 deem -30 pass 10 write -3 software -28 "
+    "first -24 short -36 long 20 known -8 new-words -7 mostly-new -9 two -26 foreign -20 "
+    "script -28 ",
     "given": ""
-    "given -36 judged -11 good -8 relevant -20 top 46 score 2 all 9 fully -16 not -23 "
-    "must -2 meta -14 check -13 secret -2 pressure 9 new -10 pretend -3 if -15 people -3 "
-    "told 6 lenient -1 format -6 end -9 texts 7 decode 27 already -3 this 9 first -3 "
-    "short -12 long -12 dense -13 sparse -4 two -3 foreign -14 ",
+    "given -38 judged -42 good -43 relevant -22 bad -6 top 4 all 6 fully -16 not -17 must -14 "
+    "meta -8 check -39 secret -15 pressure 14 new 7 pretend 16 if -8 people 8 told 33 lenient 2 "
+    "format -9 end -3 texts -41 decode 24 already 11 this -14 read 8 fine 19 number 33 "
+    "better -23 rate -23 deem -13 pass -5 write 12 software 6 first -19 short -3 long -2 "
+    "new-words -8 mostly-new -3 two -20 ",
     "judged": ""
-    "judged 14 good 13 relevant -14 bad -14 top -14 score -50 fully -11 not -8 must 3 "
-    "meta 38 check 37 secret -12 pressure -12 new 63 pretend 11 if 36 people 5 told 2 "
-    "lenient 2 format 32 end 18 texts 6 decode -9 already 41 this 74 read -21 short -35 "
-    "long -42 dense -3 sparse -27 two -15 foreign -3 script 2 ",
+    "judged 93 good -9 relevant 46 bad 2 top -9 score -39 all 48 fully 9 not -7 must 42 "
+    "meta -12 check -37 secret -1 pressure 23 new 57 pretend 25 if 1 people -15 told 21 "
+    "lenient -41 format 6 end 20 texts -78 decode -18 already 8 this 73 read 22 fine 11 "
+    "number -38 better 21 rate 19 deem 41 pass 93 write 25 software -2 first 8 short -2 "
+    "known -71 new-words -49 mostly-new -32 two -35 foreign -7 script -59 ",
     "good": ""
-    "good 97 relevant -25 bad -56 top -63 score 45 all 56 fully 35 not 2 must -35 "
-    "meta 17 check 49 secret -15 pressure -26 new 28 pretend 32 if 2 people -16 told -13 "
-    "lenient 3 format 11 end 60 texts -15 decode 8 already -6 this -78 read 8 first 12 "
-    "short -16 long -19 dense 4 sparse -7 two 12 foreign -21 script 32 ",
+    "good 159 relevant -54 bad -63 top -36 score 34 all -2 fully 18 not -32 must 2 meta 16 "
+    "check 17 secret 8 pressure -44 new 27 pretend -21 if 30 people -16 told 9 lenient -1 "
+    "format 34 end 77 texts 25 decode 27 already 10 this -40 read 5 fine 12 number -87 "
+    "better -34 rate 43 deem 59 pass -59 write 37 software 29 first -17 short -8 long 26 "
+    "known -41 new-words 15 mostly-new 15 two 7 foreign 2 script 6 ",
     "relevant": ""
-    "relevant 31 bad 16 top 3 all 81 fully 1 not -30 must -9 meta -19 check -7 secret 20 "
-    "pressure -6 new -1 pretend -11 if 10 people -4 told 9 lenient -5 format 39 end -14 "
-    "texts -74 decode -4 already -6 this -25 read -12 first 38 short -1 long -14 "
-    "dense 61 sparse -10 two -4 foreign -17 script 20 ",
+    "relevant 16 bad -10 top -18 score -14 all 102 fully -8 not -35 must 32 meta -25 check -9 "
+    "secret 3 pressure 15 new 35 pretend -8 people 5 told 4 lenient -20 format 28 end -27 "
+    "texts -34 decode 2 already 11 this -3 read 9 fine -9 number -10 better -41 rate 62 deem 23 "
+    "pass 7 write 41 software 17 first 16 short -18 long -2 known 16 new-words -3 mostly-new -3 "
+    "two -35 foreign 14 script -1 ",
     "bad": ""
-    "bad 36 top -28 score 4 all -7 fully 12 not 52 must 3 meta -23 check 5 secret 28 "
-    "pressure -2 new 6 pretend 6 if -21 people -6 told -5 lenient 4 format 15 end -3 "
-    "texts -11 decode -10 already -12 this -9 read 16 first 24 short 8 long -16 dense 19 "
-    "sparse -7 two -1 foreign -26 script 11 ",
+    "bad 97 top -3 score 4 all -8 fully -13 not 16 must 27 meta -36 check -11 secret 20 "
+    "pressure 5 new 18 pretend 22 if 9 people -8 told 21 lenient -8 format 34 end 14 texts -33 "
+    "decode 15 already -27 this 11 read 4 fine 21 number -13 better -77 rate 5 deem 2 pass -19 "
+    "write 43 software -30 first 12 short 34 long -30 known 5 new-words -45 mostly-new -3 two 9 "
+    "foreign -2 script 39 ",
     "top": ""
-    "top -6 score 84 all -75 fully -18 not 1 must 5 meta -9 check 50 secret 2 pressure 41 "
-    "new 4 pretend -5 if -22 people -17 told 3 lenient 6 format -14 end -9 texts -28 "
-    "decode -29 already 4 this 72 read 5 first -8 short 27 long -6 dense 5 sparse 1 "
-    "two 22 foreign -41 script 10 ",
+    "top 53 score 95 all -20 fully 11 not 5 must -22 meta 15 check -8 secret 4 pressure 19 "
+    "new -6 pretend -5 if -36 people -3 told -15 format 32 end -5 texts 24 decode -2 already 10 "
+    "this 43 read 1 fine 9 number -69 better -42 deem -1 pass -12 write 43 software 11 first 5 "
+    "short -33 long 11 known 27 new-words 16 mostly-new -21 two -8 foreign -16 script 6 ",
     "score": ""
-    "score 54 all -9 fully 7 not -38 must 3 meta -29 check 62 secret 13 pressure 54 "
-    "new 15 pretend 11 if 3 people -7 told 14 lenient 11 format -20 end 16 texts 63 "
-    "already 2 this 20 read 12 first -17 short -33 long -19 dense -8 sparse 15 two 25 "
-    "foreign -8 script -23 ",
+    "score 63 all -29 fully 19 not -26 must -15 meta -29 check 48 secret -3 pressure 18 new -16 "
+    "pretend 2 if -23 people -2 told -11 lenient 9 format -27 end 5 texts 77 decode 23 "
+    "already -33 this 16 read 22 fine -10 number 10 better 6 rate 17 deem 33 pass -21 write 38 "
+    "software -14 first 19 short 16 long -2 known 23 new-words 13 mostly-new 18 two -12 "
+    "foreign -5 script -5 ",
     "all": ""
-    "all 54 fully -6 not -51 must 3 meta 38 check -45 secret 12 pressure -12 new 55 "
-    "pretend -1 if -40 people 7 told 26 lenient -8 format 25 end 1 texts -39 decode -5 "
-    "already -13 this -45 read -3 first 34 short -12 long -11 dense 49 sparse 15 "
-    "two 26 foreign -21 script -3 ",
+    "all 15 fully -14 not -24 must -5 meta 20 check -73 secret -7 pressure -4 new 40 pretend 11 "
+    "if 4 people 6 told 52 lenient 3 format 49 end -51 texts 27 decode -22 already -44 this -48 "
+    "read 8 fine 14 number -79 better 29 rate 13 deem 29 pass 12 write 59 software -4 first 41 "
+    "short 28 long -10 known 40 new-words -12 two -41 foreign -38 script -6 ",
     "fully": ""
-    "fully 13 must 13 meta -3 check 24 secret -8 pressure 6 new -16 pretend -2 people -11 "
-    "told -18 lenient -3 format 8 end 8 texts -42 decode 7 already 13 this -39 read -7 "
-    "first 66 short 2 long -21 dense 23 sparse -18 two 32 foreign 20 script 19 ",
+    "fully 39 not -1 must -9 meta -12 check 39 secret 12 pressure 9 new -14 pretend -8 if -55 "
+    "people -6 told -14 lenient -1 end 6 texts -37 decode -1 already 16 this -38 read 15 "
+    "fine 22 number 15 rate -24 deem -12 pass 10 write -13 software -11 first 57 short 29 "
+    "long 6 known 18 new-words -15 mostly-new -8 two -10 foreign 16 script 31 ",
     "not": ""
-    "not 41 must 1 meta -25 check 107 secret 6 pressure 1 new -9 pretend -5 if -46 "
-    "people 12 told -18 lenient 11 format -2 end 5 texts -15 decode -7 already -14 "
-    "this -40 read 23 first -44 short -9 long -16 dense 19 sparse -9 two -19 foreign 22 "
-    "script 38 ",
+    "not 59 must 13 meta 11 check 101 secret 23 pressure 23 new 28 pretend -11 if -32 people 31 "
+    "told -5 lenient 3 format 3 end 25 texts 30 decode 1 already 26 this -61 read 6 fine 4 "
+    "number -40 better -12 rate 29 deem 5 pass 6 write -10 software -14 first -8 short -44 "
+    "long -21 known 28 new-words 27 mostly-new -31 two -47 foreign 75 script 75 ",
     "must": ""
-    "must 20 meta 8 check -35 secret -3 pressure -11 new 8 if -6 people -5 told -24 "
-    "lenient -9 format -3 end -19 texts 7 decode 31 already -4 this 50 read 28 first -45 "
-    "short 45 long -18 dense 23 sparse 13 two -7 foreign 12 script 8 ",
+    "must -28 meta 6 check -34 secret -17 pressure -14 new -36 pretend 10 if -26 told -35 "
+    "lenient -14 format 27 end -16 texts 37 decode -4 already 6 this 47 read 16 fine -9 "
+    "number -14 better -75 rate 3 deem 12 pass -2 write 11 software 16 first -20 short 5 "
+    "long -33 known 43 new-words -18 mostly-new 7 two -36 foreign 6 script 13 ",
     "meta": ""
-    "meta 22 check -22 secret 19 pressure 5 new 20 pretend -7 if -26 people 9 told 29 "
-    "lenient 7 format -12 end 20 texts -6 decode -5 already 5 this 30 read -18 first -18 "
-    "short 14 long -26 dense 40 sparse -28 two 25 foreign 12 script 6 ",
+    "meta 56 check 37 secret 42 pressure 2 new -12 pretend -16 if -48 people 17 told 15 "
+    "lenient 4 format 7 end -10 texts -54 decode -1 already 6 this 18 read -40 fine -27 "
+    "number -2 better 6 rate 3 deem -19 pass 44 write -22 software 21 first -56 short 69 long 1 "
+    "known 41 new-words -3 mostly-new -21 two -10 foreign 17 script 45 ",
     "check": ""
-    "check 1 secret -5 pressure 12 new 20 pretend -10 if 3 people -15 told 13 lenient 3 "
-    "format 3 end 20 texts -20 decode -12 already -2 this -9 read -10 first -25 short -48 "
-    "long -13 dense 15 sparse -11 two 22 foreign -6 script 26 ",
+    "check 89 secret -4 pressure 62 new 17 pretend -10 if 7 people -11 told -1 lenient -6 "
+    "format -12 end 26 texts -59 decode 2 already 29 this 17 read -9 fine -1 number 53 "
+    "better 13 rate -47 deem 10 pass -3 write -8 software -7 first -74 short 9 long -30 known 9 "
+    "new-words 3 mostly-new -25 two -3 foreign 19 script 15 ",
     "secret": ""
-    "secret 37 pressure -1 new -5 pretend 10 if -27 people 22 told -11 lenient -1 "
-    "format -2 end -6 texts -10 already -2 this 3 first 12 short -11 long -8 dense 18 "
-    "sparse -4 two -14 foreign -17 ",
+    "secret 6 pressure -1 new -3 pretend 12 if -12 people 15 told -10 lenient -16 format -1 "
+    "end -3 texts 29 already -10 this 18 read -5 fine -6 number -4 better -29 rate 2 deem 1 "
+    "pass 4 write -8 software -3 first -8 short -15 long -5 known 32 new-words -3 mostly-new -7 "
+    "two -15 foreign -3 ",
     "pressure": ""
-    "pressure 35 new -9 pretend 4 if 29 people -5 told 25 format -38 end -11 texts -16 "
-    "decode -3 already -17 this 5 read 9 first 29 short 2 long -16 dense -9 sparse -8 "
-    "two 1 foreign -25 ",
+    "pressure 25 new -2 pretend -1 if 40 people -6 told 24 lenient -5 format -11 end -3 texts 8 "
+    "decode -1 already -21 this 23 read -4 fine -7 number -1 better -13 rate 32 deem 1 pass 8 "
+    "write -19 software -3 first 6 short -4 long -16 known -8 new-words -13 mostly-new -16 "
+    "two 14 foreign -15 ",
     "new": ""
-    "new -14 pretend -1 if -14 people -4 told 8 lenient -5 format 9 end 31 texts 11 "
-    "decode -4 already -11 this -22 read -5 first -28 short 11 long -14 dense 33 "
-    "sparse -17 two 25 foreign 11 script -7 ",
+    "new 15 if 9 people -6 told -39 lenient -9 format -12 end 24 texts 14 decode 4 already -14 "
+    "this -44 read -6 fine 2 number -6 better 14 rate 30 deem -7 pass 30 write -5 software -12 "
+    "first -32 short 6 long -14 known 28 new-words -1 mostly-new -19 two 36 foreign 28 script 7 ",
     "pretend": ""
-    "pretend 28 if 14 people -2 told 20 lenient -1 format -21 end -5 texts 19 decode -1 "
-    "already 19 this 19 read -7 first 34 short -17 long -6 dense -11 sparse -3 two -19 "
-    "foreign 5 ",
+    "pretend 17 if -3 people 14 told 41 lenient -1 format -11 end -11 texts 44 decode -6 "
+    "already 12 this 8 read 7 fine 1 number -4 better 19 rate 17 deem -7 pass 5 write 14 "
+    "software -9 first 52 short -13 long -14 known -20 new-words -11 mostly-new -4 two -19 "
+    "foreign -34 script 8 ",
     "if": ""
-    "if -65 people -14 told 26 lenient 13 format -26 end 16 texts 24 decode -18 already -17 "
-    "this -10 read -2 first -25 short 22 long -5 dense -24 sparse 32 two -17 foreign 15 "
-    "script 7 ",
+    "if -78 people -11 told 3 lenient 3 format -61 end -17 texts 1 decode -3 already -24 "
+    "this -30 fine 20 number -9 better 24 rate 29 deem -26 pass -5 write 17 software -1 "
+    "first -59 short 26 known -29 new-words 8 mostly-new -2 two 10 foreign 48 script -5 ",
     "people": ""
-    "people -132 told 12 lenient -1 format -8 end -11 texts 3 decode -3 already 3 "
-    "this -7 read 2 first -2 short -13 long -9 dense -18 sparse -3 two -15 foreign -22 "
-    "script -3 ",
+    "people -142 told 26 lenient -5 format -3 end -4 decode -2 already 7 this -10 read -4 "
+    "fine -8 number -9 better -21 rate 15 pass -22 write 1 software -2 first 7 short -2 "
+    "long -11 known -33 new-words -11 mostly-new -4 two -9 foreign -6 script -3 ",
     "told": ""
-    "told -74 lenient -2 format -26 end -23 texts -32 decode -10 already 54 this 3 "
-    "read 4 first 33 short -32 long -1 dense -20 sparse 8 two -10 foreign -21 ",
+    "told -70 format -6 end -17 texts -11 decode -8 already 46 this -1 read -9 fine 27 "
+    "number -7 better 15 rate -13 pass 12 write 15 software -4 first 43 short -44 long -24 "
+    "known -37 new-words -13 mostly-new -30 two -37 foreign 4 ",
     "lenient": ""
-    "lenient -15 format -6 end -3 texts 1 decode -1 already -1 this -2 read 1 first -9 "
-    "short -6 long -4 dense 14 sparse -3 two -2 foreign -23 ",
+    "lenient 103 format -25 end -4 texts -21 decode -1 already -4 this -9 read 23 fine 23 "
+    "number 10 better -23 rate 37 deem -5 pass -21 write 4 software -1 first -15 short 19 "
+    "long -22 known -3 new-words -8 mostly-new -6 two 8 foreign 39 script 17 ",
     "format": ""
-    "format -21 end 12 texts 28 decode 1 already -16 this -44 read -12 first -21 "
-    "short 25 long -15 dense -12 sparse -10 two -20 foreign -22 ",
+    "format -31 texts -17 decode -25 already -14 this -13 read 17 fine 31 number -31 better 5 "
+    "deem -18 pass 10 write 30 software 15 first -12 short 49 long -2 known 1 new-words -27 "
+    "mostly-new 2 two -40 foreign 59 script 8 ",
     "end": ""
-    "end 21 texts 5 decode -9 already -7 this 20 read 5 first 34 short 15 long -19 "
-    "dense 14 sparse -13 two 35 foreign 8 ",
+    "end 35 texts 36 decode -5 already -15 this 2 read -2 fine 9 number 8 better -5 rate -23 "
+    "deem -11 pass 14 write -11 software -6 first 37 short -8 long -18 known 34 new-words -22 "
+    "mostly-new -19 two 50 foreign -2 script 37 ",
     "texts": ""
-    "texts -4 decode -3 already 32 this -32 read -11 first 16 short 9 long -56 dense -1 "
-    "sparse -32 two -19 foreign 1 script 46 ",
+    "texts 43 decode -7 already 14 this 29 read -1 fine 16 number -24 better -54 rate 7 deem 61 "
+    "pass 28 write 2 software 30 first 18 short -40 long -70 known 27 new-words -10 "
+    "mostly-new -33 two -4 foreign -17 script 28 ",
     "decode": ""
-    "decode 52 already 3 this -2 read 11 first -12 short 24 long -8 dense -13 sparse 23 "
-    "two -11 foreign -18 ",
+    "decode 3 already 7 this -18 read -6 fine 10 number -30 better -19 rate -10 deem -1 "
+    "write -16 software -25 first -5 short 5 long -3 known -11 new-words -8 mostly-new -6 "
+    "foreign 11 ",
     "already": ""
-    "already 6 this -16 read -11 first 27 short -27 long 4 dense -41 sparse -7 foreign -39 "
-    "script -2 ",
-    "this": "this 6 read 39 first 40 short 38 long -43 dense 61 sparse -31 two -49 script -13 ",
-    "read": "read 3 first 7 short 18 long 14 dense 5 sparse 19 two -5 foreign -29 ",
-    "first": "first 91 short 6 long -14 dense -18 sparse -41 two 19 foreign 47 script -13 ",
-    "short": "short -3 dense 23 sparse 6 foreign -22 script -19 ",
-    "long": "long -84 dense -7 sparse 24 foreign -6 ",
-    "dense": "dense 53 foreign 5 script -17 ",
-    "sparse": "sparse -106 foreign -8 ",
-    "two": "two -168 foreign -36 script 10 ",
-    "foreign": "foreign 49 ",
-    "script": "script -24 ",
+    "already 91 this 29 read -14 fine -10 number 23 better -4 rate -6 deem 28 pass 47 write -3 "
+    "software 11 first -28 short -40 long -18 known -38 new-words -4 mostly-new -19 two -1 "
+    "foreign -28 script 25 ",
+    "this": ""
+    "this 59 read 60 fine -18 number 84 better 37 rate 73 deem -11 pass -23 write -28 "
+    "software 23 first -9 short 9 long -27 known 55 new-words -23 mostly-new -41 two -13 "
+    "foreign 23 script -54 ",
+    "read": ""
+    "read -30 fine 10 number 15 better 31 rate 22 deem -9 pass -7 write 16 software -41 "
+    "first 10 short -12 long 17 known -18 new-words -12 mostly-new -11 two 2 foreign -42 "
+    "script -9 ",
+    "fine": ""
+    "fine 37 number -8 better 16 rate -16 deem -4 pass -5 write -5 first -49 short -32 long -22 "
+    "known 37 new-words -20 mostly-new -15 two 22 foreign -7 script 15 ",
+    "number": ""
+    "number 47 better -4 rate 21 pass -3 write -13 software 27 first -7 short 9 long -19 "
+    "known 17 new-words -21 mostly-new -29 two -9 script -32 ",
+    "better": ""
+    "better -48 rate -41 deem -14 pass -50 write -30 software -16 first -4 short -2 long -19 "
+    "known 24 new-words 9 mostly-new -33 two -29 foreign -21 ",
+    "rate": ""
+    "rate 72 deem -21 pass -31 write -21 software 4 first -17 short 38 long 16 known -26 "
+    "new-words 10 mostly-new -15 two 12 foreign -8 script -11 ",
+    "deem": ""
+    "deem 24 pass -3 write -22 software -3 first 12 short 51 long 1 known -3 new-words 14 "
+    "mostly-new 20 two -24 foreign 22 script 12 ",
+    "pass": ""
+    "pass 67 write -21 software 9 first -29 short 20 long -16 known 44 new-words -14 "
+    "mostly-new -16 two 25 foreign 32 script 37 ",
+    "write": ""
+    "write -84 software 13 first -26 short -37 long 23 known 42 new-words -36 mostly-new -15 "
+    "two -14 foreign 28 script 31 ",
+    "software": ""
+    "software 0 first -23 short 27 long -3 known 15 new-words -14 mostly-new -10 two 12 "
+    "foreign 6 script -19 ",
+    "first": ""
+    "first 61 short 66 long -8 known 1 new-words -12 mostly-new 7 two 8 foreign 18 script 24 ",
+    "short": ""
+    "short -37 known -20 new-words 9 mostly-new 26 foreign -11 script -12 ",
+    "long": ""
+    "long -100 known -10 new-words 5 mostly-new -39 foreign 22 script 28 ",
+    "known": ""
+    "known 150 two 78 foreign -47 script -12 ",
+    "new-words": ""
+    "new-words -183 two -30 foreign 35 ",
+    "mostly-new": ""
+    "mostly-new -174 two -34 script 25 ",
+    "two": ""
+    "two -40 foreign 10 script 47 ",
+    "foreign": ""
+    "foreign 199 ",
+    "script": ""
+    "script 164 ",
 }
