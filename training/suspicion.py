@@ -5,8 +5,8 @@ A logistic regression over concepts and their pairs. Attacks and plain texts are
 RAGTruth and SummEval in DIR, and this documentation, are plain.
 
 Rows that share a document are one group. Groups are fitted in five folds; every row is weighed by
-weights that no row of its fold was fitted with. The cut-off is where at most one row of
-RAGBench in a thousand is above it. The weights that are written are then fitted on all of it, so the rates that
+weights that no row of its fold was fitted with. The cut-off is where at most one row of RAGBench in
+a thousand is above it. The weights that are written are then fitted on all of it, so the rates that
 are printed as held out are those to expect. Two runs write the same file.
 """
 
@@ -58,7 +58,7 @@ def features(about: Iterable[int]) -> Any:
 
 
 def fit(x: Any, attacks: Sequence[Bag], plain: Sequence[Bag]) -> Any:
-    """Fit with the passage of every attack that has most concepts, then with the one most like one."""
+    """Fit with that passage of every attack which has most concepts, then which weighs most."""
     unwanted = np.unique(np.concatenate([bag for bag in plain if len(bag)]))
     penalty = np.r_[np.full(COUNT, PENALTY_ALONE), np.full(len(FIRST), PENALTY_PAIR), 0]
     concepts = x[:, :COUNT].sum(axis=1).A1

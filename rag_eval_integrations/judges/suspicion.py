@@ -21,7 +21,7 @@ from rag_eval_integrations.judges._intents._weighing import (
     concepts_of,
     passages,
     script_passages,
-    speaks,
+    weight,
 )
 
 # Characters that hide or reverse text. A single byte order mark is left by converters.
@@ -96,12 +96,13 @@ _LETTER_BY_LETTER = re.compile(r"[a-z0-9](?:([ .\-_*/])[a-z0-9](?:\1[a-z0-9])*+)
 _BETWEEN_LETTERS = re.compile(r"[ .\-_*/]")
 _SYLLABLES = re.compile(r"(?<=[a-z])-(?=[a-z])")
 _FEWEST_HYPHENS = 3
+_MANY_HYPHENS = re.compile(r"-\n?[a-z][^-.]{0,24}[a-z]-\n?[a-z][^-.]{0,24}[a-z]-")
 
 
 def _rejoined(plain: str, words: Words) -> str:
     """Return the sentences of a text that are written letter by letter or by syllables, joined."""
     by_letters = words.has_letters()
-    if not by_letters and plain.count("-") < _FEWEST_HYPHENS:
+    if not by_letters and not _MANY_HYPHENS.search(plain):
         return ""
     found = []
     for part in plain.replace("-\n", "-").replace(". ", "\n").split("\n"):
@@ -160,6 +161,10 @@ def _index() -> _Index:
     return _Index(by_word, frozenset(by_word), words, [sign for sign in every if not sign.words])
 
 
+_LIGHT = -500  # hundredths of log-odds
+_WORD_BY_WORD = re.compile(r"\n[a-z]{1,20}[.,]?\n[a-z]{1,20}[.,]?\n[a-z]{1,20}")
+
+
 def speaks_to_a_judge(texts: Iterable[str]) -> bool:
     """Whether any text has instructions, verdicts or markup for a model, or much hidden text."""
     texts = tuple(texts)
@@ -169,16 +174,22 @@ def speaks_to_a_judge(texts: Iterable[str]) -> bool:
         return True
     index = _index()
     words = Words(every["plain"], index.firsts, index.words)
-    if any(map(speaks, _passages(every, words))):
+    most = max(map(weight, _passages(every, words)), default=_LIGHT)
+    if most > 0:
         return True
-    begun = {id(sign): sign for word in words.begun for sign in index.by_word[word]}
+    # Phrases are of words that weigh something: without them, they need not be searched for.
+    begun = (
+        {id(sign): sign for word in words.begun for sign in index.by_word[word]}
+        if most > _LIGHT or _WORD_BY_WORD.search(every["plain"])
+        else {}
+    )
     may_be_joined = "-\n" in every.text or "_" in every.text or words.may_be_joined()
     found = []
     for sign in (*begun.values(), *index.without_words):
         if sign.reading == "compact" and not may_be_joined:
             continue
         read = every[sign.reading]
-        if (spans := sign.spans(read, words)) and sign.is_in(read, spans):
+        if read and (spans := sign.spans(read, words)) and sign.is_in(read, spans):
             found.append(sign)
     return bool(found) and any(_has_any(_Readings(text), found) for text in texts)
 

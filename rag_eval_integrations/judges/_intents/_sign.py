@@ -31,13 +31,18 @@ class Words:
         self.all = marked.encode().translate(_SPACED).decode().split()
         self.distinct = frozenset(self.all)
         self.begun = self.distinct & firsts
-        every = self.distinct & searched
-        self._at = [at for at, word in enumerate(self.all) if word in every] if self.begun else []
-        self._places: dict[str, list[int]] = {word: [] for word in self.begun}
+        self._searched = searched
+        self._at: list[int] = []
+        self._places: dict[str, list[int]] = {}
+        self._around: dict[int, frozenset[str]] = {}
+
+    def _find_places(self) -> None:
+        every = self.distinct & self._searched
+        self._at = [at for at, word in enumerate(self.all) if word in every]
+        self._places = {word: [] for word in self.begun}
         for place, at in enumerate(self._at):
             if self.all[at] in self._places:
                 self._places[self.all[at]].append(place)
-        self._around: dict[int, frozenset[str]] = {}
 
     def has_letters(self) -> bool:
         """Tell whether many words are a single letter."""
@@ -45,12 +50,7 @@ class Words:
 
     def may_be_joined(self) -> bool:
         """Tell whether letters or words may be split or joined so that no word is seen."""
-        return (
-            self.has_letters()
-            or max(map(len, self.distinct), default=0) > 19
-            or sum(map(str.isalpha, self.distinct)) + sum(map(str.isdigit, self.distinct))
-            < len(self.distinct) - 3
-        )
+        return self.has_letters() or max(map(len, self.distinct), default=0) > 19
 
     def near(self, groups: tuple[frozenset[str], ...]) -> list[tuple[str, int]]:
         """Find the words of the first group that have one of every other group near them.
@@ -59,6 +59,8 @@ class Words:
         """
         if any(group.isdisjoint(self.distinct) for group in groups[1:]):
             return []
+        if not self._places:
+            self._find_places()
         return [
             (word, nth)
             for word in groups[0] & self.begun

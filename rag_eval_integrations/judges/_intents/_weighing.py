@@ -7,8 +7,9 @@ regression over the concepts and their pairs says how much it sounds like text f
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache, reduce
+from operator import or_
 
 from rag_eval_integrations.judges._intents._concepts import ENGLISH, FUNCTION
 from rag_eval_integrations.judges._intents._concepts_latin import LATIN, LATIN_FUNCTION
@@ -142,7 +143,8 @@ def _ends(words: Sequence[str]) -> Iterator[int]:
     """Yield where sentences end, and where they become too long."""
     start = 0
     for end in [at for at, word in enumerate(words) if word in _MARKS] + [len(words)]:
-        yield from range(start + _LONGEST, end, _LONGEST)
+        if end - start > _LONGEST:
+            yield from range(start + _LONGEST, end, _LONGEST)
         yield end
         start = end + 1
 
@@ -153,9 +155,7 @@ def _is_worth(about: int, new: int) -> bool:
 
 def _about(masks: Sequence[int]) -> int:
     """Return what a sentence is about, by the language that most of its words are of."""
-    every = 0
-    for one in masks:
-        every |= one
+    every = reduce(or_, masks)
     if every >> _FOREIGN:
         english = sum(1 for one in masks if one & _ENGLISH)
         foreign = sum(1 for one in masks if one >> _FOREIGN)
@@ -258,11 +258,14 @@ for _name, _row in WEIGHTS.items():
 
 
 @lru_cache(maxsize=16_384)
-def speaks(about: int) -> bool:
-    """Whether a passage that is about these concepts sounds like text for a judge."""
+def weight(about: int) -> int:
+    """Return how much a passage about these concepts sounds like text for a judge: from 0, it does.
+
+    In hundredths of log-odds.
+    """
     bits = [bit for bit in _BITS if about & bit]
     total = BIAS
     for at, one in enumerate(bits):
         for other in bits[at:]:
             total += _PAIRS.get(one | other, 0)
-    return total > 0
+    return total
