@@ -7,7 +7,8 @@ RAGTruth and SummEval in DIR, and this documentation, are plain.
 Rows that share a document are one group. Groups are fitted in five folds; every row is weighed by
 weights that no row of its fold was fitted with. The cut-off is where at most one row of RAGBench in
 a thousand is above it. The weights that are written are then fitted on all of it, so the rates that
-are printed as held out are those to expect. Two runs write the same file.
+are printed as held out are those to expect. Two runs write the same file, as long as cases and pages
+are the same.
 """
 
 from __future__ import annotations
@@ -151,14 +152,16 @@ def written(fitted: Any, cut_off: float) -> str:
         "WEIGHTS = {",
     ]
     for name, pairs in rows.items():
-        lines.append(f'    "{name}": ""')
-        line = ""
+        texts = [""]
         for pair in pairs:
-            if len(line) + len(pair) > 90:
-                lines.append(f'    "{line}"')
-                line = ""
-            line += pair + " "
-        lines.append(f'    "{line}",')
+            if len(texts[-1]) + len(pair) > 80:
+                texts.append("")
+            texts[-1] += f"{pair} "
+        if len(texts) == 1:
+            lines.append(f'    "{name}": "{texts[0]}",')
+        else:
+            lines += [f'    "{name}": ""', *(f'    "{text}"' for text in texts)]
+            lines[-1] += ","
     return "\n".join([*lines, "}", ""])
 
 

@@ -273,20 +273,12 @@ WEIGHTS = {
     "foreign -1 script -27 ",
     "first": ""
     "first 67 short 62 long 13 known -5 new-words -31 mostly-new 21 two 28 foreign 8 script 32 ",
-    "short": ""
-    "short -38 known -17 new-words 7 mostly-new 25 foreign -28 script -14 ",
-    "long": ""
-    "long -84 known -7 new-words -10 mostly-new -19 foreign 36 script 33 ",
-    "known": ""
-    "known 161 two 69 foreign -69 script -18 ",
-    "new-words": ""
-    "new-words -172 two -38 foreign 56 ",
-    "mostly-new": ""
-    "mostly-new -168 two -37 foreign 29 script 17 ",
-    "two": ""
-    "two -40 foreign 22 script 73 ",
-    "foreign": ""
-    "foreign 221 ",
-    "script": ""
-    "script 171 ",
+    "short": "short -38 known -17 new-words 7 mostly-new 25 foreign -28 script -14 ",
+    "long": "long -84 known -7 new-words -10 mostly-new -19 foreign 36 script 33 ",
+    "known": "known 161 two 69 foreign -69 script -18 ",
+    "new-words": "new-words -172 two -38 foreign 56 ",
+    "mostly-new": "mostly-new -168 two -37 foreign 29 script 17 ",
+    "two": "two -40 foreign 22 script 73 ",
+    "foreign": "foreign 221 ",
+    "script": "script 171 ",
 }
