@@ -7,8 +7,8 @@ RAGTruth and SummEval in DIR, and this documentation, are plain.
 Rows that share a document are one group. Groups are fitted in five folds; every row is weighed by
 weights that no row of its fold was fitted with. The cut-off is where at most one row of RAGBench in
 a thousand is above it. The weights that are written are then fitted on all of it, so the rates that
-are printed as held out are those to expect. Two runs write the same file, as long as cases and pages
-are the same.
+are printed as held out are those to expect. Two runs write the same file, as long as cases and
+pages are the same.
 """
 
 from __future__ import annotations
