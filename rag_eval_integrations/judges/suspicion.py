@@ -3,19 +3,26 @@
 The labelling prompt does not rely on it (no text can leave its section); the flag
 `suspected_injection` tells a person where to look. Texts are read as a person sees them: without
 characters of no width, full-width and look-alike letters as the letters that they look like, split
-words joined. How many attacks and plain texts it flags is tested on texts that it was not made on.
+words joined. Signs find phrases; passages are also weighed by what their words are about. How many
+attacks and plain texts it flags is tested on texts that it was not made on.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from rag_eval_integrations.judges._intents import signs
-from rag_eval_integrations.judges._intents._sign import Reading, Sign, Words
+from rag_eval_integrations.judges._intents._sign import TEXT, Reading, Sign, Words
+from rag_eval_integrations.judges._intents._weighing import (
+    concepts_of,
+    passages,
+    script_passages,
+    weight,
+)
 
 # Characters that hide or reverse text. A single byte order mark is left by converters.
 _HIDDEN = re.compile("[\u200b\u2060-\u2064\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
@@ -40,10 +47,16 @@ _ALIKE = str.maketrans(
     "abeikvoptuxnwyABEZHIKMNOPTYX"
     "ouhnag" + "abcdefghijklmnoprstuvwyz",
 )
+# Letters that do not decompose into one of ASCII and a mark.
+_WITHOUT_MARK = tuple(zip("łđıøŁĐØ", "ldioLDO", strict=True))
 _TYPOGRAPHY = (("\u2018", "'"), ("\u2019", "'"), ("\u201c", '"'), ("\u201d", '"'), ("\u2013", "-"))
-_LETTERS_ONLY = {
-    code: chr(code).lower() if chr(code).isalpha() else None for code in range(128)
-} | {ord(digit): letter for digit, letter in zip("013457@$", "oieastas", strict=True)}
+# Of bytes: several times as fast as of a string.
+_NO_LETTERS = bytes(
+    code for code in range(128) if not chr(code).isalpha() and chr(code) not in "013457@$"
+)
+_LETTERS = bytes.maketrans(
+    b"013457@$ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"oieastasabcdefghijklmnopqrstuvwxyz"
+)
 
 
 def _plain(text: str) -> str:
@@ -55,6 +68,8 @@ def _plain(text: str) -> str:
     if not text.isascii():
         if _CONFUSED.search(text):
             text = text.translate(_ALIKE)
+        for marked, simple in _WITHOUT_MARK:
+            text = text.replace(marked, simple)
         text = unicodedata.normalize("NFKD", text)
     return text.casefold().encode("ascii", "ignore").decode()
 
@@ -62,6 +77,43 @@ def _plain(text: str) -> str:
 def _folded(text: str) -> str:
     """Read a text in its own script: in lower case, without marks."""
     return _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold()
+
+
+_WORD = re.compile("[A-Za-z\u0400-\u04ff]+")
+_CYRILLIC = re.compile("[\u0400-\u04ff]")
+_LATIN_ALIKE = str.maketrans("aeopcyxkmtbhAEOPCYXKMTBH", "аеорсухкмтвнАЕОРСУХКМТВН")
+
+
+def _in_cyrillic(match: re.Match[str]) -> str:
+    word = match.group()
+    return word.translate(_LATIN_ALIKE) if _CYRILLIC.search(word) else word
+
+
+# --- Split words
+
+
+_LETTER_BY_LETTER = re.compile(r"[a-z0-9](?:([ .\-_*/])[a-z0-9](?:\1[a-z0-9])*+)(?![a-z0-9])")
+_BETWEEN_LETTERS = re.compile(r"[ .\-_*/]")
+_SYLLABLES = re.compile(r"(?<=[a-z])-(?=[a-z])")
+_FEWEST_HYPHENS = 3
+_MANY_HYPHENS = re.compile(r"-\n?[a-z][^-.]{0,24}[a-z]-\n?[a-z][^-.]{0,24}[a-z]-")
+
+
+def _rejoined(plain: str, words: Words) -> str:
+    """Return the sentences of a text that are written letter by letter or by syllables, joined."""
+    by_letters = words.has_letters()
+    if not by_letters and not _MANY_HYPHENS.search(plain):
+        return ""
+    found = []
+    for part in plain.replace("-\n", "-").replace(". ", "\n").split("\n"):
+        joined = part
+        if by_letters:
+            joined = _LETTER_BY_LETTER.sub(lambda match: _BETWEEN_LETTERS.sub("", match[0]), part)
+        if len(_SYLLABLES.findall(part)) >= _FEWEST_HYPHENS:
+            joined = _SYLLABLES.sub("", joined)
+        if joined != part:
+            found.append(joined)
+    return "\n".join(found)
 
 
 class _Readings:
@@ -80,8 +132,12 @@ class _Readings:
         if reading == "plain":
             return _plain(self.text)
         if reading == "compact":
-            return self["plain"].translate(_LETTERS_ONLY)
-        return _folded(self.text) if _BEYOND_LATIN.search(self.text) else ""
+            return self["plain"].encode().translate(_LETTERS, _NO_LETTERS).decode()
+        if not _BEYOND_LATIN.search(self.text):
+            return ""
+        if _CONFUSED.search(self.text):
+            return _folded(_WORD.sub(_in_cyrillic, self.text))
+        return _folded(self.text)
 
 
 @dataclass(frozen=True)
@@ -89,6 +145,7 @@ class _Index:
     """The signs, by the words that a search for them begins at."""
 
     by_word: dict[str, list[Sign]]
+    firsts: frozenset[str]
     words: frozenset[str]
     without_words: list[Sign]
 
@@ -100,29 +157,61 @@ def _index() -> _Index:
     for sign in every:
         for word in sign.words[0] if sign.words else ():
             by_word.setdefault(word, []).append(sign)
-    return _Index(by_word, frozenset(by_word), [sign for sign in every if not sign.words])
+    words = frozenset(word for sign in every for group in sign.words for word in group)
+    return _Index(by_word, frozenset(by_word), words, [sign for sign in every if not sign.words])
+
+
+_LIGHT = -500  # hundredths of log-odds
+_WORD_BY_WORD = re.compile(r"\n[a-z]{1,20}[.,]?\n[a-z]{1,20}[.,]?\n[a-z]{1,20}")
 
 
 def speaks_to_a_judge(texts: Iterable[str]) -> bool:
     """Whether any text has instructions, verdicts or markup for a model, or much hidden text."""
     texts = tuple(texts)
-    # Looking for the words once per call, not once per text, saves a quarter of the time.
-    every = _Readings("\n".join(texts))
-    index = _index()
-    words = Words(every["plain"], index.words)
-    begun = {id(sign): sign for word in words.places for sign in index.by_word[word]}
-    found = [
-        sign
-        for sign in (*begun.values(), *index.without_words)
-        if sign.may_be_in(every[sign.reading], words)
-    ]
-    if not found and every.text.isascii():
-        return False
-    return any(_speaks(text, found) for text in texts)
-
-
-def _speaks(text: str, found: Iterable[Sign]) -> bool:
-    if not text.isascii() and len(_HIDDEN.findall(_FLAG.sub("", text))) >= _TOO_MANY_HIDDEN:
+    # Reading and searching once per call, not once per text, saves half of the time.
+    every = _Readings(f"\n{TEXT}\n".join(texts))
+    if _hides_much(every.text) and any(map(_hides_much, texts)):
         return True
-    readings = _Readings(text)
-    return any(sign.is_in(readings[sign.reading]) for sign in found)
+    index = _index()
+    words = Words(every["plain"], index.firsts, index.words)
+    most = max(map(weight, _passages(every, words)), default=_LIGHT)
+    if most > 0:
+        return True
+    # Phrases are of words that weigh something: without them, they need not be searched for.
+    begun = (
+        {id(sign): sign for word in words.begun for sign in index.by_word[word]}
+        if most > _LIGHT or _WORD_BY_WORD.search(every["plain"])
+        else {}
+    )
+    may_be_joined = "-\n" in every.text or "_" in every.text or words.may_be_joined()
+    found = []
+    for sign in (*begun.values(), *index.without_words):
+        if sign.reading == "compact" and not may_be_joined:
+            continue
+        read = every[sign.reading]
+        if read and (spans := sign.spans(read, words)) and sign.is_in(read, spans):
+            found.append(sign)
+    return bool(found) and any(_has_any(_Readings(text), found) for text in texts)
+
+
+def _passages(of: _Readings, words: Words) -> Iterator[int]:
+    yield from passages(words.all, concepts_of(words.distinct))
+    if rejoined := _rejoined(of["plain"], words):
+        split = Words(rejoined, frozenset())
+        yield from passages(split.all, concepts_of(split.distinct))
+    if of["other"]:
+        yield from script_passages(of["other"], _folded)
+
+
+def _has_any(readings: _Readings, signs: Iterable[Sign]) -> bool:
+    return any(sign.is_in(readings[sign.reading]) for sign in signs)
+
+
+def _hides_much(text: str) -> bool:
+    return not text.isascii() and len(_HIDDEN.findall(_FLAG.sub("", text))) >= _TOO_MANY_HIDDEN
+
+
+def concepts_in(texts: Iterable[str]) -> set[int]:
+    """Return what the passages of texts are about, as they are weighed; for fitting the weights."""
+    every = _Readings(f"\n{TEXT}\n".join(texts))
+    return set(_passages(every, Words(every["plain"], frozenset())))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterable
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -11,34 +13,75 @@ Reading = Literal["plain", "compact", "other"]
 for letters among them; `other`: the text itself, in lower case and without marks."""
 _NEAR = 20  # words
 _LONGEST_THEN = 40
+_BEFORE, _BEHIND = 250, 350  # characters that a pattern may reach from one of its words
+
+
+SENTENCE, TEXT = "|", "\0"  # words that stand between sentences, between texts
 
 
 class Words:
-    """The words of a plain text, in their order, and the places of those that begin a search."""
+    """The words of a plain text, with `|` where a sentence ends, and those that begin a search."""
 
-    def __init__(self, plain: str, firsts: frozenset[str]) -> None:
-        self.all = plain.translate(_SPACED).split()
+    def __init__(
+        self, plain: str, firsts: frozenset[str], searched: frozenset[str] = frozenset()
+    ) -> None:
+        marked = plain.replace("|", " ")
+        for end in _SENTENCE_ENDS:  # faster than a pattern
+            marked = marked.replace(end, " | ")
+        self.all = marked.encode().translate(_SPACED).decode().split()
         self.distinct = frozenset(self.all)
-        self.places: dict[str, list[int]] = {word: [] for word in self.distinct & firsts}
-        for at, word in enumerate(self.all):
-            if word in self.places:
-                self.places[word].append(at)
+        self.begun = self.distinct & firsts
+        self._searched = searched
+        self._at: list[int] = []
+        self._places: dict[str, list[int]] = {}
+        self._around: dict[int, frozenset[str]] = {}
 
-    def near(self, groups: tuple[frozenset[str], ...]) -> bool:
-        """Tell whether a word of the first group has one of every other group near it."""
+    def _find_places(self) -> None:
+        every = self.distinct & self._searched
+        self._at = [at for at, word in enumerate(self.all) if word in every]
+        self._places = {word: [] for word in self.begun}
+        for place, at in enumerate(self._at):
+            if self.all[at] in self._places:
+                self._places[self.all[at]].append(place)
+
+    def has_letters(self) -> bool:
+        """Tell whether many words are a single letter."""
+        return len(self.distinct & _LETTERS) > 4
+
+    def may_be_joined(self) -> bool:
+        """Tell whether letters or words may be split or joined so that no word is seen."""
+        return self.has_letters() or max(map(len, self.distinct), default=0) > 19
+
+    def near(self, groups: tuple[frozenset[str], ...]) -> list[tuple[str, int]]:
+        """Find the words of the first group that have one of every other group near them.
+
+        Returns each with how many of the same word stand before it.
+        """
         if any(group.isdisjoint(self.distinct) for group in groups[1:]):
-            return False
-        for word in groups[0] & self.places.keys():
-            if len(groups) == 1:
-                return True
-            for at in self.places[word]:
-                around = self.all[max(0, at - _NEAR) : at + _NEAR]
-                if not any(group.isdisjoint(around) for group in groups[1:]):
-                    return True
-        return False
+            return []
+        if not self._places:
+            self._find_places()
+        return [
+            (word, nth)
+            for word in groups[0] & self.begun
+            for nth, place in enumerate(self._places[word])
+            if not any(group.isdisjoint(self._words_near(place)) for group in groups[1:])
+        ]
+
+    def _words_near(self, place: int) -> frozenset[str]:
+        if place not in self._around:
+            at = self._at[place]
+            start = bisect_left(self._at, at - _NEAR)
+            stop = bisect_left(self._at, at + _NEAR)
+            self._around[place] = frozenset([self.all[near] for near in self._at[start:stop]])
+        return self._around[place]
 
 
-_SPACED = {code: " " for code in range(128) if not chr(code).isalnum()}
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
+_SENTENCE_ENDS = ("\n", ". ", "! ", "? ")
+_SPACED = bytes(
+    code if chr(code).isalnum() or chr(code) in f"|{TEXT}" else 32 for code in range(128)
+) + bytes(128)
 
 
 class Sign(NamedTuple):
@@ -60,33 +103,64 @@ class Sign(NamedTuple):
     """A pattern that has to follow within `reach` characters; empty for none."""
     reach: int = 0
 
-    def may_be_in(self, text: str, words: Words) -> bool:
-        """Tell whether a text has what a search needs."""
-        if self.words and not words.near(self.words):
-            return False
-        return all(any(part in text for part in group) for group in self.parts)
+    def spans(self, text: str, words: Words) -> list[tuple[int, int]]:
+        """Return the parts of a text that a search may find it in."""
+        if not all(any(part in text for part in group) for group in self.parts):
+            return []
+        if not self.words:
+            return [(0, len(text))]
+        near = words.near(self.words)
+        return _around(text, near) if near else []
 
-    def is_in(self, text: str) -> bool:
-        """Tell whether a text has the pattern."""
-        if self.then:
-            return self._is_followed(text)
-        if not self.is_order:
-            return compiled(self.pattern).search(text) is not None
+    def is_in(self, text: str, spans: Iterable[tuple[int, int]] | None = None) -> bool:
+        """Tell whether a text has the pattern, anywhere or in one of some parts."""
         return any(
-            _is_imperative(text, match.start()) for match in compiled(self.pattern).finditer(text)
+            self._is_followed(text, start, stop)
+            if self.then
+            else any(
+                not self.is_order or _is_imperative(text, match.start())
+                for match in compiled(self.pattern).finditer(text, start, stop)
+            )
+            for start, stop in spans or ((0, len(text)),)
         )
 
-    def _is_followed(self, text: str) -> bool:
+    def _is_followed(self, text: str, start: int, stop: int) -> bool:
         """Search behind every match, but no part of the text for every match again."""
         searched = 0
-        for match in compiled(self.pattern).finditer(text):
+        for match in compiled(self.pattern).finditer(text, start, stop):
             if self.is_order and not _is_imperative(text, match.start()):
                 continue
-            start, stop = match.end(), match.end() + self.reach
-            if compiled(self.then).search(text, max(start, searched - _LONGEST_THEN), stop):
+            begin, end = match.end(), match.end() + self.reach
+            if compiled(self.then).search(text, max(begin, searched - _LONGEST_THEN), end):
                 return True
-            searched = stop
+            searched = end
         return False
+
+
+def _around(text: str, near: Iterable[tuple[str, int]]) -> list[tuple[int, int]]:
+    """Return the parts of a text around some of its words, joined where they overlap."""
+    wanted: dict[str, set[int]] = {}
+    for word, nth in near:
+        wanted.setdefault(word, set()).add(nth)
+    places = []
+    for word, of in wanted.items():
+        nth, last, at = 0, max(of), text.find(word)
+        while at >= 0 and nth <= last:
+            if (
+                not text[at - 1 : at].isalnum()
+                and not text[at + len(word) : at + len(word) + 1].isalnum()
+            ):
+                if nth in of:
+                    places.append(at)
+                nth += 1
+            at = text.find(word, at + len(word))
+    spans: list[tuple[int, int]] = []
+    for at in sorted(places):
+        start = max(0, at - _BEFORE)
+        if spans and start <= spans[-1][1]:
+            start = spans.pop()[0]
+        spans.append((start, at + _BEHIND))
+    return spans
 
 
 @cache
