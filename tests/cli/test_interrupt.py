@@ -84,7 +84,16 @@ def test_a_run_says_what_it_keeps(
     """File, rows, and a command line that goes on from there without asking twice."""
     hanging = Hanging(number)
     with LoopbackServer(LABELS, hanging) as server:
-        words = ("run", "calls.jsonl", "-o", "my evals.jsonl", "--judge", "openai:m")
+        words = (
+            "run",
+            "calls.jsonl",
+            "-o",
+            "my evals.jsonl",
+            "--judge",
+            "openai:m",
+            "--max-concurrency",
+            "8",
+        )
         done, err = hanging.run(tmp_path, *words, "--base-url", server.base_url)
 
         partial = tmp_path / "my evals.jsonl.partial"
