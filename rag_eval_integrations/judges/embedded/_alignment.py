@@ -404,7 +404,7 @@ def doubt(o: Overlap, number: int, found: Sequence[Difference], read: Reader) ->
             for one in found
         ]
     )
-    left = (said.names | said.numbers | OPPOSITE.keys() & said.stems) - read.asked
+    left = (said.names | said.numbers | read.opposed(number)) - read.asked
     for match in matches[:COMPARED]:
         if not left:
             break
@@ -421,13 +421,18 @@ def doubt(o: Overlap, number: int, found: Sequence[Difference], read: Reader) ->
 def _unbound(o: Overlap, number: int, read: Reader) -> int:
     """Count the names, numbers and words with an opposite that are next to no word as elsewhere."""
     said = o.response[number]
-    words = said.names | said.numbers | (OPPOSITE.keys() & said.stems)
+    words = said.names | said.numbers | read.opposed(number)
     if not words:
         return 0
-    stems, pairs, asked = said.stems, o.pairs, read.asked_pairs
-    count, before = 0, True
-    for pair in pairwise(stems):
-        bound = pair in pairs or pair in asked
-        count += not (before or bound) and pair[0] in words
-        before = bound
+    stems = said.stems
+    known = bytes(map(read.known_pairs.__contains__, pairwise(stems)))
+    count = 0
+    at = known.find(_NEITHER)
+    while at >= 0:
+        count += stems[at + 1] in words
+        at = known.find(_NEITHER, at + 1)
     return count
+
+
+_NEITHER = b"\0\0"
+"""Two pairs that are not known: a word with another neighbour on both sides."""
