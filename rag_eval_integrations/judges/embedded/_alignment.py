@@ -14,24 +14,24 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded._details import (
+    CITING,
     CLOSED_STEMS,
     NUMBER_WORDS,
     OF_UNITS,
     Details,
+    is_name,
     same_quantity,
 )
 from rag_eval_integrations.judges.embedded._negations import Negation, Token, denials
 from rag_eval_integrations.judges.embedded._opposites import OPPOSITE
 from rag_eval_integrations.judges.embedded._overlap import Overlap
 from rag_eval_integrations.judges.embedded._reading import (
-    CITING,
     COMPARED,
     MOST,
     Reader,
     alike,
     conditions,
     copied,
-    is_name,
 )
 from rag_eval_integrations.judges.embedded._words import stem
 
@@ -167,8 +167,7 @@ def _tied(
 
 def _details(o: Overlap, number: int, own: Details, at: int, read: Reader) -> Iterator[Difference]:
     theirs = read[at]
-    said = {token.stem for token in own.tokens}
-    held = {token.stem for token in theirs.tokens}
+    said, held = own.stems, theirs.stems
     asked = read.asked
     every = frozenset[str]()
     pairs = [
@@ -266,8 +265,10 @@ def _names(
     """List the runs of words of names that the other sentence lacks."""
     found: list[Place] = []
     tokens = details.tokens
-    at = 0
-    while at < len(tokens) and len(found) < MOST:
+    last = 0
+    for at in details.names:
+        if at < last:
+            continue
         last = at
         while (
             last < len(tokens)
@@ -280,7 +281,8 @@ def _names(
         if last > at:
             written = " ".join([token.written for token in tokens[at:last]])
             found.append((at, last - 1, written))
-        at = max(at + 1, last)
+            if len(found) == MOST:
+                break
     return found
 
 
@@ -319,10 +321,11 @@ def _members(details: Details, other: Details, name: str, asked: Set[str]) -> li
 
 
 def _opposed(details: Details, other: Set[str], asked: Set[str]) -> list[Place]:
+    words = (details.stems & OPPOSITE.keys()) - other - asked
+    if not words:
+        return []
     return [
-        (at, at, token.written)
-        for at, token in enumerate(details.tokens)
-        if token.stem in OPPOSITE and token.stem not in other and token.stem not in asked
+        (at, at, token.written) for at, token in enumerate(details.tokens) if token.stem in words
     ][:MOST]
 
 
@@ -340,7 +343,7 @@ def _negations(
         (True, own.negations, theirs.negations, theirs),
         (False, theirs.negations, own.negations, own),
     ):
-        stems = {token.stem for token in whose.tokens}
+        stems = whose.stems
         for one in these:
             if not one.scope or any(_same_denial(one, other) for other in those):
                 continue

@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import filterfalse, pairwise
 
-from rag_eval_integrations.judges.embedded._details import DATE, NUMBER_WORDS, Details
+from rag_eval_integrations.judges.embedded._details import DATE, Details
 from rag_eval_integrations.judges.embedded._negations import CONDITIONAL, Token
 from rag_eval_integrations.judges.embedded._opposites import OPPOSITE
 from rag_eval_integrations.judges.embedded._overlap import Overlap
 from rag_eval_integrations.judges.embedded._words import (
     FUNCTION_WORDS,
     NEGATIONS,
-    OfWords,
     stem,
 )
 
@@ -154,38 +153,6 @@ def copied(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
 def _mass(o: Overlap, words: Iterable[str]) -> float:
     idf, unseen = o.idf, o.unseen
     return sum([idf.get(word, unseen) for word in words])
-
-
-CITING = frozenset(
-    [
-        "passage", "passages", "document", "documents", "source", "sources", "context", "excerpt",
-        "article", "step", "note", "yes", "answer", "warning", "caution", "tip", "figure", "table",
-    ]
-)  # fmt: skip
-_ADVERBS = frozenset(["finally", "usually", "firstly", "lastly"])
-"""Words with a capital that are no names: they cite a document, or open a line."""
-
-
-def is_name(token: Token) -> bool:
-    """Tell whether a word is written as names are; remembered."""
-    return _NAMES[token.written]
-
-
-def _is_name(word: str) -> bool:
-    if not word[0].isupper() or len(word) < 3 or not word.isalpha():
-        return False
-    low = word.lower()
-    return not (
-        low in FUNCTION_WORDS
-        or low in DATE
-        or low in NEGATIONS
-        or low in NUMBER_WORDS
-        or low in CITING
-        or (low.endswith("ly") and (len(low) > 7 or low in _ADVERBS))
-    )
-
-
-_NAMES = OfWords(_is_name)
 
 
 def conditions(tokens: Sequence[Token]) -> frozenset[str]:

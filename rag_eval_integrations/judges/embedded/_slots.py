@@ -144,7 +144,7 @@ def _last_of(stems: Sequence[str], at: int, wanted: Set[str], step: int = 1) -> 
 
 
 def _agree(
-    mine: Sequence[str], at: int, theirs: Sequence[str], other: int, step: int
+    mine: tuple[str, ...], at: int, theirs: Sequence[str], other: int, step: int
 ) -> tuple[int, int]:
     """Count the equal words from two places on, and those of them that are no function words."""
     count = content = 0
@@ -160,7 +160,7 @@ def _agree(
 
 
 def _beside(
-    mine: Sequence[str], first: int, last: int, theirs: Sequence[str], a: int, b: int
+    mine: tuple[str, ...], first: int, last: int, theirs: Sequence[str], a: int, b: int
 ) -> _Beside:
     """Compare what stands before `first` and after `last` with what is before `a` and after `b`."""
     before, one = _agree(mine, first - 1, theirs, a - 1, -1)
@@ -178,7 +178,7 @@ def _places(stems: Sequence[str], word: str) -> list[int]:
 
 
 def _opposed(
-    o: Overlap, number: int, mine: Sequence[str], at: int, refs: _Refs, read: Reader
+    o: Overlap, number: int, mine: tuple[str, ...], at: int, refs: _Refs, read: Reader
 ) -> Iterator[Exchange]:
     word = mine[at]
     others = OPPOSITE[word]
@@ -221,14 +221,14 @@ def _replaced(
     o: Overlap,
     number: int,
     kind: str,
-    mine: Sequence[str],
+    mine: tuple[str, ...],
     first: int,
     last: int,
     refs: _Refs,
     read: Reader,
 ) -> Iterator[Exchange]:
     """Find what stands in place of a name, or of a number, in the best of the sentences."""
-    run = tuple(mine[first : last + 1])
+    run = mine[first : last + 1]
     most = 1 if kind == "number" else MOST
     best: tuple[_Beside, int, tuple[str, ...]] = ((0, 0, 0), 0, ())
     before = mine[first - 1] if first else ""
@@ -256,6 +256,13 @@ def _replaced(
     beside, sentence, there = best
     if sum(beside[:2]) < _LEAST_BESIDE:
         return
+    own = _own(o, mine, first, last, read)
+    yield from _exchange(o, number, kind, run, there, sentence, beside, own)
+
+
+def _own(o: Overlap, mine: tuple[str, ...], first: int, last: int, read: Reader) -> int:
+    """Count the most equal words beside a detail where a document has it."""
+    run = mine[first : last + 1]
     own = 0
     for at in o.holders.get(run[0], ())[:_FEW]:
         theirs = read.plain(o.documents[at].stems[:_LONGEST])
@@ -263,7 +270,7 @@ def _replaced(
             b = a + len(run) - 1
             if theirs[a : b + 1] == run:
                 own = max(own, sum(_beside(mine, first, last, theirs, a, b)[:2]))
-    yield from _exchange(o, number, kind, run, there, sentence, beside, own)
+    return own
 
 
 def _of_both(one: tuple[_Beside, int, tuple[str, ...]]) -> int:
@@ -283,7 +290,7 @@ def _next_to(
     return found
 
 
-def _denied(o: Overlap, number: int, mine: Sequence[str], refs: _Refs) -> Iterator[Exchange]:
+def _denied(o: Overlap, number: int, mine: tuple[str, ...], refs: _Refs) -> Iterator[Exchange]:
     """Find a "not" that only one of two sentences has between the same words."""
     for kind in ("lost", "added"):
         best: tuple[_Beside, int, int] | None = None
