@@ -8,6 +8,7 @@ sentences have, and with the share of the words beside it; rules that call it a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence, Set
 from functools import partial
 from itertools import pairwise
@@ -16,11 +17,12 @@ from typing import NamedTuple
 from rag_eval_integrations.judges.embedded._details import (
     CITING,
     CLOSED_STEMS,
-    NUMBER_WORDS,
+    NUMBER_STEMS,
     OF_UNITS,
     Details,
     is_name,
     same_quantity,
+    same_words,
 )
 from rag_eval_integrations.judges.embedded._negations import Negation, Token, denials
 from rag_eval_integrations.judges.embedded._opposites import OPPOSITE
@@ -124,17 +126,18 @@ def differences(o: Overlap, number: int, text: str, read: Reader, share: float) 
     return []
 
 
-_NUMBER_STEMS = frozenset(map(stem, NUMBER_WORDS))
-_TELLING = OPPOSITE.keys() | CLOSED_STEMS | _NUMBER_STEMS
+_TELLING = OPPOSITE.keys() | CLOSED_STEMS | NUMBER_STEMS
 
 
 def _may_differ(o: Overlap, number: int, at: int, read: Reader) -> tuple[bool, bool]:
     """Tell by the words alone whether details and denials may differ, before any text is read."""
     said, theirs = o.response[number], o.documents[at]
-    new = set(said.stems) - read.stems(at)
+    new = read.own(number) - read.stems(at)
+    if not new:
+        return False, said.negated or theirs.negated
     strange = new - read.asked
-    details = bool(new) and (
-        not new.isdisjoint(OPPOSITE)
+    details = (
+        not new.isdisjoint(read.opposed(number))
         or (said.stems[0] in strange and said.stems[0] in o.holders)
         or not strange.isdisjoint(said.names)
         or not strange.isdisjoint(said.numbers)
@@ -165,7 +168,33 @@ def _tied(
     )
 
 
+def _has_others(o: Overlap, own: Details, at: int, read: Reader) -> bool:
+    """Tell by its words alone whether a document sentence may have other details, before reading.
+
+    The answer is exact: no only where reading would find none.
+    """
+    stems, said, words = read.stems(at), own.stems, o.documents[at]
+    if own.numbers and (words.numbers or not NUMBER_STEMS.isdisjoint(stems)):
+        return True
+    if own.members and not CLOSED_STEMS.isdisjoint(stems):
+        return True
+    for word in said & OPPOSITE.keys():
+        if word not in stems and not OPPOSITE[word].isdisjoint(stems):
+            return True
+    text = read.texts[at]
+    if not same_words(text):
+        return True
+    new = [s for i in own.names if (s := own.tokens[i].stem) not in stems and s not in read.asked]
+    return bool(new) and not said.issuperset(map(stem, _CAPITALS.findall(text)))
+
+
+_CAPITALS = re.compile(r"[A-Z][a-zA-Z]{2,}")
+"""All words of an ASCII text that may be names."""
+
+
 def _details(o: Overlap, number: int, own: Details, at: int, read: Reader) -> Iterator[Difference]:
+    if not _has_others(o, own, at, read):
+        return
     theirs = read[at]
     said, held = own.stems, theirs.stems
     asked = read.asked

@@ -150,7 +150,7 @@ _FUNCTION_STEMS = frozenset(map(stem, FUNCTION_WORDS)) | FUNCTION_WORDS
 def _number_conflicts(
     o: Overlap, number: int, own: Details, best: Sequence[int], read: Reader
 ) -> list[Contradiction]:
-    known = {n.value for at in best for n in read[at].numbers}
+    known = {n.value for at in best for n in read.numbers(at)}
     known |= {value for word in o.question.numbers if (value := value_of(word)) is not None}
     apart = {stem(part) for n in own.numbers for part in n.written.split()}
     apart |= {token.stem for token in own.tokens if token.stem[:1].isdigit()}
@@ -161,9 +161,9 @@ def _number_conflicts(
         elsewhere = _anywhere(o, one)
         for at in best:
             theirs = [
-                n for n in read[at].numbers if n.value not in {mine.value for mine in own.numbers}
+                n for n in read.numbers(at) if n.value not in {mine.value for mine in own.numbers}
             ]
-            if not theirs or _says_the_same(one, read[at].numbers):
+            if not theirs or _says_the_same(one, read.numbers(at)):
                 if theirs:
                     break
                 continue

@@ -125,6 +125,19 @@ def _tokens(text: str) -> tuple[Token, ...]:
     return tuple(map(token_of, pattern.findall(text)))
 
 
+def same_words(text: str) -> bool:
+    """Tell whether the tokens of a text surely hold the words that `words` finds in it, no others.
+
+    They need not where a list mark, sign, date or "per cent" is written otherwise.
+    """
+    return (
+        len(text) <= _LONGEST
+        and text.isascii()
+        and not _ODD.search(text)
+        and " cent" not in text.lower()
+    )
+
+
 # --- Closed classes: a sentence that names another member says something else
 
 
@@ -238,6 +251,7 @@ NUMBER_WORDS = (
     | {word: float(n) for n, word in enumerate(_ORDINALS, start=1)}
     | {"dozen": 12.0}
 )
+NUMBER_STEMS = frozenset(map(stem, NUMBER_WORDS))
 _ORDINAL_END = re.compile(r"(?<=\d)(?:st|nd|rd|th)$")
 _DIGITS = re.compile(r"\d[\d.,]*")
 _AROUND = frozenset(

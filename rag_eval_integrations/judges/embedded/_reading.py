@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import filterfalse, pairwise
 
-from rag_eval_integrations.judges.embedded._details import DATE, Details
+from rag_eval_integrations.judges.embedded._details import (
+    DATE,
+    NUMBER_STEMS,
+    Details,
+    Number,
+    same_words,
+)
 from rag_eval_integrations.judges.embedded._negations import CONDITIONAL, Token
 from rag_eval_integrations.judges.embedded._opposites import OPPOSITE
 from rag_eval_integrations.judges.embedded._overlap import Overlap
@@ -76,6 +82,7 @@ class Reader:
         self._stems: dict[int, frozenset[str]] = {}
         self._plain: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._names: dict[frozenset[str], frozenset[str]] = {}
+        self._own: dict[int, frozenset[str]] = {}
         self._opposed: dict[int, frozenset[str]] = {}
         self.asked = frozenset(o.question.stems)
         """All stems of the question."""
@@ -108,10 +115,16 @@ class Reader:
             self._names[words] = words - _NO_NAMES
         return self._names[words]
 
+    def own(self, number: int) -> frozenset[str]:
+        """Return all stems of a response sentence."""
+        if number not in self._own:
+            self._own[number] = frozenset(self._o.response[number].stems)
+        return self._own[number]
+
     def opposed(self, number: int) -> frozenset[str]:
         """Return the words of a response sentence that have an opposite."""
         if number not in self._opposed:
-            self._opposed[number] = _WITH_OPPOSITE.intersection(self._o.response[number].stems)
+            self._opposed[number] = _WITH_OPPOSITE & self.own(number)
         return self._opposed[number]
 
     def __getitem__(self, at: int) -> Details:
@@ -119,6 +132,17 @@ class Reader:
         if at not in self._read:
             self._read[at] = self._details(self.texts[at])
         return self._read[at]
+
+    def numbers(self, at: int) -> tuple[Number, ...]:
+        """Return the numbers of a document sentence, which is read only if it may have some."""
+        if (
+            at not in self._read
+            and not self._o.documents[at].numbers
+            and NUMBER_STEMS.isdisjoint(self.stems(at))
+            and same_words(self.texts[at])
+        ):
+            return ()
+        return self[at].numbers
 
     def said(self, text: str) -> Details:
         """Return the details of a response sentence."""
