@@ -9,7 +9,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from pydantic import BaseModel, JsonValue
+from pydantic import JsonValue
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import (
@@ -18,11 +18,11 @@ from rag_eval_integrations.records import (
     Document,
     DocumentsFrom,
     RagCall,
-    Record,
     Turn,
     whole_text,
 )
 from rag_eval_integrations.records._json import is_whole
+from rag_eval_integrations.records._trusted import trusted
 from rag_eval_integrations.records.call import row_key_of
 
 # --- JSON values of a framework's objects
@@ -199,7 +199,7 @@ def to_call(
         "id": label,
         "reference": reference,
         "metadata": {},
-        "capture": _trusted(Capture, capture, _CAPTURE_FIELDS),
+        "capture": trusted(Capture, capture, _CAPTURE_FIELDS),
         "history": history,
         "started_at": started_at,
         "app": app,
@@ -210,7 +210,7 @@ def to_call(
         shown = [(seen.header, seen.text) for seen in documents]
         key = content["row_key"] = row_key_of(question, shown, response, reference, history)
         content["id"] = key[:16]
-    return _trusted(RagCall, content, _CALL_FIELDS)
+    return trusted(RagCall, content, _CALL_FIELDS)
 
 
 def _whole_or_none(text: str | None) -> str | None:
@@ -227,19 +227,6 @@ _CALL_FIELDS = set(RagCall.model_fields)
 _CAPTURE_FIELDS = set(Capture.model_fields)
 _DOCUMENT_FIELDS = set(Document.model_fields)
 
-_new = object.__new__
-# The slots in which pydantic keeps a record. `object.__setattr__` looks each up by its name, and
-# makes a record at 6,500 instructions instead of 4,100.
-_set_content, _set_fields, _set_extra, _set_private = [
-    BaseModel.__dict__[name].__set__
-    for name in (
-        "__dict__",
-        "__pydantic_fields_set__",
-        "__pydantic_extra__",
-        "__pydantic_private__",
-    )
-]
-
 
 def _documents(snapshots: Sequence[Snapshot]) -> tuple[Document, ...]:
     made = []
@@ -251,28 +238,8 @@ def _documents(snapshots: Sequence[Snapshot]) -> tuple[Document, ...]:
             "score": score,
             "header": header,
         }
-        made.append(_trusted(Document, fields, _DOCUMENT_FIELDS))
+        made.append(trusted(Document, fields, _DOCUMENT_FIELDS))
     return tuple(made)
-
-
-R = TypeVar("R", bound=Record)
-
-
-def _trusted(kind: type[R], content: dict[str, Any], fields: set[str]) -> R:
-    """Make a record from complete, valid fields without validating them.
-
-    The functions above have made every value JSON-safe and finite, and a test checks that the
-    result equals the validated record. It stays because it pays: in a running app, where the code
-    of the validation is cold, plain constructors add 36 to 57 µs to a LangChain call and 59 to
-    76 µs to a LlamaIndex call (thread CPU, both trees in turns in one run: 107 against 143 µs, and
-    168 against 244), of the 150 µs that capture may add; `model_construct` saves little of that.
-    """
-    record = _new(kind)
-    _set_content(record, content)
-    _set_fields(record, fields)
-    _set_extra(record, None)
-    _set_private(record, None)
-    return record
 
 
 def distinct(documents: Iterable[Snapshot]) -> list[Snapshot]:

@@ -10,12 +10,19 @@ from typing import Any
 
 import pytest
 from by_hand import keyed
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rag_eval_integrations import Evaluation, RagCall, RagEvaluator, diagnose
+from rag_eval_integrations.judges.embedded import _alignment as alignment
+from rag_eval_integrations.judges.embedded import _details as details_module
 from rag_eval_integrations.judges.embedded import label_call
+from rag_eval_integrations.judges.embedded._alignment import Difference, _has_others
 from rag_eval_integrations.judges.embedded._contradictions import contradictions
-from rag_eval_integrations.judges.embedded._overlap import overlap
-from rag_eval_integrations.judges.embedded._words import words
+from rag_eval_integrations.judges.embedded._details import Details, same_words
+from rag_eval_integrations.judges.embedded._overlap import Overlap, overlap
+from rag_eval_integrations.judges.embedded._reading import Reader
+from rag_eval_integrations.judges.embedded._words import NOT_PLAIN, words
 
 PAIRS = json.loads(Path(__file__).with_name("conflict_pairs.json").read_text("utf-8"))["pairs"]
 EVALUATOR = RagEvaluator()
@@ -215,3 +222,55 @@ def test_gold_is_rarely_contradicted(ragbench: list[Path]) -> None:
 
     assert supported > 1000
     assert contradicted <= 0.02 * supported
+
+
+# --- Short cuts, which must not change what is found
+
+
+DETAILS = [
+        "Paris", "Mores", "the", "The", "open", "closed", "not", "isn't", "five", "forty", "7",
+        "5km", "2021-03-04", "days", "May", "monday", "per cent", "per", "cent", "%", "$", "-",
+        "1.", "caf\u00e9", "O'Neil", "a_b", "x9", ",", ".", "Rome", "high", "low", "\u2014",
+]  # fmt: skip
+PIECES = st.sampled_from(DETAILS)
+SENTENCES = st.builds(
+    "".join,
+    st.lists(
+        st.builds("".join, st.tuples(PIECES, st.sampled_from(["", " ", " ", " "]))),
+        min_size=1,
+        max_size=9,
+    ),
+)
+
+
+@given(SENTENCES | st.text(st.characters(max_codepoint=127), max_size=40))
+def test_tokens_are_those_of_the_general_pattern(text: str) -> None:
+    """The patterns for ASCII split as the general one; `same_words` says so of the words."""
+    if text.isascii():
+        every = details_module._TOKEN.findall(text)
+        assert details_module._ASCII_TOKEN.findall(text) == every
+        if not NOT_PLAIN.search(text):
+            assert details_module._PLAIN_TOKEN.findall(text) == every
+    if same_words(text):
+        assert [t.stem for t in Details(text).tokens if t.written not in ".,;:!?()"] == [
+            *words(text).stems
+        ]
+
+
+def test_a_sentence_that_is_not_read_has_no_other_details() -> None:
+    """Where words alone say that a document sentence has none, reading it finds none."""
+    spared = 0
+    for there, said in itertools.product([*DETAILS, "Rome 7", "$ x9", "Mores 2 %"], repeat=2):
+        document, response = f"It saw {there} town", f"It saw {said} town"
+        o = overlap("What is it?", [[document]], [response])
+        read = Reader(o, [document])
+        if not _has_others(o, read.said(response), 0, read):
+            spared += 1
+            assert _every_detail(o, response, read) == []
+    assert spared > 300
+
+
+def _every_detail(o: Overlap, response: str, read: Reader) -> list[Difference]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "_has_others", lambda *_: True)
+        return [*alignment._details(o, 0, read.said(response), 0, read)]

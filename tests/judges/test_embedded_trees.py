@@ -52,7 +52,7 @@ def test_a_limit_is_reached_by_its_own_value() -> None:
     trees = trees_of(content)
     for a, b, c in product((0.4999, 0.5), (0.2499, 0.25), (0.9999, 1.0)):
         document = DocumentRows(
-            (c, *[0.0] * (SHARED - 1)), [(a, b, *[0.0] * (OWN - 2)), (0.0,) * OWN]
+            (c, *[0.0] * (SHARED - 1)), ((a, 0.0), (b, 0.0), *[(0.0, 0.0)] * (OWN - 2))
         )
         [first, second], used = corrections(trees, [document])
 
@@ -65,7 +65,7 @@ def test_a_limit_is_reached_by_its_own_value() -> None:
 def test_the_shipped_trees_are_the_sum_of_their_leaves(row: list[float]) -> None:
     """Added up by bytes or walked one by one: to the last bit, since leaves are integers."""
     content = json.loads(MODEL_FILE.read_text(encoding="utf-8"))["trees"]
-    document = DocumentRows(tuple(row[OWN:]), [tuple(row[:OWN])])
+    document = DocumentRows(tuple(row[OWN:]), tuple([[value] for value in row[:OWN]]))
 
     [relevant], [utilized] = corrections(load_model().trees, [document])
 

@@ -9,11 +9,20 @@ from by_hand import keyed, labels_of, scored
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.metrics import TRACE_SCORES, Trace
 from rag_eval_integrations.metrics.trace import formulas
 from rag_eval_integrations.metrics.trace.formulas import Formulas
-from rag_eval_integrations.records import By, JudgeInfo, Labelling, Labels, Score
+from rag_eval_integrations.records import (
+    By,
+    JudgeInfo,
+    Labelling,
+    Labels,
+    RagCall,
+    Score,
+    ScoreEstimate,
+)
 
 CALL = keyed([["One.", "Two."], ["Three."]], ["A.", "B."])
 ALL = {"a": (["0a"], True), "b": (["0b"], True)}
@@ -526,3 +535,24 @@ def test_one_response_sentence_is_counted_in_the_singular() -> None:
     score = scored(Trace(), keyed([["One."]], ["A."]), labels)["supported_fraction"]
 
     assert score.reason == "1 of 1 response sentence fully supported, 0 partially."
+
+
+def test_scores_made_without_validation_are_the_validated_ones() -> None:
+    """Every field, those that count as given, and the JSON equal those of the constructors."""
+    call = RagCall(question="How high is it?", documents=["It is 9 m high."], response="It is 9 m.")
+    made = (
+        RagEvaluator(metrics=[Trace(thresholds={"adherence": 0.5})])
+        .evaluate_sync(call)
+        .scores.values()
+    )
+    assert any(score.estimate for score in made)
+    for score in made:
+        given = {name: getattr(score, name) for name in score.model_fields_set}
+        if score.estimate is not None:
+            given["estimate"] = ScoreEstimate(**dict(score.estimate))
+        again = Score(**given)
+
+        assert score == again
+        assert score.model_fields_set == again.model_fields_set
+        assert list(vars(score)) == list(Score.model_fields)
+        assert score.model_dump_json() == again.model_dump_json()

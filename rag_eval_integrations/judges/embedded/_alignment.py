@@ -8,30 +8,32 @@ sentences have, and with the share of the words beside it; rules that call it a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence, Set
 from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded._details import (
+    CITING,
     CLOSED_STEMS,
-    NUMBER_WORDS,
+    NUMBER_STEMS,
     OF_UNITS,
     Details,
+    is_name,
     same_quantity,
+    same_words,
 )
 from rag_eval_integrations.judges.embedded._negations import Negation, Token, denials
 from rag_eval_integrations.judges.embedded._opposites import OPPOSITE
 from rag_eval_integrations.judges.embedded._overlap import Overlap
 from rag_eval_integrations.judges.embedded._reading import (
-    CITING,
     COMPARED,
     MOST,
     Reader,
     alike,
     conditions,
     copied,
-    is_name,
 )
 from rag_eval_integrations.judges.embedded._words import stem
 
@@ -124,17 +126,18 @@ def differences(o: Overlap, number: int, text: str, read: Reader, share: float) 
     return []
 
 
-_NUMBER_STEMS = frozenset(map(stem, NUMBER_WORDS))
-_TELLING = OPPOSITE.keys() | CLOSED_STEMS | _NUMBER_STEMS
+_TELLING = OPPOSITE.keys() | CLOSED_STEMS | NUMBER_STEMS
 
 
 def _may_differ(o: Overlap, number: int, at: int, read: Reader) -> tuple[bool, bool]:
     """Tell by the words alone whether details and denials may differ, before any text is read."""
     said, theirs = o.response[number], o.documents[at]
-    new = set(said.stems) - read.stems(at)
+    new = read.own(number) - read.stems(at)
+    if not new:
+        return False, said.negated or theirs.negated
     strange = new - read.asked
-    details = bool(new) and (
-        not new.isdisjoint(OPPOSITE)
+    details = (
+        not new.isdisjoint(read.opposed(number))
         or (said.stems[0] in strange and said.stems[0] in o.holders)
         or not strange.isdisjoint(said.names)
         or not strange.isdisjoint(said.numbers)
@@ -165,10 +168,35 @@ def _tied(
     )
 
 
+def _has_others(o: Overlap, own: Details, at: int, read: Reader) -> bool:
+    """Tell by its words alone whether a document sentence may have other details, before reading.
+
+    The answer is exact: no only where reading would find none.
+    """
+    stems, said, words = read.stems(at), own.stems, o.documents[at]
+    if own.numbers and (words.numbers or not NUMBER_STEMS.isdisjoint(stems)):
+        return True
+    if own.members and not CLOSED_STEMS.isdisjoint(stems):
+        return True
+    for word in said & OPPOSITE.keys():
+        if word not in stems and not OPPOSITE[word].isdisjoint(stems):
+            return True
+    text = read.texts[at]
+    if not same_words(text):
+        return True
+    new = [s for i in own.names if (s := own.tokens[i].stem) not in stems and s not in read.asked]
+    return bool(new) and not said.issuperset(map(stem, _CAPITALS.findall(text)))
+
+
+_CAPITALS = re.compile(r"[A-Z][a-zA-Z]{2,}")
+"""All words of an ASCII text that may be names."""
+
+
 def _details(o: Overlap, number: int, own: Details, at: int, read: Reader) -> Iterator[Difference]:
+    if not _has_others(o, own, at, read):
+        return
     theirs = read[at]
-    said = {token.stem for token in own.tokens}
-    held = {token.stem for token in theirs.tokens}
+    said, held = own.stems, theirs.stems
     asked = read.asked
     every = frozenset[str]()
     pairs = [
@@ -266,8 +294,10 @@ def _names(
     """List the runs of words of names that the other sentence lacks."""
     found: list[Place] = []
     tokens = details.tokens
-    at = 0
-    while at < len(tokens) and len(found) < MOST:
+    last = 0
+    for at in details.names:
+        if at < last:
+            continue
         last = at
         while (
             last < len(tokens)
@@ -280,7 +310,8 @@ def _names(
         if last > at:
             written = " ".join([token.written for token in tokens[at:last]])
             found.append((at, last - 1, written))
-        at = max(at + 1, last)
+            if len(found) == MOST:
+                break
     return found
 
 
@@ -319,10 +350,11 @@ def _members(details: Details, other: Details, name: str, asked: Set[str]) -> li
 
 
 def _opposed(details: Details, other: Set[str], asked: Set[str]) -> list[Place]:
+    words = (details.stems & OPPOSITE.keys()) - other - asked
+    if not words:
+        return []
     return [
-        (at, at, token.written)
-        for at, token in enumerate(details.tokens)
-        if token.stem in OPPOSITE and token.stem not in other and token.stem not in asked
+        (at, at, token.written) for at, token in enumerate(details.tokens) if token.stem in words
     ][:MOST]
 
 
@@ -340,7 +372,7 @@ def _negations(
         (True, own.negations, theirs.negations, theirs),
         (False, theirs.negations, own.negations, own),
     ):
-        stems = {token.stem for token in whose.tokens}
+        stems = whose.stems
         for one in these:
             if not one.scope or any(_same_denial(one, other) for other in those):
                 continue
@@ -404,7 +436,7 @@ def doubt(o: Overlap, number: int, found: Sequence[Difference], read: Reader) ->
             for one in found
         ]
     )
-    left = (said.names | said.numbers | OPPOSITE.keys() & said.stems) - read.asked
+    left = (said.names | said.numbers | read.opposed(number)) - read.asked
     for match in matches[:COMPARED]:
         if not left:
             break
@@ -421,13 +453,18 @@ def doubt(o: Overlap, number: int, found: Sequence[Difference], read: Reader) ->
 def _unbound(o: Overlap, number: int, read: Reader) -> int:
     """Count the names, numbers and words with an opposite that are next to no word as elsewhere."""
     said = o.response[number]
-    words = said.names | said.numbers | (OPPOSITE.keys() & said.stems)
+    words = said.names | said.numbers | read.opposed(number)
     if not words:
         return 0
-    stems, pairs, asked = said.stems, o.pairs, read.asked_pairs
-    count, before = 0, True
-    for pair in pairwise(stems):
-        bound = pair in pairs or pair in asked
-        count += not (before or bound) and pair[0] in words
-        before = bound
+    stems = said.stems
+    known = bytes(map(read.known_pairs.__contains__, pairwise(stems)))
+    count = 0
+    at = known.find(_NEITHER)
+    while at >= 0:
+        count += stems[at + 1] in words
+        at = known.find(_NEITHER, at + 1)
     return count
+
+
+_NEITHER = b"\0\0"
+"""Two pairs that are not known: a word with another neighbour on both sides."""

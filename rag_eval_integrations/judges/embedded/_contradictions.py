@@ -19,6 +19,7 @@ from rag_eval_integrations.judges.embedded._details import (
     OF_UNITS,
     Details,
     Number,
+    is_name,
     same_quantity,
     value_of,
 )
@@ -31,7 +32,6 @@ from rag_eval_integrations.judges.embedded._reading import (
     alike,
     conditions,
     copied,
-    is_name,
 )
 from rag_eval_integrations.judges.embedded._slots import COPY, exchanges
 from rag_eval_integrations.judges.embedded._substitutions import (
@@ -113,18 +113,19 @@ def _of_sentence(o: Overlap, number: int, text: str, read: Reader) -> list[Contr
     best = [match.sentence for match in matches]
     # Most sentences have no detail that could differ: these sets tell, before any text is read.
     theirs = [o.documents[at] for at in best]
-    stems = [read.stems(at) for at in best]
-
-    def strange(words: Iterable[str]) -> bool:
-        return any(not any(word in held for held in stems) for word in words)
-
-    numbers = strange(said.numbers) or any(word in _NUMBER_STEMS for word in said.stems)
-    closed = strange([word for word in said.stems if word in CLOSED_STEMS])
-    first = said.stems[:1]
-    names = any(not said.names - words.bag <= o.question.bag for words in theirs[:2]) or (
-        first and first[0] not in theirs[0].bag and first[0] not in _FUNCTION_STEMS
+    numbers = bool(said.numbers) or not _NUMBER_STEMS.isdisjoint(said.stems)
+    members = CLOSED_STEMS.intersection(said.stems)
+    if numbers or members:
+        held = frozenset[str]().union(*[read.stems(at) for at in best])
+        numbers = not said.numbers <= held or not _NUMBER_STEMS.isdisjoint(said.stems)
+        closed = not members <= held
+    else:
+        closed = False
+    first = said.stems[0]
+    names = (first not in theirs[0].bag and first not in _FUNCTION_STEMS) or any(
+        [not said.names - words.bag <= o.question.bag for words in theirs[:2]]
     )
-    negated = any(said.negated != words.negated for words in theirs[:2])
+    negated = any([said.negated != words.negated for words in theirs[:2]])
     if not (numbers or names or closed or negated):
         return []
     own = read.said(text)
@@ -149,7 +150,7 @@ _FUNCTION_STEMS = frozenset(map(stem, FUNCTION_WORDS)) | FUNCTION_WORDS
 def _number_conflicts(
     o: Overlap, number: int, own: Details, best: Sequence[int], read: Reader
 ) -> list[Contradiction]:
-    known = {n.value for at in best for n in read[at].numbers}
+    known = {n.value for at in best for n in read.numbers(at)}
     known |= {value for word in o.question.numbers if (value := value_of(word)) is not None}
     apart = {stem(part) for n in own.numbers for part in n.written.split()}
     apart |= {token.stem for token in own.tokens if token.stem[:1].isdigit()}
@@ -160,9 +161,9 @@ def _number_conflicts(
         elsewhere = _anywhere(o, one)
         for at in best:
             theirs = [
-                n for n in read[at].numbers if n.value not in {mine.value for mine in own.numbers}
+                n for n in read.numbers(at) if n.value not in {mine.value for mine in own.numbers}
             ]
-            if not theirs or _says_the_same(one, read[at].numbers):
+            if not theirs or _says_the_same(one, read.numbers(at)):
                 if theirs:
                     break
                 continue
@@ -248,11 +249,9 @@ def _class_conflicts(
 def _name_conflicts(
     o: Overlap, number: int, own: Details, best: Sequence[int], read: Reader
 ) -> list[Contradiction]:
-    unasked = [
-        at
-        for at, token in enumerate(own.tokens)
-        if is_name(token) and token.stem not in o.question.bag
-    ]
+    unasked = [at for at in own.names if own.tokens[at].stem not in o.question.bag]
+    if not unasked:
+        return []
     names = [
         at
         for at in unasked
@@ -267,30 +266,27 @@ def _name_conflicts(
         return found
     names = names[:MOST]
     mine = [own.tokens[at] for at in names]
-    said = {token.stem for token in own.tokens}
+    known = own.stems | o.question.bag
     apart = {token.stem for token in mine}
     opens = names == [0]
     for at in best:
-        theirs = [
-            place
-            for place, token in enumerate(read[at].tokens)
-            if is_name(token) and token.stem not in said and token.stem not in o.question.bag
-        ]
+        if alike(o, number, at, apart) < (_ALIKE_FIRST if opens else _ALIKE_NAME):
+            continue
+        there = read[at].tokens
+        theirs = [place for place in read[at].names if there[place].stem not in known]
         if opens:
             # Any word has a capital here, so it has to stand where the other name stands.
             beside = _beside(own.tokens, 0)
-            theirs = [p for p in theirs if beside & _beside(read[at].tokens, p)]
+            theirs = [p for p in theirs if beside & _beside(there, p)]
         # "South Korea" for "Korea" only adds; "Ann Weber" for "Eva Weber" is another name.
-        known = {own.tokens[p].stem for name in names for p in (name - 1, name + 1)
-                 if 0 <= p < len(own.tokens) and is_name(own.tokens[p])} - apart  # fmt: skip
-        if shared := known & {token.stem for token in read[at].tokens}:
-            theirs = [p for p in theirs if shared & _beside(read[at].tokens, p)]
-        there = [read[at].tokens[place].written for place in theirs]
-        if not there or any(_misspelt(token.written, there) for token in mine):
-            continue
-        if alike(o, number, at, apart) >= (_ALIKE_FIRST if opens else _ALIKE_NAME):
+        tied = {own.tokens[p].stem for name in names for p in (name - 1, name + 1)
+                if 0 <= p < len(own.tokens) and is_name(own.tokens[p])} - apart  # fmt: skip
+        if shared := tied & read[at].stems:
+            theirs = [p for p in theirs if shared & _beside(there, p)]
+        instead = [there[place].written for place in theirs]
+        if instead and not any(_misspelt(token.written, instead) for token in mine):
             written = " ".join([token.written for token in mine])
-            return [Contradiction("name", written, (" ".join(dict.fromkeys(there)),), at)]
+            return [Contradiction("name", written, (" ".join(dict.fromkeys(instead)),), at)]
     return []
 
 
@@ -303,15 +299,19 @@ def _name_of_another(
     read: Reader,
 ) -> list[Contradiction]:
     """Find a name of the documents in a place where the best match has another one."""
+    if not names:
+        return []
     there = read[best[0]].tokens
-    stems, said = {token.stem for token in there}, {token.stem for token in own.tokens}
+    stems = read[best[0]].stems
     strange = [at for at in names if own.tokens[at].stem not in stems][:MOST]
     if not strange or alike(o, number, best[0], [own.tokens[at].stem for at in strange]) < 0.9:
         return []
+    known = own.stems | o.question.bag
     for at in strange:
         place = (_around(own.tokens, at, -1), _around(own.tokens, at, 1))
-        for other, token in enumerate(there):
-            if not other or not is_name(token) or token.stem in said | o.question.bag:
+        for other in read[best[0]].names:
+            token = there[other]
+            if not other or token.stem in known:
                 continue
             if None in place or place != (_around(there, other, -1), _around(there, other, 1)):
                 continue
@@ -329,22 +329,22 @@ def _name_untied(
     "Sydney is the capital of Australia" copies a sentence about Canberra, and none has Sydney and
     Australia. Where the rest of the sentence has no name ("is an actor"), both may be true.
     """
-    there = read[best].tokens
-    stems, said = read.stems(best), {token.stem for token in own.tokens}
+    stems = read.stems(best)
     strange = [at for at in names if own.tokens[at].stem not in stems][:MOST]
     mine = {own.tokens[at].stem for at in strange}
     if not mine or alike(o, number, best, mine) < 0.99:
         return []
     if strange[0] == 0 and not always_capital(own.tokens[0], o, read):
         return []
-    tied = {token.stem for token in own.tokens if is_name(token)} | o.question.names
+    tied = {own.tokens[at].stem for at in own.names} | o.question.names
     tied = (tied & stems) - mine
     held = [at for one in mine for at in o.holders.get(one, ())[:_FEW]]
     if not tied or len(held) >= _FEW or any(not tied.isdisjoint(read.stems(at)) for at in held):
         return []
     place = {_around(own.tokens, strange[0], -1), _around(own.tokens, strange[-1], 1)}
-    for other, token in enumerate(there):
-        if not is_name(token) or token.stem in said | o.question.bag:
+    there, known = read[best].tokens, own.stems | o.question.bag
+    for other in read[best].names:
+        if there[other].stem in known:
             continue
         if place == {_around(there, other, -1), _around(there, other, 1)}:
             written = " ".join([own.tokens[at].written for at in strange])
@@ -390,15 +390,13 @@ def _negation_conflicts(
     o: Overlap, number: int, own: Details, best: Sequence[int], read: Reader
 ) -> list[Contradiction]:
     mine, denies = denied(own.tokens)
-    said = {token.stem for token in own.tokens}
     for at in best[:2]:
-        theirs, deny = denied(read[at].tokens)
-        there = {token.stem for token in read[at].tokens}
-        if denies == deny or conditions(own.tokens) != conditions(read[at].tokens):
-            continue
         if alike(o, number, at, ()) < _ALIKE:
             continue
-        differing = sorted((theirs & said) if deny else (mine & there))
+        theirs, deny = denied(read[at].tokens)
+        if denies == deny or conditions(own.tokens) != conditions(read[at].tokens):
+            continue
+        differing = sorted((theirs & own.stems) if deny else (mine & read[at].stems))
         for word in differing:
             if _affirmed_elsewhere(word, best, at, read, denying=denies):
                 continue
@@ -413,7 +411,7 @@ def _affirmed_elsewhere(
 ) -> bool:
     """Tell whether another match says of the word what the response says."""
     for other in best:
-        if other != at and any(token.stem == word for token in read[other].tokens):
+        if other != at and word in read[other].stems:
             found, denies = denied(read[other].tokens)
             if denies == denying and (not denying or word in found):
                 return True

@@ -58,8 +58,13 @@ class DocumentRows(NamedTuple):
 
     shared: tuple[float, ...]
     """`SHARED_FEATURES`, which are the same for all its sentences."""
-    sentences: list[tuple[float, ...]]
-    """One row of `SENTENCE_FEATURES` per sentence, in order."""
+    columns: tuple[Sequence[float], ...]
+    """For each of `SENTENCE_FEATURES` its values of the sentences, in order."""
+
+    @property
+    def sentences(self) -> list[tuple[float, ...]]:
+        """One row of `SENTENCE_FEATURES` per sentence, in order."""
+        return list(zip(*self.columns, strict=True))
 
 
 class _Columns(NamedTuple):
@@ -132,8 +137,7 @@ def document_features(o: Overlap) -> list[DocumentRows]:
             [at / size for at in range(size)],
             names,
         )
-        rows: list[tuple[float, ...]] = list(zip(*columns, strict=True))
-        documents.append(DocumentRows(shared, rows))
+        documents.append(DocumentRows(shared, columns))
     return documents
 
 

@@ -138,9 +138,9 @@ def clipped(row: Sequence[float], bounds: Bounds) -> Sequence[float]:
     return held
 
 
-def _clipped_rows(rows: Sequence[Sequence[float]], bounds: Bounds) -> list[Sequence[float]]:
-    """Clip rows as `clipped` does, by columns: most columns are within their range."""
-    columns: list[Sequence[float]] = list(zip(*rows, strict=True))
+def _clipped_rows(columns: Sequence[Sequence[float]], bounds: Bounds) -> list[tuple[float, ...]]:
+    """Clip columns as `clipped` does rows, and return rows: most columns are within their range."""
+    columns = list(columns)
     for number, low, high in bounds:
         column = columns[number]
         if max(column) > high or min(column) < low:
@@ -165,10 +165,10 @@ def document_probabilities(
     rest = tuple([(n - cut, low, high) for n, low, high in bounds if n >= cut])
     weights = [model.weights[:cut] for model in models]
     scores: list[list[float]] = [[] for _ in models]
-    for shared, sentences in documents:
+    for shared, columns in documents:
         held = clipped(shared, rest)
         starts = [fsum((m.intercept, *map(mul, m.weights[cut:], held))) for m in models]
-        rows = _clipped_rows(sentences, own)
+        rows = _clipped_rows(columns, own)
         for found, start, weight in zip(scores, starts, weights, strict=True):
             found += [start + fsum(map(mul, weight, row)) for row in rows]
     if trees is not None:

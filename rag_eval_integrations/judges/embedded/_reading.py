@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 
-from rag_eval_integrations.judges.embedded._details import DATE, NUMBER_WORDS, Details
+from rag_eval_integrations.judges.embedded._details import (
+    DATE,
+    NUMBER_STEMS,
+    Details,
+    Number,
+    same_words,
+)
 from rag_eval_integrations.judges.embedded._negations import CONDITIONAL, Token
+from rag_eval_integrations.judges.embedded._opposites import OPPOSITE
 from rag_eval_integrations.judges.embedded._overlap import Overlap
 from rag_eval_integrations.judges.embedded._words import (
     FUNCTION_WORDS,
     NEGATIONS,
-    OfWords,
     stem,
 )
 
@@ -32,19 +38,21 @@ _APART = {
     **{word: (word[:-3], "not") for word in NEGATIONS
        if word.endswith("n't") and word not in ("can't", "won't")},
 }  # fmt: skip
-_CHANGED = _LIGHTEST | _APART.keys()
+_WITH_OPPOSITE = frozenset(OPPOSITE)
+_TWOFOLD = frozenset(_APART)
+_NO_NAMES = frozenset(map(stem, DATE)) | FUNCTION_WORDS
 
 
 def plain(stems: Sequence[str]) -> tuple[str, ...]:
     """List the stems without the lightest words, contractions as two words."""
-    if _CHANGED.isdisjoint(stems):
-        return tuple(stems)
+    if _TWOFOLD.isdisjoint(stems):
+        return tuple(filterfalse(_LIGHTEST.__contains__, stems))
     found: list[str] = []
     for word in stems:
-        if word not in _CHANGED:
-            found.append(word)
-        elif word in _APART:
+        if word in _APART:
             found += [part for part in _APART[word] if part not in _LIGHTEST]
+        elif word not in _LIGHTEST:
+            found.append(word)
     return tuple(found)
 
 
@@ -73,13 +81,16 @@ class Reader:
         self._read: dict[int, Details] = {}
         self._stems: dict[int, frozenset[str]] = {}
         self._plain: dict[tuple[str, ...], tuple[str, ...]] = {}
+        self._names: dict[frozenset[str], frozenset[str]] = {}
+        self._own: dict[int, frozenset[str]] = {}
+        self._opposed: dict[int, frozenset[str]] = {}
         self.asked = frozenset(o.question.stems)
         """All stems of the question."""
 
     @cached_property
-    def asked_pairs(self) -> frozenset[tuple[str, str]]:
-        """Neighbours in the question."""
-        return frozenset(pairwise(self._o.question.stems))
+    def known_pairs(self) -> frozenset[tuple[str, str]]:
+        """Neighbours in the response that are so in a document, and those in the question."""
+        return self._o.pairs.union(pairwise(self._o.question.stems))
 
     @cached_property
     def beginnings(self) -> frozenset[str]:
@@ -98,11 +109,40 @@ class Reader:
             self._plain[stems] = plain(stems)
         return self._plain[stems]
 
+    def names(self, words: frozenset[str]) -> frozenset[str]:
+        """Return words with a capital, without those that are no names: dates, function words."""
+        if words not in self._names:
+            self._names[words] = words - _NO_NAMES
+        return self._names[words]
+
+    def own(self, number: int) -> frozenset[str]:
+        """Return all stems of a response sentence."""
+        if number not in self._own:
+            self._own[number] = frozenset(self._o.response[number].stems)
+        return self._own[number]
+
+    def opposed(self, number: int) -> frozenset[str]:
+        """Return the words of a response sentence that have an opposite."""
+        if number not in self._opposed:
+            self._opposed[number] = _WITH_OPPOSITE & self.own(number)
+        return self._opposed[number]
+
     def __getitem__(self, at: int) -> Details:
         """Return the details of a document sentence."""
         if at not in self._read:
             self._read[at] = self._details(self.texts[at])
         return self._read[at]
+
+    def numbers(self, at: int) -> tuple[Number, ...]:
+        """Return the numbers of a document sentence, which is read only if it may have some."""
+        if (
+            at not in self._read
+            and not self._o.documents[at].numbers
+            and NUMBER_STEMS.isdisjoint(self.stems(at))
+            and same_words(self.texts[at])
+        ):
+            return ()
+        return self[at].numbers
 
     def said(self, text: str) -> Details:
         """Return the details of a response sentence."""
@@ -137,38 +177,6 @@ def copied(o: Overlap, number: int, at: int, apart: Iterable[str]) -> float:
 def _mass(o: Overlap, words: Iterable[str]) -> float:
     idf, unseen = o.idf, o.unseen
     return sum([idf.get(word, unseen) for word in words])
-
-
-CITING = frozenset(
-    [
-        "passage", "passages", "document", "documents", "source", "sources", "context", "excerpt",
-        "article", "step", "note", "yes", "answer", "warning", "caution", "tip", "figure", "table",
-    ]
-)  # fmt: skip
-_ADVERBS = frozenset(["finally", "usually", "firstly", "lastly"])
-"""Words with a capital that are no names: they cite a document, or open a line."""
-
-
-def is_name(token: Token) -> bool:
-    """Tell whether a word is written as names are; remembered."""
-    return _NAMES[token.written]
-
-
-def _is_name(word: str) -> bool:
-    if not word[0].isupper() or len(word) < 3 or not word.isalpha():
-        return False
-    low = word.lower()
-    return not (
-        low in FUNCTION_WORDS
-        or low in DATE
-        or low in NEGATIONS
-        or low in NUMBER_WORDS
-        or low in CITING
-        or (low.endswith("ly") and (len(low) > 7 or low in _ADVERBS))
-    )
-
-
-_NAMES = OfWords(_is_name)
 
 
 def conditions(tokens: Sequence[Token]) -> frozenset[str]:

@@ -9,11 +9,10 @@ wherever else "high" stands. So these rules need less of a sentence to be copied
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from itertools import pairwise
 from typing import NamedTuple
 
-from rag_eval_integrations.judges.embedded._details import DATE
 from rag_eval_integrations.judges.embedded._opposites import OPPOSITE
 from rag_eval_integrations.judges.embedded._overlap import Overlap
 from rag_eval_integrations.judges.embedded._reading import COMPARED, MOST, Reader, copied
@@ -34,7 +33,6 @@ _FEW = 30
 """Sentences that hold a word, beyond which no more are looked at."""
 _ONLY = frozenset(map(stem, ["only", "just", "merely", "simply"]))
 """After these, a "not" denies nothing: "not only …, but also"."""
-_NO_NAMES = frozenset(map(stem, DATE)) | FUNCTION_WORDS
 
 
 class Exchange(NamedTuple):
@@ -89,8 +87,7 @@ def exchanges(o: Overlap, number: int, read: Reader) -> Iterator[Exchange]:
         for match in matches[:COMPARED]
         if match.weight >= least and len(o.documents[match.sentence].stems) <= _LONGEST
     ]
-    held = [read.stems(at) for at in best]
-    loose = _loose(o, number, [*held, read.asked])
+    loose = _loose(o, number, best, read)
     negated = said.negated or any([o.documents[at].negated for at in best[:2]])
     if not (loose or negated):
         return
@@ -98,12 +95,12 @@ def exchanges(o: Overlap, number: int, read: Reader) -> Iterator[Exchange]:
     refs = [(at, read.plain(o.documents[at].stems)) for at in best]
     if loose:
         asked = (QUESTION, read.plain(o.question.stems))
-        names = said.names - _NO_NAMES
+        names = read.names(said.names)
         done = -1
         for at in [at for at, word in enumerate(mine) if word in loose][:MOST]:
             word = mine[at]
             if word in OPPOSITE:
-                yield from _opposed(o, number, mine, at, [*refs, asked])
+                yield from _opposed(o, number, mine, at, [*refs, asked], read)
             if word in said.numbers and at:
                 yield from _replaced(o, number, "number", mine, at, at, refs, read)
             elif word in names and at > done:
@@ -113,19 +110,28 @@ def exchanges(o: Overlap, number: int, read: Reader) -> Iterator[Exchange]:
         yield from _denied(o, number, mine, refs[:2])
 
 
-def _loose(o: Overlap, number: int, refs: Sequence[Set[str]]) -> set[str]:
+def _loose(o: Overlap, number: int, best: Sequence[int], read: Reader) -> set[str]:
     """List the words that may have been exchanged."""
     said = o.response[number]
     stems = said.stems
-    found = set((said.names | said.numbers) - _NO_NAMES)
-    if found:
+    found: set[str] = set()
+    details = read.names(said.names | said.numbers)
+    if details:
         # A name or a number beside a word as in a document is in its place.
-        outside = FUNCTION_WORDS | found
-        pairs = o.pairs.intersection(pairwise(stems))
-        bound = {other for one, other in pairs if one not in outside}
-        found -= bound.union([one for one, other in pairs if other not in outside])
-    for word in OPPOSITE.keys() & stems:
-        if not all([OPPOSITE[word].isdisjoint(held) for held in refs]):
+        pairs = o.pairs
+        bound: set[str] = set()
+        for one, other in pairwise(stems):
+            if one in details:
+                if other not in details and other not in FUNCTION_WORDS and (one, other) in pairs:
+                    bound.add(one)
+            elif other in details and one not in FUNCTION_WORDS and (one, other) in pairs:
+                bound.add(other)
+        found.update(details - bound)
+    for word in read.opposed(number):
+        others = OPPOSITE[word]
+        if not others.isdisjoint(read.asked) or not all(
+            [others.isdisjoint(read.stems(at)) for at in best]
+        ):
             found.add(word)
     return found
 
@@ -138,7 +144,7 @@ def _last_of(stems: Sequence[str], at: int, wanted: Set[str], step: int = 1) -> 
 
 
 def _agree(
-    mine: Sequence[str], at: int, theirs: Sequence[str], other: int, step: int
+    mine: tuple[str, ...], at: int, theirs: Sequence[str], other: int, step: int
 ) -> tuple[int, int]:
     """Count the equal words from two places on, and those of them that are no function words."""
     count = content = 0
@@ -154,7 +160,7 @@ def _agree(
 
 
 def _beside(
-    mine: Sequence[str], first: int, last: int, theirs: Sequence[str], a: int, b: int
+    mine: tuple[str, ...], first: int, last: int, theirs: Sequence[str], a: int, b: int
 ) -> _Beside:
     """Compare what stands before `first` and after `last` with what is before `a` and after `b`."""
     before, one = _agree(mine, first - 1, theirs, a - 1, -1)
@@ -163,24 +169,35 @@ def _beside(
 
 
 def _places(stems: Sequence[str], word: str) -> list[int]:
-    return [at for at, other in enumerate(stems) if other == word] if word in stems else []
+    found = []
+    at = -1
+    for _ in range(stems.count(word)):
+        at = stems.index(word, at + 1)
+        found.append(at)
+    return found
 
 
 def _opposed(
-    o: Overlap, number: int, mine: Sequence[str], at: int, refs: _Refs
+    o: Overlap, number: int, mine: tuple[str, ...], at: int, refs: _Refs, read: Reader
 ) -> Iterator[Exchange]:
     word = mine[at]
-    own = 0
+    others = OPPOSITE[word]
     found: dict[bool, tuple[_Beside, int, str]] = {}
     for sentence, theirs in refs:
-        for place in _places(theirs, word):
-            own = max(own, sum(_beside(mine, at, at, theirs, place, place)[:2]))
-        for other in OPPOSITE[word].intersection(theirs):
+        if others.isdisjoint(read.asked if sentence == QUESTION else read.stems(sentence)):
+            continue
+        for other in others.intersection(theirs):
             for place in _places(theirs, other):
                 beside = _beside(mine, at, at, theirs, place, place)
                 of = sentence == QUESTION
                 if of not in found or (beside[:2], other) > (found[of][0][:2], found[of][2]):
                     found[of] = (beside, sentence, other)
+    if not found:
+        return
+    own = 0
+    for _, theirs in refs:
+        for place in _places(theirs, word):
+            own = max(own, sum(_beside(mine, at, at, theirs, place, place)[:2]))
     for beside, sentence, other in found.values():
         yield from _exchange(o, number, "opposite", (word,), (other,), sentence, beside, own)
 
@@ -204,26 +221,34 @@ def _replaced(
     o: Overlap,
     number: int,
     kind: str,
-    mine: Sequence[str],
+    mine: tuple[str, ...],
     first: int,
     last: int,
     refs: _Refs,
     read: Reader,
 ) -> Iterator[Exchange]:
     """Find what stands in place of a name, or of a number, in the best of the sentences."""
-    run = tuple(mine[first : last + 1])
+    run = mine[first : last + 1]
     most = 1 if kind == "number" else MOST
     best: tuple[_Beside, int, tuple[str, ...]] = ((0, 0, 0), 0, ())
+    before = mine[first - 1] if first else ""
+    after = mine[last + 1] if last + 1 < len(mine) else ""
     for sentence, theirs in refs:
         words = o.question if sentence == QUESTION else o.documents[sentence]
-        others = words.numbers if kind == "number" else words.names - _NO_NAMES
+        others = words.numbers if kind == "number" else words.names
         if not others:
             continue
-        after = mine[last + 1] if last + 1 < len(mine) else ""
-        for a, b in [
-            *_next_to(theirs, mine[first - 1] if first else "", others, 1, most),
-            *_next_to(theirs, after, others, -1, most),
-        ]:
+        follows, precedes = before in theirs, after in theirs
+        if not (follows or precedes):
+            continue
+        if kind == "name":
+            others = read.names(others)
+        found: list[tuple[int, int]] = []
+        if follows:
+            found += _next_to(theirs, before, others, 1, most)
+        if precedes:
+            found += _next_to(theirs, after, others, -1, most)
+        for a, b in found:
             there = theirs[a : b + 1]
             if not any(word in run for word in there):
                 beside = _beside(mine, first, last, theirs, a, b)
@@ -231,6 +256,13 @@ def _replaced(
     beside, sentence, there = best
     if sum(beside[:2]) < _LEAST_BESIDE:
         return
+    own = _own(o, mine, first, last, read)
+    yield from _exchange(o, number, kind, run, there, sentence, beside, own)
+
+
+def _own(o: Overlap, mine: tuple[str, ...], first: int, last: int, read: Reader) -> int:
+    """Count the most equal words beside a detail where a document has it."""
+    run = mine[first : last + 1]
     own = 0
     for at in o.holders.get(run[0], ())[:_FEW]:
         theirs = read.plain(o.documents[at].stems[:_LONGEST])
@@ -238,7 +270,7 @@ def _replaced(
             b = a + len(run) - 1
             if theirs[a : b + 1] == run:
                 own = max(own, sum(_beside(mine, first, last, theirs, a, b)[:2]))
-    yield from _exchange(o, number, kind, run, there, sentence, beside, own)
+    return own
 
 
 def _of_both(one: tuple[_Beside, int, tuple[str, ...]]) -> int:
@@ -247,10 +279,8 @@ def _of_both(one: tuple[_Beside, int, tuple[str, ...]]) -> int:
 
 def _next_to(
     stems: Sequence[str], word: str, others: Set[str], step: int, most: int
-) -> Iterable[tuple[int, int]]:
+) -> list[tuple[int, int]]:
     """List the runs of `others` beside a word, on one side of it: where each begins and ends."""
-    if not word or not others or word not in stems:
-        return ()
     found = []
     for at in _places(stems, word):
         near = at + step
@@ -260,7 +290,7 @@ def _next_to(
     return found
 
 
-def _denied(o: Overlap, number: int, mine: Sequence[str], refs: _Refs) -> Iterator[Exchange]:
+def _denied(o: Overlap, number: int, mine: tuple[str, ...], refs: _Refs) -> Iterator[Exchange]:
     """Find a "not" that only one of two sentences has between the same words."""
     for kind in ("lost", "added"):
         best: tuple[_Beside, int, int] | None = None

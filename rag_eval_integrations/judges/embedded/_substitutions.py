@@ -11,15 +11,18 @@ from rag_eval_integrations.judges.embedded._alignment import (
     always_capital,
     elsewhere,
 )
-from rag_eval_integrations.judges.embedded._details import CLOSED_STEMS, value_of
+from rag_eval_integrations.judges.embedded._details import (
+    CITING,
+    CLOSED_STEMS,
+    is_name,
+    value_of,
+)
 from rag_eval_integrations.judges.embedded._negations import Token, denials
 from rag_eval_integrations.judges.embedded._overlap import Overlap
 from rag_eval_integrations.judges.embedded._reading import (
-    CITING,
     Reader,
     alike,
     conditions,
-    is_name,
 )
 from rag_eval_integrations.judges.embedded._slots import QUESTION, Exchange
 from rag_eval_integrations.judges.embedded._words import stem

@@ -101,10 +101,9 @@ def corrections(trees: Trees, documents: Sequence[DocumentRows]) -> tuple[list[f
     relevant: list[float] = []
     utilized: list[float] = []
     offset = 2 * size * _SHIFT
-    for shared, sentences in documents:
+    for shared, columns in documents:
         start = sum([places[bisect_right(limits, shared[f])] for f, limits, places in trees.shared])
-        columns = list(zip(*sentences, strict=True))
-        numbers = [start] * len(sentences)
+        numbers = [start] * len(columns[0])
         for feature, limits, places in trees.own:
             reached = map(bisect_right, repeat(limits), columns[feature])
             numbers = list(map(add, numbers, map(places.__getitem__, reached)))

@@ -22,9 +22,9 @@ WORD = re.compile(
 # Two thirds of all ASCII sentences hold only words and punctuation: other characters than letters
 # become spaces, and `split` takes a third of the time. For the others, a pattern with fewer letters
 # takes half of the time.
-_NOT_PLAIN = re.compile(r"[0-9_']")
+NOT_PLAIN = re.compile(r"[0-9_']")
 _SPACED = "".join([chr(code) if chr(code).isalpha() else " " for code in range(128)])
-_ASCII_WORD = re.compile(
+ASCII_WORD = re.compile(
     r"[a-zA-Z]++(?:'[a-zA-Z]++)?+(?![0-9_])|\d[\d.,]*\d|[a-zA-Z0-9]+(?:'[a-zA-Z]+)?", re.ASCII
 )
 # Soft hyphens and joiners are invisible characters inside words.
@@ -146,8 +146,8 @@ def written(text: str) -> list[str]:
     """List the words as written: the matches of `WORD` in the text's composed form (NFKC)."""
     if not text.isascii():
         return WORD.findall(unicodedata.normalize("NFKC", text).translate(_UNSEEN))
-    if _NOT_PLAIN.search(text):
-        return _ASCII_WORD.findall(text)
+    if NOT_PLAIN.search(text):
+        return ASCII_WORD.findall(text)
     return text.translate(_SPACED).split()
 
 
