@@ -36,7 +36,7 @@ from rag_eval_integrations.dataset._processes import (
     collecting_seldom,
     default_workers,
 )
-from rag_eval_integrations.dataset.files import EvaluationPipe, check_out
+from rag_eval_integrations.dataset.files import EvaluationPipe, check_form, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLMJudge
@@ -239,9 +239,7 @@ def _kept(file: EvaluationFile | EvaluationPipe) -> str:
     if not file.holds_rows:
         file.discard()
         return ""
-    with file.partial.open("rb") as lines:
-        rows = sum(1 for _ in lines)
-    return kept_words(rows, "evaluation", "evaluations", file.partial)
+    return kept_words(file.in_partial, "evaluation", "evaluations", file.partial)
 
 
 def _nothing_written(file: EvaluationFile | EvaluationPipe, settings: Settings) -> str:
@@ -263,6 +261,7 @@ def _check_out(settings: Settings) -> None:
         if settings.resume:
             raise ConfigurationError("--resume", True, "needs a file to go on with, not `-`")
     elif not settings.dry_run:
+        check_form(settings.out, "--out")
         check_out(settings.out, resume=settings.resume, overwrite=settings.overwrite, field="--out")
     check_report(
         settings.report, settings.calls, settings.out,

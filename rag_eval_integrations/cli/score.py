@@ -13,6 +13,7 @@ from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.cli.run import nothing_scored, print_summary
 from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.dataset._input import EVALUATION_NEEDS, Input
+from rag_eval_integrations.dataset._zipped import is_zipped
 from rag_eval_integrations.dataset.calls import read_rows
 from rag_eval_integrations.dataset.files import evaluations_to
 from rag_eval_integrations.errors import ConfigurationError
@@ -62,7 +63,7 @@ def score(
     started = time.perf_counter()
     labelled.check()
     try:
-        with evaluations_to(out, overwrite=overwrite) as write:
+        with evaluations_to(out, overwrite=overwrite, compressed=is_zipped(out)) as write:
             read = partial(labelled_from, splitter=splitter)
             for line in read_rows(labelled, read, needed=needed):
                 if line.value is None:

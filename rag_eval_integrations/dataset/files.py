@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import sys
@@ -18,6 +19,7 @@ from rag_eval_integrations import _target
 from rag_eval_integrations._lines import LineFile
 from rag_eval_integrations.dataset._input import LONGEST_ROW, lines_of
 from rag_eval_integrations.dataset._waiting import Waiting
+from rag_eval_integrations.dataset._zipped import Unzipped, ZippedLines, is_zipped
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
 from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, RagCall, from_line, to_line
 
@@ -57,6 +59,21 @@ def check_out(
     return target
 
 
+def check_form(path: Path, field: str = "out") -> None:
+    """Refuse a name that says Parquet: evaluations are lines of JSON.
+
+    Raises:
+        ConfigurationError: it does.
+    """
+    if path.name.lower().removesuffix(".gz").endswith((".parquet", ".pq")):
+        raise ConfigurationError(
+            field, str(path),
+            "would hold lines of JSON, not Parquet; use a name such as evals.jsonl.gz, and then "
+            "`rag-eval report evals.jsonl.gz -o scored.parquet --format parquet` or "
+            "Evaluations.to_parquet",
+        )  # fmt: skip
+
+
 class EvaluationFile:
     """The output of one run; a context manager.
 
@@ -65,6 +82,9 @@ class EvaluationFile:
 
     Rows that `add_in_turn` gets before their turn wait in OUT.waiting, so that OUT.partial is in
     order and needs no copy to become OUT.
+
+    If the name of OUT ends in `.gz`, OUT and OUT.partial are gzipped, and each row can be read as
+    soon as it is added.
 
     Args:
         path: OUT. Links are followed, and the other files are made beside their target.
@@ -76,7 +96,8 @@ class EvaluationFile:
         ConfigurationError: when OUT exists and neither `resume` nor `overwrite` is set, or both;
             when OUT.partial holds rows and `resume` is not set; when another run is writing it;
             when there is something else to resume from than evaluations of this version's format,
-            or some by another evaluator; when OUT is not a regular file.
+            or some by another evaluator; when OUT is not a regular file, or has
+            the name of a Parquet file; when a gzipped OUT.partial is damaged.
         OSError: when the files cannot be written.
     """
 
@@ -86,6 +107,8 @@ class EvaluationFile:
     def __init__(
         self, path: Path, fingerprint: str, *, resume: bool = False, overwrite: bool = False
     ) -> None:
+        check_form(path)
+        self._zipped = is_zipped(path)
         self.path = check_out(path, resume=resume, overwrite=overwrite)
         self.partial = self.path.with_name(self.path.name + ".partial")
         self._waiting = Waiting(self.path)
@@ -96,14 +119,17 @@ class EvaluationFile:
         self.holds_rows = False
         """Whether OUT.partial holds an evaluation without an error, to resume from."""
         self._offsets = array("q")
-        self._in_partial, self._tidy = 0, True
+        self.in_partial, self._tidy = 0, True
         self._recorded: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
         self._failed: dict[bytes, tuple[int, int]] = {}
         self._backup: Path | None = None
         with ExitStack() as opened:
             self._file = opened.enter_context(self._open_partial(resume))
             opened.callback(self._leave)
-            self._sources: list[BinaryIO] = [opened.enter_context(self.partial.open("rb"))]
+            if isinstance(self._file, ZippedLines) and resume:
+                self._file.mend()
+            partial = _source(self.partial, zipped=self._zipped, whole=False)
+            self._sources: list[BinaryIO] = [opened.enter_context(partial)]
             _target.remove_unfinished(self.path)
             for row in self._waiting.earlier(resume=resume):
                 self._file.append(row)
@@ -115,15 +141,16 @@ class EvaluationFile:
                 self._backup = _target.backup_of(self.path) if replacing else None
                 self._index(_PARTIAL, fingerprint)
                 if self.path.exists() and not replacing:
-                    self._sources.append(opened.enter_context(self.path.open("rb")))
+                    self._sources.append(opened.enter_context(_source(self.path)))
                     self._index(_OUT, fingerprint)
             elif self.path.exists():
                 self._backup = _target.back_up(self.path)
             self._opened = opened.pop_all()
 
     def _open_partial(self, resume: bool) -> LineFile:
+        kind = ZippedLines if self._zipped else LineFile
         try:
-            file = LineFile(self.partial, wait=False)
+            file = kind(self.partial, wait=False)
         except BlockingIOError as error:
             why = "is being written by another run"
             raise ConfigurationError("out", str(self.partial), why) from error
@@ -131,7 +158,7 @@ class EvaluationFile:
             # Of another user, or with another name: rows in it would be there, too.
             with file:  # locked until its name is free
                 self.partial.unlink()
-            return LineFile(self.partial, new=True)
+            return kind(self.partial, new=True)
         if not resume and file.head(1):
             file.close()
             raise ConfigurationError(
@@ -205,7 +232,7 @@ class EvaluationFile:
     def add_row(self, index: int, line: str, *, failed: bool) -> None:
         """Append the row of EVALS of the call at `index` (from 0); *failed* if it has an error."""
         offset = self._file.append(line.encode("ascii"))
-        self._in_partial += 1
+        self.in_partial += 1
         self._place(index, _PARTIAL, offset)
         self.holds_rows = self.holds_rows or not failed
 
@@ -236,7 +263,7 @@ class EvaluationFile:
 
     def _in_order(self, rows: int) -> bool:
         """Whether OUT.partial is what OUT has to be, so that it needs no copy: half of the disk."""
-        if not self._tidy or rows != self._in_partial:
+        if not self._tidy or rows != self.in_partial:
             return False
         last = -1
         for place in self._offsets:
@@ -246,7 +273,10 @@ class EvaluationFile:
         return True
 
     def _write_in_order(self) -> None:
-        with _target.replacing(self.path, new=self._new) as target:
+        with ExitStack() as opened:
+            target = opened.enter_context(_target.replacing(self.path, new=self._new))
+            if self._zipped:
+                target = opened.enter_context(_zipping(target))
             for place in self._offsets:
                 if place >= 0:
                     # An edited OUT may begin with a byte order mark, or lack its last line end.
@@ -285,7 +315,7 @@ class EvaluationFile:
                 self._file.truncate(offset)  # the row that a killed run was writing
                 break
             if source == _PARTIAL:
-                self._in_partial += 1
+                self.in_partial += 1
                 # An edited file may begin with a byte order mark, or have other line ends.
                 edited = isinstance(line, InputError) or line[:1] != b"{" or line[-2:] != b"}\n"
                 self._tidy = self._tidy and not edited
@@ -346,6 +376,7 @@ def evaluations_to(
     if str(path) == "-":
         yield EvaluationPipe().append
         return
+    check_form(path, field)
     with rows_to(path, overwrite=overwrite, field=field, compressed=compressed) as rows:
         yield lambda evaluation: rows.write(to_line(evaluation).encode("ascii") + b"\n")
 
@@ -364,14 +395,22 @@ def rows_to(
     backup = None if new else _target.back_up(target, field)
     try:
         with _target.replacing(target, new=new) as stream, ExitStack() as opened:
-            rows: BinaryIO = stream
-            if compressed:
-                zipped = GzipFile("", "wb", compresslevel=6, fileobj=stream, mtime=0)
-                rows = cast(BinaryIO, opened.enter_context(zipped))
-            yield rows
+            yield opened.enter_context(_zipping(stream)) if compressed else stream
     finally:
         if backup is not None:
             backup.unlink(missing_ok=True)
+
+
+def _zipping(stream: BinaryIO) -> BinaryIO:
+    return cast(BinaryIO, GzipFile("", "wb", compresslevel=6, fileobj=stream, mtime=0))
+
+
+def _source(path: Path, *, zipped: bool | None = None, whole: bool = True) -> BinaryIO:
+    """Open a file of rows that are read by offset; *zipped* None looks at its first bytes."""
+    below = path.open("rb")
+    if zipped is None:
+        zipped = below.peek(2)[:2] == b"\x1f\x8b"
+    return cast(BinaryIO, io.BufferedReader(Unzipped(below, whole=whole))) if zipped else below
 
 
 class EvaluationPipe:

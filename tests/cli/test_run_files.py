@@ -587,3 +587,40 @@ def test_a_file_in_another_format_is_answered_with_a_line_to_copy(
 
     assert done.code == 2
     assert 'one JSON object per line: {"question": "…", "documents": ["…"], "response"' in done.err
+
+
+# --- Gzip, and Parquet
+
+
+@BOTH
+def test_a_gzipped_out_is_read_by_every_command(
+    rag_eval: Command, calls: Path, tmp_path: Path, command: str
+) -> None:
+    """It has the rows of the plain one; standard output stays plain."""
+    out, plain = tmp_path / "out.jsonl.gz", tmp_path / "out.jsonl"
+    assert rag_eval(command, calls, "-o", out).code == 0
+    assert rag_eval(command, calls, "-o", plain).code == 0
+    piped = rag_eval(command, calls, "-o", "-")
+
+    assert gzip.decompress(out.read_bytes()) == plain.read_bytes()
+    assert piped.out.encode() == plain.read_bytes()
+    assert rag_eval(command, calls, "-o", out).code == 2
+    assert rag_eval(command, calls, "-o", out, "--overwrite").code == 0
+    assert gzip.decompress(out.read_bytes()) == plain.read_bytes()
+    assert rag_eval("report", out, "-o", tmp_path / "r.json", "--format", "json").code == 0
+    compared = [rag_eval("compare", one, plain) for one in (plain, out)]
+    assert compared[0].code == compared[1].code
+    agreed = [rag_eval("agreement", one, calls) for one in (plain, out)]
+    assert agreed[0].code == agreed[1].code == 0
+    assert rag_eval("score", out, "-o", tmp_path / "again.jsonl").code == 0
+
+
+@BOTH
+def test_lines_are_not_written_under_the_name_of_parquet(
+    rag_eval: Command, calls: Path, tmp_path: Path, command: str
+) -> None:
+    """It is refused before the first row, and the way to Parquet is told."""
+    refused = rag_eval(command, calls, "-o", tmp_path / "out.parquet")
+    assert refused.code == 2
+    assert "rag-eval report" in refused.err
+    assert list(tmp_path.iterdir()) == [calls]
