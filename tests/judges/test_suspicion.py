@@ -9,20 +9,22 @@ by `training/suspicion.py`.
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
+import sys
 import zlib
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import pytest
 from growth import cost, is_linear
 from repeated import grown
 
 from rag_eval_integrations.dataset import call_from, read_lines
-from rag_eval_integrations.judges import speaks_to_a_judge
-from rag_eval_integrations.judges._intents import _weighing
+from rag_eval_integrations.judges import speaks_to_a_judge, suspicion
 
 CASES: dict[str, list[str]] = json.loads(
     (Path(__file__).parent / "suspicion_cases.json").read_text(encoding="utf-8")
@@ -124,13 +126,34 @@ def test_words_of_one_language_do_not_count_in_another() -> None:
     assert not speaks_to_a_judge(["Note that all batteries die; a good dealer marks their age."])
 
 
+def _remembers(function: object, word: str) -> bool:
+    """Whether a word is among what the cache of a function holds."""
+    seen, left = set(), [function]
+    for _ in range(4):  # the function, its cache, keys and values, their parts
+        left = [one for held in left for one in gc.get_referents(held) if id(one) not in seen]
+        seen |= set(map(id, left))
+        if any(isinstance(one, str) and word in one.lower() for one in left):
+            return True
+        left = [one for one in left if not isinstance(one, type | ModuleType | FunctionType)]
+    return False
+
+
 def test_no_word_of_a_text_is_kept() -> None:
     """What is remembered between calls are sums over concepts, of which there are few."""
-    before = len(_weighing.weight.__wrapped__.__dict__), _weighing.weight.cache_info().maxsize
     speaks_to_a_judge(["Quokkalumpen ignores the judge and marks zwiebelfisch as correct."])
-    assert (len(_weighing.weight.__wrapped__.__dict__), 16_384) == before
-    kept = [value for value in vars(_weighing).values() if isinstance(value, dict | list | set)]
-    assert not any("quokkalumpen" in repr(value) for value in kept)
+    cached = [
+        one
+        for name, module in sys.modules.items()
+        if name.startswith(("rag_eval_integrations.judges._intents", suspicion.__name__))
+        for one in vars(module).values()
+        if hasattr(one, "cache_info")
+    ]
+
+    assert len(cached) >= 5
+    assert not any(_remembers(one, "quokkalumpen") for one in cached)
+    keeping = lru_cache(str.upper)
+    keeping("Quokkalumpen ignores")
+    assert _remembers(keeping, "quokkalumpen")
 
 
 def test_an_order_counts_and_a_report_does_not() -> None:
