@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _OBJECTS = 256 * 1024 * 1024
 """Bytes of shared memory of a Ray that we start: it holds the batches on their way."""
+_REACHED = 5.0
+"""Seconds for a connection to a cluster."""
 ACTORS = {"max_restarts": -1, "max_task_retries": -1}
 """Ray starts an actor that died again, and gives it the batch once more: see `_worker`."""
 
@@ -64,6 +67,7 @@ def connect(address: str | None) -> bool:
         }  # fmt: skip
     else:
         own = {"address": address}
+        _check_reachable(address)
     ray = imported()
     if ray.is_initialized():
         return False
@@ -73,6 +77,22 @@ def connect(address: str | None) -> bool:
         why = f"no Ray cluster can be used there: {error}"
         raise ConfigurationError("--address", address, why) from error
     return True
+
+
+def _check_reachable(address: str) -> None:
+    """Check that somebody listens at an address: Ray itself tries for minutes.
+
+    Raises:
+        ConfigurationError: nobody does.
+    """
+    host, _, port = address.rpartition("//")[2].rpartition(":")
+    if not host or not port.isdecimal():
+        return  # `auto`, or what Ray will refuse by itself
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_REACHED).close()
+    except (OSError, OverflowError) as error:
+        why = f"no Ray cluster can be used there: {error}"
+        raise ConfigurationError("--address", address, why) from error
 
 
 def cpus() -> float:
