@@ -225,6 +225,7 @@ def test_time_is_linear() -> None:
             made = partial(grown, "", unit)
             if cost(partial(search, made(size))) < size * 0.2e-6:
                 continue  # flagged at once
-            if not is_linear(search, made, size):
+            # The cut end of one text may flag it at once, which tells nothing of how others grow.
+            if not any(is_linear(search, made, length) for length in (size, size + 1_003)):
                 slow.append(unit)
     assert slow == []
