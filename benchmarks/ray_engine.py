@@ -63,8 +63,11 @@ def timed(found: Any, calls: Iterable[Any]) -> tuple[float, float, int]:
 
 
 def told(name: str, rows: int, first: float, last: float, base: float) -> float:
-    """Print a step; return its rate after the start."""
-    rate = rows / max(last - first, 1e-9)
+    """Print a step; return its rate after the start, which is 0 where it is not told apart."""
+    if first >= last:  # files of results appear at the end
+        print(f"{name:44} {last:6.1f} s, the start included", flush=True)
+        return 0.0
+    rate = rows / (last - first)
     beside = f", {rate / base:.2f} x" if base else ""
     print(
         f"{name:44} {last:6.1f} s, {first:5.1f} s of them until the first rows; "
