@@ -500,23 +500,6 @@ async def test_keys_that_only_empty_entries_name_are_not_unknown() -> None:
     assert evaluation.scores["adherence"].value == 1.0
 
 
-async def test_labels_of_a_subclass_are_checked_again() -> None:
-    """It may label in its own way; an LLM judge's own labels are checked once, by itself."""
-
-    class Own(LLMJudge):
-        async def label(self, call: SentencizedCall) -> Labelling:
-            found = await super().label(call)
-            assert found.labels is not None
-            keys = {"all_relevant_sentence_keys": ("0a.", "9z")}
-            return found.model_copy(update={"labels": found.labels.model_copy(update=keys)})
-
-    evaluation = await RagEvaluator(Own(ScriptedModel(obedient))).evaluate(CALL.call)
-
-    assert evaluation.labels is not None
-    assert evaluation.labels.all_relevant_sentence_keys == ("0a",)
-    assert evaluation.labels.unknown_keys == ("9z",)
-
-
 async def test_all_requests_have_one_schema_object() -> None:
     """An endpoint that wants it closed makes it so once, and not for every call."""
     model = ScriptedModel(obedient)
