@@ -31,7 +31,8 @@ _WORD = re.compile(
 """What has no mark that Markdown reads: words with the usual marks around them, and numbers."""
 _READ = re.compile(r"\A\d+[.)](?:\s|\Z)|\b[A-Z]+-\d|\b[0-9a-fA-F]{7,40}\b")
 """Words that are read nevertheless: a list's number, and GitHub's links to issues and commits."""
-_PIPE = re.compile(r"(\\+\|)")
+# It begins at the first backslash only, for the same reason.
+_PIPE = re.compile(r"((?<!\\)\\+\|)")
 
 
 def inline(text: str, *, in_table: bool = False, most: int | None = 500) -> str:
