@@ -133,7 +133,7 @@ class _Readings:
             return _plain(self.text)
         if reading == "compact":
             return self["plain"].encode().translate(_LETTERS, _NO_LETTERS).decode()
-        if not _BEYOND_LATIN.search(self.text):
+        if self.text.isascii() or not _BEYOND_LATIN.search(self.text):
             return ""
         if _CONFUSED.search(self.text):
             return _folded(_WORD.sub(_in_cyrillic, self.text))
@@ -147,7 +147,7 @@ class _Index:
     by_word: dict[str, list[Sign]]
     firsts: frozenset[str]
     words: frozenset[str]
-    without_words: list[Sign]
+    without_words: dict[Reading, list[Sign]]
 
 
 @cache
@@ -158,7 +158,11 @@ def _index() -> _Index:
         for word in sign.words[0] if sign.words else ():
             by_word.setdefault(word, []).append(sign)
     words = frozenset(word for sign in every for group in sign.words for word in group)
-    return _Index(by_word, frozenset(by_word), words, [sign for sign in every if not sign.words])
+    without_words: dict[Reading, list[Sign]] = {"plain": [], "compact": [], "other": []}
+    for sign in every:
+        if not sign.words:
+            without_words[sign.reading].append(sign)
+    return _Index(by_word, frozenset(by_word), words, without_words)
 
 
 _LIGHT = -500  # hundredths of log-odds
@@ -167,7 +171,7 @@ _WORD_BY_WORD = re.compile(r"\n[a-z]{1,20}[.,]?\n[a-z]{1,20}[.,]?\n[a-z]{1,20}")
 
 def speaks_to_a_judge(texts: Iterable[str]) -> bool:
     """Whether any text has instructions, verdicts or markup for a model, or much hidden text."""
-    texts = tuple(texts)
+    texts = tuple([text.replace(TEXT, "") if TEXT in text else text for text in texts])
     # Reading and searching once per call, not once per text, saves half of the time.
     every = _Readings(f"\n{TEXT}\n".join(texts))
     if _hides_much(every.text) and any(map(_hides_much, texts)):
@@ -184,21 +188,23 @@ def speaks_to_a_judge(texts: Iterable[str]) -> bool:
         else {}
     )
     may_be_joined = "-\n" in every.text or "_" in every.text or words.may_be_joined()
-    found = []
-    for sign in (*begun.values(), *index.without_words):
-        if sign.reading == "compact" and not may_be_joined:
-            continue
-        read = every[sign.reading]
-        if read and (spans := sign.spans(read, words)) and sign.is_in(read, spans):
-            found.append(sign)
+    found: list[Sign] = []
+    for reading, without_words in index.without_words.items():
+        read = every[reading] if may_be_joined or reading != "compact" else ""
+        searched = (*begun.values(), *without_words) if reading == "plain" else without_words
+        found += [
+            sign
+            for sign in (searched if read else ())
+            if (spans := sign.spans(read, words)) and sign.is_in(read, spans)
+        ]
     return bool(found) and any(_has_any(_Readings(text), found) for text in texts)
 
 
 def _passages(of: _Readings, words: Words) -> Iterator[int]:
-    yield from passages(words.all, concepts_of(words.distinct))
+    yield from passages(words.sentences, concepts_of(words.distinct))
     if rejoined := _rejoined(of["plain"], words):
         split = Words(rejoined, frozenset())
-        yield from passages(split.all, concepts_of(split.distinct))
+        yield from passages(split.sentences, concepts_of(split.distinct))
     if of["other"]:
         yield from script_passages(of["other"], _folded)
 

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable
 from functools import cache
+from itertools import chain
 from typing import Literal, NamedTuple
 
 Reading = Literal["plain", "compact", "other"]
@@ -16,33 +17,38 @@ _LONGEST_THEN = 40
 _BEFORE, _BEHIND = 250, 350  # characters that a pattern may reach from one of its words
 
 
-SENTENCE, TEXT = "|", "\0"  # words that stand between sentences, between texts
+TEXT = "\0"  # the one word of a sentence that stands between texts
+_LONG_WORD = 19
 
 
 class Words:
-    """The words of a plain text, with `|` where a sentence ends, and those that begin a search."""
+    """The words of a plain text, sentence by sentence, and those that begin a search."""
 
     def __init__(
         self, plain: str, firsts: frozenset[str], searched: frozenset[str] = frozenset()
     ) -> None:
-        marked = plain.replace("|", " ")
-        for end in _SENTENCE_ENDS:  # faster than a pattern
-            marked = marked.replace(end, " | ")
-        self.all = marked.encode().translate(_SPACED).decode().split()
-        self.distinct = frozenset(self.all)
+        for mark in ".!?":  # faster than a pattern
+            if mark in plain:
+                plain = plain.replace(f"{mark} ", "\n")
+        lines = plain.encode().translate(_SPACED).decode().split("\n")
+        self.sentences = [line.split() for line in lines]
+        self.distinct = frozenset(chain.from_iterable(self.sentences))
         self.begun = self.distinct & firsts
         self._searched = searched
+        self._all: list[str] = []
         self._at: list[int] = []
         self._places: dict[str, list[int]] = {}
         self._around: dict[int, frozenset[str]] = {}
 
     def _find_places(self) -> None:
         every = self.distinct & self._searched
-        self._at = [at for at, word in enumerate(self.all) if word in every]
+        # The end of a sentence separates words as another word would.
+        self._all = words = [word for line in self.sentences for word in (*line, "\n")]
+        self._at = [at for at, word in enumerate(words) if word in every]
         self._places = {word: [] for word in self.begun}
         for place, at in enumerate(self._at):
-            if self.all[at] in self._places:
-                self._places[self.all[at]].append(place)
+            if words[at] in self._places:
+                self._places[words[at]].append(place)
 
     def has_letters(self) -> bool:
         """Tell whether many words are a single letter."""
@@ -50,15 +56,16 @@ class Words:
 
     def may_be_joined(self) -> bool:
         """Tell whether letters or words may be split or joined so that no word is seen."""
-        return self.has_letters() or max(map(len, self.distinct), default=0) > 19
+        return self.has_letters() or max(map(len, self.distinct), default=0) > _LONG_WORD
 
     def near(self, groups: tuple[frozenset[str], ...]) -> list[tuple[str, int]]:
         """Find the words of the first group that have one of every other group near them.
 
         Returns each with how many of the same word stand before it.
         """
-        if any(group.isdisjoint(self.distinct) for group in groups[1:]):
-            return []
+        for group in groups[1:]:
+            if group.isdisjoint(self.distinct):
+                return []
         if not self._places:
             self._find_places()
         return [
@@ -73,14 +80,13 @@ class Words:
             at = self._at[place]
             start = bisect_left(self._at, at - _NEAR)
             stop = bisect_left(self._at, at + _NEAR)
-            self._around[place] = frozenset([self.all[near] for near in self._at[start:stop]])
+            self._around[place] = frozenset([self._all[near] for near in self._at[start:stop]])
         return self._around[place]
 
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
-_SENTENCE_ENDS = ("\n", ". ", "! ", "? ")
 _SPACED = bytes(
-    code if chr(code).isalnum() or chr(code) in f"|{TEXT}" else 32 for code in range(128)
+    code if chr(code).isalnum() or chr(code) in f"\n{TEXT}" else 32 for code in range(128)
 ) + bytes(128)
 
 
@@ -105,8 +111,9 @@ class Sign(NamedTuple):
 
     def spans(self, text: str, words: Words) -> list[tuple[int, int]]:
         """Return the parts of a text that a search may find it in."""
-        if not all(any(part in text for part in group) for group in self.parts):
-            return []
+        for group in self.parts:
+            if not any([part in text for part in group]):
+                return []
         if not self.words:
             return [(0, len(text))]
         near = words.near(self.words)

@@ -14,7 +14,7 @@ from operator import or_
 from rag_eval_integrations.judges._intents._concepts import ENGLISH, FUNCTION
 from rag_eval_integrations.judges._intents._concepts_latin import LATIN, LATIN_FUNCTION
 from rag_eval_integrations.judges._intents._concepts_scripts import SCRIPTS
-from rag_eval_integrations.judges._intents._sign import SENTENCE, TEXT
+from rag_eval_integrations.judges._intents._sign import TEXT
 from rag_eval_integrations.judges._intents._weights import BIAS, WEIGHTS
 
 SHAPES = ("first", "short", "long", "known", "new-words", "mostly-new", "two", "foreign", "script")
@@ -25,10 +25,11 @@ BITS = {name: 1 << at for at, name in enumerate(NAMES)}
 _FOREIGN = 128  # bits: words of other languages than English stand above those of English
 _ENGLISH = (1 << _FOREIGN) - 1
 _KNOWN = 1 << 127  # a word without a concept
+_CONCEPTS = _KNOWN - 1
+_FIRST = BITS["first"]
 _LONGEST = 28  # words of a passage
 _MANY_NEW = 4  # words
 _FEWEST, _FEWEST_AMONG_NEW = 3, 5  # concepts of a passage that are worth weighing
-_MARKS = frozenset((SENTENCE, TEXT))
 _HEAD = 4  # letters of the shortest stem
 
 
@@ -72,11 +73,6 @@ def _words() -> dict[str, int]:
 
 
 @cache
-def _known() -> frozenset[str]:
-    return frozenset(_words())
-
-
-@cache
 def _stems() -> tuple[frozenset[str], dict[str, int], int]:
     """Return the first letters of stems, the concepts of stems, and the length of the longest."""
     stems: dict[str, int] = {}
@@ -88,65 +84,70 @@ def _stems() -> tuple[frozenset[str], dict[str, int], int]:
     return frozenset(stem[:_HEAD] for stem in stems), stems, max(map(len, stems))
 
 
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(_words())
+
+
 def concepts_of(distinct: frozenset[str]) -> dict[str, int]:
     """Return the concepts of those words that have any."""
     table, known = _words(), _known()
-    heads, stems, longest = _stems()
+    heads, _, _ = _stems()
     found = {word: table[word] for word in distinct & known}
-    for word in distinct - known:
-        spelt = word
-        if not word.isalpha() and not word.isdigit():
-            spelt = word.translate(_DIGITS)
-            if mask := table.get(spelt, 0):
-                found[word] = mask
-                continue
-        if spelt[:_HEAD] in heads:
-            mask = 0
-            for stop in range(_HEAD, min(len(spelt), longest) + 1):
-                mask |= stems.get(spelt[:stop], 0)
-            if mask:
-                found[word] = mask
+    rest = [word for word in distinct - known if word[:_HEAD] in heads or not word.isalpha()]
+    found.update({word: mask for word in rest if (mask := _by_spelling(word))})
+    return found
+
+
+def _by_spelling(word: str) -> int:
+    """Return the concepts of a word with digits for letters, or of the stem that it begins with."""
+    if not word.isalpha() and not word.isdigit():
+        word = word.translate(_DIGITS)
+        if mask := _words().get(word):
+            return mask
+    heads, stems, longest = _stems()
+    found = 0
+    if word[:_HEAD] in heads:
+        for stop in range(_HEAD, min(len(word), longest) + 1):
+            found |= stems.get(word[:stop], 0)
     return found
 
 
 # --- Passages
 
 
-def passages(words: Sequence[str], concepts: Mapping[str, int]) -> Iterator[int]:
+def passages(sentences: Sequence[Sequence[str]], concepts: Mapping[str, int]) -> Iterator[int]:
     """Yield what every sentence, and every two of them, are about, if they may turn upon it.
 
-    Sentences end with `SENTENCE`, and texts with `TEXT`.
+    Args:
+        sentences: their words; between texts stands a sentence of the one word `TEXT`.
+        concepts: what each word is about.
     """
-    found = list(map(concepts.get, words))
-    start = before = new_before = 0
+    about_of = concepts.get
+    before = new_before = 0
     words_before = _LONGEST
-    for stop in _ends(words):
-        count = stop - start
-        if count > 1:
-            masks = [mask for mask in found[start:stop] if mask]
-            new = count - len(masks)
-            about = _about(masks) if len(masks) > 1 else 0
-            if about & _TURNS and _is_worth(about, new):
-                yield about | _shape(count, new)
-            if about and before and words_before + count <= _LONGEST:
-                both = before | about
-                if both & _TURNS and _is_worth(both, new_before + new):
-                    yield both | _shape_of_two(new_before + new)
-            before, words_before, new_before = about, count, new
-        is_end = stop < len(words) and words[stop] in (SENTENCE, TEXT)
-        if is_end and words[stop] == TEXT:
-            words_before = _LONGEST
-        start = stop + is_end
-
-
-def _ends(words: Sequence[str]) -> Iterator[int]:
-    """Yield where sentences end, and where they become too long."""
-    start = 0
-    for end in [at for at, word in enumerate(words) if word in _MARKS] + [len(words)]:
-        if end - start > _LONGEST:
-            yield from range(start + _LONGEST, end, _LONGEST)
-        yield end
-        start = end + 1
+    if max(map(len, sentences), default=0) > _LONGEST:
+        sentences = [
+            line[at : at + _LONGEST]
+            for line in sentences
+            for at in range(0, len(line) or 1, _LONGEST)
+        ]
+    for words in sentences:
+        count = len(words)
+        if count < 2:
+            if count and words[0] == TEXT:
+                words_before = _LONGEST
+            continue
+        masks = list(filter(None, map(about_of, words)))
+        new = count - len(masks)
+        about = _about(masks) if len(masks) > 1 else 0
+        if about & _TURNS and _is_worth(about, new):
+            yield about | _shape(count, new)
+        if about and before and words_before + count <= _LONGEST:
+            both = before | about
+            if both & _TURNS and _is_worth(both, new_before + new):
+                yield both | _shape_of_two(new_before + new)
+        before, words_before, new_before = about, count, new
 
 
 def _is_worth(about: int, new: int) -> bool:
@@ -156,16 +157,16 @@ def _is_worth(about: int, new: int) -> bool:
 def _about(masks: Sequence[int]) -> int:
     """Return what a sentence is about, by the language that most of its words are of."""
     every = reduce(or_, masks)
-    if every >> _FOREIGN:
+    if every > _ENGLISH:
         english = sum(1 for one in masks if one & _ENGLISH)
         foreign = sum(1 for one in masks if one >> _FOREIGN)
         if foreign > english:
             masks = [one >> _FOREIGN | one & _ENGLISH for one in masks]
             every = every >> _FOREIGN | every & _ENGLISH | BITS["foreign"]
-    about = every & (_KNOWN - 1)
-    leads = len(masks) > 2 and masks[0] & _LEADS
-    if masks[0] & _VERBS or (leads and masks[1] & _VERBS):
-        about |= BITS["first"]
+    about = every & _CONCEPTS
+    first = masks[0]
+    if first & _VERBS or (first & _LEADS and len(masks) > 2 and masks[1] & _VERBS):
+        about |= _FIRST
     return about
 
 
