@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from rag_eval_integrations.judges.embedded._alignment import always_capital, differences, doubt
+from rag_eval_integrations.judges.embedded._companions import strangers
 from rag_eval_integrations.judges.embedded._details import (
     CLOSED_STEMS,
     NUMBER_WORDS,
@@ -101,6 +102,8 @@ def compare(
         if share >= COPY and not contradicted:
             found_here = exchanges(o, number, read)
             contradicted += of_exchanges(o, number, found_here, text, read, contradicted)
+            if not contradicted:
+                contradicted += strangers(o, number, text, read)
         if contradicted:
             found[number] = contradicted
     return Compared(found, doubts)

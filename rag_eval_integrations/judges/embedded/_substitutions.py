@@ -67,6 +67,9 @@ _LIMITS = {
 """For each kind the lowest share of the other words that are copied, of the words beside the
 detail, and the least number of sides on which the next word is the same. On half of the rows, one
 of a hundred gold-supported sentences of a set at most passes them (docs/embedded-judge.md)."""
+_APART, _LIMITS_APART = 0.15, (0.6, 0.4, 0)
+"""The limits for a name that no other match has with more than this share of the other words: in
+questions that take two documents, the name of one stands in a copy of the other."""
 _SMALL = frozenset(
     map(
         stem, ["on", "off", "up", "down", "above", "below", "under", "with", "without", "in", "out"]
@@ -85,6 +88,8 @@ def _contradicts(one: Difference) -> bool:
     share, place, sides = _LIMITS[one.kind]
     if one.kind == "opposite" and stem(one.said) in _SMALL:
         place, sides = 0.7, 1
+    if one.kind == "name" and one.elsewhere <= _APART:
+        share, place, sides = _LIMITS_APART
     return (
         one.copied >= share
         and one.place >= place
@@ -157,11 +162,16 @@ def _exchanged(one: Exchange, o: Overlap, read: Reader) -> bool:
         beside = _MANY
     if one.before + one.after < beside or one.content < content or one.copied < share:
         return False
+    both = one.before > 0 and one.after > 0
+    if one.sentence == QUESTION and one.kind == "name":
+        return not one.own and (both or one.before + one.after >= _ONE_SIDE)
     if one.sentence == QUESTION or one.kind in ("added", "lost"):
-        return one.before > 0 and one.after > 0 and (one.kind != "name" or not one.own)
+        return both
     return one.kind != "name" or one.content > 1 or one.before + one.after > _LEAST["name"][0]
 
 
+_ONE_SIDE = 3
+"""The least number of equal words on one side of a name that a question has."""
 _MANY = 5
 """The least number of equal words if the document sentence has the response's word as well: "turn
 it on or off" may be told by halves."""
