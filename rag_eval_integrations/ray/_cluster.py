@@ -48,7 +48,8 @@ def connect(address: str | None) -> bool:
     """Connect to a cluster, or start one on this machine; return whether it has to be shut down.
 
     A Ray that is started here listens on this machine only, without dashboard, and sends no usage
-    statistics unless RAY_USAGE_STATS_ENABLED says so.
+    statistics unless RAY_USAGE_STATS_ENABLED says so. Its workers have this process's priority
+    unless RAY_worker_niceness says otherwise.
 
     Args:
         address: of a running cluster (`auto`, `HOST:PORT`); None for RAY_ADDRESS, else for one that
@@ -61,6 +62,9 @@ def connect(address: str | None) -> bool:
     own: dict[str, Any] = {"address": "local"}
     if address is None or address == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when it is imported
+        # Ray's own is 15: beside a busy process of another program, workers would get a 30th of a
+        # core, where evaluating without Ray gets half.
+        os.environ.setdefault("RAY_worker_niceness", "0")
         own |= {
             "include_dashboard": False, "object_store_memory": _OBJECTS,
             "_node_ip_address": "127.0.0.1",

@@ -122,26 +122,26 @@ def summary_of(results: Dataset) -> Summary:
 
     Args:
         results: what was written, such as `ray.data.read_parquet(folder)`, or a materialized data
-            set: one that is still lazy would evaluate all calls again, twice.
+            set: one that is still lazy would evaluate all calls again, up to twice.
 
     Returns:
         The totals that `rag-eval run` prints.
     """
-    ray = _cluster.imported()
-    failed: dict[bytes, str] = {}
-    for batch in results.map_batches(_failed, batch_format="pyarrow").iter_batches(
-        batch_format="pyarrow"
-    ):
-        failed |= zip(batch["key"].to_pylist(), batch["evaluation"].to_pylist(), strict=True)
     total = Summary()
-    sums = results.map_batches(
-        _sums, fn_args=(ray.put(frozenset(failed)),), batch_format="pyarrow", batch_size=1_024
-    )
+    failed: dict[bytes, str] = {}
+    sums = results.map_batches(_sums, batch_format="pyarrow", batch_size=1_024)
     for batch in sums.iter_batches(batch_format="pyarrow"):
-        for row in batch.to_pylist():
-            part, again = pickle.loads(row["sum"])  # of our own tasks
+        for pickled_sum in batch["sum"].to_pylist():
+            part, lines = pickle.loads(pickled_sum)  # of our own tasks
             total.merge(part)
-            for key in again:
+            failed |= lines
+    if failed:  # else one look at the rows is enough: each starts several processes
+        known = _cluster.imported().put(frozenset(failed))
+        again = results.select_columns(["row_key", "id", "failed"]).map_batches(
+            _succeeded, fn_args=(known,), batch_format="pyarrow"
+        )
+        for batch in again.iter_batches(batch_format="pyarrow"):
+            for key in batch["key"].to_pylist():
                 failed.pop(key, None)
     for line in failed.values():
         total.add(from_line(Evaluation, line))
@@ -226,24 +226,21 @@ def _keys(batch: Any) -> list[bytes]:
     return [_key(row_key, name) for row_key, name in names]
 
 
-def _failed(batch: Any) -> dict[str, Any]:
+def _sums(batch: Any) -> Any:
     import pyarrow as pa  # noqa: PLC0415
 
-    rows = batch.filter(batch["failed"])
-    found = {
-        "key": pa.array(_keys(rows), pa.binary()),
-        "evaluation": pa.array(rows["evaluation"].to_pylist(), pa.string()),
-    }
-    table: Any = pa.table(found)
-    return table  # type: ignore[no-any-return]
+    good, bad = batch.filter(pa.compute.invert(batch["failed"])), batch.filter(batch["failed"])
+    part = Summary.of(from_line(Evaluation, line) for line in good["evaluation"].to_pylist())
+    lines = dict(zip(_keys(bad), bad["evaluation"].to_pylist(), strict=True))
+    return pa.table({"sum": pa.array([pickle.dumps((part, lines))], pa.binary())})
 
 
-def _sums(batch: Any, failed: Any) -> Any:
+def _succeeded(batch: Any, failed: Any) -> Any:
+    """Return which of the keys of failed calls are also those of calls that have not failed."""
     import pyarrow as pa  # noqa: PLC0415
 
     ray = _cluster.imported()
     known: frozenset[bytes] = ray.get(failed) if isinstance(failed, ray.ObjectRef) else failed
     good = batch.filter(pa.compute.invert(batch["failed"]))
-    again = [key for key in _keys(good) if key in known]
-    part = Summary.of(from_line(Evaluation, line) for line in good["evaluation"].to_pylist())
-    return pa.table({"sum": pa.array([pickle.dumps((part, again))], pa.binary())})
+    found = [key for key in _keys(good) if key in known]
+    return pa.table({"key": pa.array(found, pa.binary())})

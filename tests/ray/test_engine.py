@@ -87,6 +87,24 @@ def test_a_call_that_kills_its_actor_costs_one_row(tmp_path: Path) -> None:
     assert [row["id"] for row in found if row.get("error")] == ["7"]
 
 
+def test_workers_of_a_ray_that_is_started_here_have_its_priority() -> None:
+    """Ray's own would let every other program of the machine go first."""
+    code = (
+        "import os\nfrom rag_eval_integrations.ray import _cluster\n"
+        "assert _cluster.connect(None)\nray = _cluster.imported()\n"
+        "print(os.nice(0), ray.get(ray.remote(lambda: os.nice(0)).remote()))\nray.shutdown()\n"
+    )
+    found = {name: os.environ[name] for name in os.environ if name != "RAY_worker_niceness"}
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False,
+        env=found,
+    )  # fmt: skip
+
+    assert ended.returncode == 0, ended.stderr
+    own, worker = ended.stdout.split()
+    assert own == worker
+
+
 def test_a_judge_that_cannot_be_reached_is_told_before_ray_starts(tmp_path: Path) -> None:
     """As without it: no file, exit 1."""
     path = lines(tmp_path / "calls.jsonl", 20)
