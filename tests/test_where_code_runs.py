@@ -200,7 +200,7 @@ def test_a_forked_child_evaluates_and_so_does_the_parent() -> None:
         found: list[Evaluation] = []
         thread = threading.Thread(target=lambda: found.append(over_http.evaluate_sync(numbered(1))))
         thread.start()
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while len(server.requests) < 2 and time.monotonic() < deadline:
             time.sleep(0.001)
         said = forked(

@@ -141,7 +141,7 @@ class Database(BaseMemory):
 
 def wait_for(condition: Callable[[], object]) -> None:
     """Until another thread has done its part; a test that waits in vain fails on its assertion."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not condition() and time.monotonic() < end:
         time.sleep(0.005)
 
