@@ -616,11 +616,75 @@ def test_a_gzipped_out_is_read_by_every_command(
 
 
 @BOTH
-def test_lines_are_not_written_under_the_name_of_parquet(
+def test_a_parquet_out_is_read_by_every_command(
     rag_eval: Command, calls: Path, tmp_path: Path, command: str
 ) -> None:
-    """It is refused before the first row, and the way to Parquet is told."""
-    refused = rag_eval(command, calls, "-o", tmp_path / "out.parquet")
+    """It is a folder of Parquet files with the lines of the plain one, and the figures are equal."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out, plain = tmp_path / "out.parquet", tmp_path / "out.jsonl"
+    assert rag_eval(command, calls, "-o", out, "--report", tmp_path / "out.html").code == 0
+    assert rag_eval(command, calls, "-o", plain).code == 0
+
+    assert [path.name for path in out.iterdir()] == ["part-00000.parquet"]
+    table = parquet.read_table(out)
+    assert table["evaluation"].to_pylist() == plain.read_text().splitlines()
+    assert table["id"].to_pylist() == ["0", "1", "2"]
+    assert rag_eval(command, calls, "-o", out).code == 2
+    assert rag_eval(command, calls, "-o", out, "--overwrite").code == 0
+    assert parquet.read_table(out).equals(table)
+    assert not (tmp_path / "out.parquet.bak").exists()
+    for evals in (out, out / "part-00000.parquet"):
+        for form in ("json", "csv", "ragbench"):
+            shown = [rag_eval("report", one, "-o", "-", "--format", form) for one in (plain, evals)]
+            assert (shown[0].code, shown[0].out) == (shown[1].code, shown[1].out)
+        agreed = [rag_eval("agreement", one, calls, "--json") for one in (plain, evals)]
+        assert agreed[0].code == agreed[1].code == 0
+        assert agreed[0].out == agreed[1].out
+        compared = [rag_eval("compare", one, plain) for one in (plain, evals)]
+        assert compared[0].code == compared[1].code
+        again = tmp_path / f"again-{evals.name}.jsonl"
+        assert rag_eval("score", evals, "-o", again).code == 0
+        assert ids(again.read_bytes()) == ["0", "1", "2"]
+
+
+@BOTH
+def test_a_name_of_gzipped_parquet_is_refused(
+    rag_eval: Command, calls: Path, tmp_path: Path, command: str
+) -> None:
+    """Before the first row."""
+    refused = rag_eval(command, calls, "-o", tmp_path / "out.parquet.gz")
     assert refused.code == 2
-    assert "rag-eval report" in refused.err
+    assert "leave out the `.gz`" in refused.err
     assert list(tmp_path.iterdir()) == [calls]
+
+
+@BOTH
+@pytest.mark.parametrize("kind", ["a FIFO", "a file", "a device", "a socket", "a folder"])
+def test_what_is_no_folder_of_evaluations_is_not_replaced_by_one(
+    rag_eval: Command,
+    calls: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    kind: str,
+) -> None:
+    """Also behind a link, with `--overwrite` or `--resume`; what is there is said."""
+    pytest.importorskip("pyarrow.parquet")
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    if kind == "a file":
+        Path("odd.parquet").write_bytes(b"PAR1")
+    else:
+        special(Path("odd.parquet"), kind)
+    if kind == "a folder":
+        Path("odd.parquet", "notes.txt").write_text("mine")
+    Path("link.parquet").symlink_to("odd.parquet")
+    before = Path("odd.parquet").lstat()
+
+    for name in ("odd.parquet", "link.parquet"):
+        for words in ([], ["--overwrite"], ["--resume"] * (command == "run")):
+            done = rag_eval(command, calls, "-o", name, *words)
+            assert done.code == 2
+            assert f"`--out` = '{name}': is {kind}" in done.err
+
+    assert os.path.samestat(Path("odd.parquet").lstat(), before)
+    assert sorted(os.listdir()) == ["calls.jsonl", "link.parquet", "odd.parquet"]
