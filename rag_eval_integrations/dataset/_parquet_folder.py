@@ -105,6 +105,7 @@ class Parts:
             tables.append(table_of(texts, self._names))
             self._names = _names_in(tables[-1].column_names)
         table = pa.concat_tables(tables, promote_options="default")
+        table = table.select([*(name for name in table.column_names if name != LINE), LINE])
         path = self.folder / f"part-{len(self.paths):05}.parquet"
         with _target.replacing(path, new=True) as stream, pq.ParquetWriter(
             stream, table.schema, compression="zstd", use_dictionary=False,

@@ -111,7 +111,7 @@ def evaluation_lines(path: str | os.PathLike[str], *, or_other: bool = False) ->
     try:
         mode = place.stat().st_mode
         if stat.S_ISDIR(mode):
-            return _of_folder(place)
+            return folder_lines(place)
         if not stat.S_ISREG(mode):
             return None
         with place.open("rb") as stream:
@@ -132,7 +132,14 @@ def evaluation_lines(path: str | os.PathLike[str], *, or_other: bool = False) ->
     return buffered(PartLines(place, [place]))
 
 
-def _of_folder(folder: Path) -> BinaryIO:
+def folder_lines(folder: Path) -> BinaryIO:
+    """Open a folder of Parquet files as a file of lines, with the rows that follow in a run.
+
+    Raises:
+        ConfigurationError: it holds nothing of the kind.
+        MissingDependencyError: pyarrow is not installed.
+        OSError: it cannot be listed.
+    """
     parts = parts_of(folder)
     rows = folder / ROWS
     following = rows if rows.is_file() else None

@@ -41,8 +41,8 @@ from rag_eval_integrations.dataset._parquet_lines import (
     ParquetDamageError,
     PartLines,
     buffered,
+    folder_lines,
     is_written,
-    parts_of,
 )
 from rag_eval_integrations.errors import ConfigurationError
 
@@ -70,6 +70,7 @@ class PartStorage:
                 if is_unfinished(entry.name):
                     Path(entry.path).unlink()
             remove_unfinished(self.out)
+            self._end_replacement()
             self._parts = Parts(self.partial)
             self._lines = PartLines(self.partial, self._parts.paths, self.partial / ROWS)
             self._lines.end = sum(map(bytes_of, self._parts.paths))
@@ -78,8 +79,6 @@ class PartStorage:
             if resume:
                 self._mend()
                 self.takes_over = not self._takes_up() and self.out.exists()
-                if self.takes_over:
-                    check_backup(self.out)
         except ParquetDamageError as error:
             self._rows.close()
             why = f"holds damaged Parquet ({error}), so there is nothing to resume"
@@ -100,13 +99,15 @@ class PartStorage:
             raise ConfigurationError("out", str(self.partial / ROWS), why)
         self._count, self._size = rows.count(b"\n"), len(rows)
 
+    def _end_replacement(self) -> None:
+        """Remove what a run left in OUT and as OUT.bak that was killed when OUT was whole."""
+        if self._marked(self.out)[1] == _identity(_target.backup_of(self.out)):
+            empty(_target.backup_of(self.out))
+        (self.out / REPLACES).unlink(missing_ok=True)
+
     def _takes_up(self) -> bool:
         """Undo half a replacement of a killed run; return whether OUT is going to be replaced."""
-        marker = self.partial / REPLACES
-        try:
-            how, which = [*marker.read_text("ascii").split(), "", ""][:2]
-        except FileNotFoundError:
-            return False
+        how, which = self._marked(self.partial)
         backup = _target.backup_of(self.out)
         if which == _identity(backup):  # it was killed between the two renames, or after them
             if not os.path.lexists(self.out):
@@ -115,8 +116,16 @@ class PartStorage:
                 empty(backup)
         if how == _OVERWRITE and which == _identity(self.out):
             return True
-        marker.unlink()
+        (self.partial / REPLACES).unlink(missing_ok=True)
         return False
+
+    def _marked(self, folder: Path) -> tuple[str, str]:
+        """Return how a folder was going to replace an OUT, and which; empty if it was not."""
+        try:
+            how, which = (folder / REPLACES).read_text("ascii").split()
+        except (FileNotFoundError, ValueError):  # ValueError: killed as it was written
+            return "", ""
+        return how, which
 
     def _mark(self, how: str) -> None:
         marker = self.partial / REPLACES
@@ -133,8 +142,9 @@ class PartStorage:
         return buffered(self._lines)
 
     def earlier(self) -> BinaryIO:
-        """Open OUT as a file of lines."""
-        return buffered(PartLines(self.out, parts_of(self.out)))
+        """Open OUT, which is going to be replaced, as a file of lines; errors as for `back_up`."""
+        check_backup(self.out)
+        return folder_lines(self.out)
 
     def append(self, line: bytes) -> int:
         """Append a line to OUT.partial; return its offset in the file of lines.
