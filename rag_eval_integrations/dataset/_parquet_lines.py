@@ -272,25 +272,28 @@ class PartLines(io.RawIOBase):
         for start, piece in self._held:
             if start <= self._wanted < start + len(piece):
                 return start, piece
-        self._list()
         group = bisect_right(self._starts, self._wanted) - 1
         if self._coming is None or not self._starts[group] <= self._position <= self._wanted:
             self._coming, self._position = _pieces(self._groups, group), self._starts[group]
-        for number, piece in self._coming:
-            start, self._position = self._position, self._position + len(piece)
-            while len(self._starts) <= number:
-                self._starts.append(start)
-            if self._wanted < self._position:
-                self._held = [(start, piece), *self._held[: _KEPT - 1]]
-                return start, piece
-        self._coming = None
+        while True:
+            for number, piece in self._coming:
+                start, self._position = self._position, self._position + len(piece)
+                while len(self._starts) <= number:
+                    self._starts.append(start)
+                if self._wanted < self._position:
+                    self._held = [(start, piece), *self._held[: _KEPT - 1]]
+                    return start, piece
+            self._coming = None
+            if self._listed == len(self._parts):
+                break
+            self._coming = _pieces(self._groups, self._list())
         if self.end is None:
             self.end = self._position
         return None
 
-    def _list(self) -> None:
-        """Look up the groups of the parts that are new."""
-        for part in self._parts[self._listed :]:
-            groups = opened(part).num_row_groups
-            self._groups += [(part, group) for group in range(groups)]
-            self._listed += 1
+    def _list(self) -> int:
+        """Look up the groups of the next part; return the number of the first."""
+        first, part = len(self._groups), self._parts[self._listed]
+        self._groups += [(part, group) for group in range(opened(part).num_row_groups)]
+        self._listed += 1
+        return first
