@@ -50,40 +50,51 @@ def table_of(lines: Iterable[str], names: Sequence[str] = ()) -> Any:
     import pyarrow as pa  # noqa: PLC0415 -- as above
 
     texts = list(lines)
-    rows = [_parsed(text) for text in texts]
+    rows = [_cells(text) for text in texts]
     try:
         return _table(texts, rows, names)
     except (pa.ArrowException, OverflowError, TypeError):  # an edited line has other types
-        rows = [row if _is_evaluation(text) else {} for text, row in zip(texts, rows, strict=True)]
+        rows = [
+            row if _is_evaluation(text) else ({}, {}) for text, row in zip(texts, rows, strict=True)
+        ]
         return _table(texts, rows, names)
 
 
-def _table(texts: list[str], rows: list[dict[str, Any]], names: Sequence[str]) -> Any:
+_Cells = tuple[dict[str, Any], dict[str, Any]]
+"""Of a row: the columns that all evaluations have, and the values of its scores."""
+
+
+def _table(texts: list[str], rows: list[_Cells], names: Sequence[str]) -> Any:
     import pyarrow as pa  # noqa: PLC0415
 
-    usages = [_object(row.get("usage")) for row in rows]
-    scores = [_object(row.get("scores")) for row in rows]
-    columns: dict[str, tuple[list[Any], Any]] = {
-        "row_key": ([row.get("row_key") for row in rows], pa.string()),
-        "id": ([row.get("id") for row in rows], pa.string()),
-        "failed": ([row.get("error") is not None if row else None for row in rows], pa.bool_()),
+    kinds = {
+        "row_key": pa.string(), "id": pa.string(), "failed": pa.bool_(), "requests": pa.int64(),
+        "prompt_tokens": pa.int64(), "completion_tokens": pa.int64(), "cost_usd": pa.float64(),
+    }  # fmt: skip
+    arrays = {
+        name: pa.array([cells.get(name) for cells, _ in rows], kind) for name, kind in kinds.items()
     }
-    for name in ("requests", "prompt_tokens", "completion_tokens"):  # 0 is left out of a line
-        counts = [one.get(name, 0) if row else None for row, one in zip(rows, usages, strict=True)]
-        columns[name] = (counts, pa.int64())
-    columns["cost_usd"] = ([usage.get("cost_usd") for usage in usages], pa.float64())
-    for name in dict.fromkeys([*names, *(name for one in scores for name in one)]):
-        values = [_object(one.get(name)).get("value") for one in scores]
-        columns[score_column(name)] = (values, pa.float64())
-    columns[LINE] = (texts, pa.string())
-    return pa.table({name: pa.array(*column) for name, column in columns.items()})
+    for name in dict.fromkeys([*names, *(name for _, values in rows for name in values)]):
+        held = [values.get(name) for _, values in rows]
+        arrays[score_column(name)] = pa.array(held, pa.float64())
+    return pa.table(arrays | {LINE: pa.array(texts, pa.string())})
 
 
-def _parsed(line: str) -> dict[str, Any]:
+def _cells(line: str) -> _Cells:
+    """Take a line's cells: the rest goes at once, or collecting it costs more than the parsing."""
     try:
-        return parse_object(line)
+        row = parse_object(line)
     except InputError:  # an edited line, which readers of EVALS tell
-        return {}
+        return {}, {}
+    usage = _object(row.get("usage"))
+    cells = {
+        "row_key": row.get("row_key"), "id": row.get("id"), "failed": row.get("error") is not None,
+        "cost_usd": usage.get("cost_usd"),
+    }  # fmt: skip
+    for name in ("requests", "prompt_tokens", "completion_tokens"):
+        cells[name] = usage.get(name, 0)  # which a line leaves out
+    scores = _object(row.get("scores"))
+    return cells, {name: _object(score).get("value") for name, score in scores.items()}
 
 
 def _is_evaluation(line: str) -> bool:

@@ -509,6 +509,44 @@ def test_killed_at_any_moment(rag_eval: Command, tmp_path: Path, overwrite: bool
     assert sorted(snapshot(tmp_path)) == ["calls.jsonl", "out.jsonl"]
 
 
+SMALL_PARTS = "from rag_eval_integrations.dataset import _parquet_folder as f; f.MOST_ROWS = 20"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_killed_run_in_parquet_is_resumed(
+    rag_eval: Command, tmp_path: Path, workers: str
+) -> None:
+    """By SIGKILL, again and again, while it writes parts: in the end the rows are those of lines."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    calls, out, plain = (tmp_path / name for name in ("calls.jsonl", "e.parquet", "e.jsonl"))
+    calls.write_bytes(rows(150))
+    partial = tmp_path / "e.parquet.partial"
+    slow = SLOW.replace("EvaluationFile.add = slow_add", "EvaluationFile.add_row = slow_add")
+    slow = slow.replace(".add\n", ".add_row\n").replace("index, evaluation", "index, line, **more")
+    script = f"{SMALL_PARTS}\n{slow}"
+    words, kept = [str(calls), "-o", str(out), "--workers", workers], 0
+
+    for number in range(2):
+        command = [sys.executable, "-c", script, "run", *words, *["--resume"] * (number > 0)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and len(list(partial.glob("part-*.parquet"))) < 2 * number + 1:
+            time.sleep(0.002)
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert not out.exists()
+        kept = len(list(partial.glob("part-*.parquet")))
+        assert kept >= 2 * number + 1
+
+    done = rag_eval("run", *words, "--resume")
+    assert done.code == 0, done.err
+    assert "reused from an earlier run" in done.out
+    assert rag_eval("run", calls, "-o", plain).code == 0
+    assert parquet.read_table(out)["evaluation"].to_pylist() == plain.read_text().splitlines()
+    assert len(list(out.iterdir())) > kept
+    assert sorted(os.listdir(tmp_path)) == ["calls.jsonl", "e.jsonl", "e.parquet"]
+
+
 DYING = """
 import os, pathlib, signal, sys
 from rag_eval_integrations import _target
