@@ -5,7 +5,7 @@
 Evaluations of 500 calls with four documents, made once, are written again and again under other
 ids, in order, as a run does: `EvaluationFile.add_in_turn` and `finish`, in a process of its own.
 The baseline is the same as plain lines. The disk is looked at every 10 ms: `more disk` is how much
-its peak is above the result, in MB; for Parquet, these are the 32 MB of lines that are not yet a
+its peak is above the result, in MB; for Parquet, these are the 16 MB of lines that are not yet a
 part. `to read` is rows per second of `read_evaluations`.
 """
 

@@ -350,5 +350,5 @@ _ROW = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")
 
 
 def is_torn(line: bytes) -> bool:
-    """Return whether a last line without its end is a row that a killed run was writing."""
-    return line.startswith(_ROW) or _ROW.startswith(line)
+    """Return whether a line without its end is a row that a killed run was writing."""
+    return not line.endswith(b"\n") and (line.startswith(_ROW) or _ROW.startswith(line))

@@ -21,7 +21,7 @@ from rag_eval_integrations.dataset._parquet_lines import (
 )
 from rag_eval_integrations.errors import ConfigurationError
 
-MOST_ROWS, MOST_BYTES = 10_000, 32 << 20
+MOST_ROWS, MOST_BYTES = 10_000, 16 << 20
 """Rows of a part, and bytes of their lines: whichever comes first."""
 _GROUP = 512
 """Rows of a group: to find a row again, its group is read."""

@@ -77,7 +77,7 @@ class PartStorage:
             self._count = self._size = 0
             self._written = False
             if resume:
-                self._mend()
+                self._check()
                 self.takes_over = not self._takes_up() and self.out.exists()
         except ParquetDamageError as error:
             self._rows.close()
@@ -87,9 +87,8 @@ class PartStorage:
             self._rows.close()
             raise
 
-    def _mend(self) -> None:
-        """Take up the rows of a killed run, which may end in half a row, or be a part already."""
-        self._rows.end_last_line(is_torn)
+    def _check(self) -> None:
+        """Let go of rows that are a part already; refuse what no run has written."""
         rows = (self.partial / ROWS).read_bytes()
         if self._parts.paths and is_written(self._parts.paths[-1], rows):
             self._rows.truncate(0)
@@ -97,6 +96,11 @@ class PartStorage:
         if not rows.isascii():
             why = "was changed: rows have characters of ASCII only, so nothing is resumed"
             raise ConfigurationError("out", str(self.partial / ROWS), why)
+
+    def mend(self) -> None:
+        """Cut off half a row at the end of the rows; see `LineStorage.mend`."""
+        self._rows.end_last_line(is_torn)
+        rows = (self.partial / ROWS).read_bytes()
         self._count, self._size = rows.count(b"\n"), len(rows)
 
     def _end_replacement(self) -> None:

@@ -34,7 +34,7 @@ class LineStorage:
         """Open OUT.partial, made when absent, and keep other runs from writing it.
 
         Args:
-            resume: take up what a killed run left. Its last line is cut off if it is half a row.
+            resume: take up what a killed run left.
 
         Raises:
             BlockingIOError: another run is writing it.
@@ -59,13 +59,20 @@ class LineStorage:
     def _take_up(self) -> None:
         if isinstance(self._file, ZippedLines):
             self._file.mend()
-        else:
-            self._file.end_last_line(is_torn)
         # A killed run with `overwrite` left OUT.bak: it was replacing OUT, so it is not of that
         # run.
         if _target.is_backed_up(self.out):
             self._backup = _target.backup_of(self.out)
         self.takes_over = self._backup is None and self.out.exists()
+
+    def mend(self) -> None:
+        """Cut off half a row at the end of OUT.partial, which is going to be resumed.
+
+        Raises:
+            OSError: it cannot be read or written.
+        """
+        if not isinstance(self._file, ZippedLines):
+            self._file.end_last_line(is_torn)
 
     def holds_rows(self) -> bool:
         """Return whether OUT.partial holds anything."""

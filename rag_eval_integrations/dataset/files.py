@@ -14,7 +14,7 @@ from typing import BinaryIO, Self
 from rag_eval_integrations import _target
 from rag_eval_integrations.dataset import _parquet_folder
 from rag_eval_integrations.dataset._evaluation_table import check_pyarrow
-from rag_eval_integrations.dataset._input import LONGEST_ROW, lines_of
+from rag_eval_integrations.dataset._input import LONGEST_ROW, is_torn, lines_of
 from rag_eval_integrations.dataset._parquet_lines import is_parquet
 from rag_eval_integrations.dataset._parquet_parts import PartStorage
 from rag_eval_integrations.dataset._pipe import EvaluationPipe
@@ -122,7 +122,7 @@ class EvaluationFile:
         self._waiting = Waiting(self.path)
         self.stale = 0
         """Rows of an earlier run that failed or cannot be read, and are made again."""
-        self._done = False
+        self._begun = self._done = False
         self.holds_rows = False
         """Whether OUT.partial holds an evaluation without an error, to resume from."""
         self._offsets = array("q")
@@ -135,16 +135,19 @@ class EvaluationFile:
             opened.callback(self._leave)
             self._new = not self.path.exists()
             self._sources: list[BinaryIO] = [opened.enter_context(self._storage.rows())]
-            for row in self._waiting.earlier(resume=resume):
-                self._storage.append(row)
-            self._waiting.clear()
             if resume:
                 self._index(_PARTIAL, fingerprint)
                 if self._storage.takes_over:
                     self._sources.append(opened.enter_context(self._storage.earlier()))
                     self._index(_OUT, fingerprint)
-            elif not self._new:
+                self._storage.mend()
+            added = [self._storage.append(row) for row in self._waiting.earlier(resume=resume)]
+            if added:
+                self._index(_PARTIAL, fingerprint, added[0])
+            if not resume and not self._new:
                 self._storage.back_up()
+            self._waiting.clear()
+            self._begun = True
             self._opened = opened.pop_all()
 
     def _open(self, resume: bool) -> None:
@@ -280,10 +283,10 @@ class EvaluationFile:
         self._storage.discard()
 
     def _leave(self) -> None:
-        if not self._done:
+        if self._begun and not self._done:
             self.settle()
         if not self._done and not self._storage.holds_rows():
-            self.discard()  # a refused or idle run leaves nothing to resume
+            self._storage.discard()  # a refused or idle run leaves nothing to resume
 
     def _place(self, index: int, source: int, offset: int) -> None:
         if index >= len(self._offsets):
@@ -295,10 +298,14 @@ class EvaluationFile:
         stream.seek(offset)
         return stream.readline()
 
-    def _index(self, source: int, fingerprint: str) -> None:
+    def _index(self, source: int, fingerprint: str, start: int = 0) -> None:
         stream = self._sources[source]
+        stream.seek(start)
         found = foreign = 0
         for _, offset, line in lines_of(stream, LONGEST_ROW):
+            offset += start
+            if source == _PARTIAL and isinstance(line, bytes) and is_torn(line):
+                break  # the row that a killed run was writing
             if source == _PARTIAL:
                 self.in_partial += 1
                 # An edited file may begin with a byte order mark, or have other line ends.
@@ -315,7 +322,7 @@ class EvaluationFile:
                 continue
             found += 1
             self._take_in(source, offset, evaluation, fingerprint)
-        if foreign and not found:
+        if foreign and not found and not start:
             raise ConfigurationError(
                 "out", stream.name, "holds no evaluations, so there is nothing to resume"
             )
