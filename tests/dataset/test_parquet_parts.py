@@ -72,20 +72,29 @@ def parts(count: int) -> list[str]:
     return [f"part-{number:05}.parquet" for number in range(count)]
 
 
-def write(out: Path, rows: list[Evaluation], **options: bool) -> None:
-    with opened(out, **options) as file:
+def write(
+    out: Path, rows: list[Evaluation], *, added: set[int] | None = None, overwrite: bool = False
+) -> None:
+    """Write rows, noting each when it has been added."""
+    with opened(out, overwrite=overwrite) as file:
         for number, row in enumerate(rows):
             file.add_in_turn(number, number, row)
+            if added is not None:
+                added.add(number)
         file.finish()
 
 
-def resumed(out: Path, made: list[Evaluation], count: int) -> list[int]:
+def resumed(
+    out: Path, made: list[Evaluation], count: int, added: set[int] | None = None
+) -> list[int]:
     """Go on with a run of the first calls; return the numbers of those that were made again."""
     with opened(out, resume=True) as file:
         file.refuse_other_calls(CALLS[:count])
         missing = [number for number in range(count) if file.take(number, CALLS[number]) is None]
         for turn, number in enumerate(missing):
             file.add_in_turn(turn, number, made[number])
+            if added is not None:
+                added.add(number)
         assert file.finish() == count
     return missing
 
@@ -255,11 +264,13 @@ def test_killed_at_any_moment(
         elif kind == "merge":
             write(out, made[4:6])
 
-        def run(out: Path = out) -> None:
+        added = {4, 5} if kind == "merge" else set()
+
+        def run(out: Path = out, added: set[int] = added) -> None:
             if kind == "merge":
-                resumed(out, made, 8)
+                resumed(out, made, 8, added)
             else:
-                write(out, made[:8], overwrite=kind == "overwrite")
+                write(out, made[:8], added=added, overwrite=kind == "overwrite")
 
         ended = until(moment, monkeypatch, run)
         partial = folder / "e.parquet.partial"
@@ -269,9 +280,12 @@ def test_killed_at_any_moment(
             if path.name not in ("_replaces",) and not path.name.endswith("unfinished")
         )
         if kind == "overwrite" and not kept and out.exists() and len(lines(out)) == 1:
+            assert not added
             write(out, made[:8], overwrite=True)  # it had done nothing
         else:
-            again.add(len(resumed(out, made, 8)))
+            missing = resumed(out, made, 8)
+            assert added.isdisjoint(missing), moment
+            again.add(len(missing))
         assert lines(out) == wanted(made, 8)
         left = {"e.parquet.bak"} if kind == "overwrite" else set()
         assert set(names(folder)) - left == {"e.parquet"}, moment
