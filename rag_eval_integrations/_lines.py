@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -10,6 +11,7 @@ from typing import Self
 from rag_eval_integrations import _target
 
 _NEWLINE = b"\n"
+_BLOCK = 1 << 16
 
 
 class LineFile:
@@ -44,11 +46,12 @@ class LineFile:
             except BaseException:
                 os.close(self._file)
                 raise
-            if self._is_at_path():
+            if self.is_at_path():
                 return
             os.close(self._file)  # removed or renamed while its lock was waited for
 
-    def _is_at_path(self) -> bool:
+    def is_at_path(self) -> bool:
+        """Return whether the file still has its name."""
         try:
             return os.path.samestat(os.fstat(self._file), os.stat(self.path))
         except FileNotFoundError:
@@ -77,17 +80,27 @@ class LineFile:
         """Have the file take the place of another, as `_target.take_place` does."""
         _target.take_place(self._file, Path(self.path), path, new=new)
 
-    def end_last_line(self) -> None:
+    def end_last_line(self, torn: Callable[[bytes], bool] = lambda line: False) -> None:
         """End a line that a killed process left unfinished, so that it does not spoil the next.
+
+        Args:
+            torn: tells whether such a line is cut off instead.
 
         Raises:
             OSError: when the file cannot be read or written.
         """
-        size = os.fstat(self._file).st_size
-        if size:
-            os.lseek(self._file, size - 1, os.SEEK_SET)
-            if os.read(self._file, 1) != _NEWLINE:
-                self._write(_NEWLINE)
+        end = start = os.fstat(self._file).st_size
+        pieces = [b""]
+        while start and _NEWLINE not in pieces[-1]:
+            size = min(start, _BLOCK)
+            start -= size
+            os.lseek(self._file, start, os.SEEK_SET)
+            pieces.append(os.read(self._file, size))
+        last = b"".join(reversed(pieces)).rpartition(_NEWLINE)[2]
+        if last and torn(last):
+            self.truncate(end - len(last))
+        elif last:
+            self._write(_NEWLINE)
 
     def truncate(self, size: int) -> None:
         """Cut the file to its first `size` bytes."""

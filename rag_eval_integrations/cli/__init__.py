@@ -46,7 +46,8 @@ Out = Annotated[
         "--out",
         "-o",
         metavar="EVALS.jsonl",
-        help="File for the evaluations, which must not exist; - is standard output.",
+        help="File for the evaluations, which must not exist; - is standard output. A name that "
+        "ends in .gz is gzipped, and one in .parquet is a folder of Parquet files.",
     ),
 ]
 Overwrite = Annotated[

@@ -31,12 +31,14 @@ from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset._line import first_rows
+from rag_eval_integrations.dataset._parquet_lines import is_parquet
+from rag_eval_integrations.dataset._pipe import EvaluationPipe
 from rag_eval_integrations.dataset._processes import (
     Processes,
     collecting_seldom,
     default_workers,
 )
-from rag_eval_integrations.dataset.files import EvaluationPipe, check_form, check_out
+from rag_eval_integrations.dataset.files import check_form, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLMJudge
@@ -262,7 +264,10 @@ def _check_out(settings: Settings) -> None:
             raise ConfigurationError("--resume", True, "needs a file to go on with, not `-`")
     elif not settings.dry_run:
         check_form(settings.out, "--out")
-        check_out(settings.out, resume=settings.resume, overwrite=settings.overwrite, field="--out")
+        check_out(
+            settings.out, resume=settings.resume, overwrite=settings.overwrite, field="--out",
+            parts=is_parquet(settings.out),
+        )  # fmt: skip
     check_report(
         settings.report, settings.calls, settings.out,
         {"--cache": settings.cache, "--calibration": settings.calibration},

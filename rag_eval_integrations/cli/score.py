@@ -12,7 +12,7 @@ from rag_eval_integrations.cli._run_report import check_report, write_run_report
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
 from rag_eval_integrations.cli.run import nothing_scored, print_summary
 from rag_eval_integrations.dataset import labelled_from, score_labelled
-from rag_eval_integrations.dataset._input import EVALUATION_NEEDS, Input
+from rag_eval_integrations.dataset._input import EVALUATION_NEEDS, Input, open_evaluations
 from rag_eval_integrations.dataset._zipped import is_zipped
 from rag_eval_integrations.dataset.calls import read_rows
 from rag_eval_integrations.dataset.files import evaluations_to
@@ -61,7 +61,7 @@ def score(
     bad = BadRows(labelled)
     needed = (EVALUATION_NEEDS, ("question", "documents", "response"))
     started = time.perf_counter()
-    labelled.check()
+    labelled.check(partial(open_evaluations, or_other=True))
     try:
         with evaluations_to(out, overwrite=overwrite, compressed=is_zipped(out)) as write:
             read = partial(labelled_from, splitter=splitter)

@@ -6,6 +6,8 @@ _input    `read_lines`: a file of rows ─▶ its lines, bad ones included
 _formats  JSONL, a JSON array (_json_array), CSV, Parquet ─▶ rows
 _reader   rows ─▶ calls; _shapes: names of fields in other tools; _values, _plain: what they hold
 files     `EvaluationFile`: evaluations ─▶ an EVALS file
+_storage  its lines, plain or gzipped (_zipped); _parquet_parts: a folder of Parquet, as lines again
+          by _parquet_lines; _waiting: lines before their turn
 rows      a line of a file ─▶ a call with its recorded labels; scores of recorded labels
 _asking   questions ─▶ an app ─▶ calls ─▶ evaluations
 """

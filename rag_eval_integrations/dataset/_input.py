@@ -23,8 +23,9 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.dataset._line import NOT_AN_OBJECT, Line, Patience, lines_from
+from rag_eval_integrations.dataset._parquet_lines import ParquetDamageError, evaluation_lines
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
-from rag_eval_integrations.records import Evaluation, from_object, parse_object
+from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, from_object, parse_object
 
 T = TypeVar("T")
 
@@ -75,19 +76,22 @@ class Input(os.PathLike[str]):
             if sys.stdin is None:
                 raise ConfigurationError("file", "-", "there is no standard input")
             return self._copied(lambda copy: shutil.copyfileobj(sys.stdin.buffer, copy, BLOCK))
-        if stat.S_ISFIFO(_mode(self._path)):
+        if _is_fifo(self._path):
             return self._copied(
                 lambda copy: _target.drain(self._path, copy.write, patience=_PATIENCE)
             )
         return self._path
 
-    def check(self) -> None:
+    def check(self, opened: Callable[[Input], BinaryIO] | None = None) -> None:
         """Open it once, so that a wrong name is told before anything is written.
+
+        Args:
+            opened: what opens it: `open_lines` or `open_evaluations`; by default the first.
 
         Raises:
             ConfigurationError, OSError: as for reading.
         """
-        open_lines(self).close()
+        (opened or open_lines)(self).close()
 
     def is_file(self, path: Path) -> bool:
         """Return whether this is another name of a file that is going to be written."""
@@ -146,6 +150,27 @@ class _Unzipped(gzip.GzipFile):
         self._below.close()
 
 
+def open_evaluations(path: str | os.PathLike[str], *, or_other: bool = False) -> BinaryIO:
+    """Open EVALS as lines: as `open_lines` does, or those of Parquet, or of a folder of Parquet.
+
+    Args:
+        path: a path.
+        or_other: whether a file may also be Parquet with other rows, which is opened as it is.
+
+    Raises:
+        ConfigurationError, MissingDependencyError, OSError: as for `open_lines` and
+            `evaluation_lines`.
+    """
+    return evaluation_lines(path, or_other=or_other) or open_lines(path)
+
+
+def _is_fifo(name: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(name).st_mode)
+    except OSError as error:
+        raise _target.readable(error, name) from error
+
+
 def _mode(name: str) -> int:
     try:
         mode = os.stat(name).st_mode
@@ -188,6 +213,10 @@ def lines_of(stream: BinaryIO, longest: int) -> Iterator[tuple[int, int, bytes |
             return
         except (EOFError, zlib.error) as error:
             why = f"the gzip data is damaged ({error}); this line and all after it are lost"
+            yield number, offset, InputError(why)
+            return
+        except ParquetDamageError as error:
+            why = f"the Parquet data is damaged ({error}); this row and all after it are lost"
             yield number, offset, InputError(why)
             return
         if not line:
@@ -271,27 +300,55 @@ def read_lines(
         OSError: when the file cannot be opened or read.
     """
     with open_lines(path) as stream:
-        patience = Patience()
-        rows = objects_of(stream, longest, patience)
-        names = frozenset(needed)
-        try:
-            yield from lines_from(
-                rows,
-                read,
-                unit="line",
-                patience=patience,
-                hopeless=lambda row: not names <= row.keys(),
-            )
-        except SchemaError as error:
-            raise ConfigurationError("file", str(path), error.why) from error
+        yield from _read(stream, str(path), read, longest, frozenset(needed))
+
+
+def _read(
+    stream: BinaryIO,
+    name: str,
+    read: Callable[[dict[str, Any]], T],
+    longest: int,
+    needed: frozenset[str],
+) -> Iterator[Line[T]]:
+    patience = Patience()
+    rows = objects_of(stream, longest, patience)
+    try:
+        yield from lines_from(
+            rows,
+            read,
+            unit="line",
+            patience=patience,
+            hopeless=lambda row: not needed <= row.keys(),
+        )
+    except SchemaError as error:
+        raise ConfigurationError("file", name, error.why) from error
+
+
+# --- Lines of EVALS
 
 
 def read_evaluations(path: str | os.PathLike[str]) -> Iterator[Line[Evaluation]]:
-    """Read an EVALS file; see `read_lines`."""
-    return read_lines(path, lambda row: from_object(Evaluation, row), needed=EVALUATION_NEEDS)
+    """Read EVALS: lines, a Parquet file or a folder of Parquet; see `read_lines`.
+
+    Raises:
+        ConfigurationError, MissingDependencyError, OSError: as for `open_evaluations`.
+    """
+    with open_evaluations(path) as stream:
+        yield from _read(
+            stream, str(path), lambda row: from_object(Evaluation, row), LONGEST_ROW,
+            EVALUATION_NEEDS,
+        )  # fmt: skip
 
 
 EVALUATION_NEEDS = frozenset(
     name for name, field in Evaluation.model_fields.items() if field.is_required()
 )
 """Fields that every row of EVALS has."""
+
+_ROW = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")
+"""The beginning of every row."""
+
+
+def is_torn(line: bytes) -> bool:
+    """Return whether a line without its end is a row that a killed run was writing."""
+    return not line.endswith(b"\n") and (line.startswith(_ROW) or _ROW.startswith(line))

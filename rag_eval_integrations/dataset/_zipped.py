@@ -70,9 +70,6 @@ class ZippedLines(LineFile):
         self._tail = _end(self._crc, self._size)
         return offset
 
-    def end_last_line(self) -> None:
-        """Do nothing: `mend` has done it."""
-
     def mend(self) -> None:
         """Cut off a line that a killed process was writing, and end its member.
 

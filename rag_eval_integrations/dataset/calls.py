@@ -15,6 +15,7 @@ from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.dataset import _formats, _input
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset._line import Line, Patience, lines_from
+from rag_eval_integrations.dataset._parquet_lines import evaluation_lines
 from rag_eval_integrations.dataset._plain import attributes, plain
 from rag_eval_integrations.dataset._reader import Names, Reader
 from rag_eval_integrations.dataset._shapes import check_field_map, field_names
@@ -100,14 +101,18 @@ def read_rows(
     *,
     needed: Collection[Collection[str]] = (),
 ) -> Iterator[Line[T]]:
-    """Read every row of a file of JSON lines, a JSON array or a Parquet file; see `read_lines`.
+    """Read every row of a file of JSON lines, a JSON array or Parquet, also of EVALS in Parquet.
 
     `needed` holds the fields of each kind of row: `read` always raises where a row has none whole.
+    Errors as for `read_lines` and `open_evaluations`.
     """
     kinds = [frozenset(kind) for kind in needed] or [frozenset()]
     patience = Patience()
-    with _input.open_lines(path) as stream:
-        found = _formats.format_of(os.fspath(path), stream, ())
+    evaluations = evaluation_lines(path, or_other=True)
+    with evaluations or _input.open_lines(path) as stream:
+        found: _formats.Format = "jsonl"
+        if evaluations is None:
+            found = _formats.format_of(os.fspath(path), stream, ())
         rows: Iterator[tuple[int, Any]] = _formats.rows(
             stream, found, _input.LONGEST_ROW, logger.info, patience
         )

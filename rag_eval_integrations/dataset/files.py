@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import os
-import sys
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from gzip import GzipFile
 from pathlib import Path
-from typing import BinaryIO, Self, cast
+from typing import BinaryIO, Self
 
 from rag_eval_integrations import _target
-from rag_eval_integrations._lines import LineFile
-from rag_eval_integrations.dataset._input import LONGEST_ROW, lines_of
+from rag_eval_integrations.dataset import _parquet_folder
+from rag_eval_integrations.dataset._evaluation_table import check_pyarrow
+from rag_eval_integrations.dataset._input import LONGEST_ROW, is_torn, lines_of
+from rag_eval_integrations.dataset._parquet_lines import is_parquet
+from rag_eval_integrations.dataset._parquet_parts import PartStorage
+from rag_eval_integrations.dataset._pipe import EvaluationPipe
+from rag_eval_integrations.dataset._storage import LineStorage, zipping
 from rag_eval_integrations.dataset._waiting import Waiting
-from rag_eval_integrations.dataset._zipped import Unzipped, ZippedLines, is_zipped
+from rag_eval_integrations.dataset._zipped import is_zipped
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
-from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, RagCall, from_line, to_line
+from rag_eval_integrations.records import Evaluation, RagCall, from_line, to_line
 
 _PARTIAL, _OUT = 0, 1
 
@@ -33,6 +34,7 @@ def check_out(
     overwrite: bool = False,
     field: str = "out",
     resumable: bool = True,
+    parts: bool = False,
 ) -> Path:
     """Follow links to the file that is going to be written; refuse one that would be lost.
 
@@ -42,15 +44,16 @@ def check_out(
         overwrite: it may be replaced.
         field: name of the argument, for the error.
         resumable: whether the caller has a `resume`, for the error.
+        parts: it is a folder of Parquet parts.
 
     Raises:
         ConfigurationError: there is a file, and neither `resume` nor `overwrite` is set, or both;
-            or there is something else than a regular file.
+            or there is something else than a regular file, or than a folder of parts.
         OSError: its folder does not exist.
     """
     if resume and overwrite:
         raise ConfigurationError("resume", resume, "goes on with a file; do not overwrite it")
-    target = _target.resolved(path, field)
+    target = (_parquet_folder.resolved if parts else _target.resolved)(path, field)
     if target.exists() and not resume and not overwrite:
         ways = ["exists; use another name", "--overwrite (overwrite=True) to replace it"]
         if resumable:
@@ -60,18 +63,17 @@ def check_out(
 
 
 def check_form(path: Path, field: str = "out") -> None:
-    """Refuse a name that says Parquet: evaluations are lines of JSON.
+    """Refuse a name whose form cannot be written.
 
     Raises:
-        ConfigurationError: it does.
+        ConfigurationError: it says gzipped Parquet.
+        MissingDependencyError: it says Parquet, and pyarrow is not installed.
     """
-    if path.name.lower().removesuffix(".gz").endswith((".parquet", ".pq")):
-        raise ConfigurationError(
-            field, str(path),
-            "would hold lines of JSON, not Parquet; use a name such as evals.jsonl.gz, and then "
-            "`rag-eval report evals.jsonl.gz -o scored.parquet --format parquet` or "
-            "Evaluations.to_parquet",
-        )  # fmt: skip
+    if is_zipped(path) and is_parquet(path.with_suffix("")):
+        why = "would be gzipped Parquet, which is compressed already; leave out the `.gz`"
+        raise ConfigurationError(field, str(path), why)
+    if is_parquet(path):
+        check_pyarrow()
 
 
 class EvaluationFile:
@@ -84,7 +86,8 @@ class EvaluationFile:
     order and needs no copy to become OUT.
 
     If the name of OUT ends in `.gz`, OUT and OUT.partial are gzipped, and each row can be read as
-    soon as it is added.
+    soon as it is added. If it ends in `.parquet`, OUT is a folder of Parquet files, whose rows have
+    their line of EVALS in the column `evaluation`, and `rag_eval_integrations.report` reads it.
 
     Args:
         path: OUT. Links are followed, and the other files are made beside their target.
@@ -96,8 +99,9 @@ class EvaluationFile:
         ConfigurationError: when OUT exists and neither `resume` nor `overwrite` is set, or both;
             when OUT.partial holds rows and `resume` is not set; when another run is writing it;
             when there is something else to resume from than evaluations of this version's format,
-            or some by another evaluator; when OUT is not a regular file, or has
-            the name of a Parquet file; when a gzipped OUT.partial is damaged.
+            or some by another evaluator; when OUT is not a regular file, or not a folder of
+            evaluations in Parquet; when a gzipped or Parquet OUT.partial is damaged.
+        MissingDependencyError: OUT would be Parquet, and pyarrow is not installed.
         OSError: when the files cannot be written.
     """
 
@@ -108,64 +112,56 @@ class EvaluationFile:
         self, path: Path, fingerprint: str, *, resume: bool = False, overwrite: bool = False
     ) -> None:
         check_form(path)
-        self._zipped = is_zipped(path)
-        self.path = check_out(path, resume=resume, overwrite=overwrite)
-        self.partial = self.path.with_name(self.path.name + ".partial")
+        self.path = check_out(path, resume=resume, overwrite=overwrite, parts=is_parquet(path))
+        self._storage: LineStorage | PartStorage = (
+            PartStorage(self.path)
+            if is_parquet(path)
+            else LineStorage(self.path, zipped=is_zipped(path))
+        )
+        self.partial = self._storage.partial
         self._waiting = Waiting(self.path)
         self.stale = 0
         """Rows of an earlier run that failed or cannot be read, and are made again."""
-        self._new = not self.path.exists()
-        self._done = False
+        self._begun = self._done = False
         self.holds_rows = False
         """Whether OUT.partial holds an evaluation without an error, to resume from."""
         self._offsets = array("q")
         self.in_partial, self._tidy = 0, True
         self._recorded: dict[bytes, list[tuple[int, int]]] = defaultdict(list)
         self._failed: dict[bytes, tuple[int, int]] = {}
-        self._backup: Path | None = None
         with ExitStack() as opened:
-            self._file = opened.enter_context(self._open_partial(resume))
+            self._open(resume)
+            opened.callback(self._storage.close)
             opened.callback(self._leave)
-            if isinstance(self._file, ZippedLines) and resume:
-                self._file.mend()
-            partial = _source(self.partial, zipped=self._zipped, whole=False)
-            self._sources: list[BinaryIO] = [opened.enter_context(partial)]
-            _target.remove_unfinished(self.path)
-            for row in self._waiting.earlier(resume=resume):
-                self._file.append(row)
-            self._waiting.clear()
+            self._new = not self.path.exists()
+            self._sources: list[BinaryIO] = [opened.enter_context(self._storage.rows())]
             if resume:
-                # A killed run with `overwrite` left OUT.bak: it was replacing OUT, so it is not of
-                # that run.
-                replacing = _target.is_backed_up(self.path)
-                self._backup = _target.backup_of(self.path) if replacing else None
                 self._index(_PARTIAL, fingerprint)
-                if self.path.exists() and not replacing:
-                    self._sources.append(opened.enter_context(_source(self.path)))
+                if self._storage.takes_over:
+                    self._sources.append(opened.enter_context(self._storage.earlier()))
                     self._index(_OUT, fingerprint)
-            elif self.path.exists():
-                self._backup = _target.back_up(self.path)
+                self._storage.mend()
+            added = [self._storage.append(row) for row in self._waiting.earlier(resume=resume)]
+            if added:
+                self._index(_PARTIAL, fingerprint, added[0])
+            if not resume and not self._new:
+                self._storage.back_up()
+            self._waiting.clear()
+            self._begun = True
             self._opened = opened.pop_all()
 
-    def _open_partial(self, resume: bool) -> LineFile:
-        kind = ZippedLines if self._zipped else LineFile
+    def _open(self, resume: bool) -> None:
         try:
-            file = kind(self.partial, wait=False)
+            self._storage.open(resume=resume)
         except BlockingIOError as error:
             why = "is being written by another run"
             raise ConfigurationError("out", str(self.partial), why) from error
-        if not file.head(1) and not file.is_own():
-            # Of another user, or with another name: rows in it would be there, too.
-            with file:  # locked until its name is free
-                self.partial.unlink()
-            return kind(self.partial, new=True)
-        if not resume and file.head(1):
-            file.close()
+        if not resume and self._storage.holds_rows():
+            self._storage.close()
             raise ConfigurationError(
                 "out", str(self.partial),
                 "is there from a run that did not end; go on with --resume, or delete it",
             )  # fmt: skip
-        return file
 
     def __enter__(self) -> Self:
         return self
@@ -231,7 +227,7 @@ class EvaluationFile:
 
     def add_row(self, index: int, line: str, *, failed: bool) -> None:
         """Append the row of EVALS of the call at `index` (from 0); *failed* if it has an error."""
-        offset = self._file.append(line.encode("ascii"))
+        offset = self._storage.append(line.encode("ascii"))
         self.in_partial += 1
         self._place(index, _PARTIAL, offset)
         self.holds_rows = self.holds_rows or not failed
@@ -252,9 +248,9 @@ class EvaluationFile:
             return 0
         try:
             if self._in_order(rows):
-                self._file.take_place(self.path, new=self._new)
+                self._storage.take_place(new=self._new)
             else:
-                self._write_in_order()
+                self._storage.replace(self._ordered(), new=self._new)
         except FileExistsError as error:
             why = f"has appeared since the run began; the rows are in {self.partial}"
             raise ConfigurationError("out", str(self.path), why) from error
@@ -272,30 +268,25 @@ class EvaluationFile:
             last = max(last, place)
         return True
 
-    def _write_in_order(self) -> None:
-        with ExitStack() as opened:
-            target = opened.enter_context(_target.replacing(self.path, new=self._new))
-            if self._zipped:
-                target = opened.enter_context(_zipping(target))
-            for place in self._offsets:
-                if place >= 0:
-                    # An edited OUT may begin with a byte order mark, or lack its last line end.
-                    row = self._line(place & 1, place >> 1)
-                    target.write(row.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n") + b"\n")
+    def _ordered(self) -> Iterator[bytes]:
+        for place in self._offsets:
+            if place >= 0:
+                # An edited OUT may begin with a byte order mark, or lack its last line end.
+                yield (
+                    self._line(place & 1, place >> 1).removeprefix(b"\xef\xbb\xbf").rstrip(b"\r\n")
+                )
 
     def discard(self) -> None:
         """Remove OUT.partial, and OUT.bak if this run made it; OUT stays as it is."""
         self._done = True  # from now on, the name OUT.partial may be another run's
-        if self._backup is not None:
-            self._backup.unlink(missing_ok=True)
         self._waiting.clear()
-        self.partial.unlink(missing_ok=True)
+        self._storage.discard()
 
     def _leave(self) -> None:
-        if not self._done:
+        if self._begun and not self._done:
             self.settle()
-        if not self._done and not self._file.head(1):
-            self.discard()  # a refused or idle run leaves nothing to resume
+        if not self._done and not self._storage.holds_rows():
+            self._storage.discard()  # a refused or idle run leaves nothing to resume
 
     def _place(self, index: int, source: int, offset: int) -> None:
         if index >= len(self._offsets):
@@ -307,13 +298,14 @@ class EvaluationFile:
         stream.seek(offset)
         return stream.readline()
 
-    def _index(self, source: int, fingerprint: str) -> None:
+    def _index(self, source: int, fingerprint: str, start: int = 0) -> None:
         stream = self._sources[source]
+        stream.seek(start)
         found = foreign = 0
         for _, offset, line in lines_of(stream, LONGEST_ROW):
-            if source == _PARTIAL and isinstance(line, bytes) and _is_torn(line):
-                self._file.truncate(offset)  # the row that a killed run was writing
-                break
+            offset += start
+            if source == _PARTIAL and isinstance(line, bytes) and is_torn(line):
+                break  # the row that a killed run was writing
             if source == _PARTIAL:
                 self.in_partial += 1
                 # An edited file may begin with a byte order mark, or have other line ends.
@@ -330,13 +322,11 @@ class EvaluationFile:
                 continue
             found += 1
             self._take_in(source, offset, evaluation, fingerprint)
-        if foreign and not found:
+        if foreign and not found and not start:
             raise ConfigurationError(
                 "out", stream.name, "holds no evaluations, so there is nothing to resume"
             )
         self.stale += foreign
-        if source == _PARTIAL:
-            self._file.end_last_line()
 
     def _take_in(self, source: int, offset: int, evaluation: Evaluation, fingerprint: str) -> None:
         if evaluation.fingerprint != fingerprint:
@@ -377,6 +367,14 @@ def evaluations_to(
         yield EvaluationPipe().append
         return
     check_form(path, field)
+    if is_parquet(path):
+        target = check_out(path, overwrite=overwrite, field=field, resumable=False, parts=True)
+        new = not target.exists()
+        if not new:
+            _parquet_folder.check_backup(target, field)
+        with _parquet_folder.replacing(target, new=new) as append:
+            yield lambda evaluation: append(to_line(evaluation).encode("ascii"))
+        return
     with rows_to(path, overwrite=overwrite, field=field, compressed=compressed) as rows:
         yield lambda evaluation: rows.write(to_line(evaluation).encode("ascii") + b"\n")
 
@@ -395,99 +393,10 @@ def rows_to(
     backup = None if new else _target.back_up(target, field)
     try:
         with _target.replacing(target, new=new) as stream, ExitStack() as opened:
-            yield opened.enter_context(_zipping(stream)) if compressed else stream
+            yield opened.enter_context(zipping(stream)) if compressed else stream
     finally:
         if backup is not None:
             backup.unlink(missing_ok=True)
-
-
-def _zipping(stream: BinaryIO) -> BinaryIO:
-    return cast(BinaryIO, GzipFile("", "wb", compresslevel=6, fileobj=stream, mtime=0))
-
-
-def _source(path: Path, *, zipped: bool | None = None, whole: bool = True) -> BinaryIO:
-    """Open a file of rows that are read by offset; *zipped* None looks at its first bytes."""
-    below = path.open("rb")
-    if zipped is None:
-        zipped = below.peek(2)[:2] == b"\x1f\x8b"
-    return cast(BinaryIO, io.BufferedReader(Unzipped(below, whole=whole))) if zipped else below
-
-
-class EvaluationPipe:
-    """Evaluations on standard output, as lines of EVALS in the order of the calls.
-
-    It has the methods of `EvaluationFile`, and takes over nothing.
-    """
-
-    ordered = True
-    stale = 0
-
-    def __init__(self) -> None:
-        if sys.stdout is None or sys.__stdout__ is None:
-            raise ConfigurationError("--out", "-", "there is no standard output")
-        self._rows = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        pass
-
-    def take(self, index: int, row: RagCall | Evaluation) -> Evaluation | None:
-        """Return None: there is no earlier run."""
-        return None
-
-    def add(self, index: int, evaluation: Evaluation) -> None:
-        """Write the row of the call at `index`; see `append`."""
-        self.append(evaluation)
-
-    def add_in_turn(self, turn: int, index: int, evaluation: Evaluation) -> None:
-        """Write the row of the call at `index`, whose turn it is; see `append`."""
-        self.append(evaluation)
-
-    def settle(self) -> None:
-        """Do nothing: no row waits."""
-
-    def add_row(self, index: int, line: str, *, failed: bool) -> None:
-        """Write a row that is there as a line; see `append`."""
-        self._write(line)
-
-    def append(self, evaluation: Evaluation) -> None:
-        """Write a row.
-
-        Raises:
-            OSError: when standard output cannot be written.
-        """
-        self._write(to_line(evaluation))
-
-    def _write(self, line: str) -> None:
-        # JSON may hold a raw DEL, the one character of ASCII beside these that acts.
-        line = line.replace("\x7f", "\\u007f")
-        try:
-            sys.stdout.buffer.write(line.encode("ascii") + b"\n")
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            # Python would try once more as it ends, and complain.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise OSError(
-                f"standard output was closed by its reader after {self._rows} evaluations"
-            ) from None
-        except OSError as error:
-            told = _target.readable(error, "standard output")
-            raise OSError(f"{told}, after {self._rows} whole evaluations") from error
-        self._rows += 1
-
-    def finish(self) -> int:
-        """Return the number of rows."""
-        return self._rows
-
-
-_ROW = f'{{"schema":{EVALS_SCHEMA},'.encode("ascii")
-"""The beginning of every row."""
-
-
-def _is_torn(line: bytes) -> bool:
-    return not line.endswith(b"\n") and (line.startswith(_ROW) or _ROW.startswith(line))
 
 
 def _identity(row: RagCall | Evaluation) -> bytes:

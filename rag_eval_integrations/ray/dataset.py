@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_eval_integrations.dataset import read_calls
+from rag_eval_integrations.dataset._evaluation_table import COLUMNS, score_column, table_of
 from rag_eval_integrations.dataset._processes import pickled
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -79,7 +80,7 @@ def evaluate_dataset(
         if type(number) is not int or number < 1 or (most is not None and number > most):
             up_to = "" if most is None else f" to {most}"
             raise ConfigurationError(field, number, f"use a whole number from 1{up_to}")
-    taken = sorted(set(keep) & {*_COLUMNS, *names})
+    taken = sorted(set(keep) & {*COLUMNS, *map(score_column, names)})
     if taken:
         raise ConfigurationError("keep", taken, "is a column of the result; rename it in the rows")
     pickled(config, "evaluator_config", type(config).__name__, ray.cloudpickle.dumps)
@@ -151,12 +152,6 @@ def summary_of(results: Dataset) -> Summary:
 # --- In the tasks
 
 
-_COLUMNS = (
-    "row_key", "id", "failed", "requests", "prompt_tokens", "completion_tokens", "cost_usd",
-    "evaluation",
-)  # fmt: skip
-
-
 class _Evaluate:
     """An actor of `map_batches`."""
 
@@ -192,24 +187,10 @@ class _Evaluate:
     def _table(self, batch: Any, places: list[int], evaluations: Sequence[Evaluation]) -> Any:
         import pyarrow as pa  # noqa: PLC0415  # comes with ray[data]
 
-        usages = [one.usage for one in evaluations]
-        columns: dict[str, tuple[list[Any], Any]] = {
-            "row_key": ([one.row_key for one in evaluations], pa.string()),
-            "id": ([one.id for one in evaluations], pa.string()),
-            "failed": ([one.error is not None for one in evaluations], pa.bool_()),
-            "requests": ([usage.requests for usage in usages], pa.int64()),
-            "prompt_tokens": ([usage.prompt_tokens for usage in usages], pa.int64()),
-            "completion_tokens": ([usage.completion_tokens for usage in usages], pa.int64()),
-            "cost_usd": ([usage.cost_usd for usage in usages], pa.float64()),
-        }
-        for name in self._names:
-            scores = [one.scores.get(name) for one in evaluations]
-            values = [None if score is None else score.value for score in scores]
-            columns[name] = (values, pa.float64())
-        columns["evaluation"] = ([to_line(one) for one in evaluations], pa.string())
+        table = table_of(map(to_line, evaluations), self._names)
         at = pa.array(places, pa.int64())
-        kept = {name: batch[name].take(at) for name in self._keep}
-        return pa.table(kept | {name: pa.array(*column) for name, column in columns.items()})
+        columns = {name: batch[name].take(at) for name in self._keep}
+        return pa.table(columns | {name: table[name] for name in table.column_names})
 
 
 def _silent(mapping: str) -> None:

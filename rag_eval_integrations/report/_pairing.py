@@ -79,7 +79,7 @@ class EvaluationsFile:
     """Evaluations of a file, of which few are held at a time: it is read again for some of them.
 
     Args:
-        path: an EVALS file; also gzipped.
+        path: EVALS; also gzipped, Parquet, or a folder of Parquet.
         report: given each line that is no evaluation, which is then left out. Without it, such a
             line raises its `InputError`.
     """
@@ -118,13 +118,13 @@ class EvaluationsFile:
         from rag_eval_integrations.dataset._input import (  # noqa: PLC0415 -- a circle
             LONGEST_ROW,
             lines_of,
-            open_lines,
+            open_evaluations,
         )
 
         wanted = {self._numbers[position]: position for position in positions}
         found: dict[int, Evaluation] = {}
         if wanted:
-            with open_lines(self.path) as stream:
+            with open_evaluations(self.path) as stream:
                 for number, _, line in lines_of(stream, LONGEST_ROW):
                     if number in wanted and isinstance(line, bytes):
                         found[wanted[number]] = from_line(Evaluation, line)

@@ -175,8 +175,8 @@ class Evaluations(Sequence[Evaluation]):
         """Write an EVALS file, a line of JSON per evaluation, which `load` reads back.
 
         Args:
-            path: the file; gzipped if its name ends in `.gz`. It is private to its owner, and is
-                there whole or not at all.
+            path: the file; gzipped if its name ends in `.gz`, and a folder of Parquet files if it
+                ends in `.parquet`. It is private to its owner, and is there whole or not at all.
             overwrite: replace a file that exists.
 
         Returns:
@@ -185,6 +185,7 @@ class Evaluations(Sequence[Evaluation]):
         Raises:
             ConfigurationError: the file exists and `overwrite` is not set, or it is not a regular
                 file.
+            MissingDependencyError: it would be Parquet, and pyarrow is not installed.
             OSError: it cannot be written.
         """
         from rag_eval_integrations.dataset.files import evaluations_to  # noqa: PLC0415 -- a circle
@@ -203,11 +204,14 @@ class Evaluations(Sequence[Evaluation]):
         """Read an EVALS file, plain or gzipped, into memory; of an empty one, no evaluations.
 
         Args:
-            path: what `save`, `rag-eval run`, `score`, `out=` or `JsonlSink` has written.
+            path: what `save`, `rag-eval run`, `score`, `out=` or `JsonlSink` has written; also
+                Parquet, or a folder of Parquet, with a column `evaluation`.
 
         Raises:
             InputError: a line is not an evaluation; the message says which line and why.
-            ConfigurationError: another version of the library wrote it, or it is not a file.
+            ConfigurationError: another version of the library wrote it, or it is neither a file
+                nor a folder of evaluations.
+            MissingDependencyError: it is Parquet, and pyarrow is not installed.
             OSError: it cannot be read.
         """
         from rag_eval_integrations.dataset._input import (  # noqa: PLC0415 -- a circle

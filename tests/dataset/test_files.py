@@ -12,7 +12,7 @@ from by_hand import ScriptedJudge, labels_of
 from rag_eval_integrations.dataset import EvaluationFile, _waiting
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, from_line
+from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, from_line, to_line
 
 EVALUATOR = RagEvaluator(ScriptedJudge(labels_of(["0a"], ["0a"], {"a": (["0a"], True)})))
 
@@ -498,6 +498,23 @@ def test_a_killed_run_loses_no_row_that_waits(tmp_path: Path) -> None:
 
     assert questions(out) == ["q0", "q1", "q2", "q3"]
     assert [path.name for path in tmp_path.iterdir()] == ["evals.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["evals.jsonl", "evals.jsonl.gz", "evals.parquet"])
+def test_a_refused_run_leaves_the_rows_that_wait(tmp_path: Path, name: str) -> None:
+    """Of a run that was killed before the first call had a row: they were paid for."""
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow.parquet")
+    waiting = tmp_path / f"{name}.waiting"
+    waiting.write_text(f"{to_line(evaluated(1))}\n")
+    waiting.chmod(0o600)
+
+    with pytest.raises(ConfigurationError, match="go on with --resume"):
+        EvaluationFile(tmp_path / name, EVALUATOR.fingerprint)
+
+    assert os.listdir(tmp_path) == [waiting.name]
+    with EvaluationFile(tmp_path / name, EVALUATOR.fingerprint, resume=True) as file:
+        assert file.take(1, call(1)) is not None
 
 
 def test_an_interrupted_run_keeps_rows_that_wait_in_partial(tmp_path: Path) -> None:

@@ -181,9 +181,9 @@ def test_lines_are_found_again_in_any_order(tmp_path: Path) -> None:
         assert unpacked.readline() == b"new\n"
 
 
-@pytest.mark.parametrize("name", ["e.parquet", "e.PQ", "e.parquet.gz"])
-def test_lines_are_not_written_under_the_name_of_parquet(tmp_path: Path, name: str) -> None:
-    """The error says how Parquet is made."""
-    with pytest.raises(ConfigurationError, match="to_parquet"):
+@pytest.mark.parametrize("name", ["e.parquet.gz", "e.PQ.gz"])
+def test_parquet_is_not_gzipped(tmp_path: Path, name: str) -> None:
+    """It is compressed already, and nothing reads it."""
+    with pytest.raises(ConfigurationError, match=r"leave out the `\.gz`"):
         EvaluationFile(tmp_path / name, EVALUATOR.fingerprint)
     assert not list(tmp_path.iterdir())
