@@ -221,7 +221,7 @@ def test_time_is_linear() -> None:
     def search(text: str) -> bool:
         return speaks_to_a_judge([text])
 
-    for text in [*CASES["attacks"][::8], *CASES["benign"][::8]]:
+    for text in [*CASES["attacks"][::16], *CASES["benign"][::16]]:
         # What is flagged ends the search, so the text is also read without its last words.
         for unit in (text + " ", text[: len(text) * 2 // 3] + " "):
             made = partial(grown, "", unit)

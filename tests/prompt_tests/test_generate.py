@@ -344,6 +344,7 @@ def test_a_dead_generator_is_not_asked_for_every_expansion(put: Path, tmp_path: 
         raise JudgeUnavailableError("connection refused", connected=False)
 
     model = generator(expand=dead)
+    model.retries = True  # it needs none of ours, which wait
     options = GenerateOptions(tests_per_rule=1, baseline=False, expansions=3)
 
     tests = Generation(
