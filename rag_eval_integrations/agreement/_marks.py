@@ -218,6 +218,21 @@ class Items:
         steps = MILLION if self.in_millionths else 1
         return array("d", [one / steps for one in found]), positive, at
 
+    def arrays(self, numpy: Any, rows: Rows) -> tuple[Any, Any, Any]:
+        """Return the columns as arrays of numpy; probabilities may be whole millionths."""
+        ends = numpy.frombuffer(self.ends, "u8").astype("i8")
+        taken = numpy.asarray(rows, "i8")
+        starts = numpy.where(taken, ends[taken - 1], 0)
+        counts = ends[taken] - starts
+        before = numpy.cumsum(counts) - counts
+        places = numpy.repeat(starts - before, counts) + numpy.arange(int(counts.sum()))
+        kind = "u4" if self.in_millionths else "f8"
+        return (
+            numpy.frombuffer(self.probabilities, kind)[places],
+            numpy.frombuffer(self.positive, "u1")[places],
+            numpy.repeat(numpy.arange(len(taken), dtype="i4"), counts),
+        )
+
 
 class Keys:
     """The comparison of both sides' labels, row by row."""
