@@ -230,7 +230,7 @@ class RankedAuroc:
 
 def _ranked(
     scores: Sequence[float], positive: Sequence[bool], at: Sequence[int]
-) -> Iterable[Iterable[int]]:
+) -> Iterable[Iterable[int] | bytes]:
     """Sort the negatives, and place the positives among them."""
     numpy = numpy_for(len(at))
     if numpy is not None:
@@ -239,7 +239,7 @@ def _ranked(
         if found is None:
             return [], [], [], []
         parts = rows[found.zeros], rows[found.ones], found.below, found.up_to
-        return [part.tolist() for part in parts]
+        return [numpy.asarray(part, array("L").typecode).tobytes() for part in parts]
     items = list(zip(scores, positive, at, strict=True))
     negatives = sorted((score, row) for score, is_one, row in items if not is_one)
     ones = [(score, row) for score, is_one, row in items if is_one]

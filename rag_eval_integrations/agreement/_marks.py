@@ -6,6 +6,7 @@ different sentences cannot be compared key by key.
 
 from __future__ import annotations
 
+import marshal
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
@@ -76,6 +77,28 @@ class Marks(NamedTuple):
     unlabelled: int
     probabilities: tuple[Probabilities | None, Probabilities | None, Probabilities | None]
     """Relevant, utilized, supported; None where the judge gives none."""
+
+
+def packed(marks: Marks) -> bytes:
+    """Pack marks that wait for the other side's into a third of their memory."""
+    probabilities = [
+        None if one is None else (one.typecode, one.tobytes()) for one in marks.probabilities
+    ]
+    return marshal.dumps(
+        (*marks[:5], marks.support.tobytes(), *marks[6:8], probabilities),
+    )
+
+
+def unpacked(content: bytes) -> Marks:
+    """Unpack marks, in the process that packed them."""
+    documents, response, sizes, relevant, utilized, support, full, unlabelled, of = marshal.loads(
+        content
+    )
+    held: list[Any] = [None if one is None else array(*one) for one in of]
+    return Marks(
+        documents, response, sizes, relevant, utilized, array("Q", support), full, unlabelled,
+        (held[0], held[1], held[2]),
+    )  # fmt: skip
 
 
 Probabilities: TypeAlias = "array[int] | array[float]"
@@ -225,7 +248,9 @@ class Items:
         starts = numpy.where(taken, ends[taken - 1], 0)
         counts = ends[taken] - starts
         before = numpy.cumsum(counts) - counts
-        places = numpy.repeat(starts - before, counts) + numpy.arange(int(counts.sum()))
+        small = "i4" if len(self.positive) < 1 << 31 else "i8"
+        places = numpy.repeat((starts - before).astype(small), counts)
+        places += numpy.arange(len(places), dtype=small)
         kind = "u4" if self.in_millionths else "f8"
         return (
             numpy.frombuffer(self.probabilities, kind)[places],

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
 
-from rag_eval_integrations.agreement._marks import Keys, Marks, marks_of
+from rag_eval_integrations.agreement._marks import Keys, Marks, marks_of, packed, unpacked
 from rag_eval_integrations.agreement._side import NONE, Codes, Kept, Numbers, Rows, Side, kept_of
 from rag_eval_integrations.agreement.matching import (
     Gold,
@@ -180,7 +180,7 @@ class Joining:
         self._predicted, self._gold, self._others = Side(), Side(), Others()
         self._keys = Keys()
         self._names: list[tuple[str, str]] = []
-        self._marks: list[Marks | None] = []
+        self._marks: list[bytes | None] = []
         self._questions: list[bytes] | None = [] if questions else None
         self._by_key: dict[str, int] = {}
         """The row of each key that has one; -1 where it has its partner."""
@@ -212,7 +212,7 @@ class Joining:
         """Take up what is kept of a predicted row."""
         row, key = self._predicted.put(one.kept), one.row_key
         self._names.append((key, one.id))
-        self._marks.append(one.marks)
+        self._marks.append(None if one.marks is None else packed(one.marks))
         if self._questions is not None:
             self._questions.append(digest_of(one.question))
         first = self._by_key.setdefault(key, row)
@@ -242,7 +242,8 @@ class Joining:
     def _join(self, predicted: int, gold: int, marks: Marks | None) -> None:
         self._left.append(predicted)
         self._right.append(gold)
-        self._keys.add(self._marks[predicted], marks)
+        ours = self._marks[predicted]
+        self._keys.add(None if ours is None else unpacked(ours), marks)
         self._marks[predicted] = None
 
     def joined(self) -> tuple[Table, Joined]:
