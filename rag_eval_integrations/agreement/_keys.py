@@ -63,7 +63,11 @@ def _block(
     return ("keys", kind), Block(n, statistics)
 
 
-def _taken(column: Sequence[int], rows: Rows) -> array[float]:
+def _taken(column: array[int], rows: Rows) -> array[float]:
+    numpy = numpy_for(len(rows))
+    if numpy is not None:
+        held = numpy.frombuffer(column, column.typecode)
+        return array("d", held[numpy.asarray(rows, "i8")].astype("f8").tobytes())
     return array("d", [column[row] for row in rows])
 
 
@@ -73,12 +77,12 @@ MANY = 250_000
 
 def _auroc(items: Items, rows: Rows, *, swapped: bool) -> Linear | None:
     """Prepare the AUROC over the sentences of some rows; None without probabilities."""
+    numpy = numpy_for(len(rows))
+    if numpy is not None:
+        return _by_numpy(numpy, items, rows, swapped=swapped) if items.positive else None
     count = sum(len(items.of(row)) for row in rows)
     if not count:
         return None
-    numpy = numpy_for(len(rows))
-    if numpy is not None:
-        return _by_numpy(numpy, items, rows, swapped=swapped)
     if count >= MANY and items.in_millionths:
         return _of_millionths(items, rows, swapped=swapped)
     scores, positive, owners = items.columns(rows)
@@ -88,9 +92,11 @@ def _auroc(items: Items, rows: Rows, *, swapped: bool) -> Linear | None:
     return resampled.clustered_auroc(scores, positive, owners, len(rows))
 
 
-def _by_numpy(numpy: Any, items: Items, rows: Rows, *, swapped: bool) -> Linear:
+def _by_numpy(numpy: Any, items: Items, rows: Rows, *, swapped: bool) -> Linear | None:
     """Compute what `resampled.clustered_auroc` does; whole millionths rank as their floats do."""
     scores, positive, owners = items.arrays(numpy, rows)
+    if not len(owners):
+        return None
     if swapped:
         scores = (MILLION if items.in_millionths else 1) - scores
         positive = 1 - positive

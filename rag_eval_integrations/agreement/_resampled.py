@@ -137,16 +137,6 @@ def clustered_auroc(
     return Linear(value, len(set(at)), contributions or [], low=0.0)
 
 
-def of_counts(counts: Mapping[int, Counts], size: int, *names: str) -> dict[str, Statistic]:
-    """Prepare statistics of the summed counts, by their names in `Counts`; `counts` is by row."""
-    at = list(counts)
-    columns = [
-        _spread(size, at, [getattr(item, cell) for item in counts.values()])
-        for cell in ("tp", "fp", "fn", "tn")
-    ]
-    return of_cells(columns, len(at), *names)
-
-
 def of_cells(columns: Sequence[Column], n: int, *names: str) -> dict[str, Statistic]:
     """Prepare statistics of summed counts: tp, fp, fn and tn of all rows, of which n have some."""
     total = Counts(*map(sum, columns))
@@ -167,5 +157,7 @@ def kappa(
     predicted: Sequence[bool], gold: Sequence[bool], at: Sequence[int], size: int
 ) -> dict[str, Statistic]:
     """Prepare Cohen's kappa of one yes/no answer per row."""
-    answers = zip(at, predicted, gold, strict=True)
-    return of_counts({row: Counts.of([p], [g]) for row, p, g in answers}, size, "kappa")
+    cells = [array("d", bytes(8 * size)) for _ in range(4)]  # tp, fp, fn, tn
+    for row, p, g in zip(at, predicted, gold, strict=True):
+        cells[(0 if g else 1) if p else (2 if g else 3)][row] = 1
+    return of_cells(cells, len(at), "kappa")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter, eq
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+from rag_eval_integrations.agreement._summing import numpy_for
 from rag_eval_integrations.judges.cascade import CASCADE_FLAGS, DOUBT
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Usage
 
@@ -287,5 +288,13 @@ def _taken(column: array[N], rows: Rows, missing: N) -> array[N]:
         return array(column.typecode, [missing]) * len(rows)
     end = len(column)
     found = column[:0]
+    numpy = numpy_for(len(rows))
+    if numpy is not None:
+        places = numpy.asarray(rows, "i8")
+        held = numpy.frombuffer(column, column.typecode)
+        taken = held[numpy.minimum(places, end - 1)]
+        taken[places >= end] = missing
+        found.frombytes(taken.tobytes())
+        return found
     found.extend([column[row] if row < end else missing for row in rows])
     return found

@@ -153,25 +153,8 @@ class Sides:
         Raises:
             ConfigurationError, OSError: as for `gold`.
         """
-
-        def parse(line: bytes) -> _Kept | dict[str, Any]:
-            found = line_of(line)
-            row = None if found is None else gold_row(found, self.trace)
-            if found is None or row is None:
-                return parse_object(line)
-            try:
-                return _Kept(row, GoldFields.of(found.metadata, **fields._asdict()))
-            except InputError:
-                return parse_object(line)
-
-        def read(content: _Kept | dict[str, Any]) -> _Kept:
-            if isinstance(content, _Kept):
-                return content
-            one = gold_from(content, self.trace, fields)
-            return _Kept(row_of(one.evaluation), one)
-
-        of_lines = any(_first(name) in Evaluation.model_fields for name in fields if name)
-        for one in self.reader.values(gold, read, parse=parse_object if of_lines else parse):
+        parse, read = gold_readers(lambda: self.trace, fields)
+        for one in self.reader.values(gold, read, parse=parse):
             self.joining.put_gold(one.row, one.others)
         self._check_gold(gold)
 
@@ -180,15 +163,42 @@ class Sides:
             raise ConfigurationError("gold", str(gold), f"the gold file {self.reader.no_rows()}")
 
 
-class _Kept(NamedTuple):
+class GoldRow(NamedTuple):
     """What is kept of a gold row."""
 
     row: Row
     others: Gold | GoldFields
 
 
-def _first(name: str) -> str:
-    return name.partition(".")[0]
+def gold_readers(
+    trace: Callable[[], Trace], fields: Fields
+) -> tuple[Callable[[bytes], Any], Callable[[Any], GoldRow]]:
+    """Make what reads a gold row from its line where it can, and what reads it in full.
+
+    Args:
+        trace: tells the metric that scores the labels.
+        fields: names of the other fields.
+    """
+
+    def parse(line: bytes) -> GoldRow | dict[str, Any]:
+        found = line_of(line)
+        row = None if found is None else gold_row(found, trace())
+        if found is None or row is None:
+            return parse_object(line)
+        try:
+            return GoldRow(row, GoldFields.of(found.metadata, **fields._asdict()))
+        except InputError:
+            return parse_object(line)
+
+    def read(content: GoldRow | dict[str, Any]) -> GoldRow:
+        if isinstance(content, GoldRow):
+            return content
+        one = gold_from(content, trace(), fields)
+        return GoldRow(row_of(one.evaluation), one)
+
+    # A field of the record itself may be named, of which a line's reader keeps nothing.
+    of_record = any(name.partition(".")[0] in Evaluation.model_fields for name in fields if name)
+    return (parse_object if of_record else parse), read
 
 
 def gold_from(content: dict[str, Any], trace: Trace, names: Fields) -> Gold:

@@ -79,6 +79,7 @@ def test_items_are_ranked_the_same(
     found_ = keys._by_numpy(numpy, held, rows, swapped=swapped)
 
     expected = resampled.clustered_auroc(scores, positive, owners, len(rows))
+    assert found_ is not None
     assert (found_.value, found_.rows) == (expected.value, expected.rows)
     assert list(found_.contributions) == list(expected.contributions)
 
