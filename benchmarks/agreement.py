@@ -98,10 +98,11 @@ def child(folder: Path, mode: str) -> None:
     before, started, cpu = peak(), time.perf_counter(), time.process_time()
     if mode == "reading":
         fields = _gold_rows.Fields(None, "doc_id", "system_id")
-        reader = _gold_rows.RowReader()
-        for _ in reader.values(evals, _gold_rows.evaluation_from):
+        reader, trace = _gold_rows.RowReader(), Trace()
+        for _ in reader.values(evals, _gold_rows.full_row, (), _gold_rows.lean_row):
             pass
-        for _ in reader.values(gold, lambda row: _gold_rows.gold_from(row, Trace(), fields)):
+        parse, read = _gold_rows.gold_readers(lambda: trace, fields)
+        for _ in reader.values(gold, read, parse=parse):
             pass
     else:
         out = io.StringIO()

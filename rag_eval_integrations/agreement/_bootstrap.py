@@ -23,7 +23,8 @@ from itertools import accumulate
 from operator import add, itemgetter, mul
 from typing import Protocol, TypeVar
 
-from rag_eval_integrations.agreement._summing import summing
+from rag_eval_integrations.agreement._ranked import auroc_of
+from rag_eval_integrations.agreement._summing import numpy_for, summing
 
 # --- A draw of rows, and the sums of many columns over it in one pass
 
@@ -192,25 +193,19 @@ class RankedAuroc:
     columns: Sequence[Column] = ()
 
     def __init__(
-        self,
-        value: float | None,
-        *,
-        scores: Sequence[float],
-        positive: Sequence[bool],
-        at: Sequence[int],
+        self, scores: Sequence[float], positive: Sequence[bool], at: Sequence[int]
     ) -> None:
-        self.value = value
         self.rows = len(at)
-        items = list(zip(scores, positive, at, strict=True))
-        negatives = sorted((score, row) for score, is_one, row in items if not is_one)
-        ones = [(score, row) for score, is_one, row in items if is_one]
-        levels = [score for score, _ in negatives]
-        self.negatives = array("L", [row for _, row in negatives])
+        negatives, positives, below, up_to = _ranked(scores, positive, at)
+        self.negatives = array("L", negatives)
         """Rows of the negatives, in ascending order of their scores."""
-        self.positives = array("L", [row for _, row in ones])
-        self.below = array("L", [bisect_left(levels, score) for score, _ in ones])
+        self.positives = array("L", positives)
+        self.below = array("L", below)
         """For each positive, how many negatives are below it."""
-        self.up_to = array("L", [bisect_right(levels, score) for score, _ in ones])
+        self.up_to = array("L", up_to)
+        # In halves, so that the count is exact.
+        pairs = 2 * len(self.negatives) * len(self.positives)
+        self.value = (sum(self.below) + sum(self.up_to)) / pairs if pairs else None
 
     def light(self) -> RankedAuroc:
         """Return itself: it has no columns."""
@@ -231,6 +226,30 @@ class RankedAuroc:
             return None
         twice: int = sum(map(mul, ones, map(add, below(cumulated), up_to(cumulated))))
         return twice / pairs
+
+
+def _ranked(
+    scores: Sequence[float], positive: Sequence[bool], at: Sequence[int]
+) -> Iterable[Iterable[int] | bytes]:
+    """Sort the negatives, and place the positives among them."""
+    numpy = numpy_for(len(at))
+    if numpy is not None:
+        rows = numpy.asarray(at, "i8")
+        found = auroc_of(numpy, numpy.asarray(scores, "f8"), numpy.asarray(positive, "u1"))
+        if found is None:
+            return [], [], [], []
+        parts = rows[found.zeros], rows[found.ones], found.below, found.up_to
+        return [numpy.asarray(part, array("L").typecode).tobytes() for part in parts]
+    items = list(zip(scores, positive, at, strict=True))
+    negatives = sorted((score, row) for score, is_one, row in items if not is_one)
+    ones = [(score, row) for score, is_one, row in items if is_one]
+    levels = [score for score, _ in negatives]
+    return (
+        [row for _, row in negatives],
+        [row for _, row in ones],
+        [bisect_left(levels, score) for score, _ in ones],
+        [bisect_right(levels, score) for score, _ in ones],
+    )
 
 
 def _picker(positions: Sequence[int]) -> Callable[[Sequence[int]], Sequence[int]]:

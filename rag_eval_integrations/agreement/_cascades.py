@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from rag_eval_integrations.agreement._side import Rows, Side
-from rag_eval_integrations.agreement._table import Part, Table
+from rag_eval_integrations.agreement._table import Part, Row, Table, row_of
 from rag_eval_integrations.agreement.figures import Group, figures_of, mean_over
 from rag_eval_integrations.agreement.matching import Pair
 from rag_eval_integrations.agreement.scores import ADHERENCE, check_one_predictor, score_blocks
@@ -77,7 +77,11 @@ class Later(NamedTuple):
 
     def add(self, evaluation: Evaluation) -> None:
         """Take up an evaluation; the last one of a `row_key` counts."""
-        self.by_key[evaluation.row_key] = self.side.add(evaluation)
+        self.put(row_of(evaluation))
+
+    def put(self, row: Row) -> None:
+        """Take up what is kept of an evaluation."""
+        self.by_key[row.row_key] = self.side.put(row.kept)
 
 
 def _side_of(judged: Iterable[Evaluation]) -> Later:

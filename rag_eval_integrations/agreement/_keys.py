@@ -7,13 +7,15 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, chain, compress, repeat
 from operator import mul
-from typing import cast
+from typing import Any, cast
 
 from rag_eval_integrations.agreement import _resampled as resampled
 from rag_eval_integrations.agreement._bootstrap import Linear
 from rag_eval_integrations.agreement._marks import MILLION, Items
+from rag_eval_integrations.agreement._ranked import auroc_contributions, auroc_of
 from rag_eval_integrations.agreement._resampled import Block, Path
 from rag_eval_integrations.agreement._side import Rows
+from rag_eval_integrations.agreement._summing import numpy_for
 from rag_eval_integrations.agreement._table import Part
 
 _DOCUMENTS, _RESPONSE = 1, 2
@@ -61,7 +63,11 @@ def _block(
     return ("keys", kind), Block(n, statistics)
 
 
-def _taken(column: Sequence[int], rows: Rows) -> array[float]:
+def _taken(column: array[int], rows: Rows) -> array[float]:
+    numpy = numpy_for(len(rows))
+    if numpy is not None:
+        held = numpy.frombuffer(column, column.typecode)
+        return array("d", held[numpy.asarray(rows, "i8")].astype("f8").tobytes())
     return array("d", [column[row] for row in rows])
 
 
@@ -71,6 +77,9 @@ MANY = 250_000
 
 def _auroc(items: Items, rows: Rows, *, swapped: bool) -> Linear | None:
     """Prepare the AUROC over the sentences of some rows; None without probabilities."""
+    numpy = numpy_for(len(rows))
+    if numpy is not None:
+        return _by_numpy(numpy, items, rows, swapped=swapped) if items.positive else None
     count = sum(len(items.of(row)) for row in rows)
     if not count:
         return None
@@ -81,6 +90,22 @@ def _auroc(items: Items, rows: Rows, *, swapped: bool) -> Linear | None:
         scores = array("d", [1 - score for score in scores])
         positive = [not one for one in positive]
     return resampled.clustered_auroc(scores, positive, owners, len(rows))
+
+
+def _by_numpy(numpy: Any, items: Items, rows: Rows, *, swapped: bool) -> Linear | None:
+    """Compute what `resampled.clustered_auroc` does; whole millionths rank as their floats do."""
+    scores, positive, owners = items.arrays(numpy, rows)
+    if not len(owners):
+        return None
+    if swapped:
+        scores = (MILLION if items.in_millionths else 1) - scores
+        positive = 1 - positive
+    with_items = len(numpy.unique(owners))
+    found = auroc_of(numpy, scores, positive)
+    if found is None:
+        return Linear(None, with_items, array("d"), low=0.0)
+    contributions = auroc_contributions(numpy, found, scores, owners, len(rows))
+    return Linear(found.value, with_items, contributions, low=0.0)
 
 
 def _of_millionths(items: Items, rows: Rows, *, swapped: bool) -> Linear:

@@ -6,13 +6,14 @@ different sentences cannot be compared key by key.
 
 from __future__ import annotations
 
+import marshal
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from rag_eval_integrations.agreement._side import Numbers, Rows
-from rag_eval_integrations.records import Evaluation, Labels, Sentence
+from rag_eval_integrations.records import Evaluation
 
 KINDS = ("relevant", "utilized", "supporting", "supported")
 """Kinds of keys whose counts are kept; those of unsupported ones follow from supported ones."""
@@ -20,6 +21,43 @@ MILLION = 1_000_000
 """Steps of the probabilities of the judges of this library, which have six digits."""
 _NO_MILLIONTHS = 0xFFFFFFFF
 _NO_FLOAT = -1.0
+
+
+class SupportLike(Protocol):
+    """What is read of a `SentenceSupport`."""
+
+    @property
+    def response_sentence_key(self) -> str: ...
+    @property
+    def supporting_sentence_keys(self) -> Sequence[str]: ...
+    @property
+    def fully_supported(self) -> bool | None: ...
+
+
+class LabelsLike(Protocol):
+    """What is read of `Labels`."""
+
+    @property
+    def all_relevant_sentence_keys(self) -> Sequence[str]: ...
+    @property
+    def all_utilized_sentence_keys(self) -> Sequence[str]: ...
+    @property
+    def sentence_support_information(self) -> Sequence[SupportLike]: ...
+    @property
+    def relevant_probabilities(self) -> Mapping[str, float] | None: ...
+    @property
+    def utilized_probabilities(self) -> Mapping[str, float] | None: ...
+    @property
+    def supported_probabilities(self) -> Mapping[str, float] | None: ...
+
+
+class SentencesLike(Protocol):
+    """What is read of `Sentences`: key, text and offsets of each."""
+
+    @property
+    def documents(self) -> Sequence[tuple[str, str, Any, Any]]: ...
+    @property
+    def response(self) -> Sequence[tuple[str, str, Any, Any]]: ...
 
 
 class Marks(NamedTuple):
@@ -41,27 +79,60 @@ class Marks(NamedTuple):
     """Relevant, utilized, supported; None where the judge gives none."""
 
 
+def packed(marks: Marks) -> bytes:
+    """Pack marks that wait for the other side's into a third of their memory."""
+    probabilities = [
+        None if one is None else (one.typecode, one.tobytes()) for one in marks.probabilities
+    ]
+    return marshal.dumps(
+        (*marks[:5], marks.support.tobytes(), *marks[6:8], probabilities),
+    )
+
+
+def unpacked(content: bytes) -> Marks:
+    """Unpack marks, in the process that packed them."""
+    documents, response, sizes, relevant, utilized, support, full, unlabelled, of = marshal.loads(
+        content
+    )
+    held: list[Any] = [None if one is None else array(*one) for one in of]
+    return Marks(
+        documents, response, sizes, relevant, utilized, array("Q", support), full, unlabelled,
+        (held[0], held[1], held[2]),
+    )  # fmt: skip
+
+
 Probabilities: TypeAlias = "array[int] | array[float]"
 """One per sentence: in millionths if all of them are such, which takes half the memory."""
 
 
 def marks_of(evaluation: Evaluation) -> Marks | None:
-    """Reduce labels to marks; None without labels."""
-    labels, sentences = evaluation.labels, evaluation.sentences
-    if labels is None:
+    """Reduce an evaluation's labels to marks; None without labels."""
+    if evaluation.labels is None:
         return None
-    documents = [sentence.key for sentence in sentences.documents]
-    response = [sentence.key for sentence in sentences.response]
-    support = [labels.support(key) for key in response]
+    return marks_from(evaluation.labels, evaluation.sentences)
+
+
+def marks_from(labels: LabelsLike, sentences: SentencesLike) -> Marks:
+    """Reduce labels to marks on the sentences."""
+    documents = [sentence[0] for sentence in sentences.documents]
+    response = [sentence[0] for sentence in sentences.response]
+    entries = labels.sentence_support_information
+    said = {entry.response_sentence_key: entry.fully_supported for entry in entries}
+    verdicts = [said.get(key) for key in response]
+    bits = {key: 1 << at for at, key in enumerate(documents)}
+    if len(bits) < len(documents):  # a key that occurs twice
+        bits = {key: 0 for key in documents}
+        for at, key in enumerate(documents):
+            bits[key] |= 1 << at
     return Marks(
         _digest(sentences.documents),
         _digest(sentences.response),
         (len(documents), len(response)),
-        _bits(map(frozenset(labels.all_relevant_sentence_keys).__contains__, documents)),
-        _bits(map(frozenset(labels.all_utilized_sentence_keys).__contains__, documents)),
-        _support(labels, documents, response),
-        _bits(one == "full" for one in support),
-        _bits(one == "unlabelled" for one in support),
+        sum([bits.get(key, 0) for key in set(labels.all_relevant_sentence_keys)]),
+        sum([bits.get(key, 0) for key in set(labels.all_utilized_sentence_keys)]),
+        _support(entries, documents, response),
+        _bits([verdict is True for verdict in verdicts]),
+        _bits([verdict is None for verdict in verdicts]),
         (
             _packed(labels.relevant_probabilities, documents),
             _packed(labels.utilized_probabilities, documents),
@@ -70,21 +141,21 @@ def marks_of(evaluation: Evaluation) -> Marks | None:
     )
 
 
-def _digest(sentences: Iterable[Sentence]) -> bytes:
+def _digest(sentences: Sequence[tuple[str, str, Any, Any]]) -> bytes:
     # Offsets may differ, since a recorded sentence need not be found in its text.
-    digest = blake2b(digest_size=16)
-    for one in sentences:
-        text = one.text.encode("utf-8", "surrogatepass")
-        digest.update(f"{len(one.key)} {len(text)} {one.key}".encode("utf-8", "surrogatepass"))
-        digest.update(text)
-    return digest.digest()
+    keys, texts = [one[0] for one in sentences], [one[1] for one in sentences]
+    lengths = [*map(len, keys), *map(len, texts)]
+    content = f"{lengths}{''.join(keys)}{''.join(texts)}"
+    return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _bits(marked: Iterable[bool]) -> int:
     return sum([1 << at for at, one in enumerate(marked) if one])
 
 
-def _support(labels: Labels, documents: Sequence[str], response: Sequence[str]) -> array[int]:
+def _support(
+    entries: Iterable[SupportLike], documents: Sequence[str], response: Sequence[str]
+) -> array[int]:
     # Special words such as `general`, and keys of sentences that do not exist, are not evidence.
     known = {key: at for at, key in enumerate(response)}
     supporting = {key: at for at, key in enumerate(documents)}
@@ -92,7 +163,7 @@ def _support(labels: Labels, documents: Sequence[str], response: Sequence[str]) 
         "Q",
         {
             known[entry.response_sentence_key] * len(documents) + supporting[key]
-            for entry in labels.sentence_support_information
+            for entry in entries
             if entry.response_sentence_key in known
             for key in entry.supporting_sentence_keys
             if key in supporting
@@ -104,9 +175,12 @@ def _packed(probabilities: Mapping[str, float] | None, keys: Sequence[str]) -> P
     if probabilities is None:
         return None
     found = [probabilities.get(key) for key in keys]
-    millionths = [_NO_MILLIONTHS if p is None else round(p * MILLION) for p in found]
-    pairs = zip(millionths, found, strict=True)
-    if all(p is None or whole / MILLION == p for whole, p in pairs):
+    known = [p for p in found if p is not None]
+    millionths = [round(p * MILLION) for p in known]
+    if [whole / MILLION for whole in millionths] == known:
+        if len(known) < len(found):
+            of = iter(millionths)
+            return array("I", [_NO_MILLIONTHS if p is None else next(of) for p in found])
         return array("I", millionths)
     return array("d", [_NO_FLOAT if p is None else p for p in found])
 
@@ -166,6 +240,23 @@ class Items:
             at.extend([place] * len(own))
         steps = MILLION if self.in_millionths else 1
         return array("d", [one / steps for one in found]), positive, at
+
+    def arrays(self, numpy: Any, rows: Rows) -> tuple[Any, Any, Any]:
+        """Return the columns as arrays of numpy; probabilities may be whole millionths."""
+        ends = numpy.frombuffer(self.ends, "u8").astype("i8")
+        taken = numpy.asarray(rows, "i8")
+        starts = numpy.where(taken, ends[taken - 1], 0)
+        counts = ends[taken] - starts
+        before = numpy.cumsum(counts) - counts
+        small = "i4" if len(self.positive) < 1 << 31 else "i8"
+        places = numpy.repeat((starts - before).astype(small), counts)
+        places += numpy.arange(len(places), dtype=small)
+        kind = "u4" if self.in_millionths else "f8"
+        return (
+            numpy.frombuffer(self.probabilities, kind)[places],
+            numpy.frombuffer(self.positive, "u1")[places],
+            numpy.repeat(numpy.arange(len(taken), dtype="i4"), counts),
+        )
 
 
 class Keys:

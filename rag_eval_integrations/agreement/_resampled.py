@@ -19,7 +19,9 @@ from rag_eval_integrations.agreement._bootstrap import (
     RankedAuroc,
     Statistic,
 )
+from rag_eval_integrations.agreement._ranked import Ranked
 from rag_eval_integrations.agreement._statistics import Counts
+from rag_eval_integrations.agreement._summing import numpy_for
 
 Path = tuple[str, ...]
 """Position of a block in the result, such as `("scores", "adherence")`."""
@@ -39,6 +41,10 @@ Blocks = dict[Path, Block]
 
 def _spread(size: int, at: Sequence[int], values: Sequence[float]) -> array[float]:
     column = array("d", bytes(8 * size))
+    numpy = numpy_for(len(at))
+    if numpy is not None:
+        numpy.add.at(numpy.frombuffer(column, "f8"), numpy.asarray(at, "i8"), values)
+        return column
     for row, value in zip(at, values, strict=True):
         column[row] += value
     return column
@@ -59,6 +65,18 @@ def correlations(
     xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: int
 ) -> dict[str, Statistic]:
     """Prepare Pearson's, Spearman's and Kendall's correlation of one pair of numbers per row."""
+    ranked = Ranked.of(xs, ys)
+    if ranked is not None:
+        counted = ranked.concordance()
+        return {
+            "pearson": _pearson(xs, ys, at, size),
+            "spearman": _linear(
+                statistics.pearson(*ranked.midranks()), ranked.spearman_contributions(), at, size
+            ),
+            "kendall": _linear(
+                ranked.kendall(counted), ranked.kendall_contributions(counted), at, size
+            ),
+        }
     surplus = statistics.concordance(xs, ys)
     return {
         "pearson": _pearson(xs, ys, at, size),
@@ -75,7 +93,7 @@ def correlations(
 
 
 def _linear(
-    value: float | None, contributions: list[float] | None, at: Sequence[int], size: int
+    value: float | None, contributions: Sequence[float] | None, at: Sequence[int], size: int
 ) -> Linear:
     spread = _spread(size, at, contributions) if contributions is not None else array("d")
     return Linear(value, len(at), spread)
@@ -107,8 +125,7 @@ def _pearson_of_sums(n: float, x: float, y: float, xx: float, yy: float, xy: flo
 
 def auroc(scores: Sequence[float], positive: Sequence[bool], at: Sequence[int]) -> RankedAuroc:
     """Prepare the AUROC of one score per row."""
-    value = statistics.auroc(scores, positive)
-    return RankedAuroc(value, scores=scores, positive=positive, at=at)
+    return RankedAuroc(scores, positive, at)
 
 
 def clustered_auroc(
@@ -118,16 +135,6 @@ def clustered_auroc(
     contributions = statistics.auroc_contributions(scores, positive, at, size)
     value = statistics.auroc(scores, positive)
     return Linear(value, len(set(at)), contributions or [], low=0.0)
-
-
-def of_counts(counts: Mapping[int, Counts], size: int, *names: str) -> dict[str, Statistic]:
-    """Prepare statistics of the summed counts, by their names in `Counts`; `counts` is by row."""
-    at = list(counts)
-    columns = [
-        _spread(size, at, [getattr(item, cell) for item in counts.values()])
-        for cell in ("tp", "fp", "fn", "tn")
-    ]
-    return of_cells(columns, len(at), *names)
 
 
 def of_cells(columns: Sequence[Column], n: int, *names: str) -> dict[str, Statistic]:
@@ -150,5 +157,7 @@ def kappa(
     predicted: Sequence[bool], gold: Sequence[bool], at: Sequence[int], size: int
 ) -> dict[str, Statistic]:
     """Prepare Cohen's kappa of one yes/no answer per row."""
-    answers = zip(at, predicted, gold, strict=True)
-    return of_counts({row: Counts.of([p], [g]) for row, p, g in answers}, size, "kappa")
+    cells = [array("d", bytes(8 * size)) for _ in range(4)]  # tp, fp, fn, tn
+    for row, p, g in zip(at, predicted, gold, strict=True):
+        cells[(0 if g else 1) if p else (2 if g else 3)][row] = 1
+    return of_cells(cells, len(at), "kappa")

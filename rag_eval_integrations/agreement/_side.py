@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter, eq
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+from rag_eval_integrations.agreement._summing import numpy_for
 from rag_eval_integrations.judges.cascade import CASCADE_FLAGS, DOUBT
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Usage
 
@@ -41,7 +42,7 @@ class Codes(Generic[T]):
 
 
 BY_FIELDS = tuple(By.model_fields)
-_by = attrgetter(*BY_FIELDS)
+maker_by: Callable[[By], tuple[str | int | None, ...]] = attrgetter(*BY_FIELDS)
 
 
 class Maker(NamedTuple):
@@ -60,7 +61,7 @@ class Maker(NamedTuple):
     @classmethod
     def made(cls, score: Score) -> Maker:
         estimator = None if score.estimate is None else score.estimate.method
-        return cls(score.method, score.scale, estimator, _by(score.by))
+        return cls(score.method, score.scale, estimator, maker_by(score.by))
 
 
 class Origin(NamedTuple):
@@ -72,6 +73,18 @@ class Origin(NamedTuple):
     """Judge of a cascade that labelled; None outside of a cascade."""
     doubted: bool
     """Whether the judge doubts its labels."""
+
+
+class Kept(NamedTuple):
+    """What a side keeps of an evaluation, before it is put into columns."""
+
+    scores: list[tuple[str, Maker, float | None, float | None, float | None, float | None]]
+    """Name, maker, value, probability, estimate and raw value of each score."""
+    origin: Origin
+    length: int
+    listed: int
+    usage: tuple[int, int, int]
+    cost: float | None
 
 
 class ScoreColumns:
@@ -117,26 +130,35 @@ class Side:
 
     def add(self, evaluation: Evaluation) -> int:
         """Take up an evaluation; return its row."""
+        return self.put(kept_of(evaluation))
+
+    def put(self, kept: Kept) -> int:
+        """Take up what is kept of an evaluation; return its row."""
         row = self.size
         self.size += 1
-        for name, score in evaluation.scores.items():
+        names = []
+        for name, maker, value, probability, estimate, raw in kept.scores:
+            names.append(name)
             columns = self.scores.get(name)
             if columns is None:
                 columns = self.scores[name] = ScoreColumns()
-            _put(columns.maker, row, self.makers.code(Maker.made(score)), -1)
-            _put(columns.value, row, score.value)
-            _put(columns.probability, row, score.probability)
-            _put(columns.estimate, row, None if score.estimate is None else score.estimate.value)
-            _put(columns.raw, row, score.raw)
-        self.shape.append(self.shapes.code(tuple(evaluation.scores)))
-        self.origin.append(self.origins.code(_origin(evaluation)))
-        response, usage = evaluation.response, evaluation.usage
-        self.lengths.append(-1 if response is None else len(response))
-        labels = evaluation.labels
-        both = labels and labels.all_relevant_sentence_keys and labels.all_utilized_sentence_keys
-        self.listed.append(0 if labels is None else 1 if both else 2)
-        self.usages.extend((usage.requests, usage.prompt_tokens, usage.completion_tokens))
-        _put(self.costs, row, usage.cost_usd)
+            _put(columns.maker, row, self.makers.code(maker), -1)
+            for column, number in (
+                (columns.value, value),
+                (columns.probability, probability),
+                (columns.estimate, estimate),
+                (columns.raw, raw),
+            ):
+                if number is not None:
+                    if len(column) < row:
+                        column.extend(array("d", [NONE]) * (row - len(column)))
+                    column.append(number)
+        self.shape.append(self.shapes.code(tuple(names)))
+        self.origin.append(self.origins.code(kept.origin))
+        self.lengths.append(kept.length)
+        self.listed.append(kept.listed)
+        self.usages.extend(kept.usage)
+        _put(self.costs, row, kept.cost)
         return row
 
     def usage(self, row: int) -> Usage:
@@ -221,11 +243,43 @@ _COLUMNS: Mapping[str, Any] = {
 }  # fmt: skip
 
 
-def _origin(evaluation: Evaluation) -> Origin:
-    flags = evaluation.flags
+def kept_of(evaluation: Evaluation) -> Kept:
+    """Return what a side keeps of an evaluation."""
+    usage, labels = evaluation.usage, evaluation.labels
+    scores = [
+        (
+            name,
+            Maker.made(score),
+            score.value,
+            score.probability,
+            None if score.estimate is None else score.estimate.value,
+            score.raw,
+        )
+        for name, score in evaluation.scores.items()
+    ]
+    listed = 0
+    if labels is not None:
+        listed = listed_of(labels.all_relevant_sentence_keys, labels.all_utilized_sentence_keys)
+    return Kept(
+        scores,
+        origin_of(evaluation.judge, evaluation.fingerprint, evaluation.flags),
+        -1 if evaluation.response is None else len(evaluation.response),
+        listed,
+        (usage.requests, usage.prompt_tokens, usage.completion_tokens),
+        usage.cost_usd,
+    )
+
+
+def listed_of(relevant: Sequence[str], utilized: Sequence[str]) -> int:
+    """Tell whether labels have keys of both kinds; see `Side.listed`."""
+    return 1 if relevant and utilized else 2
+
+
+def origin_of(judge: JudgeInfo, fingerprint: str | None, flags: Sequence[str]) -> Origin:
+    """Return what many evaluations share."""
     part = next((flag for flag in CASCADE_FLAGS if flag in flags), None)
     doubted = any(flag.startswith(DOUBT) for flag in flags)
-    return Origin(evaluation.judge, evaluation.fingerprint, part, doubted)
+    return Origin(judge, fingerprint, part, doubted)
 
 
 def _taken(column: array[N], rows: Rows, missing: N) -> array[N]:
@@ -234,5 +288,13 @@ def _taken(column: array[N], rows: Rows, missing: N) -> array[N]:
         return array(column.typecode, [missing]) * len(rows)
     end = len(column)
     found = column[:0]
+    numpy = numpy_for(len(rows))
+    if numpy is not None:
+        places = numpy.asarray(rows, "i8")
+        held = numpy.frombuffer(column, column.typecode)
+        taken = held[numpy.minimum(places, end - 1)]
+        taken[places >= end] = missing
+        found.frombytes(taken.tobytes())
+        return found
     found.extend([column[row] if row < end else missing for row in rows])
     return found

@@ -28,13 +28,18 @@ than they save on a machine with other work."""
 
 def summing(rows: int, resamples: int, seed: int | str) -> Summed | None:
     """Prepare the draws of a group; None where plain Python is as good, or all there is."""
-    if rows < LEAST_ROWS or not resamples or rows >= 1 << 31 or find_spec("numpy") is None:
+    numpy = numpy_for(rows) if resamples else None
+    return None if numpy is None else Summed(numpy, rows, resamples, seed)
+
+
+def numpy_for(rows: int) -> Any:
+    """Import numpy for the figures of so many rows; None where plain Python is as good, or all."""
+    if rows < LEAST_ROWS or rows >= 1 << 31 or find_spec("numpy") is None:
         return None
     try:
-        numpy = import_module("numpy")
+        return import_module("numpy")
     except ImportError:  # a broken installation
         return None
-    return Summed(numpy, rows, resamples, seed)
 
 
 class Summed:

@@ -12,9 +12,16 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
 
-from rag_eval_integrations.agreement._marks import Keys, Marks, marks_of
-from rag_eval_integrations.agreement._side import NONE, Codes, Numbers, Rows, Side
-from rag_eval_integrations.agreement.matching import Gold, Joined, Pair, joined_of, positions
+from rag_eval_integrations.agreement._marks import Keys, Marks, marks_of, packed, unpacked
+from rag_eval_integrations.agreement._side import NONE, Codes, Kept, Numbers, Rows, Side, kept_of
+from rag_eval_integrations.agreement.matching import (
+    Gold,
+    GoldFields,
+    Joined,
+    Pair,
+    joined_of,
+    positions,
+)
 from rag_eval_integrations.agreement.published import BASELINE_COLUMNS
 from rag_eval_integrations.records import Evaluation
 
@@ -34,7 +41,7 @@ class Others:
     human: Numbers = field(default_factory=lambda: array("d"))
     baselines: dict[str, Numbers] = field(default_factory=dict)
 
-    def add(self, row: Gold | Pair) -> None:
+    def add(self, row: Gold | GoldFields | Pair) -> None:
         """Take up a row's fields."""
         self.dataset.append(self.names.code(row.dataset))
         self.document.append(self.names.code(row.document))
@@ -135,6 +142,24 @@ def digest_of(question: str) -> bytes:
     return sha256(question.encode("utf-8", "replace")).digest()
 
 
+class Row(NamedTuple):
+    """What is kept of an evaluation while its partner is sought."""
+
+    id: str
+    row_key: str
+    question: str
+    kept: Kept
+    marks: Marks | None
+
+
+def row_of(evaluation: Evaluation) -> Row:
+    """Return what is kept of an evaluation."""
+    return Row(
+        evaluation.id, evaluation.row_key, evaluation.question, kept_of(evaluation),
+        marks_of(evaluation),
+    )  # fmt: skip
+
+
 class _Waiting(NamedTuple):
     """A gold row without a partner so far."""
 
@@ -155,7 +180,7 @@ class Joining:
         self._predicted, self._gold, self._others = Side(), Side(), Others()
         self._keys = Keys()
         self._names: list[tuple[str, str]] = []
-        self._marks: list[Marks | None] = []
+        self._marks: list[bytes | None] = []
         self._questions: list[bytes] | None = [] if questions else None
         self._by_key: dict[str, int] = {}
         """The row of each key that has one; -1 where it has its partner."""
@@ -181,27 +206,34 @@ class Joining:
 
     def add_predicted(self, evaluation: Evaluation) -> None:
         """Take up a predicted row."""
-        row, key = self._predicted.add(evaluation), evaluation.row_key
-        self._names.append((key, evaluation.id))
-        self._marks.append(marks_of(evaluation))
+        self.put_predicted(row_of(evaluation))
+
+    def put_predicted(self, one: Row) -> None:
+        """Take up what is kept of a predicted row."""
+        row, key = self._predicted.put(one.kept), one.row_key
+        self._names.append((key, one.id))
+        self._marks.append(None if one.marks is None else packed(one.marks))
         if self._questions is not None:
-            self._questions.append(digest_of(evaluation.question))
+            self._questions.append(digest_of(one.question))
         first = self._by_key.setdefault(key, row)
         if first != row:
             self._many.setdefault(key, deque([first])).append(row)
 
     def add_gold(self, gold: Gold) -> None:
         """Take up a gold row, and compare it if its partner is known."""
-        row = self._gold.add(gold.evaluation)
-        self._others.add(gold)
-        key, marks = gold.evaluation.row_key, marks_of(gold.evaluation)
+        self.put_gold(row_of(gold.evaluation), gold)
+
+    def put_gold(self, one: Row, others: Gold | GoldFields) -> None:
+        """Take up what is kept of a gold row, and compare it if its partner is known."""
+        row, key, marks = self._gold.put(one.kept), one.row_key, one.marks
+        self._others.add(others)
         several = self._many.get(key)
         if several is not None:
             partner = several.popleft() if several else -1
         else:
             partner = self._by_key.get(key, -1)
         if partner < 0:
-            self._waiting.append(_Waiting(row, key, gold.evaluation.id, marks))
+            self._waiting.append(_Waiting(row, key, one.id, marks))
             return
         if several is None:
             self._by_key[key] = -1
@@ -210,7 +242,8 @@ class Joining:
     def _join(self, predicted: int, gold: int, marks: Marks | None) -> None:
         self._left.append(predicted)
         self._right.append(gold)
-        self._keys.add(self._marks[predicted], marks)
+        ours = self._marks[predicted]
+        self._keys.add(None if ours is None else unpacked(ours), marks)
         self._marks[predicted] = None
 
     def joined(self) -> tuple[Table, Joined]:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rag_eval_integrations.agreement.published import BASELINE_COLUMNS
 from rag_eval_integrations.errors import InputError
@@ -51,8 +52,25 @@ class Gold:
         Raises:
             InputError: a published column or the field `human` is not a finite number.
         """
+        fields = GoldFields.of(row, human=human, document=document, system=system)
+        return cls(evaluation, **fields._asdict())
+
+
+class GoldFields(NamedTuple):
+    """The fields of a `Gold` without its evaluation."""
+
+    dataset: str | None
+    baselines: Mapping[str, float | None]
+    human: float | None
+    document: str | None
+    system: str | None
+
+    @classmethod
+    def of(
+        cls, row: Mapping[str, object], *, human: str | None, document: str, system: str
+    ) -> GoldFields:
+        """Read them as `Gold.from_row` does."""
         return cls(
-            evaluation=evaluation,
             dataset=dataset_of(row),
             baselines={name: _number(row, name) for name in BASELINE_COLUMNS if name in row},
             human=_number(row, human) if human is not None else None,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from rag_eval_integrations._scoring import score_labelling
 from rag_eval_integrations.agreement import Gold
-from rag_eval_integrations.agreement._table import Joining
+from rag_eval_integrations.agreement._lean import line_of, predicted_row
+from rag_eval_integrations.agreement._table import Joining, Row, row_of
+from rag_eval_integrations.agreement.matching import GoldFields
 from rag_eval_integrations.cli._bad_rows import BadRows
+from rag_eval_integrations.cli._lean_gold import gold_row
 from rag_eval_integrations.dataset import (
     Labelled,
     Line,
@@ -19,7 +22,7 @@ from rag_eval_integrations.dataset import (
 )
 from rag_eval_integrations.dataset._input import EVALUATION_NEEDS
 from rag_eval_integrations.dataset.calls import read_rows
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.metrics import TRACE_SCORES, Formulas, Trace
 from rag_eval_integrations.records import (
     Evaluation,
@@ -27,6 +30,7 @@ from rag_eval_integrations.records import (
     Labelling,
     Sentences,
     from_object,
+    parse_object,
 )
 from rag_eval_integrations.sentences import Punkt, sentencize
 
@@ -53,12 +57,21 @@ class RowReader:
     def __init__(self) -> None:
         self.bad: list[BadRows] = []
 
-    def values(self, path: Path, read: Any, needed: Collection[str] = ()) -> Iterator[Any]:
-        """Yield what `read` makes of each valid line, which has one of the fields *needed*."""
+    def values(
+        self,
+        path: Path,
+        read: Any,
+        needed: Collection[str] = (),
+        parse: Callable[[bytes], Any] = parse_object,
+    ) -> Iterator[Any]:
+        """Yield what `read` makes of each valid line, which has all of the fields *needed*.
+
+        It is given what `parse` makes of a line of JSON.
+        """
         line: Line[Any]
         bad = BadRows(path)
         self.bad.append(bad)
-        for line in read_rows(path, read, needed=[needed]):
+        for line in read_rows(path, read, needed=[needed], parse=parse):
             if line.value is None:
                 bad.tell(line)
             else:
@@ -75,12 +88,25 @@ class RowReader:
         return 2 if any(one.count for one in self.bad) else 0
 
 
-def formulas_of(evaluation: Evaluation) -> Trace | None:
+def lean_row(line: bytes) -> Row | dict[str, Any]:
+    """Read what is kept of a line of EVALS; its object where it has to be read in full."""
+    found = line_of(line)
+    row = None if found is None else predicted_row(found)
+    return parse_object(line) if row is None else row
+
+
+def full_row(content: Row | dict[str, Any]) -> Row:
+    """Read what is kept of an evaluation, which may have been read already."""
+    return content if isinstance(content, Row) else row_of(evaluation_from(content))
+
+
+def formulas_of(row: Row) -> Trace | None:
     """Make the metric that scores gold labels with an evaluation's formulas; None without any."""
+    makers = {name: maker for name, maker, *_ in row.kept.scores}
     for name in TRACE_SCORES:
-        score = evaluation.scores.get(name)
-        if score is not None and score.by.formulas is not None:
-            return Trace(cast(Formulas, score.by.formulas), score.by.relevance_baseline)
+        if name in makers and (formulas := makers[name].of("formulas")) is not None:
+            baseline = makers[name].of("relevance_baseline")
+            return Trace(cast(Formulas, formulas), cast("int | None", baseline))
     return None
 
 
@@ -100,10 +126,10 @@ class Sides:
             ConfigurationError: the file has no rows.
             OSError: when it cannot be read.
         """
-        for evaluation in self.reader.values(evals, evaluation_from, EVALUATION_NEEDS):
-            if not self._found and (trace := formulas_of(evaluation)) is not None:
+        for row in self.reader.values(evals, full_row, EVALUATION_NEEDS, lean_row):
+            if not self._found and (trace := formulas_of(row)) is not None:
                 self._found, self.trace = True, trace
-            self.joining.add_predicted(evaluation)
+            self.joining.put_predicted(row)
         if not self.joining.predicted:
             raise ConfigurationError(
                 "evals", str(evals), f"the evaluations file {self.reader.no_rows()}"
@@ -119,8 +145,60 @@ class Sides:
         for row in self.reader.values(gold, lambda line: gold_from(line, self.trace, fields)):
             self.joining.add_gold(row)
             yield row
+        self._check_gold(gold)
+
+    def gold_numbers(self, gold: Path, fields: Fields) -> None:
+        """Read the gold rows and join each, as `gold` does, without making records of them.
+
+        Raises:
+            ConfigurationError, OSError: as for `gold`.
+        """
+        parse, read = gold_readers(lambda: self.trace, fields)
+        for one in self.reader.values(gold, read, parse=parse):
+            self.joining.put_gold(one.row, one.others)
+        self._check_gold(gold)
+
+    def _check_gold(self, gold: Path) -> None:
         if not self.joining.gold:
             raise ConfigurationError("gold", str(gold), f"the gold file {self.reader.no_rows()}")
+
+
+class GoldRow(NamedTuple):
+    """What is kept of a gold row."""
+
+    row: Row
+    others: Gold | GoldFields
+
+
+def gold_readers(
+    trace: Callable[[], Trace], fields: Fields
+) -> tuple[Callable[[bytes], Any], Callable[[Any], GoldRow]]:
+    """Make what reads a gold row from its line where it can, and what reads it in full.
+
+    Args:
+        trace: tells the metric that scores the labels.
+        fields: names of the other fields.
+    """
+
+    def parse(line: bytes) -> GoldRow | dict[str, Any]:
+        found = line_of(line)
+        row = None if found is None else gold_row(found, trace())
+        if found is None or row is None:
+            return parse_object(line)
+        try:
+            return GoldRow(row, GoldFields.of(found.metadata, **fields._asdict()))
+        except InputError:
+            return parse_object(line)
+
+    def read(content: GoldRow | dict[str, Any]) -> GoldRow:
+        if isinstance(content, GoldRow):
+            return content
+        one = gold_from(content, trace(), fields)
+        return GoldRow(row_of(one.evaluation), one)
+
+    # A field of the record itself may be named, of which a line's reader keeps nothing.
+    of_record = any(name.partition(".")[0] in Evaluation.model_fields for name in fields if name)
+    return (parse_object if of_record else parse), read
 
 
 def gold_from(content: dict[str, Any], trace: Trace, names: Fields) -> Gold:

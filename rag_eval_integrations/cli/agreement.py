@@ -15,7 +15,7 @@ from rag_eval_integrations.agreement._side import Side
 from rag_eval_integrations.agreement._table import Joining, Part, Table
 from rag_eval_integrations.agreement.compare import agreement_of
 from rag_eval_integrations.cli._agreement_tables import print_agreement
-from rag_eval_integrations.cli._gold_rows import Fields, RowReader, Sides, evaluation_from
+from rag_eval_integrations.cli._gold_rows import Fields, RowReader, Sides, full_row, lean_row
 from rag_eval_integrations.cli._terminal import print_stderr, write_stdout
 from rag_eval_integrations.dataset._input import EVALUATION_NEEDS
 from rag_eval_integrations.errors import ConfigurationError
@@ -63,8 +63,7 @@ def agreement(
     pages = _pages(out, plots)
     sides = Sides()
     sides.predicted(evals)
-    for _ in sides.gold(gold, Fields(human, document, system)):
-        pass  # their numbers are kept
+    sides.gold_numbers(gold, Fields(human, document, system))
     if human is not None and not sides.joining.rated:
         raise ConfigurationError("--human", human, f"no row of {gold} has a number in this field")
     table, joined = sides.joining.joined()
@@ -114,8 +113,8 @@ def _pages(out: Path | None, plots: Path | None) -> list[tuple[str, Path]]:
 def _later(reader: RowReader, path: Path) -> Later:
     """Read the numbers of a later judge of a cascade."""
     later = Later(Side(), {})
-    for evaluation in reader.values(path, evaluation_from, EVALUATION_NEEDS):
-        later.add(evaluation)
+    for row in reader.values(path, full_row, EVALUATION_NEEDS, lean_row):
+        later.put(row)
     return later
 
 

@@ -17,13 +17,14 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Literal, cast
+from typing import Any, BinaryIO, Literal, cast
 
 from rag_eval_integrations.dataset import _input
 from rag_eval_integrations.dataset._json_array import Found, spans_lines, values
 from rag_eval_integrations.dataset._line import OTHER_CELLS, Patience
 from rag_eval_integrations.dataset._shapes import field_names, folded
 from rag_eval_integrations.errors import ConfigurationError, InputError, MissingDependencyError
+from rag_eval_integrations.records import parse_object
 
 Format = Literal["jsonl", "json", "csv", "parquet"]
 _SUFFIXES: dict[str, Format] = {
@@ -277,15 +278,16 @@ def rows(
     longest: int,
     tell: Callable[[str], object],
     patience: Patience,
+    parse: Callable[[bytes], Any] = parse_object,
 ) -> Iterator[Found]:
-    """Read the rows of a file in a format."""
+    """Read the rows of a file in a format; `parse` reads a line of JSON."""
     if found == "csv":
         return table(stream, longest, tell, patience)
     if found == "parquet":
         return parquet(stream)
     if found == "json":
         return values(stream, longest, patience)
-    return _input.objects_of(stream, longest, patience)
+    return _input.objects_of(stream, longest, patience, parse)
 
 
 def count_rows(path: str | os.PathLike[str]) -> int | None:

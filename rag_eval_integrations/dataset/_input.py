@@ -251,8 +251,11 @@ def count_lines(path: str | os.PathLike[str]) -> int | None:
 
 
 def objects_of(
-    stream: BinaryIO, longest: int, patience: Patience
-) -> Iterator[tuple[int, dict[str, Any] | InputError]]:
+    stream: BinaryIO,
+    longest: int,
+    patience: Patience,
+    parse: Callable[[bytes], Any] = parse_object,
+) -> Iterator[tuple[int, Any]]:
     """Read rows of JSON, one per line: the number of each line, and its row or why it has none."""
     for number, _, line in lines_of(stream, longest):
         if isinstance(line, InputError):
@@ -261,7 +264,7 @@ def objects_of(
             yield number, NOT_AN_OBJECT
         else:
             try:
-                yield number, parse_object(line)
+                yield number, parse(line)
             except InputError as error:
                 yield number, NOT_AN_OBJECT if patience.over else error
 

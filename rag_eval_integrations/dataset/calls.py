@@ -20,7 +20,7 @@ from rag_eval_integrations.dataset._plain import attributes, plain
 from rag_eval_integrations.dataset._reader import Names, Reader
 from rag_eval_integrations.dataset._shapes import check_field_map, field_names
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
-from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.records import RagCall, parse_object
 from rag_eval_integrations.records._json import shown
 
 T = TypeVar("T")
@@ -100,11 +100,13 @@ def read_rows(
     read: Callable[[dict[str, Any]], T],
     *,
     needed: Collection[Collection[str]] = (),
+    parse: Callable[[bytes], Any] = parse_object,
 ) -> Iterator[Line[T]]:
     """Read every row of a file of JSON lines, a JSON array or Parquet, also of EVALS in Parquet.
 
-    `needed` holds the fields of each kind of row: `read` always raises where a row has none whole.
-    Errors as for `read_lines` and `open_evaluations`.
+    `parse` makes of a line of JSON what `read` is given. `needed` holds the fields of each kind of
+        row: `read` always raises where a row has none whole. Errors as for `read_lines` and
+        `open_evaluations`.
     """
     kinds = [frozenset(kind) for kind in needed] or [frozenset()]
     patience = Patience()
@@ -114,7 +116,7 @@ def read_rows(
         if evaluations is None:
             found = _formats.format_of(os.fspath(path), stream, ())
         rows: Iterator[tuple[int, Any]] = _formats.rows(
-            stream, found, _input.LONGEST_ROW, logger.info, patience
+            stream, found, _input.LONGEST_ROW, logger.info, patience, parse
         )
         if found == "parquet":
             rows = ((number, _plain(row)) for number, row in rows)

@@ -58,6 +58,14 @@ def _only(statistic: Statistic, rows: int, **options: int) -> Any:
     return bootstrap({"it": statistic}, rows=rows, **options)["it"]
 
 
+def _of_counts(counts: dict[int, Counts], size: int, name: str) -> dict[str, Statistic]:
+    cells = [[0.0] * size for _ in range(4)]
+    for row, one in counts.items():
+        for column, count in zip(cells, (one.tp, one.fp, one.fn, one.tn), strict=True):
+            column[row] = count
+    return resampled.of_cells(cells, len(counts), name)
+
+
 @given(rows=twelve, drawn=draws)
 def test_a_replicate_is_the_statistic_of_the_drawn_rows(
     rows: list[tuple[float, float, bool]], drawn: Sequence[int]
@@ -80,7 +88,7 @@ def test_a_replicate_is_the_statistic_of_the_drawn_rows(
             statistics.auroc(picked_xs, picked_positive),
         ),
         "kappa": (
-            resampled.of_counts(both, size, "kappa")["kappa"],
+            _of_counts(both, size, "kappa")["kappa"],
             statistics.cohen_kappa([x > 0.5 for x in picked_xs], picked_positive),
         ),
     }
@@ -184,7 +192,7 @@ def test_a_mean_has_the_width_that_theory_gives() -> None:
     """The interval of an error rate of .5 over 400 rows is about ± 1.96·.025."""
     counts = {row: Counts(tp=row % 2, fn=1 - row % 2) for row in range(400)}
 
-    low, high = _only(resampled.of_counts(counts, 400, "recall")["recall"], 400).interval
+    low, high = _only(_of_counts(counts, 400, "recall")["recall"], 400).interval
 
     assert (low, high) == (pytest.approx(0.451, abs=0.012), pytest.approx(0.549, abs=0.012))
 
