@@ -6,6 +6,7 @@ import shlex
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,21 +17,32 @@ INTERRUPTED = 128 + signal.SIGINT
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
+_AGAIN = 5.0
+"""Seconds after which a signal that comes again is no more of the same, but a wish that was lost:
+Python ignores what is raised within a finaliser. Closing files takes less."""
+
+
 class Signals:
     """The exit code of a command that a signal ended."""
 
     def __init__(self) -> None:
         self.code = INTERRUPTED
-        self.ended = False
+        self._last: float | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether a signal has come."""
+        return self._last is not None
 
     def end(self, number: int, frame: FrameType | None) -> None:
         """End the command as Ctrl-C does, so that it closes its files and says what is kept.
 
-        Once: a second signal would interrupt just that.
+        Not again at once: a second signal would interrupt just that.
         """
-        if self.ended:
+        now = time.monotonic()
+        if self._last is not None and now < self._last + _AGAIN:
             return
-        self.ended = True
+        self._last = now
         self.code = 128 + number
         raise KeyboardInterrupt
 

@@ -16,13 +16,16 @@ from typing import Any
 import pytest
 from loopback import Behaviour, Body, LoopbackServer, Reply
 
-from rag_eval_integrations.cli._interrupt import kept
+from rag_eval_integrations.cli import _interrupt
+from rag_eval_integrations.cli._interrupt import Signals, kept
 from rag_eval_integrations.records import Evaluation, from_line
 from rag_eval_integrations.testing import labels_reply
 
 Command = Callable[..., Any]
 LABELS = Behaviour(content=labels_reply(["0a", "0b"], ["a"]))
 MAIN = "from rag_eval_integrations.cli import main; main()"
+COPY = "rag-eval-input-*"
+"""Python tries the folder with a file of its own, of four letters, which may stay."""
 FAST = 12
 """Requests that are answered; the others hang."""
 
@@ -172,13 +175,29 @@ def test_signals_that_repeat_leave_no_copy_of_the_input(
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ) as process,
     ):  # fmt: skip
-        while not any(temporary.iterdir()) and process.poll() is None:
+        while not any(temporary.glob(COPY)) and process.poll() is None:
             time.sleep(0.01)
         while process.poll() is None:
             process.send_signal(number)
             time.sleep(0.001)
     assert process.returncode == 128 + number
-    assert not any(temporary.iterdir())
+    assert not any(temporary.glob(COPY))
+
+
+def test_a_signal_that_was_lost_counts_when_it_comes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python ignores what a handler raises in a finaliser; of a flood, only the first counts."""
+    signals = Signals()
+
+    with pytest.raises(KeyboardInterrupt):
+        signals.end(signal.SIGTERM, None)
+    signals.end(signal.SIGHUP, None)
+    assert signals.code == 128 + signal.SIGTERM
+    monkeypatch.setattr(_interrupt, "_AGAIN", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        signals.end(signal.SIGHUP, None)
+    assert signals.code == 128 + signal.SIGHUP
 
 
 def test_what_failed_first_is_told(capsys: pytest.CaptureFixture[str]) -> None:
