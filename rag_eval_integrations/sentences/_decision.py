@@ -21,7 +21,7 @@ _CAPITAL = 1 << 1 | _INSIDE_CAPITAL | 1 << 3  # at the beginning, inside, at an 
 _BEGINS_SMALL = 1 << 4
 _SMALL = _BEGINS_SMALL | 1 << 5 | 1 << 6
 
-_BREAKS_WORDS = r"[()\[{}\";:@'*?!]|-{2,}|\.{2,}"
+_BREAKS_WORDS = r"[()\[\]{}\";:@'*?!]|-{2,}|\.{2,}"
 # Dashes and dots in a row, a word with its full stop, or one character of any other kind.
 _TOKEN = re.compile(
     r"-{2,}|\.{2,}"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from nltk.tokenize.punkt import (  # type: ignore[import-untyped]  # nltk has no stubs
     PunktParameters,
@@ -75,6 +75,7 @@ ENGLISH_ORACLE = oracle(ENGLISH)
     st.sampled_from(sorted(ENGLISH.abbreviations)) | WORDS,
     st.sampled_from(sorted(ENGLISH.contexts)) | WORDS,
 )
+@example("0]0", "a")  # a bracket parts words
 def test_it_decides_as_nltk_does_over_the_shipped_parameters(word: str, following: str) -> None:
     """Abbreviations and known words of English, small, capitalised and in capitals."""
     for first in (word, word.title(), word.upper()):
