@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
 from rag_eval_integrations.judges._reader._backend import Backend, Batch, Encoded, Pair
 from rag_eval_integrations.judges._reader._config import (
+    SHORTEST,
     Kind,
     ModelConfig,
     Pooling,
@@ -62,6 +63,8 @@ class OnnxJudge(ReaderJudge):
         threshold: lowest probability of a supported sentence, between 0 and 1. Of the document
             sentences, the likeliest are labelled, as many as their probabilities sum up to.
         max_length: most tokens of an input, from 32; by default the model's limit, at most 4,096.
+            A model that was exported for one length or one size of batch gets inputs of that
+            shape, filled up with padding.
         max_windows: most windows of documents per response sentence.
         max_pairs: most pairs of a call for each of support, relevance and utilization; a call with
             more is unscored (`over_budget`).
@@ -176,13 +179,56 @@ class _Runtime:
             raise ConfigurationError(purpose, str(path), why) from error
         if described.kind != "token":  # an export may have left the classifier out
             described = described._replace(kind=_kind_of(session) or described.kind)
+        fixed = _Fixed.of(session)
+        if fixed.length is not None:
+            described = described._replace(
+                max_length=fixed.most_tokens(described.max_length, max_length, purpose, path)
+            )
+        size = min(self._batch_size, fixed.rows or self._batch_size)
         backend = _OnnxBackend(
-            _name_of(file, folder), described, self._batch_size, self, file, session, cut,
-            _digest(file, tokenizer),
+            _name_of(file, folder), described, size, self, file, session, cut,
+            _digest(file, tokenizer), fixed,
         )  # fmt: skip
         backend.check_inputs(purpose)
         backend.prepare(purpose, labels)
         return backend
+
+
+class _Fixed(NamedTuple):
+    """The shape that a model's inputs were exported with; None where any size is taken."""
+
+    rows: int | None
+    length: int | None
+
+    @classmethod
+    def of(cls, session: Any) -> _Fixed:
+        shapes = [one.shape for one in session.get_inputs() if one.name == "input_ids"]
+        if not shapes or len(shapes[0]) != 2:
+            return cls(None, None)
+        return cls(*(size if isinstance(size, int) else None for size in shapes[0]))
+
+    def most_tokens(
+        self, longest: int, asked: int | None, purpose: Purpose, given: str | Path
+    ) -> int:
+        assert self.length is not None
+        if self.length < SHORTEST:
+            why = f"takes inputs of {self.length} tokens; {SHORTEST} are the least"
+            raise ConfigurationError(purpose, str(given), why)
+        if asked is not None and asked > self.length:
+            why = f"use tokens from {SHORTEST} to {self.length}, the length that the model takes"
+            raise ConfigurationError("max_length", asked, why)
+        return min(self.length, longest)
+
+    def filled(self, batch: Batch, pad: int) -> Batch:
+        """Fill a batch up with padding; of an empty row one token counts, so that it has a mean."""
+        length = self.length or len(batch.ids[0])
+        empty = max(0, (self.rows or 0) - len(batch.ids))
+
+        def fill(rows: list[list[int]], value: int, first: int) -> list[list[int]]:
+            whole = [[*row, *[value] * (length - len(row))] for row in rows]
+            return whole + [[first, *[value] * (length - 1)] for _ in range(empty)]
+
+        return Batch(fill(batch.ids, pad, pad), fill(batch.mask, 0, 1), fill(batch.types, 0, 0))
 
 
 _OF_PARENTS: list[Any] = []
@@ -200,9 +246,11 @@ class _OnnxBackend(Backend):
         session: Any,
         tokenizer: Any,
         digest: str,
+        fixed: _Fixed,
     ) -> None:
         super().__init__(f"{name}@{digest[:12]}", config, batch_size)
         self._runtime = runtime
+        self._fixed = fixed
         self._file = file
         self._session = session
         self._inputs = {one.name: one.type for one in session.get_inputs()}
@@ -261,13 +309,16 @@ class _OnnxBackend(Backend):
     def _run(self, output: str, batch: Batch) -> Any:
         if self._session is None:
             self._session = self._runtime.session(self._file)
-        given = dict(zip(_INPUTS, batch, strict=True))
+        filled = self._fixed.filled(batch, self.config.pad)
+        given = dict(zip(_INPUTS, filled, strict=True))
         fed = {
             name: self._runtime.numpy.asarray(given[name], dtype=kind[len("tensor(") : -1])
             for name, kind in self._inputs.items()
         }
         [found] = self._session.run([output], fed)
-        return found.astype("float32")
+        found = found.astype("float32")[: len(batch.ids)]
+        # An encoder's mask is as long as its batch.
+        return found[:, : len(batch.ids[0])] if found.ndim == 3 else found
 
     def forget_threads(self) -> None:
         # Its threads are the parent's: its end would wait for them forever, so it is kept.

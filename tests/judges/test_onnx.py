@@ -286,6 +286,42 @@ def test_a_long_response_is_read_in_parts_by_a_classifier_of_tokens(tmp_path: Pa
     assert supports == ["full", "none"] * 20
 
 
+@pytest.mark.parametrize("rows", ["batch", 1, 3])
+@pytest.mark.parametrize("kind", ["pair", "token"])
+def test_a_model_exported_for_one_shape_reads_as_one_that_takes_any(
+    tmp_path: Path, kind: str, rows: int | str
+) -> None:
+    """Inputs are filled up; a longest input of 48 tokens cuts the same windows either way."""
+    make = tiny.pair_model if kind == "pair" else tiny.token_model
+    free, fixed = (make(tmp_path / name / "m", WORDS) for name in ("free", "fixed"))
+    tiny.fix_shape(fixed, rows, 48)
+    of = call(f"{GOOD} {BAD}", (*DOCUMENTS, " ".join(FILLER * 4) + ".", f"{' '.join(FILLER)}."))
+
+    judge = OnnxJudge(fixed)
+
+    assert (
+        labels_of(judge, of).supported_probabilities
+        == labels_of(OnnxJudge(free, max_length=48), of).supported_probabilities
+    )
+
+
+@pytest.mark.parametrize("rows", ["batch", 1, 3])
+def test_an_encoder_exported_for_one_shape_gives_the_same_relevance(
+    tmp_path: Path, nli: Path, rows: int | str
+) -> None:
+    """Padding takes no part in the mean of the tokens."""
+    free, fixed = (tiny.encoder_model(tmp_path / name, WORDS) for name in ("free", "fixed"))
+    tiny.fix_shape(fixed, rows, 40)
+    of = call(f"{GOOD} {BAD}")
+
+    found, wanted = (
+        labels_of(OnnxJudge(nli, relevance=folder), of).relevant_probabilities
+        for folder in (fixed, free)
+    )
+
+    assert found == pytest.approx(wanted, abs=1e-6)
+
+
 def test_word_pieces_are_tokens(tmp_path: Path) -> None:
     """A tokenizer that cuts words works as one that does not."""
     words = {word: n for n, word in enumerate([*WORDS, "##s"])}
@@ -463,6 +499,17 @@ def test_a_mistake_is_told_when_the_judge_is_made(
 
     assert error.value.field == field
     assert said in str(error.value)
+
+
+def test_a_length_that_an_exported_shape_does_not_have_is_refused(tmp_path: Path) -> None:
+    """Both a longest input beyond the shape, and a shape in which nothing fits."""
+    folder = tiny.fix_shape(tiny.pair_model(tmp_path / "m", WORDS), "batch", 48)
+    with pytest.raises(ConfigurationError, match=r"`max_length` = 49.*from 32 to 48"):
+        OnnxJudge(folder, max_length=49)
+
+    short = tiny.fix_shape(tiny.pair_model(tmp_path / "short", WORDS), "batch", 16)
+    with pytest.raises(ConfigurationError, match=r"takes inputs of 16 tokens; 32 are the least"):
+        OnnxJudge(short)
 
 
 def test_a_model_of_another_kind_is_refused(tmp_path: Path, nli: Path) -> None:

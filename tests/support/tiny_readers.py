@@ -221,3 +221,16 @@ def encoder_model(folder: Path, words: dict[str, int], *, max_length: int = 64) 
 def cross_encoder(folder: Path, words: dict[str, int], **options: Any) -> Path:
     """Write a cross-encoder of one output without a name."""
     return pair_model(folder, words, ("LABEL_0",), **options)
+
+
+def fix_shape(folder: Path, rows: int | str, tokens: int | str) -> Path:
+    """Write the model again as one that takes inputs of one shape only, where a size is a number."""
+    import onnx
+
+    model = onnx.load(str(folder / "model.onnx"))
+    for one in model.graph.input:
+        for size, wanted in zip(one.type.tensor_type.shape.dim, (rows, tokens), strict=True):
+            if isinstance(wanted, int):
+                size.dim_value = wanted
+    onnx.save(model, str(folder / "model.onnx"))
+    return folder
