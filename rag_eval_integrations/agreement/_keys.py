@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from rag_eval_integrations.agreement import _resampled as resampled
 from rag_eval_integrations.agreement._bootstrap import Linear
-from rag_eval_integrations.agreement._marks import MILLION, Items
-from rag_eval_integrations.agreement._ranked import auroc_contributions, auroc_of
+from rag_eval_integrations.agreement._marks import MILLION, Counted, Items
+from rag_eval_integrations.agreement._ranked import Sentences, clustered_auroc
 from rag_eval_integrations.agreement._resampled import Block, Path
 from rag_eval_integrations.agreement._side import Rows
 from rag_eval_integrations.agreement._summing import numpy_for
@@ -49,7 +49,7 @@ def _block(
     swapped = kind == "unsupported"
     found = "supported" if swapped else kind
     at = [place for place, row in enumerate(part.rows) if keys.same[row] >= same]
-    cells = [_taken(column, part.rows) for column in keys.counts[found]]
+    cells = _cells(keys.counts[found], part.rows)
     if swapped:
         cells.reverse()
     n = {"n": len(at), **(more or {})}
@@ -63,12 +63,15 @@ def _block(
     return ("keys", kind), Block(n, statistics)
 
 
-def _taken(column: array[int], rows: Rows) -> array[float]:
+def _cells(counts: array[int], rows: Rows) -> list[array[float]]:
+    """Take the columns of the counts of some rows."""
+    cells = len(Counted._fields)
     numpy = numpy_for(len(rows))
     if numpy is not None:
-        held = numpy.frombuffer(column, column.typecode)
-        return array("d", held[numpy.asarray(rows, "i8")].astype("f8").tobytes())
-    return array("d", [column[row] for row in rows])
+        held = numpy.frombuffer(counts, counts.typecode).reshape(-1, cells)
+        taken = held[numpy.asarray(rows, "i8")].astype("f8")
+        return [array("d", taken[:, cell].tobytes()) for cell in range(cells)]
+    return [array("d", [counts[cells * row + cell] for row in rows]) for cell in range(cells)]
 
 
 MANY = 250_000
@@ -97,15 +100,14 @@ def _by_numpy(numpy: Any, items: Items, rows: Rows, *, swapped: bool) -> Linear 
     scores, positive, owners = items.arrays(numpy, rows)
     if not len(owners):
         return None
+    steps = MILLION if items.in_millionths else None
     if swapped:
-        scores = (MILLION if items.in_millionths else 1) - scores
+        scores = (steps or 1) - scores
         positive = 1 - positive
-    with_items = len(numpy.unique(owners))
-    found = auroc_of(numpy, scores, positive)
-    if found is None:
-        return Linear(None, with_items, array("d"), low=0.0)
-    contributions = auroc_contributions(numpy, found, scores, owners, len(rows))
-    return Linear(found.value, with_items, contributions, low=0.0)
+    with_items = 1 + int((owners[1:] != owners[:-1]).sum())
+    found = Sentences(scores, positive, owners)
+    value, contributions = clustered_auroc(numpy, found, len(rows), steps)
+    return Linear(value, with_items, contributions, low=0.0)
 
 
 def _of_millionths(items: Items, rows: Rows, *, swapped: bool) -> Linear:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import marshal
 from array import array
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from hashlib import blake2b
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
+from operator import truediv
+from typing import Any, NamedTuple, TypeAlias
 
 from rag_eval_integrations.agreement._side import Numbers, Rows
 from rag_eval_integrations.records import Evaluation
@@ -19,53 +20,25 @@ KINDS = ("relevant", "utilized", "supporting", "supported")
 """Kinds of keys whose counts are kept; those of unsupported ones follow from supported ones."""
 MILLION = 1_000_000
 """Steps of the probabilities of the judges of this library, which have six digits."""
+_TIMES = float(MILLION).__mul__
 _NO_MILLIONTHS = 0xFFFFFFFF
 _NO_FLOAT = -1.0
 
 
-class SupportLike(Protocol):
-    """What is read of a `SentenceSupport`."""
-
-    @property
-    def response_sentence_key(self) -> str: ...
-    @property
-    def supporting_sentence_keys(self) -> Sequence[str]: ...
-    @property
-    def fully_supported(self) -> bool | None: ...
-
-
-class LabelsLike(Protocol):
-    """What is read of `Labels`."""
-
-    @property
-    def all_relevant_sentence_keys(self) -> Sequence[str]: ...
-    @property
-    def all_utilized_sentence_keys(self) -> Sequence[str]: ...
-    @property
-    def sentence_support_information(self) -> Sequence[SupportLike]: ...
-    @property
-    def relevant_probabilities(self) -> Mapping[str, float] | None: ...
-    @property
-    def utilized_probabilities(self) -> Mapping[str, float] | None: ...
-    @property
-    def supported_probabilities(self) -> Mapping[str, float] | None: ...
-
-
-class SentencesLike(Protocol):
-    """What is read of `Sentences`: key, text and offsets of each."""
-
-    @property
-    def documents(self) -> Sequence[tuple[str, str, Any, Any]]: ...
-    @property
-    def response(self) -> Sequence[tuple[str, str, Any, Any]]: ...
+Sentence = tuple[str, str, Any, Any]
+"""Key, text and offsets."""
+Support = tuple[str, Sequence[str], "bool | None"]
+"""Key of a response sentence, keys of its evidence, and whether it is fully supported."""
+Shares = Mapping[str, float]
+"""Probability of each sentence, by its key."""
 
 
 class Marks(NamedTuple):
     """What a side's labels say of each sentence; bit i of a number stands for sentence i."""
 
-    documents: bytes
-    """Digest of keys and texts of the document sentences."""
-    response: bytes
+    documents: int
+    """Hash of keys and texts of the document sentences, good within this process."""
+    response: int
     sizes: tuple[int, int]
     """Numbers of document sentences and of response sentences."""
     relevant: int
@@ -107,82 +80,99 @@ Probabilities: TypeAlias = "array[int] | array[float]"
 
 def marks_of(evaluation: Evaluation) -> Marks | None:
     """Reduce an evaluation's labels to marks; None without labels."""
-    if evaluation.labels is None:
+    labels, sentences = evaluation.labels, evaluation.sentences
+    if labels is None:
         return None
-    return marks_from(evaluation.labels, evaluation.sentences)
-
-
-def marks_from(labels: LabelsLike, sentences: SentencesLike) -> Marks:
-    """Reduce labels to marks on the sentences."""
-    documents = [sentence[0] for sentence in sentences.documents]
-    response = [sentence[0] for sentence in sentences.response]
-    entries = labels.sentence_support_information
-    said = {entry.response_sentence_key: entry.fully_supported for entry in entries}
-    verdicts = [said.get(key) for key in response]
-    bits = {key: 1 << at for at, key in enumerate(documents)}
-    if len(bits) < len(documents):  # a key that occurs twice
-        bits = {key: 0 for key in documents}
-        for at, key in enumerate(documents):
-            bits[key] |= 1 << at
-    return Marks(
-        _digest(sentences.documents),
-        _digest(sentences.response),
-        (len(documents), len(response)),
-        sum([bits.get(key, 0) for key in set(labels.all_relevant_sentence_keys)]),
-        sum([bits.get(key, 0) for key in set(labels.all_utilized_sentence_keys)]),
-        _support(entries, documents, response),
-        _bits([verdict is True for verdict in verdicts]),
-        _bits([verdict is None for verdict in verdicts]),
+    return marks_from(
+        labels.all_relevant_sentence_keys,
+        labels.all_utilized_sentence_keys,
+        [
+            (one.response_sentence_key, one.supporting_sentence_keys, one.fully_supported)
+            for one in labels.sentence_support_information
+        ],
         (
-            _packed(labels.relevant_probabilities, documents),
-            _packed(labels.utilized_probabilities, documents),
-            _packed(labels.supported_probabilities, response),
+            labels.relevant_probabilities,
+            labels.utilized_probabilities,
+            labels.supported_probabilities,
         ),
+        sentences.documents,
+        sentences.response,
     )
 
 
-def _digest(sentences: Sequence[tuple[str, str, Any, Any]]) -> bytes:
-    # Offsets may differ, since a recorded sentence need not be found in its text.
-    keys, texts = [one[0] for one in sentences], [one[1] for one in sentences]
-    lengths = [*map(len, keys), *map(len, texts)]
-    content = f"{lengths}{''.join(keys)}{''.join(texts)}"
-    return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
-def _bits(marked: Iterable[bool]) -> int:
-    return sum([1 << at for at, one in enumerate(marked) if one])
+def marks_from(
+    relevant: Iterable[str],
+    utilized: Iterable[str],
+    supports: Sequence[Support],
+    probabilities: tuple[Shares | None, Shares | None, Shares | None],
+    documents: Sequence[Sentence],
+    response: Sequence[Sentence],
+) -> Marks:
+    """Reduce labels to marks on the sentences."""
+    keys, answers = [one[0] for one in documents], [one[0] for one in response]
+    places = {key: at for at, key in enumerate(keys)}
+    if len(places) == len(keys):
+        bits = [
+            sum([1 << places[key] for key in set(found) if key in places])
+            for found in (relevant, utilized)
+        ]
+    else:  # a key that occurs twice
+        bits = [
+            sum([1 << at for at, key in enumerate(keys) if key in known])
+            for known in (set(relevant), set(utilized))
+        ]
+    verdicts = {key: full for key, _, full in supports}
+    full = unlabelled = 0
+    for at, key in enumerate(answers):
+        verdict = verdicts.get(key)
+        if verdict is None:
+            unlabelled |= 1 << at
+        elif verdict:
+            full |= 1 << at
+    ofs = zip(probabilities, (keys, keys, answers), strict=True)
+    shares = [None if found is None else _packed(found, of) for found, of in ofs]
+    return Marks(
+        # Offsets may differ, since a recorded sentence need not be found in its text.
+        hash((tuple(keys), tuple([one[1] for one in documents]))),
+        hash((tuple(answers), tuple([one[1] for one in response]))),
+        (len(keys), len(answers)),
+        bits[0],
+        bits[1],
+        _support(supports, places, answers),
+        full,
+        unlabelled,
+        (shares[0], shares[1], shares[2]),
+    )
 
 
 def _support(
-    entries: Iterable[SupportLike], documents: Sequence[str], response: Sequence[str]
+    supports: Iterable[Support], documents: Mapping[str, int], response: Sequence[str]
 ) -> array[int]:
     # Special words such as `general`, and keys of sentences that do not exist, are not evidence.
-    known = {key: at for at, key in enumerate(response)}
-    supporting = {key: at for at, key in enumerate(documents)}
-    return array(
-        "Q",
-        {
-            known[entry.response_sentence_key] * len(documents) + supporting[key]
-            for entry in entries
-            if entry.response_sentence_key in known
-            for key in entry.supporting_sentence_keys
-            if key in supporting
-        },
-    )
+    known = {key: at * len(documents) for at, key in enumerate(response)}
+    found = {
+        known[answer] + documents[key]
+        for answer, keys, _ in supports
+        if answer in known
+        for key in keys
+        if key in documents
+    }
+    return array("Q", found)
 
 
-def _packed(probabilities: Mapping[str, float] | None, keys: Sequence[str]) -> Probabilities | None:
-    if probabilities is None:
-        return None
-    found = [probabilities.get(key) for key in keys]
-    known = [p for p in found if p is not None]
-    millionths = [round(p * MILLION) for p in known]
-    if [whole / MILLION for whole in millionths] == known:
-        if len(known) < len(found):
+def _packed(probabilities: Shares, keys: Sequence[str]) -> Probabilities:
+    known: list[float] = list(probabilities.values())
+    whole = list(probabilities) == keys
+    if not whole:
+        found = [probabilities.get(key) for key in keys]
+        known = [p for p in found if p is not None]
+    millionths = list(map(round, map(_TIMES, known)))
+    if list(map(truediv, millionths, repeat(MILLION))) == known:
+        if not whole:
             of = iter(millionths)
             return array("I", [_NO_MILLIONTHS if p is None else next(of) for p in found])
         return array("I", millionths)
-    return array("d", [_NO_FLOAT if p is None else p for p in found])
+    return array("d", known if whole else [_NO_FLOAT if p is None else p for p in found])
 
 
 class Counted(NamedTuple):
@@ -209,19 +199,20 @@ class Items:
         """Whether all probabilities are whole millionths."""
         return self.probabilities.typecode == "I"
 
-    def add(self, found: Probabilities | None, among: Collection[int], positive: int) -> None:
+    def add(self, found: Probabilities | None, among: Sequence[int], positive: int) -> None:
         """Take up a row: the sentences at the places *among*; bit i tells if i is positive."""
         if found is not None:
             whole = found.typecode == "I"
             if self.in_millionths and not whole:
                 self.probabilities = array("d", [one / MILLION for one in self.probabilities])
             missing = _NO_MILLIONTHS if whole else _NO_FLOAT
-            known = [at for at in among if found[at] != missing]
-            values: Sequence[float] = [found[at] for at in known]
+            if len(among) < len(found) or missing in found:
+                among = [at for at in among if found[at] != missing]
+                found = array(found.typecode, [found[at] for at in among])
             if whole and not self.in_millionths:
-                values = [one / MILLION for one in values]
-            self.probabilities.extend(values)  # type: ignore[arg-type]  # whole numbers to such
-            self.positive.extend([positive >> at & 1 for at in known])
+                found = array("d", [one / MILLION for one in found])
+            self.probabilities.extend(found)  # type: ignore[arg-type]  # of the same type
+            self.positive.extend([positive >> at & 1 for at in among])
         self.ends.append(len(self.positive))
 
     def of(self, row: int) -> range:
@@ -266,9 +257,10 @@ class Keys:
         self.same = bytearray()
         """Of each row: 0, or 1 if the document sentences are the same on both sides, or 2 if those
         of the response are, too."""
-        self.counts: Mapping[str, tuple[array[int], ...]] = {
-            kind: tuple(array("Q") for _ in Counted._fields) for kind in KINDS
+        self.counts: Mapping[str, array[int]] = {
+            kind: array("Q" if kind == "supporting" else "I") for kind in KINDS
         }
+        """The numbers of a `Counted` of each row, one after the other."""
         self.unlabelled = array("Q")
         self.items: Mapping[str, Items] = {kind: Items() for kind in KINDS if kind != "supporting"}
         self.without_verdict = Items()
@@ -276,41 +268,42 @@ class Keys:
 
     def add(self, predicted: Marks | None, gold: Marks | None) -> None:
         """Compare the labels of a row."""
-        same = 0
+        counted = dict.fromkeys(KINDS, _NOTHING)
+        same = unlabelled = 0
+        documents: Sequence[int] = ()
+        response: Sequence[int] = ()
+        left: Sequence[int] = ()
         if predicted is not None and gold is not None and predicted.documents == gold.documents:
             same = 2 if predicted.response == gold.response else 1
-        self.same.append(same)
-        nothing = Counted(0, 0, 0, 0)
-        counted = dict.fromkeys(KINDS, nothing)
-        unlabelled = 0
-        documents: Collection[int] = ()
-        response: Collection[int] = ()
-        left: Collection[int] = ()
-        if same and predicted is not None and gold is not None:
             documents = range(gold.sizes[0])
             everything = (1 << gold.sizes[0]) - 1
             counted["relevant"] = _counted(predicted.relevant, gold.relevant, everything)
             counted["utilized"] = _counted(predicted.utilized, gold.utilized, everything)
-        if same == 2 and predicted is not None and gold is not None:
-            without = predicted.unlabelled | gold.unlabelled
-            unlabelled = without.bit_count()
-            everything = ((1 << gold.sizes[1]) - 1) & ~without
-            response = [at for at in range(gold.sizes[1]) if everything >> at & 1]
-            only = predicted.unlabelled & ~gold.unlabelled
-            left = [at for at in range(gold.sizes[1]) if only >> at & 1]
-            counted["supported"] = _counted(predicted.full, gold.full, everything)
-            counted["supporting"] = _supporting(predicted, gold)
+            if same == 2:
+                response = range(gold.sizes[1])
+                everything = (1 << gold.sizes[1]) - 1
+                without = predicted.unlabelled | gold.unlabelled
+                if without:
+                    unlabelled = without.bit_count()
+                    everything &= ~without
+                    only = predicted.unlabelled & ~gold.unlabelled
+                    left = [at for at in response if only >> at & 1]
+                    response = [at for at in response if everything >> at & 1]
+                counted["supported"] = _counted(predicted.full, gold.full, everything)
+                counted["supporting"] = _supporting(predicted, gold)
+        self.same.append(same)
         for kind, of in counted.items():
-            for column, count in zip(self.counts[kind], of, strict=True):
-                column.append(count)
+            self.counts[kind].extend(of)
         self.unlabelled.append(unlabelled)
         found = (None, None, None) if predicted is None else predicted.probabilities
         positive = (0, 0, 0) if gold is None else (gold.relevant, gold.utilized, gold.full)
-        among = (documents, documents, response)
         self.without_verdict.add(found[2], left, positive[2])
-        columns = zip(self.items.values(), found, among, positive, strict=True)
-        for items, probabilities, places, bits in columns:
-            items.add(probabilities, places, bits)
+        self.items["relevant"].add(found[0], documents, positive[0])
+        self.items["utilized"].add(found[1], documents, positive[1])
+        self.items["supported"].add(found[2], response, positive[2])
+
+
+_NOTHING = Counted(0, 0, 0, 0)
 
 
 def _counted(predicted: int, gold: int, everything: int) -> Counted:

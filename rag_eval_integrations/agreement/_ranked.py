@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 from rag_eval_integrations.agreement._summing import numpy_for
 
-_STEP = 10_000
+_STEP = 50_000
 """Numbers that are Python's at one time; as such they take four times the memory."""
+_FEW_LEVELS = 64
+"""Up to so many levels, a pass for each takes less time than merging."""
 
 
-def _fsum(values: Any) -> float:
+def exact_sum(values: Any) -> float:
+    """Sum an array as `math.fsum` does."""
     steps = range(0, len(values), _STEP)
     return math.fsum(chain.from_iterable(values[at : at + _STEP].tolist() for at in steps))
 
@@ -42,13 +46,17 @@ class Ranked:
     def __init__(self, numpy: Any, xs: Sequence[float], ys: Sequence[float]) -> None:
         self._numpy = numpy
         self._n = len(xs)
-        self._x, self._y = (self._column(numpy.asarray(one, "f8")) for one in (xs, ys))
+        self._x, self._y = (self._column(self.array(one)) for one in (xs, ys))
 
     @classmethod
     def of(cls, xs: Sequence[float], ys: Sequence[float]) -> Ranked | None:
         """Sort two columns; None where plain Python is as good, or all there is."""
         numpy = numpy_for(len(xs))
         return None if numpy is None else cls(numpy, xs, ys)
+
+    def array(self, values: Sequence[float]) -> Any:
+        """Return a column as an array."""
+        return self._numpy.asarray(values, "f8")
 
     def _column(self, values: Any) -> Column:
         numpy = self._numpy
@@ -61,12 +69,15 @@ class Ranked:
         level[order] = numpy.cumsum(first) - 1
         return Column(order, starts, sizes, level)
 
-    def midranks(self) -> tuple[list[float], list[float]]:
-        """Rank both columns."""
-        x, y = (
-            (one.starts + (one.sizes + 1) / 2)[one.level].tolist() for one in (self._x, self._y)
-        )
-        return x, y
+    def spearman(self) -> float | None:
+        """Compute Spearman's correlation: Pearson's of the midranks, whose mean is known."""
+        x, y = ((one.starts + (one.sizes - self._n) / 2)[one.level] for one in (self._x, self._y))
+        return pearson(x, y, constant=self.constant)
+
+    @property
+    def constant(self) -> bool:
+        """Whether all values of a column are equal."""
+        return min(len(self._x.starts), len(self._y.starts)) < 2
 
     def concordance(self) -> Any:
         """Count for each row the rows concordant with it, less those discordant with it."""
@@ -88,15 +99,23 @@ class Ranked:
 
     def _within(self, pairs: Any, of: Column) -> tuple[Any, Any]:
         """Count the rows of a row's group that are lower in the other column, and equal ones."""
-        numpy = self._numpy
-        ordered = numpy.sort(pairs)
-        below = numpy.searchsorted(ordered, pairs)
-        return below - of.starts[of.level], numpy.searchsorted(ordered, pairs, "right") - below
+        by = self._column(pairs)
+        return by.starts[by.level] - of.starts[of.level], by.sizes[by.level]
 
     def _lower_before(self, levels: Any) -> Any:
-        """Count for each place the lower levels before it, by merging ever longer stretches."""
+        """Count for each place the lower levels before it."""
+        numpy, most = self._numpy, int(levels.max()) + 1
+        if most > _FEW_LEVELS:
+            return self._lower_before_of_many(levels, most)
+        found = numpy.zeros(self._n, "i8")
+        for level in range(1, most):
+            here = numpy.flatnonzero(levels == level)
+            found[here] = numpy.cumsum(levels < level)[here]
+        return found
+
+    def _lower_before_of_many(self, levels: Any, most: int) -> Any:
+        """Count them by merging ever longer stretches."""
         numpy, n = self._numpy, self._n
-        most = int(levels.max()) + 1
         places = numpy.arange(n)
         found = numpy.zeros(n, "i8")
         width = 1
@@ -118,11 +137,11 @@ class Ranked:
         """Compute the contribution of each row to Spearman's correlation; None where undefined."""
         numpy, n = self._numpy, self._n
         x, y = self._centred(self._x), self._centred(self._y)
-        variance_x = _fsum(x * x) / n
-        variance_y = _fsum(y * y) / n
+        variance_x = exact_sum(x * x) / n
+        variance_y = exact_sum(y * y) / n
         if not variance_x or not variance_y:
             return None
-        covariance = _fsum(x * y) / n
+        covariance = exact_sum(x * y) / n
         push_xy, push_xx = self._mean_above(self._x, y), self._mean_above(self._x, x)
         push_yx, push_yy = self._mean_above(self._y, x), self._mean_above(self._y, y)
         scale = math.sqrt(variance_x * variance_y)
@@ -170,6 +189,17 @@ class Ranked:
         return max(-1.0, min(1.0, twice / math.sqrt(untied))) if untied else None
 
 
+def from_mean(values: Any) -> Any:
+    """Subtract the mean."""
+    return values - exact_sum(values) / len(values)
+
+
+def pearson(x: Any, y: Any, *, constant: bool) -> float | None:
+    """Compute Pearson's correlation of two columns less their means."""
+    spread = 0.0 if constant else math.sqrt(exact_sum(x * x) * exact_sum(y * y))
+    return max(-1.0, min(1.0, exact_sum(x * y) / spread)) if spread else None
+
+
 class Auroc(NamedTuple):
     """Positives and negatives, compared pair by pair; a tie counts half."""
 
@@ -196,19 +226,71 @@ def auroc_of(numpy: Any, scores: Any, positive: Any) -> Auroc | None:
     return Auroc(won / (2 * len(ones) * len(zeros)), ones, zeros, below, up_to)
 
 
-def auroc_contributions(
-    numpy: Any, found: Auroc, scores: Any, owners: Any, size: int
-) -> array[float]:
-    """Compute the contribution of each of `size` rows to the AUROC over items."""
-    n_ones, n_zeros = len(found.ones), len(found.zeros)
-    shares = (found.below + found.up_to) / (2 * n_zeros)
-    mean = _fsum(shares) / n_ones
+class Sentences(NamedTuple):
+    """Scores of several items per row, as arrays."""
+
+    scores: Any
+    positive: Any
+    """1 or 0."""
+    owners: Any
+    """The row of each item."""
+
+    def of(self, one: int) -> Iterator[tuple[Any, Any]]:
+        """Yield scores and owners of the positives, or of the negatives, some at a time."""
+        for at in range(0, len(self.owners), _STEP):
+            taken = self.positive[at : at + _STEP] == one
+            yield self.scores[at : at + _STEP][taken], self.owners[at : at + _STEP][taken]
+
+
+def clustered_auroc(
+    numpy: Any, items: Sentences, size: int, steps: int | None
+) -> tuple[float | None, array[float]]:
+    """Compute the AUROC over the items of `size` rows, and the contribution of each row to it.
+
+    Args:
+        numpy: the module.
+        items: at least one.
+        size: number of rows.
+        steps: the greatest score, if all are whole numbers up to it: then items are counted by
+            score, and not sorted. None for any other scores.
+
+    Returns:
+        The value, None unless there are both classes, and an empty column without one.
+    """
+    n_ones = int(items.positive.sum())
+    n_zeros = len(items.positive) - n_ones
+    if not n_ones or not n_zeros:
+        return None, array("d")
     result = array("d", bytes(8 * size))
     view = numpy.frombuffer(result, "f8")
-    numpy.add.at(view, owners[found.ones], (shares - mean) / n_ones)
-    zeros = numpy.sort(found.zeros)  # a row's items are added up in their order
-    levels = numpy.sort(scores[found.ones])
-    twice = numpy.searchsorted(levels, scores[zeros])
-    twice += numpy.searchsorted(levels, scores[zeros], "right")
-    numpy.add.at(view, owners[zeros], (1 - twice / (2 * n_ones) - mean) / n_zeros)
-    return result
+    below = _Below(numpy, items, 0, steps)
+    won = sum([int(below.twice(scores).sum(dtype="i8")) for scores, _ in items.of(1)])
+    shares = (below.twice(scores) / (2 * n_zeros) for scores, _ in items.of(1))
+    mean = math.fsum(chain.from_iterable(map(methodcaller("tolist"), shares))) / n_ones
+    for scores, owners in items.of(1):
+        numpy.add.at(view, owners, (below.twice(scores) / (2 * n_zeros) - mean) / n_ones)
+    below = _Below(numpy, items, 1, steps)
+    for scores, owners in items.of(0):
+        numpy.add.at(view, owners, (1 - below.twice(scores) / (2 * n_ones) - mean) / n_zeros)
+    return won / (2 * n_ones * n_zeros), result
+
+
+class _Below:
+    """Counts for each score twice the positives, or the negatives, below it; equal ones once."""
+
+    def __init__(self, numpy: Any, items: Sentences, one: int, steps: int | None) -> None:
+        self._numpy, self._steps = numpy, steps
+        if steps is None:
+            self._levels = numpy.sort(items.scores[items.positive == one])
+            return
+        small = "i4" if len(items.owners) < 1 << 30 else "i8"
+        counts = numpy.zeros(steps + 2, small)
+        for scores, _ in items.of(one):
+            numpy.add.at(counts, scores + 1, 1)
+        self._levels = numpy.cumsum(counts, out=counts, dtype=small)
+
+    def twice(self, scores: Any) -> Any:
+        levels, numpy = self._levels, self._numpy
+        if self._steps is not None:
+            return levels[scores] + levels[scores + 1]
+        return numpy.searchsorted(levels, scores) + numpy.searchsorted(levels, scores, "right")

@@ -10,6 +10,7 @@ import math
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import mul
 
 from rag_eval_integrations.agreement import _statistics as statistics
 from rag_eval_integrations.agreement._bootstrap import (
@@ -19,7 +20,7 @@ from rag_eval_integrations.agreement._bootstrap import (
     RankedAuroc,
     Statistic,
 )
-from rag_eval_integrations.agreement._ranked import Ranked
+from rag_eval_integrations.agreement._ranked import Ranked, exact_sum, from_mean, pearson
 from rag_eval_integrations.agreement._statistics import Counts
 from rag_eval_integrations.agreement._summing import numpy_for
 
@@ -50,11 +51,32 @@ def _spread(size: int, at: Sequence[int], values: Sequence[float]) -> array[floa
     return column
 
 
-def rmse(xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: int) -> OfSums:
-    """Prepare the root mean squared error of one pair of numbers per row."""
-    squares = _spread(size, at, [(x - y) ** 2 for x, y in zip(xs, ys, strict=True)])
-    present = _spread(size, at, [1.0] * len(at))
-    return OfSums(statistics.rmse(xs, ys), len(at), (squares, present), _root_mean)
+def rmse(
+    xs: Sequence[float],
+    ys: Sequence[float],
+    at: Sequence[int],
+    size: int,
+    ones: array[float] | None = None,
+) -> OfSums:
+    """Prepare the root mean squared error of one pair of numbers per row.
+
+    `ones` is what `present` makes of these rows; statistics that share it sum it once.
+    """
+    numpy = numpy_for(len(at))
+    if numpy is None:
+        squares: Sequence[float] = statistics.squares(xs, ys)
+        value = statistics.rmse(xs, ys)
+    else:
+        apart = numpy.asarray(xs, "f8") - numpy.asarray(ys, "f8")
+        squares = apart * apart
+        value = math.sqrt(exact_sum(squares) / len(at))
+    columns = _spread(size, at, squares), ones or present(at, size)
+    return OfSums(value, len(at), columns, _root_mean)
+
+
+def present(at: Sequence[int], size: int) -> array[float]:
+    """Mark the rows that are there."""
+    return _spread(size, at, [1.0] * len(at))
 
 
 def _root_mean(total: float, n: float) -> float | None:
@@ -62,24 +84,29 @@ def _root_mean(total: float, n: float) -> float | None:
 
 
 def correlations(
-    xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: int
+    xs: Sequence[float],
+    ys: Sequence[float],
+    at: Sequence[int],
+    size: int,
+    ones: array[float] | None = None,
 ) -> dict[str, Statistic]:
-    """Prepare Pearson's, Spearman's and Kendall's correlation of one pair of numbers per row."""
+    """Prepare Pearson's, Spearman's and Kendall's correlation of one pair of numbers per row.
+
+    `ones` is as for `rmse`.
+    """
     ranked = Ranked.of(xs, ys)
     if ranked is not None:
         counted = ranked.concordance()
         return {
-            "pearson": _pearson(xs, ys, at, size),
-            "spearman": _linear(
-                statistics.pearson(*ranked.midranks()), ranked.spearman_contributions(), at, size
-            ),
+            "pearson": _pearson(xs, ys, at, size, ones, ranked),
+            "spearman": _linear(ranked.spearman(), ranked.spearman_contributions(), at, size),
             "kendall": _linear(
                 ranked.kendall(counted), ranked.kendall_contributions(counted), at, size
             ),
         }
     surplus = statistics.concordance(xs, ys)
     return {
-        "pearson": _pearson(xs, ys, at, size),
+        "pearson": _pearson(xs, ys, at, size, ones),
         "spearman": _linear(
             statistics.spearman(xs, ys), statistics.spearman_contributions(xs, ys), at, size
         ),
@@ -99,20 +126,26 @@ def _linear(
     return Linear(value, len(at), spread)
 
 
-def _pearson(xs: Sequence[float], ys: Sequence[float], at: Sequence[int], size: int) -> OfSums:
+def _pearson(
+    xs: Sequence[float],
+    ys: Sequence[float],
+    at: Sequence[int],
+    size: int,
+    ones: array[float] | None = None,
+    ranked: Ranked | None = None,
+) -> OfSums:
     n = len(at)
     # Relative to the mean, so that subtracting sums below loses little precision.
-    mean_x, mean_y = (math.fsum(xs) / n, math.fsum(ys) / n) if n else (0.0, 0.0)
-    pairs = [(x - mean_x, y - mean_y) for x, y in zip(xs, ys, strict=True)]
-    columns = (
-        _spread(size, at, [1.0] * n),
-        _spread(size, at, [x for x, _ in pairs]),
-        _spread(size, at, [y for _, y in pairs]),
-        _spread(size, at, [x * x for x, _ in pairs]),
-        _spread(size, at, [y * y for _, y in pairs]),
-        _spread(size, at, [x * y for x, y in pairs]),
-    )
-    return OfSums(statistics.pearson(xs, ys), n, columns, _pearson_of_sums)
+    if ranked is None:
+        x, y = (statistics.from_mean(one) if n else [] for one in (xs, ys))
+        value = statistics.pearson(xs, ys)
+        squares = [list(map(mul, *pair)) for pair in ((x, x), (y, y), (x, y))]
+    else:
+        x, y = (from_mean(ranked.array(one)) for one in (xs, ys))
+        value = pearson(x, y, constant=ranked.constant)
+        squares = [x * x, y * y, x * y]
+    columns = tuple(_spread(size, at, one) for one in (x, y, *squares))
+    return OfSums(value, n, (ones or present(at, size), *columns), _pearson_of_sums)
 
 
 def _pearson_of_sums(n: float, x: float, y: float, xx: float, yy: float, xy: float) -> float | None:

@@ -18,8 +18,14 @@ def rmse(xs: Sequence[float], ys: Sequence[float]) -> float | None:
 
     In [0, ∞), 0 is best; at most 1 where both columns lie in [0, 1]. None for no rows.
     """
-    squares = [(x - y) ** 2 for x, y in zip(xs, ys, strict=True)]
-    return math.sqrt(math.fsum(squares) / len(squares)) if squares else None
+    found = squares(xs, ys)
+    return math.sqrt(math.fsum(found) / len(found)) if found else None
+
+
+def squares(xs: Sequence[float], ys: Sequence[float]) -> list[float]:
+    """Square the difference of each row."""
+    # Times itself, which is rounded correctly everywhere, as a power need not be.
+    return [(x - y) * (x - y) for x, y in zip(xs, ys, strict=True)]
 
 
 def auroc(scores: Sequence[float], positive: Sequence[bool]) -> float | None:
@@ -66,8 +72,8 @@ def pearson(xs: Sequence[float], ys: Sequence[float]) -> float | None:
     # Tested on the values: the mean is rounded, and a constant column may differ from it.
     if len(xs) < 2 or min(xs) == max(xs) or min(ys) == max(ys):
         return None
-    from_mean_x = _from_mean(xs)
-    from_mean_y = _from_mean(ys)
+    from_mean_x = from_mean(xs)
+    from_mean_y = from_mean(ys)
     # One root of the product, so that a column correlates with itself by exactly 1.
     spread = math.sqrt(
         math.fsum(x * x for x in from_mean_x) * math.fsum(y * y for y in from_mean_y)
@@ -78,7 +84,8 @@ def pearson(xs: Sequence[float], ys: Sequence[float]) -> float | None:
     return max(-1.0, min(1.0, product / spread))
 
 
-def _from_mean(values: Sequence[float]) -> list[float]:
+def from_mean(values: Sequence[float]) -> list[float]:
+    """Subtract the mean."""
     mean = math.fsum(values) / len(values)
     return [value - mean for value in values]
 

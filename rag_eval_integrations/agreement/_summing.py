@@ -17,10 +17,12 @@ from typing import Any
 LEAST_ROWS = 2_000
 """From here on, numpy saves more than the time of its import."""
 _HALF = 31
+_WHOLE = 2.0**53
+"""Sums of whole numbers below it need no halves."""
 _COLUMNS = 12
-_DRAWS = 16
-"""Columns, and draws, that are floats at one time: a few hundred bytes for each row."""
-
+"""Columns that are floats at one time: a few hundred bytes for each row."""
+_DRAWS = 100
+"""Draws of one multiplication."""
 _PRODUCTS = 200_000
 """Products of one multiplication: with more, numpy's library would start threads, which cost more
 than they save on a machine with other work."""
@@ -67,29 +69,47 @@ class Summed:
 
     def _some(self, columns: Sequence[Sequence[float]]) -> list[list[float]]:
         numpy = self._numpy
-        halves = numpy.empty((self._rows, 2 * len(columns)))
-        exponents = []
-        for at, column in enumerate(columns):
-            numbers = numpy.asarray(column, "f8")
-            exponent = self._bits - math.frexp(float(abs(numbers).max()))[1]
-            exponents.append(exponent)
-            fixed = numpy.rint(numpy.ldexp(numbers, exponent))
+        exponents = [self._exponent(numpy.asarray(column, "f8")) for column in columns]
+        width = sum([1 if exponent is None else 2 for exponent in exponents])
+        halves = numpy.empty((self._rows, width))
+        at = 0
+        for column, exponent in zip(columns, exponents, strict=True):
+            if exponent is None:
+                halves[:, at] = column
+                at += 1
+                continue
+            fixed = numpy.rint(numpy.ldexp(numpy.asarray(column, "f8"), exponent))
             high = numpy.floor(numpy.ldexp(fixed, -_HALF))
-            halves[:, 2 * at] = high
-            halves[:, 2 * at + 1] = fixed - numpy.ldexp(high, _HALF)
-        sums = numpy.zeros((len(self._drawn), halves.shape[1]))
-        step = _PRODUCTS // (_DRAWS * halves.shape[1])
-        for at in range(0, len(self._drawn), _DRAWS):
-            weights = self._drawn[at : at + _DRAWS].astype("f8")
-            for row in range(0, self._rows, step):
-                sums[at : at + _DRAWS] += weights[:, row : row + step] @ halves[row : row + step]
+            halves[:, at] = high
+            halves[:, at + 1] = fixed - numpy.ldexp(high, _HALF)
+            at += 2
+        sums = iter(self._sums(halves).T.tolist())
         return [
-            [
+            next(sums)
+            if exponent is None
+            else [
                 math.ldexp((int(high) << _HALF) + int(low), -exponent)
-                for high, low in zip(sums[:, 2 * at], sums[:, 2 * at + 1], strict=True)
+                for high, low in zip(next(sums), next(sums), strict=True)
             ]
-            for at, exponent in enumerate(exponents)
+            for exponent in exponents
         ]
+
+    def _exponent(self, numbers: Any) -> int | None:
+        """Return the exponent of a column's last bit; None for whole numbers as they are."""
+        largest = float(abs(numbers).max())
+        if largest * self._rows < _WHOLE and not (numbers % 1).any():
+            return None
+        return self._bits - math.frexp(largest)[1]
+
+    def _sums(self, halves: Any) -> Any:
+        numpy = self._numpy
+        found = numpy.zeros((len(self._drawn), halves.shape[1]))
+        step = _PRODUCTS // (_DRAWS * halves.shape[1])
+        for row in range(0, self._rows, step):
+            for at in range(0, len(self._drawn), _DRAWS):
+                weights = self._drawn[at : at + _DRAWS, row : row + step].astype("f8")
+                found[at : at + _DRAWS] += weights @ halves[row : row + step]
+        return found
 
     def replicates(self, statistic: Any, totals: Sequence[Sequence[float]]) -> list[float | None]:
         """Compute a statistic on every draw, from the sums of its columns."""

@@ -27,7 +27,7 @@ from rag_eval_integrations.records import Evaluation
 
 
 def _codes() -> array[int]:
-    return array("q")
+    return array("i")
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Others:
     def take(self, rows: Rows) -> Others:
         """Return the fields of these rows, in this order."""
         dataset, document, system = (
-            array("q", [column[row] for row in rows])
+            array("i", [column[row] for row in rows])
             for column in (self.dataset, self.document, self.system)
         )
         baselines = {

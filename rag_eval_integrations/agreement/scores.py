@@ -10,7 +10,8 @@ from typing import NamedTuple
 from rag_eval_integrations.agreement import _resampled as resampled
 from rag_eval_integrations.agreement._bootstrap import RESAMPLES, SEED, Statistic
 from rag_eval_integrations.agreement._resampled import Block, Blocks, Path
-from rag_eval_integrations.agreement._side import Maker, Numbers, Rows, Side
+from rag_eval_integrations.agreement._side import UNIT, Maker, Numbers, Rows, Side
+from rag_eval_integrations.agreement._summing import numpy_for
 from rag_eval_integrations.agreement._table import Part
 from rag_eval_integrations.agreement.figures import Figures, figures_of
 from rag_eval_integrations.errors import ConfigurationError
@@ -51,9 +52,13 @@ def compared(part: Part, name: str) -> Compared:
     predicted = part.table.predicted.numbers(name, "value", part.rows)
     gold = part.table.gold.numbers(name, "value", part.rows)
     # Only NaN, which stands for no value, differs from itself.
-    at = array("q", [
-        place for place, (x, y) in enumerate(zip(predicted, gold, strict=True)) if x == x and y == y
-    ])  # fmt: skip
+    numpy = numpy_for(len(part.rows))
+    if numpy is not None:
+        x, y = (numpy.frombuffer(one, "f8") for one in (predicted, gold))
+        at = array("q", numpy.flatnonzero((x == x) & (y == y)).astype("i8").tobytes())
+    else:
+        pairs = enumerate(zip(predicted, gold, strict=True))
+        at = array("q", [place for place, (x, y) in pairs if x == x and y == y])
     if len(at) == len(part.rows):
         return Compared(name, at, part.rows, predicted, gold)
     return Compared(
@@ -201,14 +206,19 @@ def estimate_blocks(part: Part) -> Iterator[tuple[Path, Block]]:
 
 def _else(numbers: Numbers, others: Numbers) -> Numbers:
     """Take the others where a number is missing."""
+    numpy = numpy_for(len(numbers))
+    if numpy is not None:
+        own, other = (numpy.frombuffer(one, "f8") for one in (numbers, others))
+        return array("d", numpy.where(own == own, own, other).tobytes())
     pairs = zip(numbers, others, strict=True)
     return array("d", [one if one == one else other for one, other in pairs])
 
 
 def _continuous(at: Rows, xs: Numbers, ys: Numbers, size: int) -> Block:
+    ones = resampled.present(at, size)
     statistics = {
-        "rmse": resampled.rmse(xs, ys, at, size),
-        **resampled.correlations(xs, ys, at, size),
+        "rmse": resampled.rmse(xs, ys, at, size, ones),
+        **resampled.correlations(xs, ys, at, size, ones),
     }
     return Block({"n": len(at)}, statistics)
 
@@ -314,6 +324,9 @@ def predicted_columns(part: Part) -> dict[str, list[float | None]]:
     for name in side.names(part.rows):
         values, raws = (side.numbers(name, one, part.rows) for one in ("value", "raw"))
         codes = side.make_up(name, part.rows)
+        for row, code in enumerate(codes):
+            if raws[row] != raws[row] and code >= 0 and side.makers.values[code].scale == UNIT:
+                raws[row] = values[row]
         scales = {
             side.makers.values[code].scale
             if _is_of_raw(value, raw, side.makers.values[code].scale)

@@ -179,6 +179,7 @@ def gold_readers(
         trace: tells the metric that scores the labels.
         fields: names of the other fields.
     """
+    named = fields._asdict()
 
     def parse(line: bytes) -> GoldRow | dict[str, Any]:
         found = line_of(line)
@@ -186,7 +187,7 @@ def gold_readers(
         if found is None or row is None:
             return parse_object(line)
         try:
-            return GoldRow(row, GoldFields.of(found.metadata, **fields._asdict()))
+            return GoldRow(row, GoldFields.of(found.get("metadata", {}), **named))
         except InputError:
             return parse_object(line)
 

@@ -7,13 +7,22 @@ None, and are then read and scored in full.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from rag_eval_integrations.agreement._lean import UNIT, Line, LineLabels, by_of, judge_of
-from rag_eval_integrations.agreement._marks import marks_from
-from rag_eval_integrations.agreement._side import BY_FIELDS, Kept, Maker, listed_of, origin_of
+from rag_eval_integrations.agreement._lean import (
+    Line,
+    LineLabels,
+    LineScore,
+    by_of,
+    judge_of,
+    listed_in,
+    made_by,
+    marks_in,
+    usage_of,
+)
+from rag_eval_integrations.agreement._side import BY_FIELDS, UNIT, Kept, Maker, origin_of
 from rag_eval_integrations.agreement._table import Row
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.judges._reconcile import SPECIAL_KEYS
@@ -24,45 +33,45 @@ from rag_eval_integrations.sentences import RECORDED
 
 _LONGEST_KEY = 6
 """Characters of a key; a longer one may name a document that no row has."""
+_OF_JUDGES = (
+    "estimates", "relevant_probabilities", "utilized_probabilities", "supported_probabilities",
+)  # fmt: skip
+_NO_SCORE: LineScore = {"status": "unscored"}
 
 
 def gold_row(line: Line, trace: Trace) -> Row | None:
     """Score the labels of an evaluation; None where it has to be read and scored in full."""
-    labels, response, sentences = line.labels, line.response, line.sentences
-    if labels is None or not response or not line.question.strip() or not line.id:
+    labels, response = line["labels"], line["response"]
+    if labels is None or not response or not line["question"].strip() or not line["id"]:
         return None
-    others = (line.error, line.capture, line.history, line.relevant_ids)
-    if any(one is not None for one in others):
+    others = ("error", "capture", "history", "relevant_ids")
+    if any([line.get(name) is not None for name in others]):
         return None
-    documents = [one[0] for one in sentences.documents]
-    answers = [one[0] for one in sentences.response]
+    documents = [one[0] for one in line["sentences"].get("documents", ())]
+    answers = [one[0] for one in line["sentences"].get("response", ())]
     if not _are_plain(documents, answers):
         return None
     verdicts = _verdicts(labels, frozenset(documents), answers)
     if verdicts is None:
         return None
     try:
-        judge = judge_of(tuple(line.judge.items()))
-        first = next(iter(line.scores.values()), None)
-        own = {} if first is None else {k: one for k, one in first.by.items() if one is not None}
-        by = by_of(tuple((line.by | own).items()))
+        judge = judge_of(tuple(line["judge"].items()))
+        by = made_by(line, next(iter(line["scores"].values()), _NO_SCORE))
     except InputError:
         return None
     makers = _makers(judge, by, trace.formulas, trace.relevance_baseline)
     values = _values(labels, len(documents), verdicts, answers, trace)
-    usage = line.usage
     kept = Kept(
         [
-            (name, maker, value, None, None, value)
+            (name, maker, value, None, None, None)
             for name, maker, value in zip(TRACE_SCORES, makers, values, strict=True)
         ],
         origin_of(judge, None, ()),
         len(response),
-        listed_of(labels.all_relevant_sentence_keys, labels.all_utilized_sentence_keys),
-        (usage.requests, usage.prompt_tokens, usage.completion_tokens),
-        usage.cost_usd,
+        listed_in(labels),
+        *usage_of(line),
     )
-    return Row(line.id, line.row_key, line.question, kept, marks_from(labels, sentences))
+    return Row(line["id"], line["row_key"], line["question"], kept, marks_in(line))
 
 
 def _are_plain(documents: Sequence[str], answers: Sequence[str]) -> bool:
@@ -81,33 +90,37 @@ def _are_plain(documents: Sequence[str], answers: Sequence[str]) -> bool:
 
 
 def _verdicts(
-    labels: LineLabels, documents: Collection[str], answers: Sequence[str]
+    labels: LineLabels, documents: frozenset[str], answers: Sequence[str]
 ) -> dict[str, bool] | None:
     """Return the verdict of each response sentence; None if `reconcile` would change anything."""
-    if labels.estimates is not None or labels.relevant_probabilities is not None:
-        return None
-    if labels.utilized_probabilities is not None or labels.supported_probabilities is not None:
+    if any([labels.get(name) is not None for name in _OF_JUDGES]):
         return None
     lists = [
-        (labels.all_relevant_sentence_keys, documents),
-        (labels.all_utilized_sentence_keys, documents),
-        (labels.unsupported_response_sentence_keys or [], frozenset(answers)),
+        (labels["all_relevant_sentence_keys"], documents),
+        (labels["all_utilized_sentence_keys"], documents),
+        (labels.get("unsupported_response_sentence_keys") or [], frozenset(answers)),
     ]
     for keys, known in lists:
         distinct = set(keys)
         if len(distinct) < len(keys) or not distinct.issubset(known):
             return None
     verdicts: dict[str, bool] = {}
-    for entry in labels.sentence_support_information:
-        if entry.fully_supported is None:
+    entries = labels["sentence_support_information"]
+    for entry in entries:
+        verdict = entry.get("fully_supported")
+        if verdict is None:
             return None
-        for key in entry.supporting_sentence_keys:
-            if key not in documents and key not in SPECIAL_KEYS:
-                return None
-        verdicts[entry.response_sentence_key] = entry.fully_supported
-    if len(verdicts) < len(labels.sentence_support_information):
+        verdicts[entry["response_sentence_key"]] = verdict
+        evidence = entry.get("supporting_sentence_keys")
+        if evidence and not (documents.issuperset(evidence) or _are_known(evidence, documents)):
+            return None
+    if len(verdicts) < len(entries):
         return None
     return verdicts if verdicts.keys() == set(answers) else None
+
+
+def _are_known(keys: Iterable[str], documents: Collection[str]) -> bool:
+    return all(key in documents or key in SPECIAL_KEYS for key in keys)
 
 
 @lru_cache(4096)
@@ -133,7 +146,7 @@ class _Verdicts:
     """What the formulas read of labels, of which every response sentence has a verdict."""
 
     def __init__(self, labels: LineLabels, verdicts: Mapping[str, bool]) -> None:
-        self.unsupported_response_sentence_keys = labels.unsupported_response_sentence_keys
+        self.unsupported_response_sentence_keys = labels.get("unsupported_response_sentence_keys")
         self._verdicts = verdicts
 
     def support(self, key: str) -> str:
@@ -148,7 +161,8 @@ def _values(
     trace: Trace,
 ) -> list[float]:
     """Compute the scores in the order of `TRACE_SCORES`."""
-    relevant, utilized = labels.all_relevant_sentence_keys, labels.all_utilized_sentence_keys
+    relevant = labels["all_relevant_sentence_keys"]
+    utilized = labels["all_utilized_sentence_keys"]
     by, n_relevant, n_utilized = trace.formulas, len(relevant), len(utilized)
     both = formulas.overlap(relevant, utilized)
     said: Any = _Verdicts(labels, verdicts)

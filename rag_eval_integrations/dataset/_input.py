@@ -130,7 +130,7 @@ def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
         stream.seek(0)
     else:
         try:
-            stream = open(name, "rb")  # noqa: SIM115  # the caller closes it
+            stream = open(name, "rb", BLOCK)  # noqa: SIM115  # the caller closes it
         except OSError as error:
             raise _target.readable(error, name) from error
     start = stream.read(2)
