@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.dataset._evaluation_table import LINE, check_pyarrow
+from rag_eval_integrations.dataset._seekable import Seekable
 from rag_eval_integrations.errors import ConfigurationError
 
 ROWS = "_rows.jsonl"
@@ -207,7 +208,7 @@ def _line(text: bytes | None) -> bytes:
     return b"null\n" if text is None else text.replace(b"\n", b" ") + b"\n"
 
 
-class PartLines(io.RawIOBase):
+class PartLines(Seekable):
     """The lines of Parquet files, one after the other, and of a file of lines behind them.
 
     Args:
@@ -217,6 +218,7 @@ class PartLines(io.RawIOBase):
     """
 
     def __init__(self, name: Path, parts: Sequence[Path], following: Path | None = None) -> None:
+        super().__init__()
         self.name = str(name)
         self.following = following
         self.end: int | None = None
@@ -224,7 +226,7 @@ class PartLines(io.RawIOBase):
         self._parts = list(parts)
         self._groups: list[Group] = []
         self._starts = array("q", [0])  # where groups begin, as far as they were read
-        self._wanted = self._position = 0
+        self._position = 0
         self._coming: Iterator[tuple[int, bytes]] | None = None
         self._held: list[tuple[int, bytes]] = []
         self._listed = 0
@@ -234,21 +236,6 @@ class PartLines(io.RawIOBase):
         self._parts.append(part)
         self._coming = None
         self.end = end
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to an offset from the beginning, or from the current one."""
-        if whence not in (0, 1):
-            raise io.UnsupportedOperation("the size is not known")
-        self._wanted = offset + (self._wanted if whence else 0)
-        return self._wanted
 
     def readinto(self, buffer: Any, /) -> int:
         """Read at least a byte, unless there is none."""

@@ -6,7 +6,6 @@ leaves is readable to its last whole line; `ZippedLines.mend` ends the member th
 
 from __future__ import annotations
 
-import io
 import zlib
 from array import array
 from bisect import bisect_right
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rag_eval_integrations._lines import LineFile
+from rag_eval_integrations.dataset._seekable import Seekable
 from rag_eval_integrations.errors import ConfigurationError
 
 _HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
@@ -138,7 +138,7 @@ def _whole(member: bytes) -> tuple[int, int, bytes]:
     return found
 
 
-class Unzipped(io.RawIOBase):
+class Unzipped(Seekable):
     """The unpacked content of a gzipped file; a place is found again by unpacking its member.
 
     Args:
@@ -147,10 +147,10 @@ class Unzipped(io.RawIOBase):
     """
 
     def __init__(self, below: BinaryIO, *, whole: bool = False) -> None:
+        super().__init__()
         self.name = below.name
         self._below, self._is_whole = below, whole
         self._raw, self._packed = array("q", [0]), array("q", [0])  # where members begin
-        self._wanted = 0
         self._begin(0)
 
     def _begin(self, member: int) -> None:
@@ -165,21 +165,6 @@ class Unzipped(io.RawIOBase):
         Of an empty file, there is a whole one.
         """
         return self._raw[-1], self._packed[-1], self._unpacker.eof or not self._read_to
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True."""
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to an offset from the beginning, or from the current one."""
-        if whence not in (0, 1):
-            raise io.UnsupportedOperation("the size is not known")
-        self._wanted = offset + (self._wanted if whence else 0)
-        return self._wanted
 
     def readinto(self, buffer: Any, /) -> int:
         """Read at least a byte, unless there is none."""
