@@ -1,4 +1,4 @@
-"""`rag-eval run`: evaluate a file of calls; also the summary that `rag-eval score` prints."""
+"""`rag-eval run`: evaluate a file of calls."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._interrupt import kept, kept_words
 from rag_eval_integrations.cli._judges import Limits, judge_of
 from rag_eval_integrations.cli._options import (
-    Threshold,
     check_rows,
     metrics_from,
     set_variables,
     thresholds_from,
 )
 from rag_eval_integrations.cli._run_report import check_report, write_run_report
-from rag_eval_integrations.cli._terminal import Progress, print_stderr, safe, stdout
+from rag_eval_integrations.cli._summary import check_errors, check_thresholds, print_summary
+from rag_eval_integrations.cli._terminal import Progress, print_stderr, stdout
 from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.dataset import EvaluationFile, Line, evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
@@ -45,57 +45,11 @@ from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLM
 from rag_eval_integrations.metrics import CallMetric, LabelMetric, Metric, ModelMetric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
-from rag_eval_integrations.report.console import KEYS, summary_tables
 from rag_eval_integrations.report.summary import Summary
 from rag_eval_integrations.sentences import Splitter, sentencize
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from rag_eval_integrations.ray._engine import RayWorkers
-
-
-# --- The summary at the end of `run` and `score`
-
-
-def print_summary(console: Console, summary: Summary, seconds: float, reused: int = 0) -> None:
-    """Print means with their counts, reasons for missing scores, warnings, errors and diagnoses.
-
-    Args:
-        console: where to print.
-        summary: of all evaluations.
-        seconds: duration of the run.
-        reused: evaluations taken from an earlier run.
-    """
-    if not summary.calls:
-        console.print("There are no rows, and so no scores.")
-    for table in summary_tables(summary):
-        console.print(table)
-    for warning, count in summary.warnings.most_common():
-        console.print(safe(f"NOTE ({count} calls): {warning}"), soft_wrap=True)
-    for failure, count in summary.errors.most_common():
-        reason = f"{failure}: {summary.reasons[failure]}"
-        console.print(safe(f"ERROR ({count} calls): {reason}"), soft_wrap=True)
-    if summary.diagnoses:
-        console.print("Diagnoses:")
-        for diagnosis, count in summary.advice():
-            console.print(
-                f"  {diagnosis.pattern} ({count} of {summary.labelled} labelled calls): "
-                f"{diagnosis.problem} {diagnosis.fix}",
-                soft_wrap=True,
-            )
-    if summary.calls:
-        console.print(KEYS, soft_wrap=True)
-    made = summary.calls - reused
-    rate = f", {made / seconds:.0f} per second" if made and seconds > 0 else ""
-    earlier = f", {reused} reused from an earlier run" if reused else ""
-    console.print(
-        f"{summary.calls} calls in {seconds:.1f} s{rate}{earlier}; {summary.cost()}",
-        soft_wrap=True,
-    )
-
-
-# --- The command
 
 
 @dataclass(frozen=True)
@@ -190,8 +144,8 @@ def run(settings: Settings) -> int:
     if isinstance(file, EvaluationFile):
         console.print(f"Wrote {written} evaluations to {settings.out}", soft_wrap=True)
         write_run_report(settings.report, settings.out, console)
-    failed = _check_errors(settings, summary)
-    return max(rows.exit_code(), failed, _check(thresholds, summary))
+    failed = check_errors(summary, settings.max_error_rate)
+    return max(rows.exit_code(), failed, check_thresholds(thresholds, summary))
 
 
 def _processes(
@@ -481,42 +435,3 @@ def _judged(call: RagCall, texts: Collection[str], splitter: Splitter) -> Iterat
     if "reference" in texts:
         text = RagCall(question="", documents=(), response=call.reference)
         yield about_reference(split, sentencize(text, splitter))
-
-
-def nothing_scored(summary: Summary) -> str | None:
-    """Say that a run has no score at all; None when a call was scored."""
-    return None if summary.scored else f"none of the {summary.calls} calls was scored"
-
-
-def _check_errors(settings: Settings, summary: Summary) -> int:
-    errors = summary.errors.total()
-    why = nothing_scored(summary)
-    if why is None and errors > settings.max_error_rate * summary.calls:
-        why = (
-            f"{errors} of {summary.calls} calls ({errors / summary.calls:.1%}) ended in an error; "
-            f"--max-error-rate is {settings.max_error_rate:g}"
-        )
-    if why is None:
-        return 0
-    print_stderr(f"FAILED: {why}")
-    return 1
-
-
-def _check(thresholds: list[Threshold], summary: Summary) -> int:
-    code = 0
-    for threshold in thresholds:
-        try:
-            score = summary.means.mean(threshold.name)
-        except ValueError as mixed:  # the scores come from different estimators, for example
-            print_stderr(f"FAILED {threshold.name}: no single mean: {mixed}")
-            code = 1
-            continue
-        mean = None if score is None else score.mean
-        if mean is None:
-            print_stderr(f"FAILED {threshold.name}: no call has this score")
-        elif mean < threshold.value:
-            print_stderr(f"FAILED {threshold.name}: mean {mean:.4f} is below {threshold.value:g}")
-        else:
-            continue
-        code = 1
-    return code

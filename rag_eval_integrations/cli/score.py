@@ -9,8 +9,8 @@ from pathlib import Path
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._options import trace_from
 from rag_eval_integrations.cli._run_report import check_report, write_run_report
+from rag_eval_integrations.cli._summary import nothing_scored, print_summary
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
-from rag_eval_integrations.cli.run import nothing_scored, print_summary
 from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.dataset._input import EVALUATION_NEEDS, Input, open_evaluations
 from rag_eval_integrations.dataset._zipped import is_zipped
