@@ -119,9 +119,12 @@ class RagEvaluator:
         self.metrics: tuple[Metric, ...] = checked_metrics(
             [Trace()] if metrics is None else metrics
         )
+        if splitter is not None and not _splits(splitter):
+            why = "use an object with a `name` and `spans(text)`, such as Punkt()"
+            raise ConfigurationError("splitter", splitter, why)
         self.splitter: Splitter = _default_splitter() if splitter is None else splitter
-        if max_remembered < 0:
-            raise ConfigurationError("max_remembered", max_remembered, "use a number from 0")
+        if type(max_remembered) is not int or max_remembered < 0:
+            raise ConfigurationError("max_remembered", max_remembered, "use a whole number from 0")
         for metric in self.metrics:
             if isinstance(metric, Trace) and metric.calibration is not None:
                 metric.calibration.check(self._judge)
@@ -284,11 +287,14 @@ class RagEvaluator:
     def _metrics_for(self, only: Collection[str] | None) -> Sequence[Metric]:
         if only is None:
             return self.metrics
-        unknown = sorted(set(only) - set(self.names))
+        if isinstance(only, str):  # not letter by letter
+            raise ConfigurationError("only", only, f"is one name; use a list, as in [{only!r}]")
+        only = set(only)
+        unknown = sorted(only - set(self.names))
         if unknown:
             known = ", ".join(self.names)
             raise ConfigurationError("only", unknown, f"no such scores; use some of {known}")
-        return [metric for metric in self.metrics if not set(only).isdisjoint(metric.names)]
+        return [metric for metric in self.metrics if not only.isdisjoint(metric.names)]
 
     # --- The steps
 
@@ -448,6 +454,10 @@ def _asked_to_label(model: ModelBase) -> JudgeBase:
     from rag_eval_integrations.judges import LLMJudge  # noqa: PLC0415  # only for a model
 
     return LLMJudge(model)
+
+
+def _splits(thing: object) -> bool:
+    return not isinstance(thing, type) and callable(getattr(thing, "spans", None))
 
 
 def _default_splitter() -> Splitter:

@@ -55,6 +55,7 @@ from rag_eval_integrations.records import (
     from_line,
     to_line,
 )
+from rag_eval_integrations.sentences import Punkt
 
 CALL = RagCall(
     question="Where do bees live?",
@@ -272,7 +273,12 @@ def test_the_fingerprint_tells_settings_apart() -> None:
         ({"judge": object()}, "judge"),
         ({"metrics": []}, "metrics"),
         ({"metrics": [Trace(), Trace("ragbench")]}, "metrics"),
+        ({"metrics": Trace()}, "metrics"),
+        ({"splitter": "punkt"}, "splitter"),
+        ({"splitter": str.split}, "splitter"),
+        ({"splitter": Punkt}, "splitter"),
         ({"max_remembered": -1}, "max_remembered"),
+        ({"max_remembered": "many"}, "max_remembered"),
     ],
 )
 def test_mistakes_raise_at_construction(arguments: dict[str, object], field: str) -> None:
@@ -354,6 +360,12 @@ async def test_views_on_one_evaluator_ask_once_and_only_what_is_wanted() -> None
 
     assert tuple(first.scores) == tuple(second.scores) == ("one",)
     assert model.asked == 1
+
+
+def test_one_name_is_not_read_letter_by_letter() -> None:
+    """The message shows what to write."""
+    with pytest.raises(ConfigurationError, match=r"`only` = 'adherence': .* \['adherence'\]"):
+        RagEvaluator("embedded").evaluate_sync(CALL, only="adherence")
 
 
 async def test_a_metric_that_fails_leaves_the_others_alone() -> None:

@@ -19,6 +19,7 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.models.throttling._limits import MINUTE, RollingWindow
 from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall, Usage
 from rag_eval_integrations.records._ended import EndedCall
+from rag_eval_integrations.records._json import is_amount
 
 _DAY = 86_400
 
@@ -41,11 +42,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name, value in (("per_minute", self.per_minute), ("per_day_usd", self.per_day_usd)):
-            if value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ConfigurationError(name, value, "use a number above 0, or None")
-            if not (math.isfinite(value) and value > 0):
+            if value is not None and not is_amount(value):
                 raise ConfigurationError(name, value, "use a finite number above 0, or None")
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, Self, get_args
 
 from rag_eval_integrations import _process
@@ -35,6 +34,7 @@ from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import judge_base
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._ended import EndedCall
+from rag_eval_integrations.records._json import is_amount
 from rag_eval_integrations.report.evaluations import Evaluations, Latest
 from rag_eval_integrations.sinks import Sink
 
@@ -105,6 +105,8 @@ class BackgroundEvaluator(_process.ProcessObserver):
         on_sigterm: OnSigterm = "leave",
         keep: int = 1_000,
     ) -> None:
+        if not isinstance(evaluator, RagEvaluator):
+            raise ConfigurationError("evaluator", evaluator, "should be a RagEvaluator")
         counts: dict[str, tuple[object, int]] = {
             "max_pending": (max_pending, 1), "max_concurrency": (max_concurrency, 1),
             "keep": (keep, 0),
@@ -112,11 +114,11 @@ class BackgroundEvaluator(_process.ProcessObserver):
         for name, (number, least) in counts.items():
             if isinstance(number, bool) or not isinstance(number, int) or number < least:
                 raise ConfigurationError(name, number, f"use a whole number of at least {least}")
-        if not _is_time(evaluation_timeout):
+        if not is_amount(evaluation_timeout):
             raise ConfigurationError(
                 "evaluation_timeout", evaluation_timeout, "use a finite number of seconds above 0"
             )
-        if exit_grace != 0 and not _is_time(exit_grace):
+        if not is_amount(exit_grace, or_zero=True):
             raise ConfigurationError(
                 "exit_grace", exit_grace, "use a finite number of seconds from 0"
             )
@@ -124,11 +126,8 @@ class BackgroundEvaluator(_process.ProcessObserver):
             raise ConfigurationError("on_sigterm", on_sigterm, f"use one of {get_args(OnSigterm)}")
         if when_full not in get_args(WhenFull):
             raise ConfigurationError("when_full", when_full, f"use one of {get_args(WhenFull)}")
-        for sink in sinks:
-            if not isinstance(sink, Sink):
-                raise ConfigurationError("sinks", sink, "a sink needs a method `write(batch)`")
         self._evaluator = evaluator
-        self._sinks = tuple(sinks)
+        self._sinks = _checked_sinks(sinks)
         self._sample_rate = checked(sample_rate)
         self._judge_all = not callable(sample_rate) and sample_rate == 1.0
         self._max_pending = max_pending
@@ -408,7 +407,11 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._told = log_undone(self.counters, f"{when}; `flush()` or `close()` before it")
 
 
-def _is_time(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) and value > 0
+def _checked_sinks(sinks: Iterable[Sink]) -> tuple[Sink, ...]:
+    if not isinstance(sinks, Iterable):
+        raise ConfigurationError("sinks", sinks, "use a list of sinks")
+    checked = tuple(sinks)
+    for sink in checked:
+        if isinstance(sink, type) or not isinstance(sink, Sink):
+            raise ConfigurationError("sinks", sink, "a sink needs a method `write(batch)`")
+    return checked

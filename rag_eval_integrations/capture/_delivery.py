@@ -71,6 +71,8 @@ class TargetDelivery:
     ) -> None:
         if not callable(target):
             raise ConfigurationError("target", target, "should be a callable that takes a RagCall")
+        if isinstance(target, type):
+            raise ConfigurationError("target", target, "is a class; pass an object of it")
         if is_async(target):
             raise ConfigurationError(
                 "target", target, "is async; pass a plain callable that schedules its own work"

@@ -153,6 +153,8 @@ def checked_metrics(metrics: Iterable[Metric]) -> tuple[Metric, ...]:
     given: object = metrics
     if isinstance(given, str):  # not letter by letter
         raise ConfigurationError("metrics", given, _not_a_metric(given))
+    if not isinstance(given, Iterable):
+        raise ConfigurationError("metrics", given, "use a list, as in [Trace()]")
     checked = tuple(metrics)
     if not checked:
         raise ConfigurationError("metrics", checked, "give at least one metric")

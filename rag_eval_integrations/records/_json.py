@@ -279,6 +279,13 @@ def is_finite(number: float) -> bool:
         return False
 
 
+def is_amount(value: object, *, or_zero: bool = False) -> bool:
+    """Tell whether a value is a finite number above 0, or from 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
+        return False
+    return value > 0 or (or_zero and value == 0)
+
+
 def shown(value: object) -> str:
     """Show a value in an error message: at most 60 characters, quotes and controls escaped."""
     try:

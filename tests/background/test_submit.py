@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,9 @@ from rag_eval_integrations.background import BackgroundEvaluator, Budget, WhenFu
 from rag_eval_integrations.background.budget import chosen
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.judges import EmbeddedJudge
+from rag_eval_integrations.records import Evaluation, RagCall
+from rag_eval_integrations.sinks import CallbackSink
 
 from .conftest import WAIT, Gate, Kept, call, evaluator, until
 
@@ -206,6 +209,8 @@ def test_many_threads_may_submit_at_once() -> None:
         {"max_concurrency": True},
         {"when_full": "wait"},
         {"sinks": [print]},
+        {"sinks": [CallbackSink]},
+        {"sinks": CallbackSink(print)},
         {"evaluation_timeout": 0},
         {"evaluation_timeout": -1.0},
         {"evaluation_timeout": float("inf")},
@@ -217,6 +222,24 @@ def test_wrong_arguments_are_refused_at_construction(wrong: dict[str, object]) -
     """With the argument's name."""
     with pytest.raises(ConfigurationError, match=f"`{next(iter(wrong))}`"):
         BackgroundEvaluator(evaluator(), **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", ["embedded", EmbeddedJudge(), RagEvaluator])
+def test_only_an_evaluator_evaluates(wrong: object) -> None:
+    """A judge, or its name, is refused before the first call."""
+    with pytest.raises(ConfigurationError, match="`evaluator`"):
+        BackgroundEvaluator(wrong)  # type: ignore[arg-type]
+
+
+def test_sinks_may_come_one_by_one() -> None:
+    """They are read once: a check of them leaves none out."""
+    seen: list[Evaluation] = []
+    sinks: Any = (CallbackSink(seen.append) for _ in range(2))
+    with BackgroundEvaluator(evaluator(), sinks) as background:
+        background.submit(call(1))
+        assert background.flush(WAIT)
+
+    assert len(seen) == 2
 
 
 @pytest.mark.parametrize("wrong", [0, -1.0, float("inf"), float("nan"), "9", True])

@@ -22,6 +22,7 @@ from rag_eval_integrations.capture import (
     record_call,
 )
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Document, RagCall, Turn, from_line, to_line
 
 from .conftest import Captured
@@ -315,7 +316,7 @@ class TestWhatCannotBeUsed:
 
         async def later(call: RagCall) -> None: ...
 
-        for target in (None, later):
+        for target in (None, later, RagEvaluator):
             with pytest.raises(ConfigurationError, match="target"):
                 capture_call(target, QUESTION)  # type: ignore[arg-type]
             with pytest.raises(ConfigurationError, match="target"):

@@ -840,9 +840,10 @@ def test_it_is_a_model_with_the_same_identity() -> None:
     ("field", "value"),
     [("rpm", 0), ("rpm", float("nan")), ("tpm", -1), ("deadline", 0), ("deadline", float("inf")),
      ("max_concurrency", 0), ("max_attempts", 0), ("max_failures", 0), ("cool_down", -1),
-     ("max_concurrency", 2.5), ("max_attempts", 1.5), ("max_attempts", True), ("max_failures", 2.0)],
+     ("max_concurrency", 2.5), ("max_attempts", 1.5), ("max_attempts", True), ("max_failures", 2.0),
+     ("rpm", "60"), ("cool_down", "1")],
 )  # fmt: skip
-def test_arguments_out_of_range_are_refused(field: str, value: float) -> None:
+def test_arguments_out_of_range_are_refused(field: str, value: object) -> None:
     """At construction, with the field's name."""
 
     async def main(loop: JumpingLoop) -> None:
@@ -1002,6 +1003,8 @@ def test_what_is_not_a_permits_is_refused() -> None:
         LocalPermits(rpm=0)
     with pytest.raises(ConfigurationError, match="`tpm`"):
         LocalPermits(tpm=float("nan"))
+    with pytest.raises(ConfigurationError, match="`rpm`"):
+        LocalPermits(rpm="60")  # type: ignore[arg-type]
 
 
 # --- Nobody there ------------------------------------------------------------------------------

@@ -321,10 +321,12 @@ def _version(defaults: Defaults, address: Address) -> str:
 def _check_numbers(timeout: float, temperature: float | None, max_tokens: int | None) -> None:
     if type(timeout) not in (int, float) or not 0 < timeout < math.inf:
         raise ConfigurationError("timeout", timeout, "should be a number of seconds above 0")
-    if temperature is not None and not 0 <= temperature < math.inf:
-        raise ConfigurationError("temperature", temperature, "should be at least 0")
-    if max_tokens is not None and max_tokens < 1:
-        raise ConfigurationError("max_tokens", max_tokens, "should be at least 1")
+    if temperature is not None and (
+        type(temperature) not in (int, float) or not 0 <= temperature < math.inf
+    ):
+        raise ConfigurationError("temperature", temperature, "should be a number from 0")
+    if max_tokens is not None and (type(max_tokens) is not int or max_tokens < 1):
+        raise ConfigurationError("max_tokens", max_tokens, "should be a whole number from 1")
 
 
 def _checked_body(fields: Mapping[str, JsonValue] | None) -> dict[str, JsonValue]:

@@ -13,6 +13,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.models.completion import CompletionRequest
+from rag_eval_integrations.records._json import is_amount
 
 Limit = Literal["rate limit", "token limit"]
 
@@ -181,7 +182,7 @@ class LocalPermits:
         slack: float = 0.0,
     ) -> None:
         for field, number in (("rpm", rpm), ("tpm", tpm)):
-            if number is not None and not (math.isfinite(number) and number > 0):
+            if number is not None and not is_amount(number):
                 raise ConfigurationError(field, number, "use a finite number above 0")
         self._requests = None if rpm is None else PerMinute(rpm, slack)
         self._tokens = None if tpm is None else PerMinute(tpm, slack)

@@ -31,6 +31,7 @@ from rag_eval_integrations.models.throttling._queue import (
     Permit,
 )
 from rag_eval_integrations.models.throttling._waiting import Reason, Waiting
+from rag_eval_integrations.records._json import is_amount
 
 logger = logger_of(__name__)
 
@@ -93,7 +94,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         for field, number in (("rpm", rpm), ("tpm", tpm), ("deadline", deadline)):
-            if number is not None and not (math.isfinite(number) and number > 0):
+            if number is not None and not is_amount(number):
                 raise ConfigurationError(field, number, "use a finite number above 0")
         for field, count in (
             ("max_concurrency", max_concurrency),
@@ -102,7 +103,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         ):
             if type(count) is not int or count < 1:
                 raise ConfigurationError(field, count, "use a whole number from 1")
-        if not (math.isfinite(cool_down) and cool_down >= 0):
+        if not is_amount(cool_down, or_zero=True):
             raise ConfigurationError("cool_down", cool_down, "use a finite number from 0")
         if permits is not None and not isinstance(permits, Permits):
             raise ConfigurationError(
