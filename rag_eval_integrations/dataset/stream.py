@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Iterable, Iterator
+import os
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, Protocol, TypeVar
@@ -57,7 +58,7 @@ class EvaluationStream(Generic[T]):
         ordered: bool = True,
         ahead: int = 0,
     ) -> None:
-        if max_concurrency < 1:
+        if type(max_concurrency) is not int or max_concurrency < 1:
             raise ConfigurationError(
                 "max_concurrency", max_concurrency, "use a whole number from 1"
             )
@@ -264,8 +265,10 @@ def evaluate_calls(
 
     Raises:
         ConfigurationError: `max_concurrency` or `workers` is below 1; there are several workers,
-            and the evaluator asks a model or cannot be pickled.
+            and the evaluator asks a model or cannot be pickled; `calls` are not many calls, or
+            `evaluator` is not a `RagEvaluator`.
     """
+    _check_arguments(calls, evaluator)
     if workers != 1:
         return _InProcesses(calls, evaluator, workers, max_concurrency)
     lines = _OfLines(evaluator)
@@ -273,6 +276,15 @@ def evaluate_calls(
         calls, lines, max_concurrency=max_concurrency, ordered=ordered,
         ahead=_ahead(evaluator, max_concurrency),
     )  # fmt: skip
+
+
+def _check_arguments(calls: object, evaluator: object) -> None:
+    if isinstance(calls, str | os.PathLike):
+        raise ConfigurationError("calls", calls, "should be calls; use read_calls(path)")
+    if isinstance(calls, RagCall | Mapping) or not isinstance(calls, Iterable):
+        raise ConfigurationError("calls", calls, "should be an iterable of calls, such as a list")
+    if not isinstance(evaluator, RagEvaluator):
+        raise ConfigurationError("evaluator", evaluator, "should be a RagEvaluator")
 
 
 def _ahead(evaluator: RagEvaluator, max_concurrency: int) -> int:

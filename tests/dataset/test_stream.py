@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from by_hand import ScriptedJudge, labels_of
@@ -13,6 +15,7 @@ from rag_eval_integrations import Evaluations
 from rag_eval_integrations.dataset import EvaluationStream, evaluate_calls
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.judges import EmbeddedJudge
 from rag_eval_integrations.models import ThrottledModel
 from rag_eval_integrations.models.completion import Completion, CompletionRequest
 from rag_eval_integrations.records import Evaluation, Labelling, RagCall, SentencizedCall
@@ -180,6 +183,20 @@ def test_a_plain_for_works_without_a_loop() -> None:
 async def test_nothing_to_evaluate() -> None:
     """No calls, no evaluations."""
     assert [e async for e in evaluate_calls([], RagEvaluator(ScriptedJudge(LABELS)))] == []
+
+
+@pytest.mark.parametrize("calls", ["calls.jsonl", Path("calls.jsonl"), None, {}, next(numbered(1))])
+def test_calls_are_many_calls(calls: Any) -> None:
+    """A path, one call and a row are refused where the stream is made."""
+    with pytest.raises(ConfigurationError, match="`calls` = "):
+        evaluate_calls(calls, RagEvaluator(ScriptedJudge(LABELS)))
+
+
+@pytest.mark.parametrize("evaluator", ["embedded", EmbeddedJudge(), RagEvaluator])
+def test_a_judge_is_no_evaluator(evaluator: Any) -> None:
+    """Raised where the stream is made."""
+    with pytest.raises(ConfigurationError, match="`evaluator` = "):
+        evaluate_calls([], evaluator)
 
 
 def test_concurrency_below_one_is_a_mistake() -> None:
