@@ -15,7 +15,7 @@ from typing import TypeVar
 from rag_eval_integrations._contain import EscapedError, contained, words_of
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import speaks_to_a_judge
+from rag_eval_integrations.judges.suspicion import Suspicion
 from rag_eval_integrations.metrics import CallMetric, LabelMetric, Measured, Metric
 from rag_eval_integrations.metrics.metric import as_promised
 from rag_eval_integrations.models import ModelBase
@@ -188,13 +188,12 @@ def _by(call: SentencizedCall, labelling: Labelling) -> By:
     )  # fmt: skip
 
 
-def _flags(call: SentencizedCall, labelling: Labelling) -> tuple[str, ...]:
+def _flags(call: SentencizedCall, labelling: Labelling, speaks: Suspicion) -> tuple[str, ...]:
     flags = []
     capture, labels = call.call.capture, labelling.labels
     if capture is not None and capture.status != "ok":
         flags.append(f"capture_{capture.status}")
-    texts = (call.call.question, call.call.response or "", *(d.shown for d in call.call.documents))
-    if speaks_to_a_judge(texts):
+    if speaks(call.call):
         flags.append("suspected_injection")
     if labels is not None:
         flags += [
@@ -232,6 +231,7 @@ def evaluation_of(
     fingerprint: str | None,
     models: Mapping[tuple[str, ...], ModelBase] = {},
     reference: tuple[SentencizedCall, Labelling] | None = None,
+    speaks: Suspicion | None = None,
 ) -> Evaluation:
     """Put an evaluation together.
 
@@ -244,8 +244,11 @@ def evaluation_of(
         models: the models that metrics asked.
         reference: the call about the reference, and what the judge said of it; None if no metric
             wanted to know.
+        speaks: the evaluator's, which remembers documents; None for one that does not.
     """
-    source, usage, flags = call.call, labelling.usage, labelling.flags + _flags(call, labelling)
+    speaks = speaks or Suspicion()
+    source, usage = call.call, labelling.usage
+    flags = labelling.flags + _flags(call, labelling, speaks)
     if reference is not None:
         from rag_eval_integrations.judges.cascade import is_of_cascade  # noqa: PLC0415  # imports models
 
@@ -253,7 +256,7 @@ def evaluation_of(
         usage += said.usage
         # Which judge of a cascade labelled is told of the response, if it was labelled.
         told = (flag for flag in said.flags if not (is_of_cascade(flag) and labelling.flags))
-        flags = tuple(dict.fromkeys((*flags, *told, *_flags(about, said))))
+        flags = tuple(dict.fromkeys((*flags, *told, *_flags(about, said, speaks))))
     scores: dict[str, Score] = {}
     for metric in metrics:
         outcome = outcomes[metric.names]

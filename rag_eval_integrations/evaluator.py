@@ -40,6 +40,7 @@ from rag_eval_integrations._visible import visible
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges import Judge, judge_from, reconcile
 from rag_eval_integrations.judges.judge import AnyJudge, JudgeBase, judge_base, judge_info
+from rag_eval_integrations.judges.suspicion import Suspicion
 from rag_eval_integrations.metrics import (
     CallMetric,
     LabelMetric,
@@ -143,6 +144,7 @@ class RagEvaluator:
         self._remembers = max_remembered
         self._labellings = SingleFlight[Labelling](max_remembered)
         self._measured = SingleFlight[Measured](max_remembered)
+        self._speaks = Suspicion()
 
     def __repr__(self) -> str:
         return f"RagEvaluator({self._judge!r}, scores: {', '.join(self.names)})"
@@ -232,8 +234,9 @@ class RagEvaluator:
             outcomes |= scored(*reference, of_reference)
         outcomes |= zip(names_of(of_models), asked.measured, strict=True)
         return evaluation_of(
-            split, labelling, metrics, outcomes, self.fingerprint, self._models, reference
-        )
+            split, labelling, metrics, outcomes, self.fingerprint, self._models, reference,
+            self._speaks,
+        )  # fmt: skip
 
     def evaluate_sync(self, call: RagCall, *, only: Collection[str] | None = None) -> Evaluation:
         """Evaluate one call from synchronous code, notebooks included."""
@@ -273,7 +276,10 @@ class RagEvaluator:
             for metric in metrics:
                 by = maker_of(metric, split, labelling, self._models)
                 outcomes[metric.names] = made(call, metric, partial(metric.unscored, *why, by))
-        return evaluation_of(split, labelling, metrics, outcomes, self.fingerprint, self._models)
+        return evaluation_of(
+            split, labelling, metrics, outcomes, self.fingerprint, self._models,
+            speaks=self._speaks,
+        )  # fmt: skip
 
     def _failed(self, call: RagCall, metrics: Sequence[Metric], error: Exception) -> Evaluation:
         """Make the evaluation of a call of which not even a failed step could be told."""

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
+from rag_eval_integrations._recent import Recent
 from rag_eval_integrations.judges._intents import signs
 from rag_eval_integrations.judges._intents._sign import TEXT, Reading, Sign, Words
 from rag_eval_integrations.judges._intents._weighing import (
@@ -23,6 +24,7 @@ from rag_eval_integrations.judges._intents._weighing import (
     script_passages,
     weight,
 )
+from rag_eval_integrations.records import RagCall
 
 # Characters that hide or reverse text. A single byte order mark is left by converters.
 _HIDDEN = re.compile("[\u200b\u2060-\u2064\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
@@ -172,7 +174,7 @@ _WORD_BY_WORD = re.compile(r"\n[a-z]{1,20}[.,]?\n[a-z]{1,20}[.,]?\n[a-z]{1,20}")
 def speaks_to_a_judge(texts: Iterable[str]) -> bool:
     """Whether any text has instructions, verdicts or markup for a model, or much hidden text."""
     texts = tuple([text.replace(TEXT, "") if TEXT in text else text for text in texts])
-    # Reading and searching once per call, not once per text, saves half of the time.
+    # Read and searched at once: half of the time of one after the other, where they are short.
     every = _Readings(f"\n{TEXT}\n".join(texts))
     if _hides_much(every.text) and any(map(_hides_much, texts)):
         return True
@@ -198,6 +200,30 @@ def speaks_to_a_judge(texts: Iterable[str]) -> bool:
             if (spans := sign.spans(read, words)) and sign.is_in(read, spans)
         ]
     return bool(found) and any(_has_any(_Readings(text), found) for text in texts)
+
+
+class Suspicion:
+    """`speaks_to_a_judge` of an evaluator's calls, whose latest documents are read once.
+
+    The same documents are retrieved for many questions: of RAGBench's, half of them come again.
+    """
+
+    def __init__(self) -> None:
+        self._of_document = Recent(_speaks, _REMEMBERED, _REMEMBERED_LENGTH)
+
+    def __call__(self, call: RagCall) -> bool:
+        """Whether the question, the response or a document speaks to a judge."""
+        return speaks_to_a_judge((call.question, call.response or "")) or any(
+            self._of_document(document.shown) for document in call.documents
+        )
+
+
+_REMEMBERED = 512
+_REMEMBERED_LENGTH = 5_000  # characters
+
+
+def _speaks(text: str) -> bool:
+    return speaks_to_a_judge((text,))
 
 
 def _passages(of: _Readings, words: Words) -> Iterator[int]:
