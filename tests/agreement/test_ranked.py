@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from array import array
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_eval_integrations.agreement import _keys as keys
+from rag_eval_integrations.agreement import _ranked, _summing
 from rag_eval_integrations.agreement import _resampled as resampled
 from rag_eval_integrations.agreement import _statistics as statistics
-from rag_eval_integrations.agreement import _summing
 from rag_eval_integrations.agreement._marks import Items
 from rag_eval_integrations.agreement._ranked import Ranked
 
@@ -26,14 +27,15 @@ columns = st.lists(st.tuples(numbers, numbers), min_size=2, max_size=40)
 
 
 @settings(max_examples=300, deadline=None)
-@given(rows=columns)
-def test_every_figure_is_the_same(rows: list[tuple[float, float]]) -> None:
-    """With ties in either column and in both, and for constant columns."""
+@given(rows=columns, few=st.sampled_from([0, _ranked._FEW_LEVELS]))
+def test_every_figure_is_the_same(rows: list[tuple[float, float]], few: int) -> None:
+    """With ties in either column and in both, for constant columns, and however few levels."""
     xs, ys = [x for x, _ in rows], [y for _, y in rows]
     ranked = Ranked(numpy, xs, ys)
 
     assert ranked.spearman() == statistics.spearman(xs, ys)
-    surplus = ranked.concordance()
+    with patch.object(_ranked, "_FEW_LEVELS", few):
+        surplus = ranked.concordance()
     assert surplus.tolist() == statistics.concordance(xs, ys)
     assert ranked.kendall(surplus) == statistics.kendall(xs, ys)
     for found, expected in (
@@ -56,11 +58,14 @@ items = st.lists(
 
 
 @settings(max_examples=200, deadline=None)
-@given(of=items, whole=st.booleans(), swapped=st.booleans(), backwards=st.booleans())
+@given(
+    of=items, whole=st.booleans(), swapped=st.booleans(), backwards=st.booleans(),
+    step=st.sampled_from([3, _ranked._STEP]),
+)  # fmt: skip
 def test_items_are_ranked_the_same(
-    of: list[list[tuple[int, bool]]], *, whole: bool, swapped: bool, backwards: bool
+    of: list[list[tuple[int, bool]]], *, whole: bool, swapped: bool, backwards: bool, step: int
 ) -> None:
-    """The AUROC over sentences and each row's contribution; of some rows, in any order."""
+    """The AUROC over sentences and each row's contribution; of some rows, in any order and steps."""
     held = Items()
     for row in of:
         bits = sum(positive << at for at, (_, positive) in enumerate(row))
@@ -76,7 +81,8 @@ def test_items_are_ranked_the_same(
         scores = array("d", [1 - score for score in scores])
         positive = [not one for one in positive]
 
-    found_ = keys._by_numpy(numpy, held, rows, swapped=swapped)
+    with patch.object(_ranked, "_STEP", step):
+        found_ = keys._by_numpy(numpy, held, rows, swapped=swapped)
 
     expected = resampled.clustered_auroc(scores, positive, owners, len(rows))
     assert found_ is not None
@@ -91,8 +97,7 @@ def test_the_auroc_of_many_rows_is_that_of_few() -> None:
     drawn = [at * 31 % 4 for at in range(3000)]
 
     by_numpy = resampled.auroc(scores, positive, range(3000))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_summing, "find_spec", lambda _: None)
+    with patch.object(_summing, "find_spec", lambda _: None):
         plain = resampled.auroc(scores, positive, range(3000))
 
     assert by_numpy.value == plain.value == statistics.auroc(scores, positive)
