@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations.cli._watched import WatchedModel
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.judges import Judge, judge_from
-from rag_eval_integrations.judges._named import asks_endpoint, named_judge
+from rag_eval_integrations.judges._named import named_judge
+from rag_eval_integrations.judges.judge import asks_endpoint
 from rag_eval_integrations.models import Model
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges.cascade import CascadeJudge
-from rag_eval_integrations.judges.judge import LOCAL, Judge, judge_from
+from rag_eval_integrations.judges.cascade import cascade_named
+from rag_eval_integrations.judges.judge import CASCADE, ENDPOINT, LOCAL, Judge, judge_from
 from rag_eval_integrations.models import Model
 
 FORMS = (
@@ -17,21 +17,6 @@ FORMS = (
     "cascade:A,B[,C] or MODULE:OBJECT"
 )
 """The forms of a judge's name."""
-
-_CASCADE = "cascade:"
-_ENDPOINT = "openai:"
-
-
-def parts_of(name: str) -> list[str]:
-    """List the judges that a name stands for: those of a cascade, else itself."""
-    if not name.startswith(_CASCADE):
-        return [name]
-    return [part.strip() for part in name.removeprefix(_CASCADE).split(",")]
-
-
-def asks_endpoint(name: str) -> bool:
-    """Tell whether a name has an `openai:MODEL` in it."""
-    return any(part.startswith(_ENDPOINT) for part in parts_of(name))
 
 
 def named_judge(
@@ -47,20 +32,9 @@ def named_judge(
     Raises:
         ConfigurationError: for a judge that does not exist, naming what was looked for.
     """
-    parts = parts_of(name)
-    if not name.startswith(_CASCADE):
-        return _one(name, name, option, endpoint)
-    if not 2 <= len(parts) <= 3 or not all(parts):
-        raise ConfigurationError(option, name, "use cascade:A,B or cascade:A,B,C")
-    *firsts, found = [_one(part, name, option, endpoint) for part in parts]
-    for part, first in zip(reversed(parts[:-1]), reversed(firsts), strict=True):
-        if not isinstance(first, Judge):
-            raise ConfigurationError(
-                option, name, f"{part} is a model, which does not say how sure it is; only "
-                "the last of a cascade may be one",
-            )  # fmt: skip
-        found = CascadeJudge(first, found)
-    return found
+    if name.startswith(CASCADE):
+        return cascade_named(name, option, lambda part: _one(part, name, option, endpoint))
+    return _one(name, name, option, endpoint)
 
 
 def _one(
@@ -68,7 +42,7 @@ def _one(
 ) -> Judge | Model:
     if name == "embedded":
         return judge_from(name)
-    if name.startswith(_ENDPOINT):
+    if name.startswith(ENDPOINT):
         return endpoint(name)
     if name.startswith(LOCAL):
         try:

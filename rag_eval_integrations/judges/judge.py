@@ -153,11 +153,26 @@ JUDGES = (
     "openai:MODEL",
     "onnx:PATH[+RELEVANCE]",
     "transformers:NAME[+RELEVANCE]",
+    "cascade:A,B[,C]",
 )
 """Names accepted by `judge_from`."""
 
+ENDPOINT = "openai:"
 LOCAL = ("onnx:", "transformers:")
-"""Beginnings of the names of local models."""
+CASCADE = "cascade:"
+"""Beginnings of the names of models behind an endpoint, of local models, and of cascades."""
+
+
+def parts_of(name: str) -> list[str]:
+    """List the judges that a name stands for: those of a cascade, else itself."""
+    if not name.startswith(CASCADE):
+        return [name]
+    return [part.strip() for part in name.removeprefix(CASCADE).split(",")]
+
+
+def asks_endpoint(name: str) -> bool:
+    """Tell whether a name has an `openai:MODEL` in it."""
+    return any(part.startswith(ENDPOINT) for part in parts_of(name))
 
 
 def judge_from(
@@ -182,9 +197,10 @@ def judge_from(
         judge: `embedded` (no key, no network); `openai:MODEL` (any OpenAI-compatible endpoint,
             with limits, retries and, if `cache` is given, a cache); `onnx:PATH` or
             `transformers:NAME` (a local model that reads, `+RELEVANCE` behind it names a second
-            one); a LangChain chat model or a
-            LlamaIndex LLM; or an object with a `name` and `async label(call)` (a `Judge`) or
-            `async complete(request)` (a `Model`).
+            one); `cascade:A,B` or `cascade:A,B,C` of such names (`CascadeJudge`); a LangChain chat
+            model or a LlamaIndex LLM; or an object with a `name` and `async label(call)` (a
+            `Judge`) or `async complete(request)` (a `Model`). The options that follow are for
+            `openai:MODEL`, also in a cascade.
         base_url: URL up to and including `/v1`; by default OPENAI_BASE_URL, else OpenAI's.
         rpm: requests per minute; None for no limit.
         tpm: tokens per minute; None for no limit.
@@ -204,18 +220,25 @@ def judge_from(
         ConfigurationError: for an unknown name, an object that is neither, a missing key, or an
             option that the judge does not have.
     """
-    options = {
+    options: dict[str, Any] = {
         "base_url": base_url, "rpm": rpm, "tpm": tpm, "max_concurrency": max_concurrency,
         "cache": cache, "on_wait": on_wait, "api_key": api_key, "timeout": timeout,
         "max_tokens": max_tokens, "extra_body": extra_body, "deadline": deadline,
         "permits": permits,
     }  # fmt: skip
-    if isinstance(judge, str) and judge.startswith("openai:"):
+    given = {name: value for name, value in options.items() if value is not None}
+    if isinstance(judge, str) and judge.startswith(CASCADE) and (asks_endpoint(judge) or not given):
+        from rag_eval_integrations.judges.cascade import cascade_named
+
+        return cascade_named(
+            judge, "judge", lambda one: judge_from(one, **given if one.startswith(ENDPOINT) else {})
+        )
+    if isinstance(judge, str) and judge.startswith(ENDPOINT):
         from rag_eval_integrations.models.openai import OpenAIModel
         from rag_eval_integrations.models.throttling import ThrottledModel
 
         asked: Model = OpenAIModel(
-            judge.removeprefix("openai:"), base_url=base_url, api_key=api_key,
+            judge.removeprefix(ENDPOINT), base_url=base_url, api_key=api_key,
             timeout=60.0 if timeout is None else timeout, max_tokens=max_tokens,
             extra_body=extra_body,
         )  # fmt: skip
@@ -234,9 +257,9 @@ def judge_from(
 
         return CachedModel(model, cache)
     shown = repr(judge) if isinstance(judge, str) else type(judge).__name__
-    for name, value in options.items():
-        if value is not None:
-            raise ConfigurationError(name, value, f"is for openai:MODEL, not for judge {shown}")
+    if given:
+        name, value = next(iter(given.items()))
+        raise ConfigurationError(name, value, f"is for openai:MODEL, not for judge {shown}")
     if isinstance(judge, str):
         if judge == "embedded":
             from rag_eval_integrations.judges.embedded import EmbeddedJudge

@@ -6,7 +6,7 @@ import pytest
 from by_hand import ScriptedJudge, labels_of
 
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.judges import judge_from
+from rag_eval_integrations.judges import CascadeJudge, judge_from
 
 
 def test_a_name_or_an_object() -> None:
@@ -15,6 +15,38 @@ def test_a_name_or_an_object() -> None:
 
     assert judge_from("embedded").name == "embedded"
     assert judge_from(judge) is judge
+
+
+def test_a_cascade_by_its_name() -> None:
+    """As on the command line: two judges or three, with the options for what asks an endpoint."""
+    two = judge_from("cascade:embedded, openai:large", base_url="http://h/v1", api_key="k")
+    three = judge_from("cascade:embedded,embedded,openai:large", base_url="http://h/v1", rpm=5.0)
+
+    assert isinstance(two, CascadeJudge)
+    assert isinstance(three, CascadeJudge)
+    assert [judge.name for judge in two.judges] == ["embedded", "openai:large"]
+    assert [judge.name for judge in three.judges] == ["embedded", "embedded", "openai:large"]
+    assert two.model is not None
+    assert two.model.model == "large"
+    assert isinstance(judge_from("cascade:embedded,embedded"), CascadeJudge)
+
+
+@pytest.mark.parametrize(
+    ("judge", "why"),
+    [
+        ("cascade:embedded", "`judge` = 'cascade:embedded': use cascade:A,B or cascade:A,B,C"),
+        ("cascade:embedded,", "use cascade:A,B or cascade:A,B,C"),
+        ("cascade:openai:m,embedded", "openai:m is a model, which does not say how sure it is"),
+        ("cascade:embedded,os:path", "`judge` = 'os:path': no such judge"),
+    ],
+)
+def test_a_cascade_that_cannot_be_is_refused(
+    judge: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Naming what was written; nothing is imported by its name."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with pytest.raises(ConfigurationError, match=why):
+        judge_from(judge)
 
 
 @pytest.mark.parametrize("judge", ["gpt-4", "", 5, None])
@@ -39,6 +71,6 @@ def test_an_option_that_the_judge_lacks_is_refused(option: str, value: object) -
     """A limit that is silently not kept is worse than none."""
     scripted = ScriptedJudge(labels_of([], [], {}))
 
-    for judge in ("embedded", scripted):
+    for judge in ("embedded", "cascade:embedded,embedded", scripted):
         with pytest.raises(ConfigurationError, match=f"`{option}` = .*openai:MODEL"):
             judge_from(judge, **{option: value})  # type: ignore[arg-type]
