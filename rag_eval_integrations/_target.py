@@ -3,6 +3,7 @@
 And reads what is small enough to be read at once:
 
     read_whole   the bytes of a short file or FIFO; a device has no end, a FIFO perhaps no writer
+    path_from    the path that a user gave, or an error that names the argument
     resolved     where a path leads; devices, FIFOs, sockets and folders are refused
     create       a new file, never through a link and never in place of another
     append       a file to append to, made when absent
@@ -71,6 +72,17 @@ def readable(error: OSError, path: str | os.PathLike[str]) -> OSError:
     told = type(error)(f"{path}: {why}")
     told.errno = error.errno
     return told
+
+
+def path_from(given: str | os.PathLike[str], field: str = "path") -> Path:
+    """Make a `Path` of what a user gave.
+
+    Raises:
+        ConfigurationError: it is no path, as `os.environ.get(…)` of a variable that is not set.
+    """
+    if not isinstance(given, str | os.PathLike):
+        raise ConfigurationError(field, given, "use the path of a file")
+    return Path(given)
 
 
 def resolved(path: str | os.PathLike[str], field: str = "path") -> Path:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, Self, TypeVar, get_args
 
+from rag_eval_integrations._target import path_from
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.models._answer_store import FORGOTTEN, AnswerStore, CacheFile
@@ -80,7 +81,7 @@ class CachedModel(WrappedModel):
         if isinstance(path, AnswerStore):
             self._file = path
         else:
-            self._file = self._own = CacheFile(Path(path), int(max_mb * 2**20))
+            self._file = self._own = CacheFile(path_from(path), int(max_mb * 2**20))
         self._closed = False
         self._flights = SingleFlight[Completion](0)
 

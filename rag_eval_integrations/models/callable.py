@@ -41,7 +41,8 @@ class CallableModel(ModelBase, _process.ProcessObserver):
         max_threads: concurrent calls of a plain function at most, from 1.
 
     Raises:
-        ConfigurationError: for something that cannot be called, an empty name, or no threads.
+        ConfigurationError: for something that cannot be called, a class, an empty name, or no
+            threads.
     """
 
     def __init__(
@@ -53,6 +54,8 @@ class CallableModel(ModelBase, _process.ProcessObserver):
     ) -> None:
         if not callable(function):
             raise ConfigurationError("function", function, "use a function of messages")
+        if isinstance(function, type):
+            raise ConfigurationError("function", function, "is a class; pass an object of it")
         if not name:
             raise ConfigurationError("name", name, "use a name that identifies the model")
         if type(max_threads) is not int or max_threads < 1:

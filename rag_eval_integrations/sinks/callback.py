@@ -17,12 +17,15 @@ class CallbackSink:
             ignored.
 
     Raises:
-        ConfigurationError: `function` cannot be called, or is async (nothing would await it).
+        ConfigurationError: `function` cannot be called, is a class, or is async (nothing would
+            await it).
     """
 
     def __init__(self, function: Callable[[Evaluation], object]) -> None:
         if not callable(function):
             raise ConfigurationError("function", function, "use a function of one Evaluation")
+        if isinstance(function, type):
+            raise ConfigurationError("function", function, "is a class; pass an object of it")
         if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004 -- the method itself is asked for
         ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from rag_eval_integrations import _target
 from rag_eval_integrations._lines import LineFile
@@ -36,12 +35,12 @@ class JsonlSink:
         path: the file; made by the first batch. Its folder has to be there.
 
     Raises:
-        ConfigurationError: there is something else than a regular file, or a file that holds
-            something else than evaluations of this version's format.
+        ConfigurationError: `path` is no path, or there is something else than a regular file, or a
+            file that holds something else than evaluations of this version's format.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path).absolute()  # the app may change its folder later
+        self.path = _target.path_from(path).absolute()  # the app may change its folder later
         if self.path.exists():
             with _target.resolved(self.path).open("rb") as stream:
                 self._check(stream.read(_HEAD))

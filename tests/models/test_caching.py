@@ -588,6 +588,8 @@ def test_arguments_out_of_range_are_refused(path: Path) -> None:
             CachedModel(Scripted(), path, max_mb=value)
     with pytest.raises(ConfigurationError, match="`keep`"):
         CachedModel(Scripted(), path, keep="some")  # type: ignore[arg-type]  # the point
+    with pytest.raises(ConfigurationError, match="`path` = None: use the path of a file"):
+        CachedModel(Scripted(), None)  # type: ignore[arg-type]  # a variable that is not set
     assert not path.exists()
 
 

@@ -110,6 +110,8 @@ def test_mistakes_raise_at_construction() -> None:
     """Naming the argument."""
     with pytest.raises(ConfigurationError, match="`function` = 'x'"):
         CallableModel("x")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match=r"`function` = .*is a class"):
+        CallableModel(dict)  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="`name` = ''"):
         CallableModel(lambda messages: "", name="")
     with pytest.raises(ConfigurationError, match="`max_threads` = 0"):

@@ -298,6 +298,15 @@ def test_a_callback_that_cannot_be_called_is_refused() -> None:
 
     async def later(evaluation: Evaluation) -> None: ...
 
-    for wrong in (None, "print", later):
+    for wrong in (None, "print", later, list):
         with pytest.raises(ConfigurationError, match="`function`"):
             CallbackSink(wrong)  # type: ignore[arg-type]  # the point
+    with pytest.raises(ConfigurationError, match="is a class; pass an object of it"):
+        CallbackSink(list)
+
+
+@pytest.mark.parametrize("path", [None, 5, b"evals.jsonl"])
+def test_a_path_that_is_none_is_refused(path: object) -> None:
+    """At construction, naming it: such as a variable of the environment that is not set."""
+    with pytest.raises(ConfigurationError, match=f"`path` = {path!r}: use the path of a file"):
+        JsonlSink(path)  # type: ignore[arg-type]  # the point
