@@ -148,7 +148,8 @@ def share(values: list[bool]) -> str:
 
 def table(results: dict[str, list[Result]], of: str) -> None:
     print(f"\n{of}\n  {'':14}{'pairs':>6} below unsupp. named   original unsupp.")
-    for kind, found in results.items():
+    every = [one for kind in WRONG for one in results[kind]]
+    for kind, found in [*results.items(), ("wrong details", every)]:
         if found:
             print(f"  {kind:14}{len(found):6} " + "   ".join([
                 share([r.below for r in found]), share([r.unsupported for r in found]),
