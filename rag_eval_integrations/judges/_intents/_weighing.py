@@ -250,7 +250,6 @@ def _script_shape(letters: int, covered: int) -> int:
 # --- Weights
 
 
-_BITS = tuple(BITS.values())
 _PAIRS: dict[int, int] = {}
 for _name, _row in WEIGHTS.items():
     _weights = _row.split()
@@ -264,7 +263,10 @@ def weight(about: int) -> int:
 
     In hundredths of log-odds.
     """
-    bits = [bit for bit in _BITS if about & bit]
+    bits = []
+    while about:  # a passage is about few of all the concepts
+        bits.append(about & -about)
+        about &= about - 1
     total = BIAS
     for at, one in enumerate(bits):
         for other in bits[at:]:
