@@ -6,6 +6,7 @@ import threading
 from dataclasses import dataclass
 from typing import Literal
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations._visible import logger_of
 
@@ -136,7 +137,9 @@ def log_undone(counters: Counters, when: str) -> bool:
     unwritten = sum(sink.pending for sink in counters.sinks)
     if counters.pending or unwritten:
         logger.warning(
-            "%d calls were not evaluated and %d evaluations not written %s",
-            counters.pending, unwritten, when,
-        )  # fmt: skip
+            "%s not evaluated and %s not written %s",
+            counted(counters.pending, "call was", "calls were"),
+            counted(unwritten, "evaluation"),
+            when,
+        )
     return bool(counters.pending or unwritten)

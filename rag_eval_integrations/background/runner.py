@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, Self, get_args
 
 from rag_eval_integrations import _process
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations.background._sink_delivery import deliveries_to
 from rag_eval_integrations.background._worker import WhenFull, Worker, discard
 from rag_eval_integrations.background.aggregate import Aggregate, TrafficSummary
@@ -322,9 +323,10 @@ class BackgroundEvaluator(_process.ProcessObserver):
     def _undone(self, timeout: float) -> str:
         counters = self.counters
         unwritten = sum(sink.pending for sink in counters.sinks)
+        calls = counted(counters.pending, "call is", "calls are")
         text = (
-            f"after {timeout:g} s of `flush`, {counters.pending} calls are not evaluated and "
-            f"{unwritten} evaluations not written"
+            f"after {timeout:g} s of `flush`, {calls} not evaluated and "
+            f"{counted(unwritten, 'evaluation')} not written"
         )
         if not counters.pending:
             return text

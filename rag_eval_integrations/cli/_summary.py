@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations.cli._options import Threshold
 from rag_eval_integrations.cli._terminal import print_stderr, safe
 from rag_eval_integrations.report.console import KEYS, summary_tables
@@ -28,15 +29,16 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
     for table in summary_tables(summary):
         console.print(table)
     for warning, count in summary.warnings.most_common():
-        console.print(safe(f"NOTE ({count} calls): {warning}"), soft_wrap=True)
+        console.print(safe(f"NOTE ({counted(count, 'call')}): {warning}"), soft_wrap=True)
     for failure, count in summary.errors.most_common():
         reason = f"{failure}: {summary.reasons[failure]}"
-        console.print(safe(f"ERROR ({count} calls): {reason}"), soft_wrap=True)
+        console.print(safe(f"ERROR ({counted(count, 'call')}): {reason}"), soft_wrap=True)
     if summary.diagnoses:
         console.print("Diagnoses:")
+        labelled = counted(summary.labelled, "labelled call")
         for diagnosis, count in summary.advice():
             console.print(
-                f"  {diagnosis.pattern} ({count} of {summary.labelled} labelled calls): "
+                f"  {diagnosis.pattern} ({count:,} of {labelled}): "
                 f"{diagnosis.problem} {diagnosis.fix}",
                 soft_wrap=True,
             )
@@ -44,16 +46,20 @@ def print_summary(console: Console, summary: Summary, seconds: float, reused: in
         console.print(KEYS, soft_wrap=True)
     made = summary.calls - reused
     rate = f", {made / seconds:.0f} per second" if made and seconds > 0 else ""
-    earlier = f", {reused} reused from an earlier run" if reused else ""
+    earlier = f", {reused:,} reused from an earlier run" if reused else ""
     console.print(
-        f"{summary.calls} calls in {seconds:.1f} s{rate}{earlier}; {summary.cost()}",
+        f"{counted(summary.calls, 'call')} in {seconds:.1f} s{rate}{earlier}; {summary.cost()}",
         soft_wrap=True,
     )
 
 
 def nothing_scored(summary: Summary) -> str | None:
     """Say that a run has no score at all; None when a call was scored."""
-    return None if summary.scored else f"none of the {summary.calls} calls was scored"
+    if summary.scored:
+        return None
+    if summary.calls == 1:
+        return "the call was not scored"
+    return f"none of the {summary.calls:,} calls was scored"
 
 
 def check_errors(summary: Summary, max_error_rate: float) -> int:
@@ -62,8 +68,8 @@ def check_errors(summary: Summary, max_error_rate: float) -> int:
     why = nothing_scored(summary)
     if why is None and errors > max_error_rate * summary.calls:
         why = (
-            f"{errors} of {summary.calls} calls ({errors / summary.calls:.1%}) ended in an error; "
-            f"--max-error-rate is {max_error_rate:g}"
+            f"{errors:,} of {counted(summary.calls, 'call')} ({errors / summary.calls:.1%}) ended "
+            f"in an error; --max-error-rate is {max_error_rate:g}"
         )
     if why is None:
         return 0

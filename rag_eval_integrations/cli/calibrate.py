@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations import _loop, _target
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations.agreement.calibrating import GoldCount, calibration_of, check_enough
 from rag_eval_integrations.cli._agreement_tables import foldable, show
 from rag_eval_integrations.cli._gold_rows import (
@@ -130,9 +131,13 @@ def _judged(settings: Settings, gold: Path, trace: Trace) -> list[Evaluation]:
     if failed and len(failed) == len(found):
         raise JudgeError(f"no call was scored: {failed[0].type}: {failed[0].message}")
     if failed:
-        print_stderr(f"{len(failed)} of {len(found)} calls ended in an error and were left out")
+        left = "was left out" if len(failed) == 1 else "were left out"
+        every = counted(len(found), "call")
+        print_stderr(f"{len(failed)} of {every} ended in an error and {left}")
     usage = sum([one.usage for one in found], Usage())
-    print_stderr(f"{len(found)} calls labelled, {usage.requests} judge requests")
+    print_stderr(
+        f"{counted(len(found), 'call')} labelled, {counted(usage.requests, 'judge request')}"
+    )
     return [one for one in found if one.error is None]
 
 

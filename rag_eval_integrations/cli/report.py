@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _target
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._terminal import print_stderr, stdout, without_stdout, write_stdout
 from rag_eval_integrations.dataset import Line
@@ -70,7 +71,7 @@ def report(
         )
         print_stderr(f"{evals}: has {found}, so nothing was written to {out}")
         return 2
-    calls = f"{rows.count:,} call{'' if rows.count == 1 else 's'}"
+    calls = counted(rows.count, "call")
     if str(out) != "-":
         stdout().print(f"Wrote the report of {calls} to {out} ({_megabytes(size)})", soft_wrap=True)
     if rows.left_out:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rag_eval_integrations import _loop
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations._scoring import about_reference, nothing_to_judge
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._interrupt import kept, kept_words
@@ -128,7 +129,10 @@ def run(settings: Settings) -> int:
             lines = first_rows(read_calls(settings.calls), settings.limit)
             file.refuse_other_calls(line.value for line in lines)
         if file.stale:
-            print_stderr(f"{file.stale} rows of the earlier run failed, and are made again")
+            print_stderr(
+                f"{counted(file.stale, 'row')} of the earlier run failed, and "
+                f"{'is' if file.stale == 1 else 'are'} made again"
+            )
         if processes is not None:
             _loop.run(_evaluate_in(processes, rows, file, summary, progress, watched))
         else:
@@ -142,7 +146,7 @@ def run(settings: Settings) -> int:
     console = stdout(to_stderr=isinstance(file, EvaluationPipe))
     print_summary(console, summary, time.perf_counter() - started, rows.reused)
     if isinstance(file, EvaluationFile):
-        console.print(f"Wrote {written} evaluations to {settings.out}", soft_wrap=True)
+        console.print(f"Wrote {counted(written, 'evaluation')} to {settings.out}", soft_wrap=True)
         write_run_report(settings.report, settings.out, console)
     failed = check_errors(summary, settings.max_error_rate)
     return max(rows.exit_code(), failed, check_thresholds(thresholds, summary))
@@ -401,7 +405,8 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
                 if nothing_to_judge(judged) is None:
                     usage += labeller.estimate(judged)
     if isinstance(labeller, LLMJudge):
-        cost = f"{about} {usage.requests} requests and {usage.prompt_tokens:,} prompt tokens"
+        requests = counted(usage.requests, "request")
+        cost = f"{about} {requests} and {usage.prompt_tokens:,} prompt tokens"
     elif isinstance(labeller, EmbeddedJudge | None):
         cost = "no requests, no cost"
     else:
@@ -420,8 +425,8 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     if not calls:
         return _no_rows(rows)
     stdout().print(
-        f"{calls} calls, {characters:,} characters; judge {evaluator.judge.name}: {cost}. "
-        "Nothing was sent or written.",
+        f"{counted(calls, 'call')}, {characters:,} characters; judge {evaluator.judge.name}: "
+        f"{cost}. Nothing was sent or written.",
         soft_wrap=True,
     )
     return rows.exit_code()

@@ -6,6 +6,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations.cli._bad_rows import BadRows
 from rag_eval_integrations.cli._options import trace_from
 from rag_eval_integrations.cli._run_report import check_report, write_run_report
@@ -83,7 +84,7 @@ def score(
     console = stdout(to_stderr=piped)
     print_summary(console, summary, time.perf_counter() - started)
     if not piped:
-        console.print(f"Wrote {summary.calls} evaluations to {out}", soft_wrap=True)
+        console.print(f"Wrote {counted(summary.calls, 'evaluation')} to {out}", soft_wrap=True)
         write_run_report(report, out, console)
     bad.end("were left out of the output")
     why = nothing_scored(summary)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Self
 
 from rag_eval_integrations import _target
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations.dataset import _parquet_folder
 from rag_eval_integrations.dataset._evaluation_table import check_pyarrow
 from rag_eval_integrations.dataset._input import LONGEST_ROW, is_torn, lines_of
@@ -188,8 +189,9 @@ class EvaluationFile:
         if missing:
             raise ConfigurationError(
                 "out", str(self.path),
-                f"holds evaluations of {len(missing)} calls that are not among the calls of this "
-                "run; resume with the calls that it was made from, or use another file",
+                f"holds evaluations of {counted(len(missing), 'call that is', 'calls that are')} "
+                "not among the calls of this run; resume with the calls that it was made from, or "
+                "use another file",
             )  # fmt: skip
 
     def earlier(self) -> Iterator[Evaluation]:

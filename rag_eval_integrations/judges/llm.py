@@ -214,8 +214,8 @@ class _Asking:
         """Return the result of all requests."""
         if labels is not None and windows > 1:
             self._warnings[
-                f"labelled in {windows} windows: support that needs sentences from several windows "
-                "is not found"
+                "labelled in several windows: support that needs sentences from more than one of "
+                "them is not found"
             ] = None
         code, reason = unscored or (None, None)
         return Labelling(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations.records import By
 from rag_eval_integrations.report._page import drawn, shown
 from rag_eval_integrations.report.summary import PatternFigures, ScoreFigures, Summary
@@ -63,7 +64,7 @@ def _lead(summary: Summary) -> str:
 
 
 def _calls(count: int) -> str:
-    return f"{count:,} call{'' if count == 1 else 's'}"
+    return counted(count, "call")
 
 
 def _judge(name: str, model: str | None) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation
@@ -336,7 +337,7 @@ GENERATOR = "rag-eval compare"
 
 def calls(count: int) -> str:
     """Write a number of calls."""
-    return f"{count:,} call{'' if count == 1 else 's'}"
+    return counted(count, "call")
 
 
 def decimal(value: float | None, *, sign: bool = False) -> str:

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, overload
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import (
     ConfigurationError,
@@ -365,7 +366,7 @@ class Evaluations(Sequence[Evaluation]):
             for name, count in ways.items()
         ]
         more = [", ".join([*means[:6], *["…"][: len(means) - 6]])] if means else []
-        calls = f"{len(self):,} call{'' if len(self) == 1 else 's'}"
+        calls = counted(len(self), "call")
         return f"<Evaluations of {one_line(': '.join([calls, *more]), 240)}>"
 
     def __str__(self) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.metrics import Diagnosis, diagnose
 from rag_eval_integrations.records import (
@@ -325,7 +326,7 @@ class Summary:
 
     def headline(self) -> str:
         """Say in one line, visible and without figures of scores, what was summed up."""
-        counts = [f"{self.calls:,} call{'' if self.calls == 1 else 's'}", f"{self.scored:,} scored"]
+        counts = [counted(self.calls, "call"), f"{self.scored:,} scored"]
         if self.failed:
             counts.append(f"{self.failed:,} failed")
         judges = [" ".join(filter(None, (one.name, one.model))) for one in list(self.judges)[:4]]
@@ -335,7 +336,7 @@ class Summary:
 
     def cost(self) -> str:
         """Say the requests, the tokens and, where it is known, what they cost."""
-        return usage_words(self.usage, "judge requests")
+        return usage_words(self.usage, "judge request")
 
     def advice(self) -> list[tuple[Diagnosis, int]]:
         """List the diagnoses with their numbers of calls, the most frequent first."""
@@ -433,9 +434,9 @@ def _numbers(keys: Iterable[str]) -> set[int]:
     return {number for key in keys if (number := document_number(key)) is not None}
 
 
-def usage_words(usage: Usage, requests: str = "requests") -> str:
+def usage_words(usage: Usage, request: str = "request") -> str:
     """Say the requests, the tokens of prompts and answers, and the cost or that it is unknown."""
     unknown = usage.requests and usage.cost_usd is None
     cost = "unknown" if unknown else f"${usage.cost_usd or 0:.4f}"
-    tokens = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens"
-    return f"{usage.requests} {requests}, {tokens}, cost {cost}"
+    tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens"
+    return f"{counted(usage.requests, request)}, {tokens}, cost {cost}"

@@ -236,7 +236,7 @@ def test_a_second_signal_ends_the_wait_of_all(root: Path, tmp_path: Path, handle
     assert "20 calls were not evaluated and 0 evaluations not written at exit" in done.stderr
     assert "Traceback" not in done.stderr
     if handler != "none":  # where SIGTERM ends the process, only those who asked for it are told
-        assert "1 calls were not evaluated" in done.stderr
+        assert "1 call was not evaluated" in done.stderr
 
 
 def test_a_child_of_multiprocessing_tells_what_it_loses(root: Path, tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ os._exit(0)
     done = leave(root, tmp_path / "o", "slow", more=more, exit_grace=0.5)
 
     assert "child 0" in done.stdout
-    assert "1 calls were not evaluated and 0 evaluations not written at exit, 0.5 s" in done.stderr
+    assert "1 call was not evaluated and 0 evaluations not written at exit, 0.5 s" in done.stderr
     assert done.stderr.count("not evaluated") == 1
 
 
@@ -271,6 +271,6 @@ def test_a_flush_in_vain_says_what_it_waits_for(log: pytest.LogCaptureFixture) -
 
     (record,) = log.records
     assert record.getMessage().startswith(
-        "after 0.01 s of `flush`, 1 calls are not evaluated and 0 evaluations not written: "
+        "after 0.01 s of `flush`, 1 call is not evaluated and 0 evaluations not written: "
         "the judge gated has not answered yet"
     )

@@ -198,7 +198,7 @@ def test_a_sink_that_hangs_does_not_hang_close(log: pytest.LogCaptureFixture) ->
     assert not background.close(0.05)
     go.set()
     assert [record.getMessage() for record in log.records] == [
-        "0 calls were not evaluated and 1 evaluations not written at close"
+        "0 calls were not evaluated and 1 evaluation not written at close"
     ]
 
 

@@ -177,7 +177,7 @@ def test_a_limit_that_nobody_keeps_is_refused(
 @pytest.mark.parametrize(
     ("judge", "cost"),
     [
-        ("cascade:embedded,openai:small", "at most 1 requests"),
+        ("cascade:embedded,openai:small", "at most 1 request "),
         ("own_judges:judges.mine", "is not known"),
         ("embedded", "no requests, no cost"),
     ],

@@ -182,9 +182,9 @@ def test_costs_are_said_before_and_after(
     assert (contents(folder), len(server.requests)) == (before, 0)
 
     done = asked(*words)
-    assert "run: spent 8 requests, 8000 + 800 tokens, cost unknown" in done.err
+    assert "run: spent 8 requests, 8,000 + 800 tokens, cost unknown" in done.err
     only = asked("run", folder, "--mut", "openai:loud", "--runs", 2, "--prices", prices)
-    assert "run: spent 4 requests, 4000 + 400 tokens, cost $0.0048" in only.err
+    assert "run: spent 4 requests, 4,000 + 400 tokens, cost $0.0048" in only.err
     again = asked(*words)
     assert "run: no requests, no cost" in again.err
     assert "spent" not in again.err

@@ -238,7 +238,7 @@ def test_a_dry_run_writes_nothing(rag_eval: Command, tmp_path: Path, out: Path) 
     done = rag_eval("run", calls, "-o", out, "--dry-run")
 
     assert done.code == 2
-    assert "1 calls" in done.out
+    assert "1 call, " in done.out
     assert [path.name for path in tmp_path.iterdir()] == ["calls.jsonl"]
 
 

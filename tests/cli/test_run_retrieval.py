@@ -132,8 +132,8 @@ def test_a_dry_run_counts_requests(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for metrics, said in {
         "retrieval": "no requests, no cost",
-        "label_retrieval": "about 1 requests",
-        "context_recall": "about 1 requests",
+        "label_retrieval": "about 1 request ",
+        "context_recall": "about 1 request ",
         "trace,label_retrieval,context_recall,retrieval": "about 2 requests",
     }.items():
         done = rag_eval(
@@ -152,7 +152,7 @@ def test_a_run_is_resumed_with_its_own_gold(rag_eval: Command, calls: Path, out:
     done = rag_eval(*run, "--resume")
 
     assert done.code == 2
-    assert "holds evaluations of 1 calls that are not among the calls" in done.err
+    assert "holds evaluations of 1 call that is not among the calls" in done.err
     calls.write_text("\n".join(map(json.dumps, [*ROWS, {**ROWS[0], "relevant_ids": ["fees"]}])))
     assert "2 reused" in rag_eval(*run, "--resume").out
     assert [row.scores["mrr@1"].value for row in read(out)] == [0, 0, 1]

@@ -50,7 +50,7 @@ def test_recorded_labels_are_scored(rag_eval: Command, tmp_path: Path) -> None:
     assert evaluation.scores["context_relevance"].value == pytest.approx(2 / 3)
     assert evaluation.scores["adherence"].value == 0.0
     assert evaluation.judge.name == "recorded"
-    assert "hallucination (1 of 1 labelled calls)" in done.out
+    assert "hallucination (1 of 1 labelled call)" in done.out
 
 
 def test_an_evals_file_is_scored_with_other_formulas(rag_eval: Command, tmp_path: Path) -> None:

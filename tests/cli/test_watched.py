@@ -172,7 +172,7 @@ def test_a_403_of_one_call_ends_nothing(rag_eval: Command, calls: Path) -> None:
     rows = (calls.parent / "evals.jsonl").read_bytes().splitlines()
     errors = [from_line(Evaluation, row).error for row in rows]
     assert [error is not None for error in errors] == [True] + [False] * 59
-    assert "ERROR (1 calls): judge: JudgeRejectedError: small at" in done.out
+    assert "ERROR (1 call): judge: JudgeRejectedError: small at" in done.out
     assert "flagged" in done.out
 
 

@@ -170,12 +170,13 @@ def test_rows_of_other_calls_are_not_resumed(tmp_path: Path, finished: bool) -> 
             file.finish()
     before = snapshot(tmp_path)
 
-    some: list[tuple[list[RagCall | None], int]] = [
-        ([call(1), call(2)], 1), ([call(0), None], 1), ([], 2),
+    one, two = "1 call that is", "2 calls that are"
+    some: list[tuple[list[RagCall | None], str]] = [
+        ([call(1), call(2)], one), ([call(0), None], one), ([], two),
     ]  # fmt: skip
     for calls, others in some:
         with (
-            pytest.raises(ConfigurationError, match=f"evaluations of {others} calls that are not"),
+            pytest.raises(ConfigurationError, match=f"evaluations of {others} not among"),
             EvaluationFile(out, EVALUATOR.fingerprint, resume=True) as file,
         ):
             file.refuse_other_calls(calls)

@@ -147,7 +147,7 @@ async def test_an_answer_cut_off_again_is_asked_for_in_halves() -> None:
     assert labelling.labels is not None
     assert labelling.labels.all_relevant_sentence_keys == ("0a", "0b", "1a")
     assert labelling.windows == 2
-    assert "2 windows" in labelling.warnings[0]
+    assert "several windows" in labelling.warnings[0]
 
 
 async def test_answers_that_are_always_cut_off_are_unscored() -> None:

@@ -218,9 +218,9 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         )
         if not read.left_out:
             return (said,)
-        return (said, f"The documents are longer than the model reads at once: up to "
-                f"{read.left_out} parts, which match a response sentence least, were not read "
-                "beside it.")  # fmt: skip
+        # Without the number of parts: a summary would list each number by itself.
+        return (said, "The documents are longer than the model reads at once: the parts that match "
+                "a response sentence least were not read beside it.")  # fmt: skip
 
     def _without(self, code: UnscoredCode, reason: str) -> Labelling:
         return Labelling(
