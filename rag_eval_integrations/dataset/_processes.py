@@ -16,6 +16,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -42,6 +43,9 @@ from rag_eval_integrations.report.summary import Summary
 
 ALONE = 256
 """Calls that are evaluated before the first process is started, which takes half a second."""
+_ALONE_S = 1.0
+"""Seconds after which processes are started, however few calls were evaluated: one that a local
+model reads may take a second."""
 _BATCH = 16
 _AHEAD = 4
 """Batches per process that are given out before the first of them is back."""
@@ -138,7 +142,7 @@ class Processes:
         evaluator: the evaluator.
         workers: number of processes, from 1.
         option: name of the argument, for errors.
-        alone: number of first calls that the own process evaluates.
+        alone: number of first calls that the own process evaluates, if that takes a second at most.
 
     Raises:
         ConfigurationError: the evaluator waits for a model, or cannot be pickled.
@@ -162,9 +166,15 @@ class Processes:
             ConfigurationError: the processes cannot start.
         """
         batches = _batches(calls)
+        spent = 0.0
         for batch in islice(batches, -(-self.alone // _BATCH)):
-            yield await _evaluated(self.evaluator, batch)
+            began = time.monotonic()
+            rows = await _evaluated(self.evaluator, batch)
+            spent += time.monotonic() - began
+            yield rows
             await asyncio.sleep(0)
+            if spent > _ALONE_S:
+                break
         given: deque[tuple[list[RagCall], asyncio.Future[Rows]]] = deque()
         try:
             while True:

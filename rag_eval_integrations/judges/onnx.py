@@ -102,6 +102,13 @@ class OnnxJudge(ReaderJudge):
         device: str = "cpu",
         threads: int | None = None,
     ) -> None:
+        made_of: dict[str, object] = {
+            "model": _absolute(model), "relevance": _absolute(relevance), "labels": labels,
+            "relevance_labels": relevance_labels, "template": template, "threshold": threshold,
+            "max_length": max_length, "max_windows": max_windows, "max_pairs": max_pairs,
+            "batch_size": batch_size, "pooling": pooling, "relevance_line": relevance_line,
+            "utilized_line": utilized_line, "device": device, "threads": threads,
+        }  # fmt: skip
         options = Options(threshold, max_windows, max_pairs, template)
         options.check()
         lines = (relevance_line, utilized_line)
@@ -115,7 +122,7 @@ class OnnxJudge(ReaderJudge):
         second = None
         if relevance is not None:
             second = runtime.load(relevance, "relevance", relevance_labels, None, pooling)
-        super().__init__("onnx", support, second, options, lines)
+        super().__init__("onnx", support, second, options, lines, made_of)
 
 
 class _Runtime:
@@ -327,6 +334,11 @@ class _OnnxBackend(Backend):
 
     def close(self) -> None:
         self._session = None
+
+
+def _absolute(path: str | Path | None) -> Path | None:
+    """Return a path that a process in another folder understands, too."""
+    return None if path is None else Path(path).absolute()
 
 
 def _files(path: Path, purpose: Purpose) -> tuple[Path, Path]:

@@ -71,6 +71,13 @@ class TransformersJudge(ReaderJudge):
         utilized_line: tuple[float, float] = UTILIZED,
         device: str = "cpu",
     ) -> None:
+        made_of: dict[str, object] = {
+            "model": _found_anywhere(model), "relevance": _found_anywhere(relevance),
+            "labels": labels, "relevance_labels": relevance_labels, "template": template,
+            "threshold": threshold, "max_length": max_length, "max_windows": max_windows,
+            "max_pairs": max_pairs, "batch_size": batch_size, "pooling": pooling,
+            "relevance_line": relevance_line, "utilized_line": utilized_line, "device": device,
+        }  # fmt: skip
         options = Options(threshold, max_windows, max_pairs, template)
         options.check()
         lines = (relevance_line, utilized_line)
@@ -82,7 +89,13 @@ class TransformersJudge(ReaderJudge):
         second = None
         if relevance is not None:
             second = torch.load(relevance, "relevance", relevance_labels, None, pooling)
-        super().__init__("transformers", support, second, options, lines)
+        super().__init__("transformers", support, second, options, lines, made_of)
+
+
+def _found_anywhere(model: str | Path | Loaded | None) -> str | Path | Loaded | None:
+    """Make a folder's path absolute, for a process in another folder; a hub's name stays."""
+    is_folder = isinstance(model, str | Path) and Path(model).is_dir()
+    return Path(model).absolute() if is_folder else model  # type: ignore[arg-type]  # as told
 
 
 class _Torch:
@@ -269,7 +282,12 @@ def _digest(model: Any, tokenizer: Any, torch: Any) -> str:
     config = {key: value for key, value in model.config.to_dict().items() if key[:1] != "_"}
     digest.update(json.dumps(config, sort_keys=True, default=str).encode())
     if tokenizer.is_fast:
-        digest.update(tokenizer.backend_tokenizer.to_str().encode())
+        # Using it leaves the last length and padding in it: they are not what it is.
+        plain = tokenizer.backend_tokenizer
+        plain = type(plain).from_str(plain.to_str())
+        plain.no_padding()
+        plain.no_truncation()
+        digest.update(plain.to_str().encode())
     else:
         digest.update(json.dumps(tokenizer.get_vocab(), sort_keys=True).encode())
     return digest.hexdigest()

@@ -157,6 +157,18 @@ def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
     assert 'if __name__ == "__main__":' in ended.stderr.splitlines()[-1]
 
 
+def test_slow_calls_are_shared_out_after_a_second(tmp_path: Path) -> None:
+    """A judge that reads would keep one core busy for minutes with as many as are quick."""
+    log = tmp_path / "log"
+
+    found = rows_of(Told(log), calls(32, {3: "wait"}), alone=ALONE)
+
+    asked = [int(line.split()[0]) for line in log.read_text().splitlines()]
+    assert [row.id for row in found] == [str(number) for number in range(32)]
+    assert set(asked[:16]) == {os.getpid()}
+    assert os.getpid() not in asked[16:]
+
+
 def test_leaving_early_ends_the_processes(tmp_path: Path) -> None:
     """A loop that is left waits for nothing but the batches in progress."""
     log = tmp_path / "log"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -15,6 +17,8 @@ import tiny_readers as tiny
 from forked import forked
 
 from rag_eval_integrations import RagCall, RagEvaluator
+from rag_eval_integrations.dataset import evaluate_calls
+from rag_eval_integrations.dataset._processes import ALONE
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, MissingDependencyError
 from rag_eval_integrations.judges import CascadeJudge, Judge, OnnxJudge, judge_from
 from rag_eval_integrations.records import Labelling, Labels, SentencizedCall
@@ -699,6 +703,39 @@ def test_a_forked_process_reads_with_threads_of_its_own(nli: Path) -> None:
     assert forked(read).said() == "True False"
     assert judge._support._session is session  # type: ignore[attr-defined]
     assert labels_of(judge, call(GOOD)) == before
+
+
+def test_another_process_makes_it_anew(nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same options, from another folder, too; none of its arguments is forgotten."""
+    monkeypatch.chdir(nli.parent)
+    judge = OnnxJudge(nli.name, threshold=0.6, max_windows=2, batch_size=3, threads=1)
+    packed = pickle.dumps(judge)
+    monkeypatch.chdir("/")
+
+    again = pickle.loads(packed)
+
+    assert (repr(again), again.card) == (repr(judge), judge.card)
+    assert labels_of(again, call(f"{GOOD} {BAD}")) == labels_of(judge, call(f"{GOOD} {BAD}"))
+    made_of = again.__reduce__()[0].keywords
+    assert made_of.keys() == inspect.signature(OnnxJudge).parameters.keys()
+    assert (made_of["batch_size"], made_of["threads"]) == (3, 1)
+    asyncio.run(judge.aclose())
+    with pytest.raises(TypeError, match="the judge is closed"):
+        pickle.dumps(judge)
+
+
+def test_workers_read_with_models_of_their_own(nli: Path) -> None:
+    """`workers=2` gives what one process gives."""
+    evaluator = RagEvaluator(OnnxJudge(nli, threads=1))
+    calls = [
+        RagCall(question=QUESTION, documents=DOCUMENTS, response=said, id=str(number))
+        for number, said in enumerate([GOOD, BAD, f"{GOOD} {BAD}"] * (ALONE // 3 + 5))
+    ]
+
+    found = list(evaluate_calls(calls, evaluator, workers=2))
+
+    assert found == list(evaluate_calls(calls, evaluator))
+    assert [one.scores["adherence"].value for one in found[-3:]] == [1.0, 0.0, 0.0]
 
 
 def test_it_may_be_the_second_of_a_cascade(nli: Path) -> None:

@@ -7,8 +7,10 @@ them, in batches, windows and on padding; and that the same weights exported to 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -218,16 +220,37 @@ def test_models_that_are_loaded_already_are_taken(tmp_path: Path) -> None:
     """With the same labels and the same digest as from their folder."""
     folder = made("Bert:ForSequenceClassification", tmp_path / "m", id2label=NLI)
     model = transformers.AutoModelForSequenceClassification.from_pretrained(folder)
-    given = TransformersJudge((model, transformers.AutoTokenizer.from_pretrained(folder)))
+    objects = (model, transformers.AutoTokenizer.from_pretrained(folder))
+    given = TransformersJudge(objects)
 
     assert (
         labels_of(given, call()).supported_probabilities
         == labels_of(TransformersJudge(folder), call()).supported_probabilities
     )
+    assert TransformersJudge(objects).version == given.version  # though they were used
     other = made("Bert:ForSequenceClassification", tmp_path / "other" / "m", id2label=NLI,
                  initializer_range=0.7)  # fmt: skip
     versions = {TransformersJudge(one).version for one in (folder, other)}
     assert len(versions) == 2
+
+
+def test_another_process_makes_it_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a folder, whatever the working directory, and from objects."""
+    made("Bert:ForSequenceClassification", tmp_path / "m", id2label=NLI)
+    monkeypatch.chdir(tmp_path)
+    model = transformers.AutoModelForSequenceClassification.from_pretrained("m")
+    judges = [
+        TransformersJudge("m", threshold=0.6, batch_size=3),
+        TransformersJudge((model, transformers.AutoTokenizer.from_pretrained("m"))),
+    ]
+    packed = pickle.dumps(judges)
+    monkeypatch.chdir("/")
+
+    for judge, again in zip(judges, pickle.loads(packed), strict=True):
+        assert again.version == judge.version
+        assert labels_of(again, call()) == labels_of(judge, call())
+        made_of = again.__reduce__()[0].keywords
+        assert made_of.keys() == inspect.signature(TransformersJudge).parameters.keys()
 
 
 def test_scores_name_the_model_without_its_folder(tmp_path: Path) -> None:

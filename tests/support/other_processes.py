@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ class Told(JudgeBase):
     """Does what the question says; writes a line with its process's number for each call.
 
     `die`: kills its process. `die once`: kills it unless the file beside the log exists.
-    `fail`: raises.
+    `fail`: raises. `wait`: takes a second and a bit.
     """
 
     name = "told"
@@ -54,6 +55,8 @@ class Told(JudgeBase):
         if question == "die" or (question == "die once" and not died.exists()):
             died.touch()
             os.kill(os.getpid(), signal.SIGKILL)
+        if question == "wait":
+            await asyncio.sleep(1.1)
         if question == "fail":
             raise ValueError("it was told to fail")
         return Labelling(labels=LABELS, judge=JudgeInfo(name="told", version="1"), usage=Usage())

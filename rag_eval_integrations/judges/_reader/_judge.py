@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from math import fsum, isfinite, sqrt
 from threading import Event
 
@@ -83,7 +84,10 @@ def check_relevance(
 
 
 class ReaderJudge(JudgeBase, _process.ProcessObserver):
-    """Base of the judges that read with a local model; see `OnnxJudge`, `TransformersJudge`."""
+    """Base of the judges that read with a local model; see `OnnxJudge`, `TransformersJudge`.
+
+    A judge is pickled as `made_of`, the arguments of its class: another process loads the models.
+    """
 
     keeps_keys = True
 
@@ -94,6 +98,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         relevance: Backend | None,
         options: Options,
         lines: tuple[Line, Line],
+        made_of: Mapping[str, object],
     ) -> None:
         options.check()
         self.name = name
@@ -101,6 +106,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
         self._relevance = relevance
         self._options = options
         self._lines = lines
+        self._made_of = made_of
         self._reader = SupportReader(support, options)
         self._pool: ThreadPoolExecutor | None = None
         self._closed = False
@@ -132,6 +138,12 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._info.model!r}, version={self.version!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self._closed:
+            raise TypeError(_CLOSED)
+        kind: Callable[..., ReaderJudge] = type(self)
+        return partial(kind, **self._made_of), ()
 
     def after_fork(self) -> None:
         """Start a new thread, and let the models start theirs, when they are needed."""
@@ -168,7 +180,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
 
     async def aclose(self) -> None:
         """End the thread after the call that it is on, and let go of the models."""
-        self._closed = True
+        self._closed, self._made_of = True, {}  # it may hold models
         pool, self._pool = self._pool, None
         if pool is not None:
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
