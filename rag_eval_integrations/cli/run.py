@@ -43,6 +43,7 @@ from rag_eval_integrations.dataset.files import check_form, check_out
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLMJudge
+from rag_eval_integrations.judges._reader._judge import ReaderJudge
 from rag_eval_integrations.metrics import CallMetric, LabelMetric, Metric, ModelMetric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
@@ -407,7 +408,7 @@ def _dry_run(rows: _Rows, evaluator: RagEvaluator) -> int:
     if isinstance(labeller, LLMJudge):
         requests = counted(usage.requests, "request")
         cost = f"{about} {requests} and {usage.prompt_tokens:,} prompt tokens"
-    elif isinstance(labeller, EmbeddedJudge | None):
+    elif isinstance(labeller, EmbeddedJudge | ReaderJudge | None):
         cost = "no requests, no cost"
     else:
         cost = "what it asks and costs is not known"

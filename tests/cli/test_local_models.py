@@ -57,6 +57,32 @@ def test_a_run_is_judged_by_the_models_that_are_named(
         assert str(work) not in (work / "e.jsonl").read_text()
 
 
+@pytest.mark.parametrize("judge", ["onnx:nli", "cascade:embedded,onnx:nli"])
+def test_a_dry_run_knows_that_a_local_model_costs_nothing(
+    rag_eval: Callable[..., Any], work: Path, judge: str
+) -> None:
+    """No request is sent by it, alone or as the last of a cascade."""
+    ran = rag_eval("run", "calls.jsonl", "-o", "e.jsonl", "--judge", judge, "--dry-run")
+
+    assert ran.code == 0, ran.err
+    assert "no requests, no cost" in ran.out
+    assert not (work / "e.jsonl").exists()
+
+
+def test_workers_load_the_model_themselves(rag_eval: Callable[..., Any], work: Path) -> None:
+    """`--workers 2` gives the rows of one process."""
+    calls = [json.dumps({**CALL, "id": str(number)}) for number in range(5)]
+    (work / "calls.jsonl").write_text("\n".join(calls) + "\n")
+    rows = []
+    for workers in (1, 2):
+        words = ("--judge", "onnx:nli", "--workers", workers, "--overwrite")
+        assert rag_eval("run", "calls.jsonl", "-o", "e.jsonl", *words).code == 0
+        rows.append((work / "e.jsonl").read_text())
+
+    assert rows[0] == rows[1]
+    assert rows[0].count("\n") == 5
+
+
 def test_a_run_with_another_model_is_not_resumed(rag_eval: Callable[..., Any], work: Path) -> None:
     """The models' content is part of what made the file."""
     words = tiny.vocabulary(CALL["documents"])
