@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rag_eval_integrations import _target
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line, visible
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation
@@ -129,10 +130,10 @@ class SessionResults:
 
     def _counts(self) -> str:
         calls, tests = self._summary.calls, len(self._tests)
-        words = f"{_number(calls, 'evaluation')} in {_number(tests, 'test')}"
+        words = f"{counted(calls, 'evaluation')} in {counted(tests, 'test')}"
         if not self._failed:
             return words
-        return f"{words}; {_number(len(self._failed), 'test')} failed by scores"
+        return f"{words}; {counted(len(self._failed), 'test')} failed by scores"
 
     def _rows(self) -> list[tuple[str, str, str, str]]:
         """List (score, mean, scored of all, why not); scores made differently have a row each."""
@@ -180,7 +181,7 @@ class SessionResults:
             row = f"| {_cell(test)} | {_cell(why)} |"
             size += len(row.encode("utf-8")) + 1
             if size > most - _HEAD or not why:
-                lines += ["", f"{_number(left, 'failed test')} left out; see the log."]
+                lines += ["", f"{counted(left, 'failed test')} left out; see the log."]
                 break
             lines.append(row)
             left -= 1
@@ -207,10 +208,6 @@ _FORMATS = {
 def _maker(figures: ScoreFigures) -> str:
     by = figures.by
     return ", ".join(filter(None, (by.model or by.judge, by.formulas, figures.method)))
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 # Every sign that can begin markup, a link, a mention, a formula or a cell, as a reference.

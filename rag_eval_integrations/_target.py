@@ -93,10 +93,10 @@ def resolved(path: str | os.PathLike[str], field: str = "path") -> Path:
         field: name of the argument, for the error.
 
     Raises:
-        ConfigurationError: there is something else than a regular file.
+        ConfigurationError: it is no path, or there is something else than a regular file.
         OSError: the folder does not exist, or may not be looked into; links lead in a circle.
     """
-    path = Path(path)
+    path = path_from(path, field)
     target = Path(os.path.realpath(path))
     try:
         mode = path.stat().st_mode

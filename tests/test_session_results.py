@@ -57,7 +57,7 @@ def test_the_summary_is_bounded() -> None:
     assert len(page.encode()) <= 200_000
     shown = page.count("&#58;&#58;test&#95;")
     assert 10 < shown < 100
-    assert page.endswith(f"\n{1_100 - shown} failed tests left out; see the log.\n")
+    assert page.endswith(f"\n{1_100 - shown:,} failed tests left out; see the log.\n")
 
 
 def test_a_summary_that_github_would_drop_is_not_written(tmp_path: Path) -> None:

@@ -264,3 +264,10 @@ def test_a_short_fifo_is_read_at_once(tmp_path: Path) -> None:
         writer.join()
     with pytest.raises(ConfigurationError, match="is a device"):
         _target.read_whole("/dev/zero")
+
+
+@pytest.mark.parametrize("given", [None, 5, b"evals.jsonl"])
+def test_what_is_no_path_is_named(given: object) -> None:
+    """As an argument that a variable of the environment left empty."""
+    with pytest.raises(ConfigurationError, match=f"`out` = {given!r}: use the path of a file"):
+        _target.resolved(given, "out")  # type: ignore[arg-type]  # the point

@@ -6,10 +6,10 @@ Changes one detail of a sentence that gold says is supported (RAGBench) or that 
 (RAGTruth), judges the whole call again, and prints for each kind of change: the share that ranks
 below its original by P(supported), that is labelled unsupported, and that names the changed word;
 the same of near copies, of which one document sentence (with the question) holds four fifths of
-the content words. Then the share of gold-supported sentences that are said to be contradicted, and
-the AUROC of not adherent by the shipped coefficients. Rules are chosen on one half of the
-questions, by a hash, and reported on the other. `--misses KIND` shows the
-pairs that fail. Nothing is random; needs nothing but the library.
+the content words; in both, of all wrong details together. Then the share of gold-supported
+sentences that are said to be contradicted, and the AUROC of not adherent by the shipped
+coefficients. Rules are chosen on one half of the questions, by a hash, and reported on the other.
+`--misses KIND` shows the pairs that fail. Nothing is random; needs nothing but the library.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from rag_eval_integrations._counted import counted
+
 INTERRUPTED = 128 + signal.SIGINT
 """Exit codes are 128 and the number of the signal, as shells report it."""
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -118,7 +120,7 @@ def _again(add: str, drop: str) -> str:
 
 def kept_words(count: int, one: str, many: str, path: Path | None) -> str:
     """Say how many records are kept in which file."""
-    return f"{count} {one if count == 1 else many} {'is' if count == 1 else 'are'} kept in {path}."
+    return f"{counted(count, f'{one} is', f'{many} are')} kept in {path}."
 
 
 def _settle() -> None:

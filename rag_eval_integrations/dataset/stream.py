@@ -259,9 +259,9 @@ def evaluate_calls(
             their prompts ready.
         ordered: True for results in the order of the calls, False for the order of completion.
         workers: number of processes, from 1; more than one for a judge that computes. They are
-            started after 256 calls, import the main module (so a script runs its code under `if
-            __name__ == "__main__":`), evaluate one call at a time each, and give results in the
-            order of the calls. The evaluator has to be one that can be pickled.
+            started after 256 calls or a second, import the main module (so a script runs its code
+            under `if __name__ == "__main__":`), evaluate one call at a time each, and give results
+            in the order of the calls. The evaluator has to be one that can be pickled.
 
     Raises:
         ConfigurationError: `max_concurrency` or `workers` is below 1; there are several workers,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations._target import read_whole
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
@@ -229,7 +230,7 @@ def forecast_words(stage: str, forecasts: Iterable[Forecast], prices: Prices) ->
 
 
 def _asked(one: Forecast) -> str:
-    who = f"{one.requests:,} request{'' if one.requests == 1 else 's'} to {one_line(one.model)}"
+    who = f"{counted(one.requests, 'request')} to {one_line(one.model)}"
     if one.prompt_tokens is None:
         return f"{who}, an app, whose own requests are not known"
     tokens = f"{who} and about {one.prompt_tokens:,} prompt tokens"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_eval_integrations import _target
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Curves, Figure, Group
 from rag_eval_integrations.records import JudgeInfo
 from rag_eval_integrations.report._agreement_figures import (
@@ -122,7 +123,7 @@ def agreement_pieces(
 
 def _lead(found: Agreement, only_humans: bool) -> str:
     rows = found.matched.rows
-    parts = [f"{rows:,} rows" if rows > 1 else "1 row"]
+    parts = [counted(rows, "row")]
     if len(found.by_dataset) > 1:
         parts[0] += f" in {len(found.by_dataset)} data sets"
     formulas = formulas_of(found)

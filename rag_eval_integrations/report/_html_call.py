@@ -13,6 +13,7 @@ from operator import attrgetter
 from string import ascii_lowercase
 from typing import Any
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Document, Evaluation, Labels, Score, Sentence
@@ -204,15 +205,11 @@ def _note(keys: set[str], relevant: set[str], used: set[str], labels: Labels | N
     if not keys:
         return "empty"
     if labels is None:
-        return _count(len(keys), "sentence")
+        return counted(len(keys), "sentence")
     found, taken = len(keys & relevant), len(keys & used)
     if not found and not taken:
-        return f"nothing relevant in {_count(len(keys), 'sentence')}"
-    return f"{found} relevant and {taken} used of {_count(len(keys), 'sentence')}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+        return f"nothing relevant in {counted(len(keys), 'sentence')}"
+    return f"{found} relevant and {taken} used of {counted(len(keys), 'sentence')}"
 
 
 def _judged(labels: Labels) -> Iterator[list[str]]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.models.throttling._limits import LocalPermits, Permits, Taken
@@ -207,7 +208,7 @@ class AdmissionQueue:
         told = failing >= _FAILURES_BEFORE_PAUSE or (failing and unseen > _UNSEEN)
         if why and told and self._on_wait is None:
             # Requests may be retried for minutes before the first of them fails for good.
-            times = "1 attempt" if failing == 1 else f"{failing} attempts in a row"
+            times = counted(failing, "attempt", "attempts in a row")
             self._log.log("failing", "%s failed, the last: %s", times, why)
         try:
             notified = False

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rag_eval_integrations import _process
+from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import (
     ConfigurationError,
@@ -368,8 +369,7 @@ class Attempts:
             why: why there is no other attempt.
         """
         last = self.last
-        times = "1 attempt" if self.made == 1 else f"{self.made} attempts"
-        took = f"{times} in {self.seconds(now):.1f} s"
+        took = f"{counted(self.made, 'attempt')} in {self.seconds(now):.1f} s"
         cause = "" if last is None else f"; the last failure: {last}"
         message = f"{self.name} did not answer: {took}, {why}{cause}"
         if last is not None and not last.connected:
