@@ -10,7 +10,11 @@ calls are not independent of each other (arXiv:2411.00640).
   normal interval after one pair that rose by 1 and one that fell by 1 have been added; of
   conversations, one of average length each. It never has the width 0, which would claim to be
   certain because nothing happened to change.
-* Otherwise it is Student's t.
+* Otherwise it is Student's t, with the jackknife's error.
+
+Conversations of unequal length tell less than as many equal ones: for their rules and degrees of
+freedom, units count as many as units of one length would have to be, (Σn)² / Σn² (Kish 1965).
+
 * p is that of sign flips (Fisher 1935): each unit's difference could as well have been the other
   way. All flips where there are few, which for 0/1 scores is McNemar's exact test.
 """
@@ -147,6 +151,11 @@ class _Units:
     def size(self) -> int:
         return sum(count > 0 for count in self.counts)
 
+    @property
+    def effective(self) -> float:
+        """The number of units of one length that tell as much, from 1 to `size`."""
+        return sum(self.counts) ** 2 / sum(count**2 for count in self.counts)
+
     def method(self) -> str | None:
         if self.size < MIN_PAIRS:
             return None
@@ -160,7 +169,7 @@ class _Units:
         sparse = most > 1 and self.size - most < MIN_CHANGED
         if sparse or (self.binary and self.size < MIN_BOOTSTRAP):
             return _PRICE
-        return _BOOTSTRAP if self.size >= MIN_BOOTSTRAP else _STUDENT
+        return _BOOTSTRAP if self.effective >= MIN_BOOTSTRAP else _STUDENT
 
     def figures(self, bounds: tuple[float, float] | None, p: float | None) -> Paired:
         n = len(self.differences)
@@ -189,13 +198,15 @@ class _Units:
             sums = [*sums, length * _MILLIONTHS, -length * _MILLIONTHS]
             counts = [*counts, length, length]
         n, total, units = sum(counts), sum(sums), self.size
-        # In whole numbers up to the root: Σ (n·sum - count·total)² / n⁴.
-        squares = sum((n * s - c * total) ** 2 for s, c in zip(sums, counts, strict=True))
-        error = math.sqrt(squares / n**4) / _MILLIONTHS
-        if method != _PRICE:
-            error *= math.sqrt(units / (units - 1))
-        normal = method == _PRICE and self.alone
-        return error, total / n / _MILLIONTHS, _Z if normal else t_975(units - 1)
+        pairs = list(zip(sums, counts, strict=True))
+        if method == _PRICE:  # in whole numbers up to the root: Σ (n·sum - count·total)² / n⁴
+            error = math.sqrt(sum((n * s - c * total) ** 2 for s, c in pairs) / n**4)
+        else:  # what the mean changes by, without one unit after the other
+            changes = ((n * s - c * total) / (n * (n - c)) for s, c in pairs)
+            error = math.sqrt((units - 1) / units * math.fsum(one**2 for one in changes))
+        # Below one degree, as where one conversation holds 70 % of all, t exceeds every range.
+        reach = _Z if method == _PRICE and self.alone else t_975(max(1, self.effective - 1))
+        return error / _MILLIONTHS, total / n / _MILLIONTHS, reach
 
 
 # --- Bootstrap

@@ -265,25 +265,58 @@ def test_calls_that_repeat_each_other_widen_no_certainty(n: int) -> None:
     assert ends(together)[0] <= ends(alone)[0] + 1e-9  # t for the normal distribution
 
 
-def test_conversations_of_unequal_length_have_the_clustered_error() -> None:
-    """SE² = C / (C - 1) · Σ_c (Σ_i (x_i - mean))² / n²."""
+def test_conversations_of_unequal_length_have_the_jackknifes_error() -> None:
+    """Each left out in turn, with as many degrees of freedom as equal ones would have: Kish's."""
     generator = random.Random(12)
     sizes = [generator.randint(1, 6) for _ in range(20)]
     groups = [str(place) for place, size in enumerate(sizes) for _ in range(size)]
     pairs = random_pairs(len(groups), 13)
     changes = [b - a for a, b in pairs]
-    mean = statistics.fmean(changes)
-    sums = [
-        sum(change - mean for change, group in zip(changes, groups, strict=True) if group == name)
+    without = [
+        statistics.fmean(
+            change for change, group in zip(changes, groups, strict=True) if group != name
+        )
         for name in dict.fromkeys(groups)
     ]
 
     found = one(pairs, groups)
 
-    expected = math.sqrt(20 / 19 * sum(total**2 for total in sums)) / len(groups)
+    mean = statistics.fmean(changes)
+    expected = math.sqrt(19 / 20 * sum((other - mean) ** 2 for other in without))
     assert found.std_error == pytest.approx(expected, rel=1e-5)
     assert found.interval is not None
     assert found.interval.method == "Student's t"
+    freedom = sum(sizes) ** 2 / sum(size**2 for size in sizes) - 1
+    half = t_975(freedom) * expected
+    assert ends(found) == pytest.approx((mean - half, mean + half), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "lengths", [[50] + [5] * 10, [30, 15, 10, 8, 6, 5, 4, 4, 3, 3, 3, 2, 2, 2]]
+)
+def test_one_long_conversation_does_not_make_sure(lengths: list[int]) -> None:
+    """Equal runs whose conversations differ by chance: the interval leaves out 0 in at most 5 %."""
+    generator = random.Random(31)
+    groups = [str(place) for place, length in enumerate(lengths) for _ in range(length)]
+    left_out = 0
+    for _ in range(200):
+        effects = [generator.gauss(0, 0.15) for _ in lengths]
+        pairs = [(0.5, 0.5 + effects[int(group)] + generator.gauss(0, 0.1)) for group in groups]
+        low, high = ends(one(pairs, groups))
+        left_out += not low <= 0 <= high
+
+    assert left_out <= 0.05 * 200 + 2 * math.sqrt(0.05 * 0.95 * 200)
+
+
+def test_nearly_all_calls_in_one_conversation_tell_nothing() -> None:
+    """However many calls it has."""
+    groups = ["long"] * 20_000 + [f"short {place}" for place in range(12)]
+    pairs: Pairs = [(0.9, 0.5), (0.9, 0.6)] * (len(groups) // 2)
+
+    low, high = ends(one(pairs, groups))
+
+    assert -1 <= low < -0.2
+    assert low < high <= 1
 
 
 @settings(max_examples=25)
