@@ -22,37 +22,45 @@ from rag_eval_integrations.errors import ReentryError
 
 if TYPE_CHECKING:
     import asyncio
+    from concurrent.futures import Future
 
 T = TypeVar("T")
 
 _lock = threading.Lock()
-_loop: asyncio.AbstractEventLoop | None = None
+_running: tuple[asyncio.AbstractEventLoop, Future[None]] | None = None
+"""The loop, and what its thread ends with."""
 _thread: threading.Thread | None = None
 
 
-def running_loop() -> asyncio.AbstractEventLoop:
-    """Return the private loop; it is started on first use, and again in a forked child."""
-    global _loop, _thread
+def running_loop() -> tuple[asyncio.AbstractEventLoop, Future[None]]:
+    """Return the private loop, and a future that fails if its thread ends.
+
+    It is started on first use, and again in a forked child, or where it could not run.
+    """
+    global _running, _thread
     import asyncio  # noqa: PLC0415  # 40 ms that a light import does not pay
+    from concurrent.futures import Future  # noqa: PLC0415
 
     with _lock:
-        if _loop is None:
-            loop = asyncio.new_event_loop()
-            thread = threading.Thread(
-                target=_serve, args=(loop,), name="rag-eval-loop", daemon=True
+        if _running is None or _running[1].done():
+            _running = asyncio.new_event_loop(), Future()
+            _thread = threading.Thread(
+                target=_serve, args=_running, name="rag-eval-loop", daemon=True
             )
-            thread.start()
-            _loop, _thread = loop, thread
-        return _loop
+            _thread.start()
+        return _running
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    while True:
-        # Of a task that a user's code started. The task keeps it, for who awaits it; asyncio raises
-        # it out of the loop as well, with which every waiting caller would hang. They would if a
-        # judge stopped the loop, too: nobody else does.
-        with suppress(SystemExit, KeyboardInterrupt):
-            loop.run_forever()
+def _serve(loop: asyncio.AbstractEventLoop, end: Future[None]) -> None:
+    try:
+        while True:
+            # Of a task that a user's code started. The task keeps it, for who awaits it; asyncio
+            # raises it out of the loop as well, with which every waiting caller would hang. They
+            # would if a judge stopped the loop, too: nobody else does.
+            with suppress(SystemExit, KeyboardInterrupt):
+                loop.run_forever()
+    except BaseException as error:  # noqa: BLE001 -- raised where the loop is waited for
+        end.set_exception(error)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -62,11 +70,13 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     (Ctrl-C), the coroutine is cancelled.
 
     Raises:
-        ReentryError: the caller is on the private loop itself, where the wait would never end.
+        ReentryError: the caller is on the private loop itself, where the wait would never end; or
+            the loop cannot run.
     """
     from asyncio import run_coroutine_threadsafe  # noqa: PLC0415
+    from concurrent.futures import wait  # noqa: PLC0415
 
-    loop = running_loop()
+    loop, end = running_loop()
     if threading.current_thread() is _thread:
         coroutine.close()
         raise ReentryError(
@@ -74,7 +84,16 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
             "serve it; await the async form instead (for example `evaluate` for `evaluate_sync`)"
         )
     future = run_coroutine_threadsafe(coroutine, loop)
+    either: list[Future[Any]] = [future, end]
     try:
+        wait(either, return_when="FIRST_COMPLETED")
+        if end.done() and not future.done():
+            why = end.exception()
+            raise ReentryError(
+                f"the library's event loop could not run ({type(why).__name__}); greenlets "
+                "(gevent, eventlet) share a thread, in which one loop runs at a time: await the "
+                "async form on that loop (for example `evaluate` for `evaluate_sync`)"
+            ) from why
         return future.result()
     except BaseException:
         future.cancel()
@@ -85,9 +104,9 @@ class _Forgetting(ProcessObserver):
     """Forgets the loop in the child of a fork, which has its object but not its thread."""
 
     def after_fork(self) -> None:
-        global _lock, _loop, _thread
+        global _lock, _running, _thread
         _lock = threading.Lock()
-        _loop = _thread = None
+        _running = _thread = None
 
 
 _forgetting = _Forgetting()

@@ -9,7 +9,7 @@
     │   ├── JudgeOutputError                         it answered, but not in the requested form
     │   ├── JudgeRejectedError                       it refused the request; a retry cannot help
     │   └── JudgeUnavailableError                    it did not answer; a retry may help
-    └── ReentryError            (also RuntimeError)  a sync facade was called on the library's loop
+    └── ReentryError            (also RuntimeError)  the library's loop cannot serve a sync facade
 
 Failures of an evaluation are not exceptions: they are data (`Score.status`, `Evaluation.error`).
 """
@@ -208,4 +208,7 @@ class JudgeUnavailableError(JudgeError):
 
 
 class ReentryError(RagEvalError, RuntimeError):
-    """A sync facade called on the loop thread that would have to serve it."""
+    """A sync facade called where the library's loop cannot serve it.
+
+    On the thread of that loop itself, or where another loop keeps it from running (gevent).
+    """

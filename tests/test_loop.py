@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 from forked import forked
@@ -97,3 +100,139 @@ def test_it_goes_on_when_a_users_code_stops_it() -> None:
 
     assert _loop.run(stop()) == 4
     assert _loop.run(double(3)) == 6
+
+
+GEVENT = """
+import gevent, sys
+from gevent import monkey
+early, threads = "early" in sys.argv, "threads" in sys.argv
+if early:
+    monkey.patch_all(thread=threads)
+
+import asyncio
+from rag_eval_integrations.background import Attachment, BackgroundEvaluator
+from rag_eval_integrations.capture import capture_call
+from rag_eval_integrations.errors import ConfigurationError, ReentryError
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.testing import small_call
+
+CALL, turns = small_call().call, []
+
+def beats():
+    while True:
+        gevent.sleep(0.01)
+        turns.append(1)
+
+def stays_alive():
+    before = len(turns)
+    gevent.sleep(0.2)
+    assert len(turns) > before
+
+evaluator = RagEvaluator()
+background = None if early else BackgroundEvaluator(evaluator, exit_grace=0)
+monkey.patch_all(thread=threads)
+gevent.spawn(beats)
+"""
+
+
+def greenlets(root: Path, code: str, *options: str) -> str:
+    """Run code in a process that gevent has patched; return what it logged."""
+    done = subprocess.run(
+        [sys.executable, "-c", GEVENT + code, *options],
+        capture_output=True, text=True, cwd=root, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+@pytest.mark.slow
+def test_greenlets_are_refused_where_they_would_freeze_the_app(root: Path) -> None:
+    """A BackgroundEvaluator says what to do instead; that works, from twenty greenlets at once."""
+    logged = greenlets(
+        root,
+        """
+for target in (BackgroundEvaluator, Attachment):
+    try:
+        target(evaluator)
+    except ConfigurationError as error:
+        assert "gevent.spawn(evaluator.evaluate_sync, call)" in str(error), error
+    else:
+        raise AssertionError("not refused")
+
+jobs = []
+with capture_call(lambda call: jobs.append(gevent.spawn(evaluator.evaluate_sync, call)), "Q?") as c:
+    c.documents = ["It is so."]
+    c.response = "It is so."
+jobs += [gevent.spawn(evaluator.evaluate_sync, CALL) for _ in range(20)]
+gevent.joinall(jobs)
+assert len(jobs) == 21 and all(job.value.error is None for job in jobs)
+stays_alive()
+""",
+        "early",
+        "threads",
+    )
+
+    assert logged == ""
+
+
+@pytest.mark.slow
+def test_greenlets_with_a_loop_of_the_apps_get_an_error(root: Path) -> None:
+    """Never a hang: one thread runs one loop, and `evaluate` may be awaited on that one."""
+    greenlets(
+        root,
+        """
+async def app():
+    await asyncio.sleep(0.1)
+    return await evaluator.evaluate(CALL)
+
+running = gevent.spawn(asyncio.run, app())
+gevent.sleep(0.02)
+for _ in range(2):
+    try:
+        evaluator.evaluate_sync(CALL)
+    except ReentryError as error:
+        assert "await the async form on that loop" in str(error), error
+    else:
+        raise AssertionError("not refused")
+assert running.get().error is None
+assert evaluator.evaluate_sync(CALL).error is None  # the app's loop has ended
+stays_alive()
+""",
+        "early",
+        "threads",
+    )
+
+
+@pytest.mark.slow
+def test_a_loop_of_half_patched_modules_gets_an_error(root: Path) -> None:
+    """Threads that are real cannot wait in gevent's selectors: an error, where it hung."""
+    greenlets(
+        root,
+        """
+try:
+    evaluator.evaluate_sync(CALL)
+except ReentryError as error:
+    assert "could not run (LoopExit)" in str(error), error
+else:
+    raise AssertionError("not refused")
+""",
+        "early",
+    )
+
+
+@pytest.mark.slow
+def test_greenlets_that_come_late_do_not_freeze_the_app(root: Path) -> None:
+    """Patched after the evaluator was made: its loop cannot run beside another, and says so once."""
+    logged = greenlets(
+        root,
+        """
+assert evaluator.evaluate_sync(CALL).error is None
+for _ in range(5):
+    background.submit(CALL)
+    stays_alive()
+assert not background.flush(0.1)
+""",
+        "threads",
+    )
+
+    assert logged.count("RuntimeError: another event loop runs in this thread") == 1

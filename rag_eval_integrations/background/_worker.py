@@ -12,7 +12,6 @@ from itertools import takewhile
 from typing import Literal
 
 from rag_eval_integrations._suppress import suppress_capture
-from rag_eval_integrations.background.counters import logger
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._ended import EndedCall
 
@@ -48,7 +47,7 @@ class Worker:
     Args:
         run: handles a call, sampled with a probability in (0, 1], on the loop; should raise
             nothing but `CancelledError`.
-        lost: called for a call whose task was cancelled before `run` began.
+        lost: called with why, and for how many calls, `run` will not be called.
         max_pending: calls waiting at most, not counting those being handled.
         max_concurrency: calls being handled concurrently at most.
         when_full: which call is dropped, or whether `offer` waits, when the queue is full.
@@ -57,7 +56,7 @@ class Worker:
     def __init__(
         self,
         run: Callable[[RagCall | EndedCall, float], Awaitable[None]],
-        lost: Callable[[], None],
+        lost: Callable[[BaseException, int], None],
         *,
         max_pending: int,
         max_concurrency: int,
@@ -83,6 +82,7 @@ class Worker:
         self._wake: asyncio.Event | None = None
         self._latest = 0.0  # the time at which the loop last found a call, by its clock
         self._idle = False  # whether the loop has to be woken for the next call
+        self._ends = 0  # how often the loop has ended by an exception since a call was handled
         self.stopping = False
 
     def offer(self, call: RagCall | EndedCall, probability: float) -> int:
@@ -143,15 +143,20 @@ class Worker:
         """
         with self._changed:
             self.stopping = True
-            left = len(self._queue)
-            for _, call, _ in self._queue:
-                discard(call)
-            self._queue.clear()
+            left = self._empty()
             self._changed.notify_all()
             thread = self._thread
         self._call_soon(self._wake_now)
         if thread is not None:
             thread.join(max(0.0, timeout))
+        return left
+
+    def _empty(self) -> int:
+        """Discard the calls that wait; return their number."""
+        left = len(self._queue)
+        for _, call, _ in self._queue:
+            discard(call)
+        self._queue.clear()
         return left
 
     def is_own(self) -> bool:
@@ -182,10 +187,14 @@ class Worker:
 
     def _serve(self) -> None:
         try:
+            if asyncio._get_running_loop() is not None:
+                raise RuntimeError("another event loop runs in this thread, which greenlets share")
             with suppress_capture(), asyncio.Runner() as runner:
                 self._keep_working(runner.get_loop())
-        except BaseException:  # noqa: BLE001 -- the end of the thread: only this line reports it
-            logger.exception("an exception in an evaluation ended the background loop")
+        except BaseException as error:  # noqa: BLE001 -- the end of the thread: only this reports it
+            with self._lock:
+                self._ends += 1
+                self._lost(error, self._empty() if self._ends > 1 else 0)  # it would end for ever
         with self._lock:
             self._loop = self._wake = self._thread = None
             self._idle = False
@@ -270,8 +279,9 @@ class Worker:
     def _ended(self, task: asyncio.Task[None]) -> None:
         number = self._tasks.pop(task)
         if number not in self._begun:  # cancelled before its first step: `run` counts nothing
-            self._lost()
+            self._lost(asyncio.CancelledError("before it began"), 1)
         self._begun.discard(number)
+        self._ends = 0
         with self._changed:
             self._running.discard(number)
             self._changed.notify_all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 from collections.abc import Iterable, Sequence
 from typing import Literal, Self, get_args
@@ -87,7 +88,8 @@ class BackgroundEvaluator(_process.ProcessObserver):
             `leave` to change nothing.
 
     Raises:
-        ConfigurationError: an argument cannot be used; the message names it.
+        ConfigurationError: an argument cannot be used; the message names it. Or threads are patched
+            (gevent, eventlet).
     """
 
     def __init__(
@@ -127,6 +129,14 @@ class BackgroundEvaluator(_process.ProcessObserver):
             raise ConfigurationError("on_sigterm", on_sigterm, f"use one of {get_args(OnSigterm)}")
         if when_full not in get_args(WhenFull):
             raise ConfigurationError("when_full", when_full, f"use one of {get_args(WhenFull)}")
+        if threading.get_ident.__module__ != "_thread":
+            raise ConfigurationError(
+                "threading",
+                threading.get_ident.__module__,
+                "greenlets stand for threads here, and only one of them can run an event loop; let "
+                "workers have threads (gunicorn: `--worker-class gthread`), or hand handlers a "
+                "function, such as `lambda call: gevent.spawn(evaluator.evaluate_sync, call)`",
+            )
         self._evaluator = evaluator
         self._sinks = _checked_sinks(sinks)
         self._sample_rate = checked(sample_rate)
@@ -264,14 +274,14 @@ class BackgroundEvaluator(_process.ProcessObserver):
         else:
             self._tally.met(fate)
 
-    def _lost(self) -> None:
+    def _lost(self, error: BaseException, calls: int) -> None:
         if self._worker.stopping:
-            self._tally.met("dropped")
+            self._tally.met("dropped", calls)
         else:
-            self._failed(asyncio.CancelledError("before it began"))
+            self._failed(error, calls)
 
-    def _failed(self, error: BaseException) -> None:
-        self._tally.met("failed")
+    def _failed(self, error: BaseException, calls: int = 1) -> None:
+        self._tally.met("failed", calls)
         kind = ("evaluate", type(error).__name__)
         self._failures.log(kind, "an evaluation ended without a result", error)
 

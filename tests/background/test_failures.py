@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from by_hand import ScriptedJudge
@@ -69,6 +72,38 @@ def test_a_broken_evaluator_is_counted(log: pytest.LogCaptureFixture) -> None:
 
         assert background.counters.failed == 5
     assert len(log.records) == 2
+
+
+NO_FILES = """
+import resource
+from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.testing import small_call
+
+with BackgroundEvaluator(RagEvaluator()) as background:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    for _ in range(3):
+        background(small_call().call)
+        assert background.flush(20)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert (background.counters.failed, background.counters.pending) == (3, 0)
+    background(small_call().call)
+    assert background.flush(20)
+    assert background.counters.scored == 1
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="this platform counts no open files")
+def test_a_loop_that_cannot_run_gives_up(root: Path) -> None:
+    """Without a file to wait on: calls are counted as failed, logged once; later ones are scored."""
+    done = subprocess.run(
+        [sys.executable, "-c", NO_FILES], capture_output=True, text=True, cwd=root, timeout=60
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("an evaluation ended without a result") == 1
 
 
 def test_a_judge_that_never_answers_is_given_up(log: pytest.LogCaptureFixture) -> None:
