@@ -11,18 +11,24 @@ its threads: a lock, a loop or a request in flight that is waited for there neve
 from __future__ import annotations
 
 import atexit
-import importlib
 import os
 import sys
 import threading
 import time
 from collections.abc import Iterable
+
+# Hooks of a fork run in reverse order, and exit callbacks of threads too: those of executors, which
+# hold a lock that a thread needs to rest and refuse work after theirs, are registered first.
+from concurrent.futures import thread as _  # noqa: F401
 from types import FrameType
 from weakref import WeakSet
 
 
 class ProcessObserver:
     """An object that reacts to a fork or to the end of the process, once it is registered."""
+
+    def rest(self) -> None:
+        """Bring a thread to rest before a fork; no other object holds a lock for it yet."""
 
     def before_fork(self) -> None:
         """Get ready for a fork, in the parent."""
@@ -64,6 +70,8 @@ def _before() -> None:
     _lock.acquire()
     _forking.extend(_observers)
     for observer in _forking:
+        observer.rest()
+    for observer in _forking:
         observer.before_fork()
 
 
@@ -99,10 +107,6 @@ def finish_before_exit() -> None:
         if _finishing:
             return
         _finishing = True
-    # Executors refuse work once their own callback has run. Callbacks run in reverse order, so
-    # theirs has to be registered first, which their import does.
-    importlib.import_module("concurrent.futures.thread")  # 5 ms that a light import does not pay
-
     # Private, but `concurrent.futures` rests on it, and `atexit` comes too late: a function that
     # runs in threads, and the look-up of a host, would fail. Without it, `at_exit` does its best.
     register_in_threading = getattr(threading, "_register_atexit", None)

@@ -29,6 +29,10 @@ only sets a timer, so that the app has the lock back before the work begins."""
 _MAX_BLOCK = 30.0
 """Seconds that `block` waits for room at most, so that a judge that hangs cannot hang the app."""
 
+_LONGEST_STEP = 2.0
+"""Seconds that a fork waits for a step of the loop at most: a judge may block it. The first request
+to an endpoint imports its client, which takes some .3 s."""
+
 _inside: ContextVar[Worker | None] = ContextVar("rag_eval_integrations_background", default=None)
 
 
@@ -158,6 +162,26 @@ class Worker:
             discard(call)
         self._queue.clear()
         return left
+
+    def rest(self) -> None:
+        """Have the loop's thread wait between two steps until `go_on`, for a fork meanwhile.
+
+        A child would keep what the thread is about to import half imported, and its locks locked.
+        """
+        paused, resumed = threading.Event(), threading.Event()
+
+        def wait() -> None:
+            paused.set()
+            resumed.wait()
+
+        self._resumed = resumed
+        if self._loop is not None and not self.is_own():
+            self._call_soon(wait)
+            paused.wait(_LONGEST_STEP)
+
+    def go_on(self) -> None:
+        """Let the loop's thread go on after `rest`."""
+        self._resumed.set()
 
     def is_own(self) -> bool:
         """Return whether the caller is on the loop, or in a thread that an evaluation waits for."""

@@ -393,6 +393,14 @@ class BackgroundEvaluator(_process.ProcessObserver):
 
     # --- the process ----------------------------------------------------------------------------
 
+    def rest(self) -> None:
+        """Wait until the worker's thread imports nothing and holds no lock."""
+        self._worker.rest()
+
+    def after_fork_in_parent(self) -> None:
+        """Let the worker's thread go on."""
+        self._worker.go_on()
+
     def after_fork(self) -> None:
         """Start empty in a child process; the parent evaluates the calls that it had queued."""
         # The parent's worker is kept and never closed: its loop shares the parent's selector, and

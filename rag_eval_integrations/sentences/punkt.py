@@ -70,8 +70,7 @@ class Punkt:
     def __post_init__(self) -> None:
         remembered = Recent(partial(_split, self.language), _REMEMBERED, _REMEMBERED_LENGTH)
         object.__setattr__(self, "_spans", remembered)
-        if self.language != "english":
-            _model(self.language)
+        _model(self.language)  # not at the first call, in which the process may be forked
 
     @property
     def name(self) -> str:
@@ -83,8 +82,7 @@ class Punkt:
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the `(start, end)` of each sentence of *text*, as specified by `Splitter`.
 
-        A heading, a table row and a fenced code block are one sentence each. The first call reads
-        the English parameters.
+        A heading, a table row and a fenced code block are one sentence each.
         """
         return list(self._spans(text))
 

@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 from by_hand import ScriptedJudge
 from forked import forked
+from loopback import Behaviour, LoopbackServer
 
 from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.errors import ReentryError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, Labelling, SentencizedCall
 from rag_eval_integrations.sinks import CallbackSink
+from rag_eval_integrations.testing import labels_reply
 
 from .conftest import LABELS, WAIT, Gate, Kept, call, evaluator, until
 
@@ -253,6 +255,54 @@ for number in range(5):
     background(RagCall(question=str(number), documents=["It is so."], response="It is so."))
 time.sleep(0.1)
 """
+
+
+FORKS = """
+import os, sys, time
+from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.models import OpenAIModel
+from rag_eval_integrations.testing import small_call
+
+def submit(calls, name):
+    for number in range(calls):
+        background(small_call().call.model_copy(update={"question": f"{name} {number}?"}))
+
+embedded = BackgroundEvaluator(RagEvaluator())
+before = set(sys.modules)
+background = embedded
+submit(1, "first")
+assert background.flush(20) and background.counters.scored == 1
+assert set(sys.modules) == before, set(sys.modules) - before
+
+background = BackgroundEvaluator(
+    RagEvaluator(OpenAIModel("m", base_url=sys.argv[1])), exit_grace=0
+)
+submit(50, "parent")
+children = []
+for _ in range(6):
+    time.sleep(0.02)
+    child = os.fork()
+    if not child:
+        submit(2, "child")
+        background.flush(60)
+        os._exit(0 if background.counters.scored == 2 else 1)
+    children.append(child)
+print([os.waitpid(child, 0)[1] for child in children], background.flush(60))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork")
+def test_a_fork_during_the_first_evaluation(root: Path) -> None:
+    """What it needs is loaded before; what an endpoint's client imports is never cut in two."""
+    with LoopbackServer(Behaviour(content=labels_reply(["0a"], ["a", "b"]))) as server:
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", FORKS, server.base_url],
+            capture_output=True, text=True, cwd=root, timeout=200,
+        )  # fmt: skip
+
+    assert (done.stdout, done.stderr) == ("[0, 0, 0, 0, 0, 0] True\n", "")
 
 
 def test_a_bare_exit_counts_what_is_undone_and_does_not_wait(root: Path) -> None:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import os
+import platform
 import re
 import zlib
 from collections.abc import Callable, Mapping
@@ -121,6 +122,9 @@ class OpenAIModel:
         # loop, and at the top `import rag_eval_integrations` would load it.
         import openai  # noqa: PLC0415
 
+        # The client asks for it in a thread of its own at the first request. A child that is forked
+        # meanwhile would wait for ever for a lock of Python's in there.
+        platform.platform()
         self._sdk = openai
         self._own = client is None
         self._clients: Clients
