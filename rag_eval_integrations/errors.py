@@ -145,6 +145,9 @@ class SchemaError(InputError):
 class JudgeError(RagEvalError):
     """A judge or model that could not be asked, or whose answer could not be used."""
 
+    usage: Usage | None = None
+    """Usage of the requests that were made for it; None where it is not known, or counted."""
+
 
 class JudgeOutputError(JudgeError):
     """An answer that does not have the requested form; the answer is attached.
@@ -160,7 +163,6 @@ class JudgeOutputError(JudgeError):
         self.raw = raw
         """The answer's text, unchanged."""
         self.usage = usage
-        """Usage of the requests that were made for it; None where they are counted elsewhere."""
 
 
 class JudgeRejectedError(JudgeError):

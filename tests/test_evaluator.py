@@ -581,6 +581,18 @@ async def test_whatever_a_metric_raises_leaves_the_others_their_scores(
     assert (evaluation.error.type, evaluation.error.stage) == (type(error).__name__, "metrics")
 
 
+async def test_requests_that_failed_are_counted_once() -> None:
+    """Two metrics read the labels of one failed request; the row reads back as it was."""
+    rejecting = RaisingModel(JudgeRejectedError("401: wrong key", status=401), retries=False)
+    metrics = [Trace(), RaisingMetric(ValueError()), GEval("tone", steps=["Read it."])]
+
+    evaluation = await RagEvaluator(rejecting, metrics).evaluate(CALL)
+
+    assert {score.status for score in evaluation.scores.values()} == {"error"}
+    assert evaluation.usage == Usage(requests=2, failed=2)
+    assert from_line(Evaluation, to_line(evaluation)) == evaluation
+
+
 class Lending(JudgeBase):
     """Lends a model to metrics."""
 

@@ -100,7 +100,7 @@ class Meter:
         self._new_day()
         if usage.cost_usd is not None:
             self._spent += usage.cost_usd
-        elif usage.requests:  # without a request the cost is 0, whatever the price
+        elif usage.requests > usage.failed:  # of those, a price can be known
             self.cost_unknown = True
 
     def _new_day(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Sequence
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
-from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
+from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges import _prompt as prompt
 from rag_eval_integrations.judges._parse import NullListError, parse_labels, parse_support
 from rag_eval_integrations.judges._reconcile import (
@@ -151,6 +151,9 @@ class LLMJudge(JudgeBase):
         except JudgeOutputError as error:  # the model's server could not read its output, twice
             unscored: tuple[UnscoredCode, str] = ("judge_output_invalid", str(error))
             return asking.labelling(None, unscored=unscored, windows=len(parts))
+        except JudgeError as error:
+            error.usage = asking.usage
+            raise
         labels = [label for labels in found for label in labels]
         # The labels of a window are reconciled already, and one window is the whole call.
         joined = labels[0] if len(labels) == 1 else reconcile(join(labels), call)
@@ -200,7 +203,7 @@ class _Asking:
         self._sources = call.documents
         self._version = prompt.version_of(call.documents)
         self._asks = asks
-        self._usage = Usage(requests=0)
+        self.usage = Usage()
         self._warnings: dict[str, None] = {}
         self._answered_by = model.model
 
@@ -223,7 +226,7 @@ class _Asking:
             judge=JudgeInfo(
                 name=self._model.name, model=self._answered_by, version=self._model.version
             ),
-            usage=self._usage,
+            usage=self.usage,
             windows=windows,
             warnings=tuple(self._warnings),
             unscored=code,
@@ -308,10 +311,10 @@ class _Asking:
         )
         try:
             completion = await completed(self._model, request)
-        except JudgeOutputError as error:
-            self._usage += error.usage or Usage()
+        except JudgeError as error:
+            self.usage += error.usage or Usage()
             raise
-        self._usage += completion.usage
+        self.usage += completion.usage
         self._answered_by = completion.model or self._answered_by
         self._warnings |= dict.fromkeys(completion.warnings)
         choice = completion.choices[0]

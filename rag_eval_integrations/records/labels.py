@@ -151,6 +151,9 @@ class Usage(Record):
     """The cost of labels and scores."""
 
     requests: Count = 0
+    """Requests that were sent, those that failed included."""
+    failed: Count = 0
+    """Requests without a reply that could be read; nobody knows their tokens and what they cost."""
     prompt_tokens: Count = 0
     completion_tokens: Count = 0
     cost_usd: float | None = Field(default=None, ge=0)
@@ -158,10 +161,12 @@ class Usage(Record):
 
     def __add__(self, other: Usage) -> Usage:
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
-        known = len(costs) == 2 or (bool(costs) and 0 in (self.requests, other.requests))
+        answered = (self.requests - self.failed, other.requests - other.failed)
+        known = len(costs) == 2 or (bool(costs) and 0 in answered)
         cost = sum(costs) if known else math.inf
         return Usage(
             requests=min(MOST, self.requests + other.requests),
+            failed=min(MOST, self.failed + other.failed),
             prompt_tokens=min(MOST, self.prompt_tokens + other.prompt_tokens),
             completion_tokens=min(MOST, self.completion_tokens + other.completion_tokens),
             cost_usd=cost if math.isfinite(cost) else None,

@@ -314,7 +314,8 @@ def _facts(evaluation: Evaluation) -> Iterator[tuple[str, list[list[str]]]]:
     cost = "" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
     made = [
         ("judge", judge.name), ("model", judge.model), ("version", judge.version),
-        ("requests", usage.requests or None), ("prompt tokens", usage.prompt_tokens or None),
+        ("requests", usage.requests or None), ("of these failed", usage.failed or None),
+        ("prompt tokens", usage.prompt_tokens or None),
         ("completion tokens", usage.completion_tokens or None), ("cost", cost),
         *((name.replace("_", " "), value) for name, value in _common(evaluation).items()),
     ]  # fmt: skip

@@ -10,7 +10,12 @@ from urllib.parse import quote
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations.records import By
 from rag_eval_integrations.report._page import drawn, shown
-from rag_eval_integrations.report.summary import PatternFigures, ScoreFigures, Summary
+from rag_eval_integrations.report.summary import (
+    PatternFigures,
+    ScoreFigures,
+    Summary,
+    usage_words,
+)
 
 _BARS = 208
 _HEIGHT = 36
@@ -198,9 +203,7 @@ def _made(summary: Summary) -> Iterator[tuple[str, list[str]]]:
         if name != "judge_version":
             yield name.replace("_", " "), _counted(values)
     if usage.requests:
-        tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens"
-        cost = "cost not known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
-        yield "cost", [f"{usage.requests:,} requests, {tokens}, {cost}"]
+        yield "cost", [usage_words(usage)]
     else:
         yield "cost", ["no requests to a model"]
     yield "flags", _counted(summary.flags, always=True)

@@ -439,4 +439,5 @@ def usage_words(usage: Usage, request: str = "request") -> str:
     unknown = usage.requests and usage.cost_usd is None
     cost = "unknown" if unknown else f"${usage.cost_usd or 0:.4f}"
     tokens = f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens"
-    return f"{counted(usage.requests, request)}, {tokens}, cost {cost}"
+    failed = f", {usage.failed:,} failed" if usage.failed else ""
+    return f"{counted(usage.requests, request)}{failed}, {tokens}, cost {cost}"

@@ -84,7 +84,7 @@ def test_the_cache_answers_a_second_run(rag_eval: Command, calls: Path, tmp_path
 
 
 def test_faults_cost_no_row(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
-    """429 with Retry-After, 500, bodies cut off: every row is scored in the end."""
+    """429 with Retry-After, 500, bodies cut off: every row is scored in the end, every request told."""
     out = tmp_path / "evals.jsonl"
     faulty = Behaviour(
         content=LABELS.content, statuses=(429, 500, 503, 429), headers={"retry-after-ms": "20"}
@@ -93,9 +93,12 @@ def test_faults_cost_no_row(rag_eval: Command, calls: Path, tmp_path: Path) -> N
         done = rag_eval(
             "run", calls, "-o", out, "--judge", "openai:small", "--base-url", server.base_url
         )
+        requests = len(server.requests)
 
     assert done.code == 0
     assert all(e.error is None for e in read(out))
+    assert requests == len(CALLS) + 4 == sum(e.usage.requests for e in read(out))
+    assert "16 judge requests, 4 failed" in done.out
 
 
 def test_an_answer_that_is_no_json_is_unscored(

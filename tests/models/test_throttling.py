@@ -231,7 +231,7 @@ def test_a_request_above_the_whole_token_limit_goes_alone(caplog: pytest.LogCapt
 
 
 def test_what_may_succeed_is_tried_again() -> None:
-    """429, 5xx, timeouts and lost connections are retried until an answer comes."""
+    """429, 5xx, timeouts and lost connections are retried until an answer comes, and are counted."""
 
     async def main(loop: JumpingLoop) -> tuple[Completion, int]:
         failing: dict[int, Exception] = {
@@ -244,7 +244,9 @@ def test_what_may_succeed_is_tried_again() -> None:
         throttled = ThrottledModel(model, clock=loop.time)
         return await throttled.complete(REQUEST), len(model.starts)
 
-    assert run(main) == (ANSWER, 5)
+    completion, asked = run(main)
+    assert (completion.choices, asked) == (ANSWER.choices, 5)
+    assert completion.usage == ANSWER.usage + Usage(requests=4, failed=4)
 
 
 @pytest.mark.parametrize(

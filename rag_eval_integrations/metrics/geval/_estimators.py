@@ -20,7 +20,7 @@ from functools import reduce
 from operator import add
 from typing import Literal
 
-from rag_eval_integrations.errors import JudgeError, JudgeOutputError, JudgeUnavailableError
+from rag_eval_integrations.errors import JudgeError, JudgeUnavailableError
 from rag_eval_integrations.metrics.geval._expectation import (
     Expectation,
     Unusable,
@@ -341,7 +341,7 @@ class EstimatorRun:
     async def _ask(self, request: CompletionRequest) -> Completion:
         try:
             completion = await completed(self.judge, request)
-        except JudgeOutputError as error:
+        except JudgeError as error:
             self.usage += error.usage or Usage()
             raise
         self.usage += completion.usage

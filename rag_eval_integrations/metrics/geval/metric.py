@@ -10,6 +10,7 @@ from rag_eval_integrations import _loop
 from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.errors import (
     ConfigurationError,
+    JudgeError,
     JudgeOutputError,
     JudgeRejectedError,
 )
@@ -258,6 +259,9 @@ class GEval(ModelMetric):
             found = await asking.estimate()
         except JudgeOutputError as error:  # a bad reply is not a judge that does not answer
             found = NoEstimate("judge_output_invalid", str(error), error.raw)
+        except JudgeError as error:
+            error.usage = steps.usage + asking.usage
+            raise
         if asking.without_logprobs is not None and known is None:
             self._remember_without_logprobs(judge, asking.without_logprobs)
         by = by.model_copy(

@@ -32,6 +32,7 @@ from rag_eval_integrations.models.throttling._queue import (
     Permit,
 )
 from rag_eval_integrations.models.throttling._waiting import Reason, Waiting
+from rag_eval_integrations.records import Usage
 from rag_eval_integrations.records._json import is_amount
 
 logger = logger_of(__name__)
@@ -154,6 +155,9 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
             permit = await self._acquire(queue, attempts)
             answer = await self._attempt(queue, permit, request, attempts)
             if isinstance(answer, Completion):
+                if attempts.failed.requests:
+                    usage = answer.usage + attempts.failed
+                    answer = answer.model_copy(update={"usage": usage})
                 if queue.is_waiting:
                     # The next request is sent before this answer is read and scored.
                     await asyncio.sleep(0)
@@ -212,9 +216,11 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         except JudgeUnavailableError as error:
             outcome, why = ("overloaded" if overloaded(error) else "failed"), str(error)
             connected = error.connected
+            attempts.count(error, sent=connected)
             return error
-        except JudgeError:
+        except JudgeError as error:
             outcome = "answered"  # by a refusal or by nonsense: the endpoint is up
+            attempts.count(error)
             raise
         except TimeoutError:
             if not limit.expired():
@@ -322,6 +328,9 @@ def pause_for_others(error: JudgeUnavailableError, seconds: float) -> float:
     return min(seconds, 1.0)
 
 
+_NONE = Usage()
+
+
 @dataclass(slots=True)
 class Attempts:
     """The attempts made for one request."""
@@ -340,6 +349,13 @@ class Attempts:
     """When the first attempt started."""
     last: JudgeUnavailableError | None = None
     """The failure of the last attempt."""
+    failed: Usage = _NONE
+    """Usage of the attempts that failed."""
+
+    def count(self, error: JudgeError, *, sent: bool = True) -> None:
+        """Count a failed attempt, and have its error tell the usage of all of them."""
+        self.failed += error.usage or Usage(requests=sent, failed=sent)
+        error.usage = self.failed
 
     @property
     def end(self) -> float | None:
@@ -374,9 +390,11 @@ class Attempts:
         message = f"{self.name} did not answer: {took}, {why}{cause}"
         if last is not None and not last.connected:
             message = f"{last} ({took})"  # the reason first, which says all
-        return JudgeUnavailableError(
+        error = JudgeUnavailableError(
             message,
             status=None if last is None else last.status,
             retry_after=None if last is None else last.retry_after,
             connected=last is None or last.connected,
         )
+        error.usage = self.failed
+        return error

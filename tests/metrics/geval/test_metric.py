@@ -600,7 +600,7 @@ async def test_an_evaluator_scores_it_beside_others() -> None:
 
     assert evaluation.scores["geval:clarity"].raw == pytest.approx(3.5)
     assert evaluation.scores["geval:b"].status == "error"
-    assert evaluation.usage.requests == 1
+    assert (evaluation.usage.requests, evaluation.usage.failed) == (2, 1)
     assert evaluation.labels is None
 
 
