@@ -10,6 +10,7 @@ from rag_eval_integrations._suppress import suppress_capture
 from rag_eval_integrations.background.counters import FailureLog, SinkCounters
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.sinks import Sink
+from rag_eval_integrations.sinks.jsonl import PartlyWrittenError
 
 _MAX_BATCH = 100
 _GATHER = 0.05
@@ -139,12 +140,11 @@ class SinkDelivery:
         # capturing them would feed the sink its own output.
         with suppress_capture():
             while batch := self._take():
-                error = self._write(batch)
+                size = len(batch)  # a sink may empty it
+                written = self._write(batch, size)
                 with self._changed:
-                    if error is None:
-                        self._written += len(batch)
-                    else:
-                        self._failed += len(batch)
+                    self._written += written
+                    self._failed += size - written
                     self._changed.notify_all()
 
     def _take(self) -> list[Evaluation]:
@@ -156,11 +156,11 @@ class SinkDelivery:
     def _is_due(self) -> bool:
         return self._stopping or self._waited_for > 0 or len(self._queue) >= _MAX_BATCH
 
-    def _write(self, batch: list[Evaluation]) -> BaseException | None:
+    def _write(self, batch: list[Evaluation], size: int) -> int:
         try:
             self._sink.write(batch)
+            return size
         except BaseException as error:  # noqa: BLE001 -- also SystemExit: the thread must go on
             kind = ("sink", self._name, type(error).__name__)
             self._failures.log(kind, f"sink {self._name} failed", error)
-            return error
-        return None
+            return error.written if isinstance(error, PartlyWrittenError) else 0

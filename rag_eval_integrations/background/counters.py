@@ -20,7 +20,8 @@ class SinkCounters:
     written: int
     """Evaluations that the sink wrote."""
     failed: int
-    """Evaluations in batches for which the sink raised; they are not written again."""
+    """Evaluations in batches for which the sink raised, except those that `JsonlSink` had written;
+    they are not written again."""
     dropped: int
     """Evaluations that were not passed to the sink, because its queue was full or it was closed."""
     pending: int

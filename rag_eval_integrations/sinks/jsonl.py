@@ -17,6 +17,13 @@ _SCHEMA = re.compile(rb'\{\s*"schema"\s*:\s*(\d+)\b')
 _HEAD = 4096
 
 
+class PartlyWrittenError(OSError):
+    """A failure after which the first evaluations of a batch are in the file."""
+
+    written = 0
+    """Number of these evaluations."""
+
+
 class JsonlSink:
     """Appends each evaluation to a file as a line of EVALS.jsonl.
 
@@ -50,14 +57,20 @@ class JsonlSink:
 
         Raises:
             ConfigurationError: as for the constructor; another program has made the file meanwhile.
-            OSError: when the file cannot be opened or written; rows before it are in the file.
+            OSError: when the file cannot be opened.
+            PartlyWrittenError: when a row cannot be written; those before it are in the file.
         """
         lines = [to_line(evaluation).encode("ascii") for evaluation in batch]
         with LineFile(_target.resolved(self.path)) as file:
             self._check(file.head(_HEAD))
             file.end_last_line()
-            for line in lines:
-                file.append(line)
+            for written, line in enumerate(lines):
+                try:
+                    file.append(line)
+                except OSError as error:
+                    failure = PartlyWrittenError(*error.args)
+                    failure.written = written
+                    raise failure from error
 
     def _check(self, head: bytes) -> None:
         """Refuse to mix evaluations with something else, by the beginning of the file."""

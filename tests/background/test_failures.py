@@ -106,6 +106,59 @@ def test_a_loop_that_cannot_run_gives_up(root: Path) -> None:
     assert done.stderr.count("an evaluation ended without a result") == 1
 
 
+FULL = """
+import resource, sys
+from rag_eval_integrations.background import BackgroundEvaluator
+from rag_eval_integrations.evaluator import RagEvaluator
+from rag_eval_integrations.sinks import JsonlSink
+from rag_eval_integrations.testing import small_call
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY))
+with BackgroundEvaluator(RagEvaluator(), [JsonlSink(sys.argv[1])]) as background:
+    for _ in range(60):
+        background(small_call().call)
+    assert background.flush(20)
+    counts = background.counters.sinks[0]
+print(counts.written, counts.failed, counts.pending)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="this platform limits no file")
+def test_rows_that_are_in_the_file_are_counted_as_written(root: Path, tmp_path: Path) -> None:
+    """A file that may not grow, as on a full disk: whole rows are written, the others have failed."""
+    path = tmp_path / "evals.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(path)],
+        capture_output=True, text=True, cwd=root, timeout=60,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    rows = path.read_text().splitlines()
+    assert 0 < len(rows) < 60
+    assert done.stdout.split() == [str(len(rows)), str(60 - len(rows)), "0"]
+    assert done.stderr.count("sink JsonlSink failed") == 1
+
+
+def test_a_sink_that_empties_its_batch_is_counted() -> None:
+    """What it was given is written, and `flush` ends."""
+
+    class Emptying(Kept):
+        def write(self, batch: Sequence[Evaluation]) -> None:
+            super().write(batch)
+            assert isinstance(batch, list)
+            batch.clear()
+
+    kept = Emptying()
+    with BackgroundEvaluator(evaluator(), [kept]) as background:
+        for number in range(5):
+            background(call(number))
+        assert background.flush(WAIT)
+
+        counts = background.counters.sinks[0]
+    assert (len(kept.ids), counts.written, counts.pending) == (5, 5, 0)
+
+
 def test_a_judge_that_never_answers_is_given_up(log: pytest.LogCaptureFixture) -> None:
     """It holds no place for ever: counted as failed, delivered with an error, said once."""
 
