@@ -17,6 +17,7 @@ Failures of an evaluation are not exceptions: they are data (`Score.status`, `Ev
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ class ConfigurationError(RagEvalError, ValueError):
         self.field = field
         """Name of the argument."""
         self.value = value
-        """The value that was given; of a URL without its password and query."""
+        """The value that was given; of a URL without its password and query, of `extra_body` the
+        names of its fields."""
         self.why = why
         """The reason, without argument and value."""
         self.missing = missing
@@ -73,6 +75,8 @@ def _presentable(field: str, value: object) -> object:
         return "***"
     if isinstance(value, str) and (field.endswith("url") or _URL.fullmatch(value)):
         return without_secrets(value)
+    if isinstance(value, Mapping) and field in ("extra_body", "--extra-body"):
+        return [*map(str, value)]
     return value
 
 

@@ -23,6 +23,7 @@ from rag_eval_integrations.metrics.geval import GEval
 from rag_eval_integrations.models import CachedModel, ThrottledModel
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.models.openai import OpenAIModel
+from rag_eval_integrations.ray import EvaluatorConfig
 from rag_eval_integrations.sinks import JsonlSink
 from rag_eval_integrations.testing import labels_reply, small_call
 
@@ -166,8 +167,44 @@ def test_a_mistaken_url_is_shown_without_it(
 
     assert "base_url" in shown or "--base-url" in shown
     clean(shown)
-    with pytest.raises(ConfigurationError) as caught:
-        judge_from(judge, base_url=url)
+    for make in (judge_from, EvaluatorConfig):
+        with pytest.raises(ConfigurationError) as caught:
+            make(judge, base_url=url)
+        clean(repr(vars(caught.value)), "".join(traceback.format_exception(caught.value)))
+
+
+@pytest.mark.parametrize(
+    ("judge", "body", "told"),
+    [
+        ("openai:m", f'{{"api_key": "{TOKEN}"', "line 1 column"),
+        ("openai:m", f'{{"api_key": {TOKEN}}}', "line 1 column 13"),
+        ("openai:m", f'["{TOKEN}"]', "use a JSON object"),
+        ("embedded", f'{{"api_key": "{TOKEN}"}}', "['api_key']: is for openai:MODEL"),
+    ],
+)
+def test_a_mistaken_extra_field_is_told_by_its_place(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    judge: str,
+    body: str,
+    told: str,
+) -> None:
+    """Not by its text, which a log of a build would keep."""
+    (tmp_path / "calls.jsonl").write_text(small_call().call.model_dump_json() + "\n")
+    words = [tmp_path / "calls.jsonl", "-o", tmp_path / "e.jsonl", "--judge", judge]
+    shown = command(monkeypatch, capsys, "run", *words, "--extra-body", body)
+
+    assert "`--extra-body` = " in shown
+    assert told in shown
+    clean(shown)
+
+
+@pytest.mark.parametrize("make", [EvaluatorConfig, judge_from])
+def test_extra_fields_of_another_judge_are_told_by_name(make: Callable[..., object]) -> None:
+    """They are refused without their values."""
+    with pytest.raises(ConfigurationError, match=r"`extra_body` = \['api_key'\]") as caught:
+        make("embedded", extra_body={"api_key": TOKEN})
     clean(repr(vars(caught.value)), "".join(traceback.format_exception(caught.value)))
 
 
@@ -251,6 +288,8 @@ def test_no_repr_shows_one(echo: Serve, tmp_path: Path) -> None:
         ):  # fmt: skip
             clean(repr(shown), repr(getattr(shown, "__dict__", "")))
             clean(getattr(shown, "version", ""), getattr(shown, "base_url", ""))
+        url = f"{server.base_url}?key={QUERY}"
+        clean(EvaluatorConfig("openai:m", base_url=url, extra_body={"gateway": {"token": TOKEN}}))
         clean(
             model._secrets,
             given._secrets,

@@ -57,9 +57,9 @@ def _json_object(text: str | None) -> dict[str, Any] | None:
         value = json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         why = f"is not JSON ({error}); quote it for the shell, as in '{{\"top_k\": 20}}'"
-        raise ConfigurationError("--extra-body", text, why) from None
+        raise ConfigurationError("--extra-body", "…", why) from None
     if not isinstance(value, dict):
-        raise ConfigurationError("--extra-body", text, "use a JSON object, as in '{\"top_k\": 20}'")
+        raise ConfigurationError("--extra-body", "…", "use a JSON object, as in '{\"top_k\": 20}'")
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations.errors import ConfigurationError
@@ -14,6 +14,7 @@ from rag_eval_integrations.judges.judge import AnyJudge, asks_endpoint
 from rag_eval_integrations.metrics import Metric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.models.completion import model_base
+from rag_eval_integrations.models.openai._address import address_of
 from rag_eval_integrations.models.throttling import LocalPermits, Permits, ThrottledModel
 from rag_eval_integrations.sentences import Splitter
 
@@ -38,11 +39,11 @@ class EvaluatorConfig:
             estimated in advance, as in `ThrottledModel`, and not corrected.
         max_concurrency: calls in progress at once per actor, from 1.
         base_url, timeout, max_tokens, extra_body, deadline: of an `openai:MODEL`, as in
-            `judge_from`.
+            `judge_from`. The query of `base_url` and `extra_body` are pickled too, but not shown.
 
     Raises:
-        ConfigurationError: for a number out of its range, or a limit for a judge that asks no model
-            or keeps limits of its own.
+        ConfigurationError: for a number out of its range, a URL that `OpenAIModel` refuses, or a
+            limit for a judge that asks no model or keeps limits of its own.
     """
 
     judge: AnyJudge = "embedded"
@@ -51,10 +52,10 @@ class EvaluatorConfig:
     rpm: float | None = None
     tpm: float | None = None
     max_concurrency: int = 8
-    base_url: str | None = None
+    base_url: str | None = field(default=None, repr=False)
     timeout: float | None = None
     max_tokens: int | None = None
-    extra_body: Mapping[str, JsonValue] | None = None
+    extra_body: Mapping[str, JsonValue] | None = field(default=None, repr=False)
     deadline: float | None = None
 
     def __post_init__(self) -> None:
@@ -64,6 +65,8 @@ class EvaluatorConfig:
                 "max_concurrency", self.max_concurrency, "use a whole number from 1"
             )
         if isinstance(self.judge, str) and asks_endpoint(self.judge):
+            if self.base_url:
+                address_of(self.base_url)
             return
         shown = repr(self.judge) if isinstance(self.judge, str) else type(self.judge).__name__
         for name in ("base_url", "timeout", "max_tokens", "extra_body", "deadline"):

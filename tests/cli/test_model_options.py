@@ -68,7 +68,11 @@ def test_a_timeout_bounds_an_answer(rag_eval: Command, calls: Path, tmp_path: Pa
         (("--timeout", "0"), "`--timeout` = 0.0: use a number of seconds above 0"),
         (("--timeout", "nan"), "`--timeout` = nan: use a number of seconds above 0"),
         (("--max-tokens", "0"), "--max-tokens"),
-        (("--extra-body", "{top_k: 2}"), "`--extra-body` = '{top_k: 2}': is not JSON"),
+        (
+            ("--extra-body", "{top_k: 2}"),
+            "`--extra-body` = '…': is not JSON (Expecting property name enclosed in double quotes: "
+            "line 1 column 2 (char 1))",
+        ),
         (("--extra-body", "[1]"), "use a JSON object"),
         (("--extra-body", '{"a": NaN}'), "NaN is not JSON"),
     ],

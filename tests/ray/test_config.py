@@ -74,6 +74,8 @@ def test_an_evaluator_stays_as_it_is() -> None:
         ("rpm", {"rpm": 0.0}),
         ("max_concurrency", {"max_concurrency": 0}),
         ("base_url", {"base_url": "http://127.0.0.1/v1"}),
+        ("base_url", {"judge": "openai:m", "base_url": "http://me:word@127.0.0.1/v1"}),
+        ("base_url", {"judge": "cascade:embedded,openai:m", "base_url": "127.0.0.1/v1"}),
     ],
 )
 def test_a_wrong_setting_is_named(field: str, values: dict[str, object]) -> None:
