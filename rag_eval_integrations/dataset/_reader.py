@@ -24,6 +24,7 @@ from rag_eval_integrations.dataset._values import (
     ids_from,
     is_foreign,
     is_messages,
+    list_in,
     named_ids,
     object_in,
     text_from,
@@ -64,6 +65,7 @@ class Reader:
         self._cells = cells
         self._shape: Shape | None = None
         self._checked = not names.given
+        self._split = False
 
     def call(self, row: dict[str, Any]) -> RagCall:
         """Make a call of a row.
@@ -86,7 +88,22 @@ class Reader:
             self._names.tell(shape.told)
         if shape.name == "calls" and not self._cells and not _has_foreign(row.get("documents")):
             return call_from(row)
+        if shape.name == "deepeval" and "documents" not in self._names.given:
+            row = self._apart(row, shape.paths["documents"][0])
         return call_from(_read(row, shape, self._cells))
+
+    def _apart(self, row: dict[str, Any], name: str) -> dict[str, Any]:
+        """Take documents apart that are one text, as deepeval writes them into CSV and JSONL."""
+        text = row.get(name)
+        if not isinstance(text, str) or "|" not in text or list_in(text, name) is not None:
+            return row
+        if not self._split:
+            self._split = True
+            self._names.tell(
+                f"`{name}` is split at `|`, with which deepeval joins documents in CSV and JSONL; "
+                f"to keep its texts whole, say documents={name} with {self._names.option}"
+            )
+        return {**row, name: [part for part in text.split("|") if part.strip()]}
 
     def hopeless(self, row: Mapping[str, Any]) -> bool:
         """Tell at a glance that a row is not a call; false where only `call` tells."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -386,6 +387,42 @@ def test_the_gold_context_of_deepeval_was_not_retrieved() -> None:
     assert "field `documents`: is missing" in fault
     assert "deepeval's `context` is the expected one" in fault
     assert one([{"input": "q", "output": "r", "context": ["d"]}]).documents == (Document("d"),)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_documents_that_deepeval_joined_are_several(tmp_path: Path, suffix: str) -> None:
+    """Its CSV and JSONL have one text where its JSON has a list; what is done is told once."""
+    rows = [
+        {"input": "When?", "actual_output": "At nine.", "retrieval_context": joined}
+        for joined in ("At nine.", "At nine.|Or ten.", "Or ten.|At nine.", '["a|b"]', "")
+    ]
+    path = tmp_path / f"goldens.{suffix}"
+    with path.open("w", newline="") as file:
+        if suffix == "csv":
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        else:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    told: list[str] = []
+
+    calls = [line.value for line in read_calls(path, tell=told.append)]
+
+    assert [[document.text for document in call.documents] for call in calls if call] == [
+        ["At nine."], ["At nine.", "Or ten."], ["Or ten.", "At nine."], ["a|b"], [],
+    ]  # fmt: skip
+    assert len(told) == 2
+    assert "`retrieval_context` is split at `|`" in told[1]
+
+
+def test_only_documents_that_deepeval_joined_are_split() -> None:
+    """Not those of a list, of other tools, or of a field that the user named."""
+    joined = {"input": "q", "actual_output": "r", "retrieval_context": "a|b"}
+    whole = (Document("a|b"),)
+
+    assert one([{**joined, "retrieval_context": ["a|b"]}]).documents == whole
+    assert one([{"query": "q", "answer": "r", "contexts": "a|b"}]).documents == whole
+    assert one([joined], field_map={"documents": "retrieval_context"}).documents == whole
 
 
 def test_a_mapped_conversation_holds_its_answer() -> None:
