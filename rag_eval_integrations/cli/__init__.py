@@ -10,6 +10,7 @@ Ctrl-C; 143 after SIGTERM; 129 after SIGHUP.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -94,6 +95,17 @@ def main() -> None:
         except Exception as error:  # noqa: BLE001  # a message may hold text that acts
             print(visible_traceback(error), file=sys.stderr)  # noqa: T201  # our own output
             sys.exit(1)
+        finally:
+            _drop_unwritten()
+
+
+def _drop_unwritten() -> None:
+    """Drop what a full disk did not take: Python would try again, and exit with 120."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _words(error: RagEvalError | OSError) -> str:

@@ -32,8 +32,8 @@ def calls(tmp_path: Path) -> Path:
 
 
 def shell(cwd: Path, words: str, redirected: str) -> subprocess.CompletedProcess[str]:
-    """Run `rag-eval WORDS REDIRECTED` in a shell; its exit code is printed last."""
-    command = f"\"$0\" -c '{MAIN}' {words} {redirected}"
+    """Run `rag-eval WORDS REDIRECTED` in a shell, buffered as it is for users."""
+    command = f"unset PYTHONUNBUFFERED; \"$0\" -c '{MAIN}' {words} {redirected}"
     return subprocess.run(
         ["bash", "-c", command, sys.executable],
         cwd=cwd, capture_output=True, text=True, timeout=60, check=False,
