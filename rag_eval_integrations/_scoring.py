@@ -57,6 +57,7 @@ def score_labelling(
     labelling: Labelling,
     metrics: Sequence[LabelMetric | CallMetric],
     fingerprint: str | None = None,
+    speaks: Suspicion | None = None,
 ) -> Evaluation:
     """Score existing labels: the last step of the flow, without a judge.
 
@@ -65,6 +66,7 @@ def score_labelling(
         labelling: reconciled labels, or the reason why there are none.
         metrics: what to score.
         fingerprint: fingerprint of the evaluator that made the labelling; None without one.
+        speaks: what looks for `suspected_injection`; None to leave it out.
 
     Raises:
         ConfigurationError: a metric needs labels of another text than the response.
@@ -76,7 +78,7 @@ def score_labelling(
             raise ConfigurationError("metrics", metric, why)
     outcomes = scored(call, labelling, of_labels)
     outcomes |= scored_alone(call.call, [m for m in metrics if isinstance(m, CallMetric)])
-    return evaluation_of(call, labelling, metrics, outcomes, fingerprint)
+    return evaluation_of(call, labelling, metrics, outcomes, fingerprint, speaks=speaks)
 
 
 def scored(
@@ -196,12 +198,14 @@ def _by(call: SentencizedCall, labelling: Labelling) -> By:
     )  # fmt: skip
 
 
-def _flags(call: SentencizedCall, labelling: Labelling, speaks: Suspicion) -> tuple[str, ...]:
+def _flags(
+    call: SentencizedCall, labelling: Labelling, speaks: Suspicion | None
+) -> tuple[str, ...]:
     flags = []
     capture, labels = call.call.capture, labelling.labels
     if capture is not None and capture.status != "ok":
         flags.append(f"capture_{capture.status}")
-    if speaks(call.call):
+    if speaks is not None and speaks(call.call):
         flags.append("suspected_injection")
     if labels is not None:
         flags += [
@@ -252,9 +256,8 @@ def evaluation_of(
         models: the models that metrics asked.
         reference: the call about the reference, and what the judge said of it; None if no metric
             wanted to know.
-        speaks: the evaluator's, which remembers documents; None for one that does not.
+        speaks: what looks for `suspected_injection`; None to leave it out.
     """
-    speaks = speaks or Suspicion()
     source, usage = call.call, labelling.usage
     flags = labelling.flags + _flags(call, labelling, speaks)
     if reference is not None:

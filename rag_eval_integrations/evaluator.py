@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._contain import contained, words_of
@@ -86,6 +86,8 @@ class RagEvaluator:
         splitter: how to split texts into sentences; default `Punkt()`, English.
         max_remembered: how many labellings are kept for calls with the same content, from 0; 0
             shares only requests in flight.
+        flags: whether to look for text that addresses a judge (`suspected_injection` in
+            `Evaluation.flags`). No score depends on it.
 
     Raises:
         ConfigurationError: for an unknown judge, no metrics, an object that is not a metric, two
@@ -104,6 +106,7 @@ class RagEvaluator:
         *,
         splitter: Splitter | None = None,
         max_remembered: int = 256,
+        flags: bool = True,
     ) -> None:
         found = judge_from(judge)
         self.judge: Judge
@@ -144,15 +147,15 @@ class RagEvaluator:
         self._remembers = max_remembered
         self._labellings = SingleFlight[Labelling](max_remembered)
         self._measured = SingleFlight[Measured](max_remembered)
-        self._speaks = Suspicion()
+        self._speaks = Suspicion() if flags else None
 
     def __repr__(self) -> str:
         return f"RagEvaluator({self._judge!r}, scores: {', '.join(self.names)})"
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle what it was made of: a copy in another process remembers nothing."""
-        parts = (self.judge, self.metrics, self.splitter, self._remembers, self.fingerprint)
-        return _made_again, parts
+        options = {"max_remembered": self._remembers, "flags": self._speaks is not None}
+        return _made_again, (self.judge, self.metrics, self.splitter, options, self.fingerprint)
 
     @property
     def asks_models(self) -> bool:
@@ -429,12 +432,12 @@ def _made_again(
     judge: Judge,
     metrics: tuple[Metric, ...],
     splitter: Splitter,
-    max_remembered: int,
+    options: Mapping[str, Any],
     fingerprint: str,
 ) -> RagEvaluator:
     with warnings.catch_warnings():  # told when the first one was made
         warnings.simplefilter("ignore", UserWarning)
-        made = RagEvaluator(judge, metrics, splitter=splitter, max_remembered=max_remembered)
+        made = RagEvaluator(judge, metrics, splitter=splitter, **options)
     made.fingerprint = fingerprint  # a metric without a version has another one per process
     return made
 

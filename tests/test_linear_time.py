@@ -26,9 +26,7 @@ from growth import cost, is_linear
 from repeated import PARSERS, REPEATED, grown, repeated
 
 import rag_eval_integrations
-from rag_eval_integrations.judges._intents import signs
-from rag_eval_integrations.judges._intents._sign import compiled
-from rag_eval_integrations.judges.suspicion import _folded
+from rag_eval_integrations.judges.suspicion import patterns
 
 pytestmark = pytest.mark.slow
 
@@ -100,9 +98,9 @@ def of_calls() -> Iterator[tuple[str, str, re.Pattern[str]]]:
 
 def of_signs() -> Iterator[tuple[str, str, re.Pattern[str]]]:
     """Yield the patterns of suspicion, which are compiled when a text needs them."""
-    for sign in signs(_folded):
-        for pattern in filter(None, (sign.pattern, sign.then)):
-            yield "judges._intents", "sign", compiled(pattern)
+    for written in patterns():
+        for pattern in written.expressions():
+            yield "judges.suspicion", "pattern", pattern
 
 
 def all_patterns() -> dict[tuple[str, int], tuple[str, str, re.Pattern[str]]]:

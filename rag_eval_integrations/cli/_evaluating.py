@@ -121,6 +121,13 @@ def run_command(
             help="Calibrate the estimates by a file of `rag-eval calibrate` for the same judge.",
         ),
     ] = None,
+    flags: Annotated[
+        bool,
+        typer.Option(
+            "--flags/--no-flags",
+            help="Look for text that addresses a judge (suspected_injection); no score needs it.",
+        ),
+    ] = True,
     max_concurrency: MaxConcurrency = 32,
     workers: Annotated[
         int | None,
@@ -201,6 +208,7 @@ def run_command(
         model_options=model_options(timeout, max_tokens, extra_body),
         geval={"estimator": geval_estimator, "samples": geval_samples},
         retrieval={"k": k, "match": match, "id_key": id_key}, calibration=calibration,
+        flags=flags,
     )  # fmt: skip
     raise typer.Exit(command.run(settings))
 

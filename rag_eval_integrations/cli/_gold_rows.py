@@ -228,11 +228,11 @@ def _rated(content: dict[str, Any], trace: Trace) -> Evaluation:
 
 
 def _gold_evaluation(labelled: Labelled, trace: Trace) -> Evaluation:
-    clean = score_labelled(labelled, [trace])
+    clean = score_labelled(labelled, [trace], flags=False)
     if trace.formulas != "ragbench":
         return clean
     # The published columns count the lists as recorded; keys are compared after cleaning.
-    raw = score_labelled(labelled, [trace], raw_keys=True)
+    raw = score_labelled(labelled, [trace], raw_keys=True, flags=False)
     return clean.model_copy(update={"scores": raw.scores})
 
 

@@ -126,7 +126,9 @@ def _judged(settings: Settings, gold: Path, trace: Trace) -> list[Evaluation]:
         progress.wait, **settings.model_options,
     )  # fmt: skip
     judge = judge_of(settings.judge or "embedded", limits)
-    found = _loop.run(_evaluated(calls, RagEvaluator(judge, [trace]), settings, progress))
+    found = _loop.run(
+        _evaluated(calls, RagEvaluator(judge, [trace], flags=False), settings, progress)
+    )
     failed = [one.error for one in found if one.error is not None]
     if failed and len(failed) == len(found):
         raise JudgeError(f"no call was scored: {failed[0].type}: {failed[0].message}")

@@ -82,6 +82,7 @@ class Settings:
     report: Path | None = None
     model_options: Mapping[str, Any] = field(default_factory=dict)
     metric_var: list[str] = field(default_factory=list)
+    flags: bool = True
     geval: Mapping[str, object] = field(default_factory=dict)
     retrieval: Mapping[str, object] = field(default_factory=dict)
     calibration: Path | None = None
@@ -114,7 +115,7 @@ def run(settings: Settings) -> int:
     judge, watched = _judge(settings, progress)
     if any(isinstance(metric, CallMetric) for metric in metrics):
         watched = None  # every call is scored, whether the judge can be used or not
-    evaluator = RagEvaluator(judge, metrics)
+    evaluator = RagEvaluator(judge, metrics, flags=settings.flags)
     processes = _processes(settings, evaluator, metrics)
     if settings.dry_run:
         return _dry_run(rows, evaluator)
@@ -171,7 +172,7 @@ def _processes(
     from rag_eval_integrations.ray.config import EvaluatorConfig  # noqa: PLC0415
 
     config = EvaluatorConfig(
-        settings.judge, tuple(metrics), rpm=settings.rpm, tpm=settings.tpm,
+        settings.judge, tuple(metrics), flags=settings.flags, rpm=settings.rpm, tpm=settings.tpm,
         max_concurrency=settings.max_concurrency, base_url=settings.base_url,
         **settings.model_options,
     )  # fmt: skip

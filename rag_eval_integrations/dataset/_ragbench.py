@@ -33,7 +33,7 @@ def ragbench_row(evaluation: Evaluation) -> dict[str, Any] | None:
         return None
     labelled = labelled_from_evaluation(evaluation)
     call = labelled.call.call
-    scores = score_labelled(labelled, [Trace("ragbench")]).scores
+    scores = score_labelled(labelled, [Trace("ragbench")], flags=False).scores
     by_document: list[list[list[str]]] = [[] for _ in call.documents]
     for sentence in evaluation.sentences.documents:
         by_document[document_number(sentence.key) or 0].append(_pair(sentence))

@@ -19,6 +19,7 @@ from rag_eval_integrations._contain import contained, words_of
 from rag_eval_integrations._scoring import nothing_to_judge, score_labelling
 from rag_eval_integrations.errors import InputError
 from rag_eval_integrations.judges import reconcile
+from rag_eval_integrations.judges.suspicion import Suspicion
 from rag_eval_integrations.metrics import CallMetric, LabelMetric
 from rag_eval_integrations.records import (
     Document,
@@ -352,7 +353,11 @@ def labelled_from_evaluation(evaluation: Evaluation) -> Labelled:
 
 
 def score_labelled(
-    labelled: Labelled, metrics: Sequence[LabelMetric | CallMetric], *, raw_keys: bool = False
+    labelled: Labelled,
+    metrics: Sequence[LabelMetric | CallMetric],
+    *,
+    raw_keys: bool = False,
+    flags: bool = True,
 ) -> Evaluation:
     """Score one labelled row without a judge.
 
@@ -362,11 +367,13 @@ def score_labelled(
         raw_keys: count the key lists as recorded, with repeats and keys of sentences that do not
             exist. This reproduces RAGBench's published columns (100 % of rows to 1e-9); cleaned
             keys differ on .5 % of the rows, by at most .17.
+        flags: whether to look for `suspected_injection`, as in `RagEvaluator`.
     """
+    speaks = Suspicion() if flags else None
     written = labelled.labelling.labels
     if written is None:
         # An evaluation without labels stays unscored, and a failed one keeps its error.
-        return _unlabelled(labelled, metrics)
+        return _unlabelled(labelled, metrics, speaks)
     labels: Labels = reconcile(written, labelled.call)
     if raw_keys:
         labels = labels.model_copy(
@@ -383,16 +390,18 @@ def score_labelled(
         labelling = labelling.model_copy(
             update={"labels": None, "unscored": code, "reason": reason}
         )
-    scored = score_labelling(labelled.call, labelling, metrics)
+    scored = score_labelling(labelled.call, labelling, metrics, speaks=speaks)
     return _with_identity(scored, labelled.evaluation) if labelled.evaluation else scored
 
 
-def _unlabelled(labelled: Labelled, metrics: Sequence[LabelMetric | CallMetric]) -> Evaluation:
+def _unlabelled(
+    labelled: Labelled, metrics: Sequence[LabelMetric | CallMetric], speaks: Suspicion | None
+) -> Evaluation:
     recorded = labelled.evaluation
     assert recorded is not None
     if recorded.error is not None:
         return recorded
-    scored = score_labelling(labelled.call, labelled.labelling, metrics)
+    scored = score_labelling(labelled.call, labelled.labelling, metrics, speaks=speaks)
     return _with_identity(scored, recorded)
 
 

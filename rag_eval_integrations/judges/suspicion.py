@@ -3,28 +3,31 @@
 The labelling prompt does not rely on it (no text can leave its section); the flag
 `suspected_injection` tells a person where to look. Texts are read as a person sees them: without
 characters of no width, full-width and look-alike letters as the letters that they look like, split
-words joined. Signs find phrases; passages are also weighed by what their words are about. How many
+words joined. What is searched for stands in `suspicion_patterns.tsv`, one pattern a line. How many
 attacks and plain texts it flags is tested on texts that it was not made on.
+
+A pattern is searched for only where words stand that it cannot do without, and every repetition
+in it is bounded, so that the work is in proportion to the text.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib.resources import files
+from itertools import accumulate, chain
+from string import ascii_lowercase
+from typing import Literal, NamedTuple
 
 from rag_eval_integrations._recent import Recent
-from rag_eval_integrations.judges._intents import signs
-from rag_eval_integrations.judges._intents._sign import TEXT, Reading, Sign, Words
-from rag_eval_integrations.judges._intents._weighing import (
-    concepts_of,
-    passages,
-    script_passages,
-    weight,
-)
 from rag_eval_integrations.records import RagCall
+
+Reading = Literal["plain", "markup", "joined", "other"]
+"""How a text is read: `plain`, ASCII in lower case, for words; `markup`, the same, for characters;
+`joined`, its letters only, digits that stand for letters among them; `other`, in its own script,
+lower case and without marks."""
 
 # Characters that hide or reverse text. A single byte order mark is left by converters.
 _HIDDEN = re.compile("[\u200b\u2060-\u2064\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
@@ -59,6 +62,7 @@ _NO_LETTERS = bytes(
 _LETTERS = bytes.maketrans(
     b"013457@$ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"oieastasabcdefghijklmnopqrstuvwxyz"
 )
+_SPACED = bytes(code if chr(code).isalnum() else 32 for code in range(128)) + bytes(128)
 
 
 def _plain(text: str) -> str:
@@ -91,115 +95,304 @@ def _in_cyrillic(match: re.Match[str]) -> str:
     return word.translate(_LATIN_ALIKE) if _CYRILLIC.search(word) else word
 
 
-# --- Split words
-
-
-_LETTER_BY_LETTER = re.compile(r"[a-z0-9](?:([ .\-_*/])[a-z0-9](?:\1[a-z0-9])*+)(?![a-z0-9])")
-_BETWEEN_LETTERS = re.compile(r"[ .\-_*/]")
-_SYLLABLES = re.compile(r"(?<=[a-z])-(?=[a-z])")
-_FEWEST_HYPHENS = 3
-_MANY_HYPHENS = re.compile(r"-\n?[a-z][^-.]{0,24}[a-z]-\n?[a-z][^-.]{0,24}[a-z]-")
-
-
-def _rejoined(plain: str, words: Words) -> str:
-    """Return the sentences of a text that are written letter by letter or by syllables, joined."""
-    by_letters = words.has_letters()
-    if not by_letters and not _MANY_HYPHENS.search(plain):
-        return ""
-    found = []
-    for part in plain.replace("-\n", "-").replace(". ", "\n").split("\n"):
-        joined = part
-        if by_letters:
-            joined = _LETTER_BY_LETTER.sub(lambda match: _BETWEEN_LETTERS.sub("", match[0]), part)
-        if len(_SYLLABLES.findall(part)) >= _FEWEST_HYPHENS:
-            joined = _SYLLABLES.sub("", joined)
-        if joined != part:
-            found.append(joined)
-    return "\n".join(found)
-
-
-class _Readings:
-    """The readings of a text, each made when it is needed."""
+class _Text:
+    """A text, read in each way when it is needed."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self._made: dict[Reading, str] = {}
+        self._text = text.replace("\0", "")
+        self.plain = _plain(self._text)
+        self.words = frozenset(self.plain.encode().translate(_SPACED).decode().split())
 
-    def __getitem__(self, reading: Reading) -> str:
-        if reading not in self._made:
-            self._made[reading] = self._make(reading)
-        return self._made[reading]
-
-    def _make(self, reading: Reading) -> str:
-        if reading == "plain":
-            return _plain(self.text)
-        if reading == "compact":
-            return self["plain"].encode().translate(_LETTERS, _NO_LETTERS).decode()
-        if self.text.isascii() or not _BEYOND_LATIN.search(self.text):
+    def read(self, reading: Reading) -> str:
+        """Return the text as it is read; empty where it has nothing that is read so."""
+        if reading in ("plain", "markup"):
+            return self.plain
+        if reading == "joined":
+            if not self._may_be_joined():
+                return ""
+            return self.plain.encode().translate(_LETTERS, _NO_LETTERS).decode()
+        if self._text.isascii() or not _BEYOND_LATIN.search(self._text):
             return ""
-        if _CONFUSED.search(self.text):
-            return _folded(_WORD.sub(_in_cyrillic, self.text))
-        return _folded(self.text)
+        if _CONFUSED.search(self._text):
+            return _folded(_WORD.sub(_in_cyrillic, self._text))
+        return _folded(self._text)
+
+    def _may_be_joined(self) -> bool:
+        """Tell whether letters or words may be split or joined so that no word is seen."""
+        return (
+            "-\n" in self._text
+            or "_" in self._text
+            or len(self.words & _ONE_LETTER) >= _FEWEST_LETTERS
+            or max(map(len, self.words), default=0) >= _LONG_WORD
+        )
 
 
-@dataclass(frozen=True)
-class _Index:
-    """The signs, by the words that a search for them begins at."""
+_ONE_LETTER = frozenset(ascii_lowercase)
+_FEWEST_LETTERS, _LONG_WORD = 5, 20
 
-    by_word: dict[str, list[Sign]]
-    firsts: frozenset[str]
-    words: frozenset[str]
-    without_words: dict[Reading, list[Sign]]
+
+# --- Patterns
+
+_GAP = r"[^\w.!?]{1,12}+"
+_SENTENCE = "[^.!?。！？।\n]"
+_BETWEEN = 130  # characters, of the two parts of a pattern with `...`
+_LONGEST_THEN = 40  # characters of the second part
+
+
+class Pattern(NamedTuple):
+    """A line of the file.
+
+    `needs`: groups of beginnings of words, one of each of which is in every text that the pattern
+    is found in; it begins with one of the first group.
+    """
+
+    language: str
+    written: str
+    example: str
+    reading: Reading
+    needs: tuple[frozenset[str], ...]
+
+    def expressions(self) -> list[re.Pattern[str]]:
+        """Return the regular expressions that have to be found one after another."""
+        return _compiled(self.written, self.reading)
+
+    def is_in(self, text: str, present: Iterable[str]) -> bool:
+        """Tell whether a text has the pattern, which begins at one of some words."""
+        first, *then = self.expressions()
+        searched = 0
+        for match in self._matches(first, text, present):
+            if not then:
+                return True
+            start, stop = max(match.end(), searched), match.end() + _BETWEEN
+            if start < stop and then[0].search(text, start, stop):
+                return True
+            searched = max(searched, stop - _LONGEST_THEN)
+        return False
+
+    def _matches(
+        self, expression: re.Pattern[str], text: str, present: Iterable[str]
+    ) -> Iterator[re.Match[str]]:
+        if self.reading != "plain":
+            yield from expression.finditer(text)
+            return
+        is_order = self.written.startswith("^ ")
+        for place in sorted(_places(text, present)):
+            match = expression.match(text, place)
+            if match and (not is_order or _is_imperative(text, place)):
+                yield match
+
+
+def _places(text: str, words: Iterable[str]) -> set[int]:
+    places = set()
+    for word in words:
+        place = text.find(word)
+        while place >= 0:
+            places.add(place)
+            place = text.find(word, place + 1)
+    return places
+
+
+def _with_lists(written: str, lists: Mapping[str, str]) -> str:
+    return re.sub(r"\{([a-z]+)\}", lambda match: lists[match[1]], written)
+
+
+_SPECIAL: dict[str, Reading] = {"markup": "markup", "joined": "joined"}
+
+
+@cache
+def patterns() -> tuple[Pattern, ...]:
+    """Read the file of patterns."""
+    lists: dict[str, dict[str, str]] = {}
+    read = []
+    source = files("rag_eval_integrations.judges") / "suspicion_patterns.tsv"
+    for line in source.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        languages, written, *example = line.split("\t")
+        for language in languages.split():
+            own = lists.setdefault(language, {})
+            if not example:
+                name, _, words = written.partition(" = ")
+                own[name] = _with_lists(words, own)
+                continue
+            reading = _SPECIAL.get(language) or ("plain" if written.isascii() else "other")
+            full = _with_lists(written, own)
+            read.append(Pattern(language, full, example[0], reading, _needs(full, reading)))
+    return tuple(read)
+
+
+def _alternatives(words: str) -> list[str]:
+    """Split at the `|` that stand in no bracket."""
+    parts, depth = [""], 0
+    for character in words:
+        depth += (character in "([") - (character in ")]")
+        if character == "|" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def _beginnings(words: str) -> set[str]:
+    """Return what the alternatives of a token begin with; an empty string for what is not known."""
+    begin = set()
+    for part in _alternatives(words):
+        if part.startswith("("):
+            depths = accumulate((letter == "(") - (letter == ")") for letter in part)
+            end = list(depths).index(0)
+            inner, rest = part[1:end], part[end + 1 :]
+            if inner.startswith("?"):  # looks around
+                begin |= _beginnings(rest)
+                continue
+            begin |= _beginnings(inner)
+            if rest.startswith("?"):
+                begin |= _beginnings(rest[1:])
+            continue
+        word = _LEADING_WORD.findall(part)[0]
+        begin.add(word[:-1] if part.startswith("?", len(word)) else word)
+    return begin
+
+
+_LEADING_WORD = re.compile(r"^[^\W_]*")
+
+
+_MARKERS = "?!^~.&"
+
+
+def _needs(written: str, reading: Reading) -> tuple[frozenset[str], ...]:
+    """Return groups of words or parts, one of each of which every text with a pattern has."""
+    tokens = written.split(" ")
+    if reading == "markup":
+        return (frozenset(needle.replace("~", " ") for needle in tokens[0].split(",")),)
+    required = [token.removeprefix("&") for token in tokens if token[0] not in "?!^~."]
+    groups = [_beginnings(token) for token in required]
+    if reading == "other":
+        groups = [set(map(_folded, group)) for group in groups]
+    return tuple(frozenset(group) for group in groups if "" not in group)
+
+
+@cache
+def _compiled(written: str, reading: Reading) -> list[re.Pattern[str]]:
+    if reading == "markup":
+        return [re.compile(written.partition(" ")[2], re.MULTILINE)]
+    parts = [_expression(part.split(" "), reading) for part in written.split(" ... ")]
+    return [re.compile(_folded(part) if reading == "other" else part) for part in parts]
+
+
+def _expression(tokens: Sequence[str], reading: Reading) -> str:
+    """Write tokens as a regular expression; `docs/judges.md` describes them."""
+    made = between = ""
+    for token in tokens:
+        kind, words = (token[0], token[1:]) if token[0] in _MARKERS else ("", token)
+        words = re.sub(r"\((?!\?)", "(?:", words.replace("*", r"\w{0,30}"))
+        words = words.replace("_?", r"\s{0,9}").replace("_", r"\s{1,9}")
+        whole = rf"(?<!\w)(?:{words})(?!\w)"
+        if reading != "plain":
+            made += f"{_SENTENCE}{{0,{words}}}?" if kind == "~" else f"(?:{words})"
+        elif kind == "~":
+            between += rf"(?:\w{{1,20}}{_GAP}){{0,{words}}}?"
+        elif kind == "?":
+            between += f"(?:{whole}{_GAP})?"
+        elif kind == "&":
+            made += f"(?=[^.!?]{{0,90}}{whole})"
+        elif kind == "!":
+            made += f"(?!{_GAP}{whole})"
+        elif not kind:
+            made += (f"{_GAP}{between}" if made else "") + whole
+            between = ""
+    return made
+
+
+# --- Orders
+
+_BEFORE_AN_ORDER = re.compile(
+    r"(?:\A|[^\w\s]|\n|\b(?:please|kindly|and|then|now|just|simply|always|also|so|instead|therefore"
+    r"|you|you\s+to|but|or|thus|again|only|ai|llm|judge|grader|evaluator|model|assistant|system"
+    r"|admin"
+    r"|administrator|note|must|should|und|oder|bitte|e|y|et|ou|i|og|och|en|ve|por\s+favor|prego"
+    r"|(?:you|model|ai|llm|assistant|grader|evaluator)\s+(?:must|should|shall|will|have\s+to"
+    r"|need\s+to)"
+    r"(?:\s+(?:now|always|just|simply|only))?))\s*\Z"
+)
+_NO_ORDER = re.compile(
+    r"(?:\b(?<!\byou\s)to|\bnot|\bnever|n['’]t|\bthey|\bwho|\bwe|\bi|\bhe|\bshe|\bit|\bwhich|\bthat"
+    r"|\bmay|\bcan|\bcould|\bwould|\bmight|\boften|\bpeople|\busers|\bstudents|\bjudges"
+    r"|\b(?:court|jury|judge|tribunal|auditor|officials?|players?|readers?|parties|one)\s+(?:must"
+    r"|should|shall|will))\s+\Z"
+)
+
+
+def _is_imperative(text: str, start: int) -> bool:
+    """Tell whether the verb at a position gives an order, by the words before it."""
+    before = text[max(0, start - 30) : start]
+    return _BEFORE_AN_ORDER.search(before) is not None and _NO_ORDER.search(before) is None
+
+
+# --- Texts and calls
+
+
+class _Index(NamedTuple):
+    """The patterns by the beginnings of words that they begin with, or by how they read a text."""
+
+    by_word: dict[str, list[Pattern]]
+    by_reading: dict[Reading, list[Pattern]]
+    beginnings: dict[str, tuple[str, ...]]
 
 
 @cache
 def _index() -> _Index:
-    by_word: dict[str, list[Sign]] = {}
-    every = signs(_folded)
-    for sign in every:
-        for word in sign.words[0] if sign.words else ():
-            by_word.setdefault(word, []).append(sign)
-    words = frozenset(word for sign in every for group in sign.words for word in group)
-    without_words: dict[Reading, list[Sign]] = {"plain": [], "compact": [], "other": []}
-    for sign in every:
-        if not sign.words:
-            without_words[sign.reading].append(sign)
-    return _Index(by_word, frozenset(by_word), words, without_words)
+    by_word: dict[str, list[Pattern]] = {}
+    by_reading: dict[Reading, list[Pattern]] = {"markup": [], "joined": [], "other": []}
+    beginnings: dict[str, set[str]] = {}
+    for pattern in patterns():
+        if pattern.reading != "plain":
+            by_reading[pattern.reading].append(pattern)
+            continue
+        for word in pattern.needs[0]:
+            by_word.setdefault(word, []).append(pattern)
+        for word in chain.from_iterable(pattern.needs):
+            beginnings.setdefault(word[:_HEAD], set()).add(word)
+    heads = {head: tuple(words) for head, words in beginnings.items()}
+    return _Index(by_word, by_reading, heads)
 
 
-_LIGHT = -500  # hundredths of log-odds
-_WORD_BY_WORD = re.compile(r"\n[a-z]{1,20}[.,]?\n[a-z]{1,20}[.,]?\n[a-z]{1,20}")
+_HEAD = 3
+"""Letters by which the beginnings of words are looked up; shorter ones have to be whole words."""
+
+
+def patterns_in(text: str) -> Iterator[Pattern]:
+    """Yield the patterns that a text has."""
+    index, read = _index(), _Text(text)
+    present = frozenset(
+        [
+            begin
+            for word in read.words
+            if (known := index.beginnings.get(word[:_HEAD]))
+            for begin in known
+            if word.startswith(begin) and (len(begin) >= _HEAD or begin == word)
+        ]
+    )
+    begun = chain.from_iterable(map(index.by_word.__getitem__, present & index.by_word.keys()))
+    for pattern in dict.fromkeys(begun):
+        if any(map(present.isdisjoint, pattern.needs)):
+            continue
+        if pattern.is_in(read.plain, pattern.needs[0] & present):
+            yield pattern
+    for reading, patterns in index.by_reading.items():
+        text = read.read(reading)
+        for pattern in patterns if text else ():
+            has_all = all(any(map(text.__contains__, group)) for group in pattern.needs)
+            if has_all and pattern.is_in(text, ()):
+                yield pattern
 
 
 def speaks_to_a_judge(texts: Iterable[str]) -> bool:
     """Whether any text has instructions, verdicts or markup for a model, or much hidden text."""
-    texts = tuple([text.replace(TEXT, "") if TEXT in text else text for text in texts])
-    # Read and searched at once: half of the time of one after the other, where they are short.
-    every = _Readings(f"\n{TEXT}\n".join(texts))
-    if _hides_much(every.text) and any(map(_hides_much, texts)):
-        return True
-    index = _index()
-    words = Words(every["plain"], index.firsts, index.words)
-    most = max(map(weight, _passages(every, words)), default=_LIGHT)
-    if most > 0:
-        return True
-    # Phrases are of words that weigh something: without them, they need not be searched for.
-    begun = (
-        {id(sign): sign for word in words.begun for sign in index.by_word[word]}
-        if most > _LIGHT or _WORD_BY_WORD.search(every["plain"])
-        else {}
-    )
-    may_be_joined = "-\n" in every.text or "_" in every.text or words.may_be_joined()
-    found: list[Sign] = []
-    for reading, without_words in index.without_words.items():
-        read = every[reading] if may_be_joined or reading != "compact" else ""
-        searched = (*begun.values(), *without_words) if reading == "plain" else without_words
-        found += [
-            sign
-            for sign in (searched if read else ())
-            if (spans := sign.spans(read, words)) and sign.is_in(read, spans)
-        ]
-    return bool(found) and any(_has_any(_Readings(text), found) for text in texts)
+    return any(_hides_much(text) or any(True for _ in patterns_in(text)) for text in texts)
+
+
+def _hides_much(text: str) -> bool:
+    return not text.isascii() and len(_HIDDEN.findall(_FLAG.sub("", text))) >= _TOO_MANY_HIDDEN
 
 
 class Suspicion:
@@ -226,26 +419,3 @@ _REMEMBERED_LENGTH = 5_000  # characters
 
 def _speaks(text: str) -> bool:
     return speaks_to_a_judge((text,))
-
-
-def _passages(of: _Readings, words: Words) -> Iterator[int]:
-    yield from passages(words.sentences, concepts_of(words.distinct))
-    if rejoined := _rejoined(of["plain"], words):
-        split = Words(rejoined, frozenset())
-        yield from passages(split.sentences, concepts_of(split.distinct))
-    if of["other"]:
-        yield from script_passages(of["other"], _folded)
-
-
-def _has_any(readings: _Readings, signs: Iterable[Sign]) -> bool:
-    return any(sign.is_in(readings[sign.reading]) for sign in signs)
-
-
-def _hides_much(text: str) -> bool:
-    return not text.isascii() and len(_HIDDEN.findall(_FLAG.sub("", text))) >= _TOO_MANY_HIDDEN
-
-
-def concepts_in(texts: Iterable[str]) -> set[int]:
-    """Return what the passages of texts are about, as they are weighed; for fitting the weights."""
-    every = _Readings(f"\n{TEXT}\n".join(texts))
-    return set(_passages(every, Words(every["plain"], frozenset())))

@@ -34,6 +34,7 @@ class EvaluatorConfig:
             `cascade:A,B`, `MODULE:OBJECT` …), or a `Judge` or `Model` that can be pickled.
         metrics: what to score; None for `[Trace()]`.
         splitter: how to split texts into sentences; None for `Punkt()`.
+        flags: whether to look for `suspected_injection`, as in `RagEvaluator`.
         rpm: requests per minute of all actors together, above 0; None for no limit.
         tpm: tokens per minute of all actors together, above 0; None for no limit. Tokens are
             estimated in advance, as in `ThrottledModel`, and not corrected.
@@ -49,6 +50,7 @@ class EvaluatorConfig:
     judge: AnyJudge = "embedded"
     metrics: Sequence[Metric] | None = None
     splitter: Splitter | None = None
+    flags: bool = True
     rpm: float | None = None
     tpm: float | None = None
     max_concurrency: int = 8
@@ -102,7 +104,7 @@ class EvaluatorConfig:
             found, own = judge_from(self.judge), False
         if self.limited and not own:
             found = self._limited(found, permits)
-        return RagEvaluator(found, self.metrics, splitter=self.splitter)
+        return RagEvaluator(found, self.metrics, splitter=self.splitter, flags=self.flags)
 
     def _limited(self, found: Judge | Model, permits: Permits | None) -> Model:
         field, value = ("rpm", self.rpm) if self.rpm is not None else ("tpm", self.tpm)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 
 import pytest
@@ -108,6 +109,20 @@ async def test_suspicious_text_is_flagged(text: str) -> None:
     evaluation = await RagEvaluator(Obeying()).evaluate(call)
 
     assert "suspected_injection" in evaluation.flags
+
+
+async def test_the_flag_can_be_left_out() -> None:
+    """Also by a copy in another process; scores, labels and other flags are the same."""
+    call = RagCall(question="When?", documents=[HONEST, ATTACKS["order"]], response=HONEST)
+    flagged = await RagEvaluator().evaluate(call)
+    evaluator = RagEvaluator(flags=False)
+
+    for maker in (evaluator, pickle.loads(pickle.dumps(evaluator))):
+        plain = await maker.evaluate(call)
+
+        assert plain.flags == ("lexical_estimate",)
+        assert flagged.flags == ("lexical_estimate", "suspected_injection")
+        assert plain == flagged.model_copy(update={"flags": plain.flags})
 
 
 @pytest.mark.parametrize(
