@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from pathlib import Path
+from statistics import mean
 
 import pytest
 
+from rag_eval_integrations import RagEvaluator
 from rag_eval_integrations.judges.embedded._language import SAMPLED_CHARACTERS, foreign, not_covered
 from rag_eval_integrations.judges.embedded.judge import label_call
 from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall
@@ -58,6 +61,53 @@ def test_a_sentence_in_another_language_is_seen(text: str) -> None:
 def test_names_numbers_and_short_text_have_the_benefit_of_the_doubt(text: str) -> None:
     """One foreign name, formula or title makes no text foreign."""
     assert foreign(text) is None
+
+
+SHORT: dict[str, list[tuple[str, list[str], str]]] = json.loads(
+    (Path(__file__).parent / "language_cases.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("remainder", [0, 1], ids=["looked-at", "kept-aside"])
+async def test_short_calls_are_scored_in_english_only(remainder: int) -> None:
+    """At least .9 of those in another language are unscored, and .85 of English ones scored.
+
+    The calls are ours; half of them, by their checksum, may be looked at while rules are changed.
+    """
+    evaluator = RagEvaluator()
+    unscored: dict[str, list[bool]] = {}
+    for kind, calls in SHORT.items():
+        for question, documents, response in calls:
+            if zlib.crc32((question + response).encode()) % 2 == remainder:
+                evaluation = await evaluator.evaluate(RagCall(question, documents, response))
+                found = {score.unscored for score in evaluation.scores.values()}
+                assert found <= {None, "judge_incapable"}
+                unscored.setdefault(kind, []).append(found == {"judge_incapable"})
+
+    assert len(unscored["foreign"]) >= 30
+    assert mean(unscored["foreign"]) >= 0.9
+    assert mean(unscored["english"]) <= 0.15
+
+
+@pytest.mark.parametrize(
+    ("question", "response"),
+    [
+        ("Price?", "12 euros."),
+        ("Wie viel?", None),
+        ("When?", "Sie fährt um neun ab."),
+        ("Когда?", "9:00"),
+    ],
+)
+async def test_the_answer_or_the_question_alone_is_in_another_language(
+    question: str, response: str | None
+) -> None:
+    """Over English documents; a title that a document has is no other language."""
+    documents = ["The ferry leaves at nine.", "A ticket is 12 euros.", "Wie viel? is a game."]
+
+    evaluation = await RagEvaluator().evaluate(RagCall(question, documents, response or "It is."))
+
+    codes = {score.unscored for score in evaluation.scores.values()}
+    assert codes == ({None} if question == "Price?" else {"judge_incapable"})
 
 
 @pytest.mark.parametrize("part", ["question", "response", "documents"])
@@ -156,11 +206,11 @@ def test_one_long_document_does_not_hide_the_others() -> None:
 
 def test_short_parts_are_looked_at_together() -> None:
     """Too short one by one; where question and response are long they speak for themselves."""
-    response, documents = "wird es nicht", ["oder auch nicht"]
+    response, documents = "wird es nicht", [FILLER]
     question = "Internationalization " * 15
     question = question[: SAMPLED_CHARACTERS // 2 - len(response)]
 
-    assert not_covered("Wie ist das", "ja", documents) == "the call (looks not English)"
+    assert not_covered("Wie ist das", "ja", documents) == "the question (looks not English)"
     assert not_covered(question, response, documents) == "the call (looks German)"
     assert not_covered(question + "s", response, documents) is None
     assert not_covered("Reset", "Reset", [FILLER]) is None
@@ -189,6 +239,8 @@ def test_a_foreign_title_makes_no_call_foreign() -> None:
 
     assert not_covered("Who wrote La vida es sueño?", "Calderón", english) is None
     assert not_covered("Which film is it?", "La piel que habito", english) is None
+    assert not_covered("Which film is it?", "Es una película.", english) is not None
+    assert not_covered("Which film is it?", "Es una película.", [*english, "Una película"]) is None
     assert not_covered("Wie ist das nicht", "It is so.", english) == (
         "the question (looks not English)"
     )
@@ -200,7 +252,7 @@ def test_a_foreign_title_makes_no_call_foreign() -> None:
 
 def test_few_words_name_no_language() -> None:
     """Which one it is cannot be told by four."""
-    assert not_covered("Wann?", "Um neun Uhr.", ["Um zehn."]) == "the call (looks not English)"
+    assert not_covered("Wann?", "Um neun Uhr.", ["Um zehn."]) == "the question (looks not English)"
 
 
 @pytest.mark.parametrize("text", ["w1 w2 w3 w4", "1w 2w 3w 4o", "w1 w2 w3 é4 e5 o6"])

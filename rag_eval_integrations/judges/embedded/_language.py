@@ -2,8 +2,9 @@
 
 Stems, function words and the refusal patterns of the features are English, so that the scores of a
 call in another language would have no meaning. Question, response and documents are tested one by
-one (an English response cannot be compared with German documents by its words) and as a whole. Text
-that is short, or has only numbers, is accepted.
+one (an English response cannot be compared with German documents by its words) and as a whole. In
+short text one sign of another language is enough where nothing is clearly English; text without any
+sign, such as a name or numbers, is accepted.
 """
 
 from __future__ import annotations
@@ -71,6 +72,31 @@ _NAME_PARTS = "da de del der des di do dos du e el la las le les los van von y"
 _PARTICLES = frozenset(_NAME_PARTS.split())
 
 
+_ASKED = """
+wann warum wieso wieviel wo wer wem wohin welcher welches kostet gibt combien quand où pourquoi
+comment quelles cuánto cuánta cuántos cuanto cuando donde quien cuales porqué quanto quando dove
+perché quale quali onde quem quais wanneer waar waarom welke hoeveel vad hur vem varför vilken
+hvad hvornår hvor hvem hvorfor hvilken hva ile kiedy gdzie kto dlaczego jaki jaka jakie kolik kdy
+kde kdo proč jaký nerede nasıl neden hangi paljonko milloin missä kuka miten miksi mikä mennyi
+mennyibe mikor miért hogyan melyik cât când unde cine berapa kapan siapa mengapa bagaimana dimana
+nhiêu đâu gì ngapi wapi nani nini
+"""
+_ASKING = frozenset(_ASKED.split()).union(
+    _FOREIGN["German"] & {"wie", "welche"}, _FOREIGN["Spanish"] & {"cuál", "qué", "cómo", "quién"}
+)
+"""Words that questions begin with: signs of another language also with a capital letter."""
+_LOANS = """
+door care come due men mint par plus pour pro son till den era fin sin con non kan akan dan est
+sur her pas mais café cafés crème brûlée jalapeño jalapeños naïve résumé façade déjà vu fiancé
+fiancée cliché clichés purée sauté sautéed soufflé entrée entrées décor piñata protégé exposé pâté
+rosé latté voilà fête crêpe crêpes née matinée à über smörgåsbord açaí señor señora
+"""
+_LOANED = frozenset(_LOANS.split())
+"""Words of other languages that English has too: no sign by themselves."""
+_SIGNS = frozenset().union(_ASKING, *_FOREIGN.values()) - _PARTICLES - _LOANED - FUNCTION_WORDS
+_CLEARLY_ENGLISH = FUNCTION_WORDS.difference(*[text.split() for text in _OTHERS.values()])
+_OTHER_SCRIPT = re.compile(f"{_BEYOND_LATIN.pattern}{{2}}")
+
 _FEW = 8
 """Number of words below which a part may be just a foreign title, so that no language is named."""
 _MANY = SAMPLED_CHARACTERS
@@ -94,20 +120,25 @@ def not_covered(question: str, response: str, documents: Sequence[str]) -> str |
 
     In Latin script, a part of fewer than eight words is refused only when it holds no English
     function word (unlike "Who wrote La vida es sueño?"). A response of fewer than eight words may
-    be a title, and is tested only as part of the whole call. Documents are refused when more of
-    them are in another language than in English: one passage in Spanish is no reason.
+    be a title, and is tested only as part of the whole call, unless it ends as a sentence does and
+    none of its words is in the documents. Documents are refused when more of them are in another
+    language than in English: one passage in Spanish is no reason.
     """
     parts = (("question", question), ("response", response), ("documents", _sample(documents)))
     for name, text in parts:
         language = _of_call(text, may_be_a_title=name == "response")
         if language is None:
-            continue
+            if _is_strange(text) and not (name == "response" and _may_be_a_title(text, documents)):
+                language = _UNKNOWN
+            else:
+                continue
         if name == "documents" and _as_many_are_english(documents):
             return None
         return f"the {name} (looks {language})"
     if len(question) + len(response) > SAMPLED_CHARACTERS // 2:
         return None  # long enough for the tests above
-    language = _of_call(_sample([question, response, *documents]))
+    whole = _sample([question, response, *documents])
+    language = _of_call(whole) or (_UNKNOWN if _is_strange(whole) else None)
     return None if language is None else f"the call (looks {language})"
 
 
@@ -131,6 +162,39 @@ def _of_call(text: str, *, may_be_a_title: bool = False) -> str | None:
     if language is None or words >= _FEW:
         return language
     return None if english or may_be_a_title else _UNKNOWN
+
+
+def _is_strange(text: str) -> bool:
+    """Tell whether a text has a sign of another language, and no word that is clearly English.
+
+    Signs are function words and question words of other languages, and words with letters that
+    English does not have; capitalised, only question words, since others are parts of names. Of
+    eight words or more, two have to be signs.
+    """
+    if not _CLEARLY_ENGLISH.isdisjoint(text[:_SAMPLED_OF_ONE].lower().split()):
+        return False  # nearly always, and at once
+    words = _WORD.findall(unicodedata.normalize("NFKC", text[:SAMPLED_CHARACTERS]))
+    if not _CLEARLY_ENGLISH.isdisjoint(map(str.lower, words)):
+        return False
+    if _OTHER_SCRIPT.search(text) and not re.search("[A-Za-z]", text):
+        return True
+    signs = {
+        word
+        for word in words
+        if len(word) > 1
+        and (word in _SIGNS or word.lower() in _ASKING or not word.isascii())
+        and (word.islower() or word.lower() in _ASKING)
+        and word not in _LOANED
+    }
+    return len(signs) >= (1 if len(words) < _FEW else 2)
+
+
+def _may_be_a_title(response: str, documents: Iterable[str]) -> bool:
+    """Tell whether a response is not a sentence, or has a word from a document."""
+    if not response.rstrip().endswith((".", "!", "?", "。", "！", "？", "।", "؟")):
+        return True
+    known = {word for text in documents for word in _WORD.findall(text.lower())}
+    return not known.isdisjoint(word for word in _WORD.findall(response.lower()) if len(word) > 3)
 
 
 def _looked_at(text: str) -> tuple[str | None, int, int]:
