@@ -16,6 +16,7 @@ from growth import is_linear
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_eval_integrations import RagEvaluator, diagnose
 from rag_eval_integrations.judges import Judge
 from rag_eval_integrations.judges.embedded import EmbeddedJudge, label_call
 from rag_eval_integrations.judges.embedded._model import load_model
@@ -26,6 +27,7 @@ from rag_eval_integrations.records import (
     Sentence,
     Sentences,
     SentencizedCall,
+    Turn,
 )
 from rag_eval_integrations.sentences import letters
 
@@ -395,3 +397,62 @@ def test_its_keys_need_no_reconciling() -> None:
     assert [entry.response_sentence_key for entry in labels.sentence_support_information] == [
         sentence.key for sentence in call.sentences.response
     ]
+
+
+TOURS = Turn(role="user", content="Do you have guided tours of the harbour?")
+YES = Turn(role="assistant", content="Yes, there is a guided tour of the harbour every day.")
+HELLO = Turn(role="user", content="Hello")
+TOPIC = Turn(role="assistant", content="Welcome! Shall I tell you about the guided tours?")
+
+
+def of_tours(question: str, history: tuple[Turn, ...]) -> RagCall:
+    return RagCall(
+        question=question,
+        documents=[
+            "A guided tour of the harbour lasts 45 minutes.",
+            "Bicycles may be rented here.",
+        ],
+        response="The guided tour lasts 45 minutes.",
+        history=history,
+    )
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        (TOURS, YES),
+        (HELLO, TOPIC),
+        (
+            TOURS,
+            YES,
+            Turn(role="user", content="And when is it?"),
+            Turn(role="assistant", content="At ten."),
+        ),
+    ],
+    ids=["the last turn", "the assistant's", "the last but one"],
+)
+async def test_a_follow_up_is_read_with_the_earlier_turns(history: tuple[Turn, ...]) -> None:
+    """By itself it has no word of the perfect document, which is not irrelevant for that."""
+    question = "How long does that take?"
+
+    alone = await RagEvaluator().evaluate(of_tours(question, ()))
+    asked = await RagEvaluator().evaluate(of_tours(question, history))
+
+    estimates = [made.scores["context_relevance"].estimate for made in (alone, asked)]
+    assert estimates[0] is not None
+    assert estimates[1] is not None
+    assert estimates[0].value < estimates[1].value
+    assert asked.scores["completeness"].value == 1.0
+    assert [diagnosis.pattern for diagnosis in diagnose(asked.scores)] == ["healthy"]
+
+
+async def test_a_question_that_says_enough_is_read_alone() -> None:
+    """What was asked before is then another subject."""
+    question = "How long does a guided tour of the old harbour last?"
+    before = (Turn(role="user", content="Where may bicycles be rented?"),)
+
+    alone = await RagEvaluator().evaluate(of_tours(question, ()))
+    asked = await RagEvaluator().evaluate(of_tours(question, before))
+
+    assert asked.labels == alone.labels
+    assert asked.scores == alone.scores

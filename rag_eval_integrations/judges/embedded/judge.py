@@ -34,12 +34,13 @@ from rag_eval_integrations.judges.embedded._model import (
     lowered,
     support_probability,
 )
-from rag_eval_integrations.judges.embedded._words import Words, words
+from rag_eval_integrations.judges.embedded._words import FUNCTION_WORDS, Words, words, written
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.records import (
     JudgeInfo,
     Labelling,
     Labels,
+    RagCall,
     Sentence,
     SentenceSupport,
     SentencizedCall,
@@ -154,13 +155,48 @@ def label_call(
             reason=f"the embedded judge supports English only, and not {strange}; use a judge "
             "that asks a model, such as OpenAIModel",
         )
-    labels, doubted = _labels(call.call.question, documents, response, texts, words, details)
+    labels, doubted = _labels(_asked(call.call), documents, response, texts, words, details)
     return Labelling(
         labels=labels,
         judge=judge,
         warnings=(WARNING,),
         flags=(FLAG, *((CONTRADICTED,) if labels.contradictions else ()), *doubted),
     )
+
+
+_REFER = """
+another former he her him his it its latter more one ones other same she that their them then
+there these they this those
+"""
+_REFERRING = frozenset(_REFER.split())
+_MOST_TURNS = 3
+
+
+def _asked(call: RagCall) -> str:
+    """Return the question; that of a follow-up behind the earlier turns that it refers to.
+
+    They are the user's, back to one that can be read alone; where none can, the assistant's last as
+    well, which then names the topic. Words of an answer would also hold for what was asked before.
+    """
+    asked = [call.question]
+    if not call.history or not _is_follow_up(call.question):
+        return call.question
+    turns = [turn.content for turn in call.history if turn.role == "user"]
+    for turn in turns[: -_MOST_TURNS - 1 : -1]:
+        asked.append(turn)
+        if not _is_follow_up(turn):
+            break
+    else:
+        answers = [turn.content for turn in call.history if turn.role == "assistant"]
+        asked += answers[-1:]
+    return "\n".join(reversed(asked))
+
+
+def _is_follow_up(question: str) -> bool:
+    """Tell whether a question says too little to be read alone: "And how long does that take?"."""
+    said = [word.lower() for word in written(question)]
+    content = len(said) - sum(map(FUNCTION_WORDS.__contains__, said))
+    return content < 3 or (content < 5 and not _REFERRING.isdisjoint(said))
 
 
 @cache
