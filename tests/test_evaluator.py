@@ -475,8 +475,6 @@ async def test_a_whole_capture_is_not_flagged() -> None:
 
 ESCAPES = (
     SystemExit(1),
-    KeyboardInterrupt(),
-    GeneratorExit(),
     asyncio.CancelledError(),
     MemoryError(),
     RecursionError("too deep"),

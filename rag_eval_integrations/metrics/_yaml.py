@@ -1,34 +1,34 @@
-"""The one reader of YAML, for files that may come from anybody.
+"""The one reader of YAML, for files that may come from anybody: JSON's types, bounds, lines.
 
-A short text can take minutes to load, and a scalar such as `!!bool maybe` fails inside the library
-with whatever its code happens to raise. Here every text is bounded before it is read, holds JSON's
-types only, and fails with its line.
-
-PyYAML has two parsers. The one in C, which its wheels contain, takes less than a second per
-megabyte; the one in Python takes up to ten, and so reads less. They differ about a few odd texts,
-and in the words of errors. A short text is therefore judged by the parser in Python wherever both
-may differ, so that it gives the same result on every machine.
+PyYAML's safe loader, in C where PyYAML was built with libyaml, reads a text twice: as events, which
+are counted, and as nodes, of which values are made. Dates stay text.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-_MOST_CHARACTERS = 5_000_000
-_MOST_CHARACTERS_WITHOUT_C, _MOST_VALUES_WITHOUT_C = 200_000, 20_000
-_SHORT = 10_000  # characters; the parser in Python takes a tenth of a second at most
-# The parsers differ about tabs, tags, byte order marks, unusual line breaks, directives, and
-# comments that follow "|" directly.
-_ODD = re.compile(
-    "[\t\x85\u2028\u2029\ufeff]|^%|(?:^|[\\s,?:{\\[-])!|[|>][-+0-9]{0,2}#", re.MULTILINE
-)
-# JSON writes a character beyond U+FFFF as two escapes, which the parser in C refuses.
-_PAIR = re.compile(
-    r"(?<!\\)((?:\\\\)*+)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})"
-)
+import yaml
+from yaml.composer import ComposerError
+from yaml.constructor import ConstructorError
+from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, ScalarEvent
+
+_MOST_CHARACTERS = 1_000_000
+_MOST_VALUES = 100_000
+"""Values of a text, some 8 µs each; one counts as often as aliases repeat it, since a kilobyte of
+aliases of aliases would become gigabytes."""
+_MOST_ALIASES = 20
+_DEEPEST = 64
+"""PyYAML reads recursively."""
+_LONGEST_LITERAL = 100
+"""Limit on a number, which may be hundreds of digits, or 1:1:1:…, which counts in sixties."""
+_TAG = "tag:yaml.org,2002:"
+_TYPES = ("null", "bool", "int", "float", "str", "seq", "map")
+_PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+"""JSON writes a character beyond U+FFFF as two escapes, which libyaml refuses."""
 
 
 class YamlTextError(ValueError):
@@ -51,80 +51,146 @@ class YamlText:
 
 
 def read_yaml_text(text: str) -> YamlText:
-    """Read a text; dates stay as they are written.
-
-    A text may have 5 million characters; 200,000 characters and 20,000 values where PyYAML was
-    built without its parser in C.
+    """Read a text of at most a million characters; dates stay as they are written.
 
     Raises:
         YamlTextError: the text is not YAML; is too long, too deep, or has too many values or
             aliases; repeats a key; or holds a value that JSON does not have.
     """
-    import yaml  # noqa: PLC0415  # 20 ms, and only where a file is read
-
-    return _read(text, in_c=bool(yaml.__with_libyaml__))
-
-
-def _read(text: str, *, in_c: bool) -> YamlText:
-    import yaml  # noqa: PLC0415
-
-    most = _MOST_CHARACTERS if in_c else _MOST_CHARACTERS_WITHOUT_C
-    if len(text) > most:
-        raise YamlTextError(f"more than {most:,} characters of YAML", 1)
-    if broken := yaml.reader.Reader.NON_PRINTABLE.search(text):
-        line = text.count("\n", 0, broken.start()) + 1
-        raise YamlTextError(f"not YAML: the character {ord(broken[0]):#x} is not allowed", line)
-    if not in_c or (len(text) <= _SHORT and _ODD.search(text)):
-        return _built(text, yaml.SafeLoader(text), _MOST_VALUES_WITHOUT_C)
+    if len(text) > _MOST_CHARACTERS:
+        raise YamlTextError(f"more than {_MOST_CHARACTERS:,} characters of YAML", 1)
     try:
-        plain, restored = _with_stand_ins(text)
-        return _built(text, yaml.CSafeLoader(plain), _MOST_CHARACTERS * 2, restored)
+        return _read(text)
     except YamlTextError:
-        if len(text) > _SHORT:
+        joined = _PAIR.sub(_character, text)
+        if joined == text:
             raise
-    return _built(text, yaml.SafeLoader(text), _MOST_VALUES_WITHOUT_C)
+    return _read(joined)
 
 
-def _built(
-    text: str, parser: Any, most_values: int, restored: Callable[[Any], str] | None = None
-) -> YamlText:
-    import yaml  # noqa: PLC0415
-
-    from rag_eval_integrations.metrics._yaml_loader import Builder  # noqa: PLC0415  # imports yaml
-
+def _read(text: str) -> YamlText:
     try:
-        value, lines = Builder(parser, most_values, restored).document()
+        _check_events(text)
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        value = None if node is None else loader.construct_document(node)
+    except (yaml.reader.ReaderError, UnicodeEncodeError) as error:
+        at = error.start if isinstance(error, UnicodeEncodeError) else error.position
+        why = "not YAML: a character that is not allowed"
+        raise YamlTextError(why, text.count("\n", 0, at) + 1) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         why = error.problem or error.context or "broken"
-        raise YamlTextError(f"not YAML: {why}", 1 if mark is None else mark.line + 1) from error
-    except (yaml.YAMLError, ArithmeticError, LookupError, ValueError) as error:
-        # "\UFFFFFFFF" fails inside the parser in Python, which knows its line.
-        raise YamlTextError(f"not YAML: {error}", getattr(parser, "line", 0) + 1) from error
-    return YamlText(value, {key: line + 1 for key, line in lines.items()})
+        line = 1 if mark is None else min(mark.line, text.count("\n")) + 1  # the end is behind it
+        raise YamlTextError(f"not YAML: {why}", line) from error
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        raise YamlTextError(f"not YAML: {error}", 1) from error
+    return YamlText(value, {} if node is None else _lines(node))
 
 
-def _with_stand_ins(text: str) -> tuple[str, Callable[[Any], str] | None]:
-    """Put private characters in the place of pairs of escapes, since they are the same anywhere.
+def _check_events(text: str) -> None:
+    """Refuse a text that is too deep, too large, or has too many aliases, before it is built."""
+    sizes: dict[Any, tuple[int, int] | None] = {}  # of anchored values; None while one is read
+    opened: list[tuple[str | None, int, int]] = []
+    values = characters = aliases = 0
+    for event in yaml.parse(text, _Loader):
+        mark: Any = event.start_mark
+        if isinstance(event, CollectionEndEvent):
+            anchor, before, earlier = opened.pop()
+            if anchor is not None:
+                sizes[anchor] = values - before, characters - earlier
+            continue
+        if isinstance(event, AliasEvent):
+            aliases += 1
+            repeated = sizes.get(event.anchor, (0, 0))
+            if repeated is None:
+                raise ComposerError(None, None, "a value that holds itself", mark)
+            values, characters = values + repeated[0], characters + repeated[1]
+        elif isinstance(event, CollectionStartEvent):
+            opened.append((event.anchor, values, characters))
+            values += 1
+            if event.anchor is not None:
+                sizes[event.anchor] = None
+        elif isinstance(event, ScalarEvent):
+            values, characters = values + 1, characters + len(event.value)
+            if event.anchor is not None:
+                sizes[event.anchor] = 1, len(event.value)
+        why = (
+            f"nested more than {_DEEPEST} levels deep" if len(opened) > _DEEPEST
+            else f"more than {_MOST_ALIASES} aliases" if aliases > _MOST_ALIASES
+            else f"more than {_MOST_VALUES:,} values" if values > _MOST_VALUES
+            else "aliases repeat too much text" if characters > 2 * _MOST_CHARACTERS
+            else ""
+        )  # fmt: skip
+        if why:
+            raise ComposerError(None, None, why, mark)
 
-    Returns:
-        The text, and the function that gives the true text of a scalar: the character where the
-        escapes have a meaning, and the escapes themselves elsewhere. None if there is no pair.
-    """
-    if not _PAIR.search(text):
-        return text, None
-    sign = next((chr(code) for code in range(0xE000, 0xF900) if chr(code) not in text), None)
-    if sign is None:
-        return text, None
-    stand_in = re.compile(f"{sign}(....)(....){sign}")
 
-    def restored(event: Any) -> str:
-        if event.style == '"':
-            return stand_in.sub(lambda pair: _character(pair[1], pair[2]), event.value)
-        return stand_in.sub(r"\\u\1\\u\2", event.value)
-
-    return _PAIR.sub(rf"\g<1>{sign}\2\3{sign}", text), restored
+def _lines(node: yaml.Node) -> dict[str, int]:
+    keys = node.value if isinstance(node, yaml.MappingNode) else ()
+    return {key.value: key.start_mark.line + 1 for key, _ in keys}
 
 
-def _character(high: str, low: str) -> str:
-    return chr(0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00)
+def _character(pair: re.Match[str]) -> str:
+    high, low = int(pair[1], 16), int(pair[2], 16)
+    return f"\\U{0x10000 + ((high - 0xD800) << 10) + low - 0xDC00:08X}"
+
+
+if TYPE_CHECKING:
+    _Base = yaml.SafeLoader
+else:
+    _Base = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+
+
+class _Loader(_Base):
+    """PyYAML's safe loader with JSON's types only, which refuses keys that are repeated."""
+
+    yaml_implicit_resolvers: ClassVar = {  # type: ignore[misc]  # a class variable there, too
+        first: [known for known in every if known[0] not in (f"{_TAG}timestamp", f"{_TAG}value")]
+        for first, every in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+    yaml_constructors: ClassVar = {
+        tag: make
+        for tag, make in yaml.SafeLoader.yaml_constructors.items()
+        if tag is None or tag in [_TAG + name for name in _TYPES]
+    }
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        self._check_keys(node, set())  # before merging, which repeats keys
+        return super().construct_document(node)
+
+    def construct_scalar(self, node: Any) -> Any:
+        text = super().construct_scalar(node)
+        if len(text) > _LONGEST_LITERAL and node.tag in (f"{_TAG}int", f"{_TAG}float"):
+            why = f"a literal of more than {_LONGEST_LITERAL} characters"
+            raise ConstructorError(None, None, why, node.start_mark)
+        text.encode()  # half of a character cannot
+        return text
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        try:
+            value = super().construct_object(node, deep)
+        except (ArithmeticError, LookupError, ValueError) as error:
+            kind = str(node.tag).removeprefix(_TAG)
+            why = f"{str(node.value)[:40]!r} is not of the type {kind}"
+            raise ConstructorError(None, None, why, node.start_mark) from error
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConstructorError(None, None, "not a finite number", node.start_mark)
+        return value
+
+    def _check_keys(self, node: Any, seen: set[int]) -> None:
+        if isinstance(node, yaml.ScalarNode) or id(node) in seen:
+            return
+        seen.add(id(node))
+        keys = set()
+        for item in node.value:
+            if isinstance(node, yaml.SequenceNode):
+                self._check_keys(item, seen)
+                continue
+            key, value = item
+            if key.tag != f"{_TAG}merge" and isinstance(key, yaml.ScalarNode):
+                if key.value in keys:  # in JSON, 1 and "1" are the same key
+                    why = f"the key {key.value[:40]!r} for the second time"
+                    raise ConstructorError(None, None, why, key.start_mark)
+                keys.add(key.value)
+            self._check_keys(value, seen)

@@ -262,8 +262,6 @@ async def test_a_file_is_replaced_only_on_request(tmp_path: Path) -> None:
 
 ESCAPES = (
     SystemExit(1),
-    KeyboardInterrupt(),
-    GeneratorExit(),
     asyncio.CancelledError(),
     StopIteration(),
 )

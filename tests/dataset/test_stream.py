@@ -311,7 +311,7 @@ async def test_a_stream_of_anything_that_is_evaluated() -> None:
     assert [evaluation.question async for evaluation in stream] == ["Where?", "Who?"]
 
 
-ESCAPES = (SystemExit(1), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError())
+ESCAPES = (SystemExit(1), asyncio.CancelledError())
 
 
 class Escaping(ScriptedJudge):

@@ -266,7 +266,7 @@ async def test_checks_without_what_they_need_are_unknown(prompt: PromptUnderTest
 
 @pytest.mark.parametrize(
     "error",
-    [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), ValueError(), TypeError("x")],
+    [SystemExit(3), asyncio.CancelledError(), ValueError(), TypeError("x")],
 )
 async def test_whatever_a_judge_raises_is_unknown(
     prompt: PromptUnderTest, error: BaseException

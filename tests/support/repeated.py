@@ -14,7 +14,6 @@ from rag_eval_integrations.judges._parse import parse_labels
 from rag_eval_integrations.judges.embedded._absence import says_documents_do_not_tell
 from rag_eval_integrations.judges.embedded._language import foreign
 from rag_eval_integrations.judges.embedded._words import words
-from rag_eval_integrations.metrics._yaml import read_yaml_text
 from rag_eval_integrations.metrics.geval._reply import read_reply
 from rag_eval_integrations.metrics.prompty import parse_prompty
 from rag_eval_integrations.metrics.prompty._frontmatter import kept_inside, section_names
@@ -35,6 +34,10 @@ from rag_eval_integrations.sentences import Punkt, sentencize
 
 SPLITTER = Punkt()
 PROMPT = PromptUnderTest.from_text("{{question}} {{style}}", name="p")
+
+
+def front_matter(text: str) -> object:
+    return parse_prompty(f"---\n{text}\n---\nGo", name="p")
 
 
 def whole_call(text: str) -> object:
@@ -60,9 +63,9 @@ def refused(parse: Callable[[str], object]) -> Callable[[str], object]:
 _PARSERS: dict[str, Callable[[str], object]] = {
     "sentences": whole_call,
     "spans": SPLITTER.spans,
-    "YAML": read_yaml_text,
-    "YAML list": lambda text: read_yaml_text(f"[{text}]"),
-    "YAML field": lambda text: read_yaml_text(f"a: {text}"),
+    "YAML": front_matter,
+    "YAML list": lambda text: front_matter(f"[{text}]"),
+    "YAML field": lambda text: front_matter(f"a: {text}"),
     "labels": parse_labels,
     "answer": answer_in,
     "fence": unfenced,

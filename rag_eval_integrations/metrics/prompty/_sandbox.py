@@ -4,43 +4,50 @@ A prompt file often comes from the web. It may insert variables, branch, loop ov
 harmless filters. It may not call functions, import, define macros, or produce unlimited text. A
 value is data: it is inserted as it is and never run as a template.
 
-Nothing is calculated while a template is compiled: Jinja's folding of constants is off. Whatever
-its constants alone say is tried once at load, within the bounds of a rendering, so that a mistake
-in it is told with its line.
+Python cannot be stopped within a single operation, so none may be long: whatever reads a value
+first charges its size to the `Budget` of the rendering, by a filter that is put around the operand
+when the template is compiled. Constants are not folded then.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+import functools
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any, cast
 
 from jinja2 import StrictUndefined, Template, Undefined, nodes, pass_context
 from jinja2.exceptions import SecurityError, TemplateSyntaxError, UndefinedError
+from jinja2.filters import FILTERS
 from jinja2.meta import TrackingCodeGenerator
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.tests import TESTS
+from markupsafe import escape
 
-from rag_eval_integrations.metrics.prompty._operations import (
-    ADDED_FILTERS,
-    ALLOWED_TESTS,
-    MOST_CHARACTERS,
-    WRITABLE_FILTERS,
-    Budget,
-    Texts,
-    calculated,
-    charged_to,
-    written,
-)
-
-__all__ = ["Budget", "CompiledTemplate", "PromptTemplateError", "Texts"]
-
+_MOST_CHARACTERS = 4_000_000
+"""Limit on a rendered message; more than any model reads."""
+_MOST_READ = 20_000_000
+"""Limit on the characters and items that all operations of a prompt read and make together. One
+costs up to 0.1 µs, so all of them cost two seconds."""
+_MOST_ROUNDS = 20_000
+"""Limit on the iterations of all loops of a prompt together."""
+_MOST_STEPS = 1_000_000
+"""Limit on the parts of the template that these iterations evaluate; one costs up to 2 µs."""
+_COSTS = {"sort": 30, "unique": 15, "max": 10, "min": 10, "title": 8, "wordcount": 4}
+"""Cost per item of the filters that take longer than 0.1 µs; sorting takes 3 µs."""
+_PART = 50
+"""Cost of a joined part in addition to its length."""
+_LONGEST_OPTION = 100
+_LARGEST = 10**18
+_MOST_PLACES = 15
 _MOST_TOKENS = 30_000
 _MOST_NODES = 10_000
 """Compiling takes up to 50 µs per node."""
 _DEEPEST = 60
 """Jinja and Python go through a template recursively."""
-_LONGEST_NUMBER = 30
 _ALLOWED = (
     nodes.Template, nodes.Output, nodes.TemplateData, nodes.Name, nodes.Const,
     nodes.List, nodes.Tuple, nodes.Dict, nodes.Pair, nodes.Keyword, nodes.Slice, nodes.Getattr,
@@ -49,6 +56,15 @@ _ALLOWED = (
     nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Neg, nodes.Pos, nodes.Concat,
 )  # fmt: skip
 _OF_JINJA = ("self", "super", "caller", "varargs", "kwargs")
+_TEXT_FILTERS = (
+    "capitalize", "e", "escape", "lower", "safe", "title", "trim", "upper", "wordcount"
+)  # fmt: skip
+_TESTS = (
+    "!=", "<", "<=", "==", ">", ">=", "boolean", "defined", "divisibleby", "eq", "equalto", "even",
+    "false", "float", "ge", "greaterthan", "gt", "in", "integer", "iterable", "le", "lessthan",
+    "lower", "lt", "mapping", "ne", "none", "number", "odd", "sameas", "sequence", "string", "true",
+    "undefined", "upper",
+)  # fmt: skip
 
 
 class PromptTemplateError(ValueError):
@@ -58,6 +74,41 @@ class PromptTemplateError(ValueError):
         super().__init__(why)
         self.line = line
         """Line of the template, from 1; None where it is not known."""
+
+
+class Budget:
+    """What the rendering of one prompt has used so far."""
+
+    __slots__ = ("read", "rounds", "steps")
+
+    def __init__(self) -> None:
+        self.read = self.rounds = self.steps = 0
+
+    def charge(self, cost: int) -> None:
+        """Add to the characters and items that were read and made.
+
+        Raises:
+            SecurityError: there are too many.
+        """
+        self.read += cost
+        if self.read > _MOST_READ:
+            raise SecurityError(f"filters read more than {_MOST_READ:,} characters")
+
+
+class _Current(threading.local):
+    budget = Budget()
+
+
+_current = _Current()
+
+
+class Texts(tuple[str, ...]):
+    """Texts that a template may loop over; inserted as one value, they are numbered paragraphs."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(self, start=1))
 
 
 class CompiledTemplate:
@@ -70,22 +121,23 @@ class CompiledTemplate:
     def __init__(self, source: str) -> None:
         environment = _environment()
         try:
-            _check_tokens(environment, source)
+            if sum(1 for _ in islice(environment.lex(source), _MOST_TOKENS + 1)) > _MOST_TOKENS:
+                raise ValueError(f"more than {_MOST_TOKENS:,} words and signs")
             tree = environment.parse(source)
             self.size = _check(tree)
             """The number of the template's parts."""
-            self.variables: frozenset[str] = _variables(environment, tree)
+            tracker = TrackingCodeGenerator(environment)
+            tracker.optimizer = None  # `find_undeclared_variables` would calculate with constants
+            tracker.visit(tree)
+            self.variables: frozenset[str] = frozenset(tracker.undeclared_identifiers)
+            """Names of the variables that the template inserts or tests."""
             _bound(tree)
-            self._template = _compiled(environment, tree)
+            code = environment.compile(tree)
         except TemplateSyntaxError as error:
             raise PromptTemplateError(str(error.message), error.lineno) from error
         except (RecursionError, ArithmeticError, MemoryError, SyntaxError, ValueError) as error:
             raise PromptTemplateError(f"too deep or too large: {error}", None) from error
-        constants = _constants(tree)
-        if constants:
-            trial = nodes.Template([nodes.Output([one], lineno=one.lineno) for one in constants])
-            trial.set_environment(environment)
-            _render(_compiled(environment, trial), {}, Budget())
+        self._template = Template.from_code(environment, code, environment.globals)
 
     def render(self, values: Mapping[str, object], budget: Budget | None = None) -> str:
         """Insert values: text as it is, anything else as JSON.
@@ -98,25 +150,22 @@ class CompiledTemplate:
             PromptTemplateError: a variable has no value, an expression fails, or a text or a loop
                 exceeds its bounds.
         """
-        return _render(self._template, values, budget or Budget())
-
-
-def _render(template: Template, values: Mapping[str, object], budget: Budget) -> str:
-    parts: list[str] = []
-    size = 0
-    try:
-        with charged_to(budget):
-            for part in template.generate(**values):
+        parts: list[str] = []
+        size = 0
+        before, _current.budget = _current.budget, budget or Budget()
+        try:
+            for part in self._template.generate(**values):
                 size += len(part)
-                if size > MOST_CHARACTERS:
-                    raise SecurityError(f"the text grows beyond {MOST_CHARACTERS:,} characters")
+                _check_size(size)
                 parts.append(part)
-    except UndefinedError as error:
-        raise PromptTemplateError(str(error), _line_of(error)) from error
-    except Exception as error:  # what a template does with values may raise anything
-        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise PromptTemplateError(why, _line_of(error)) from error
-    return "".join(parts)
+        except UndefinedError as error:
+            raise PromptTemplateError(str(error), _line_of(error)) from error
+        except Exception as error:  # what a template does with values may raise anything
+            why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise PromptTemplateError(why, _line_of(error)) from error
+        finally:
+            _current.budget = before
+        return "".join(parts)
 
 
 def _line_of(error: BaseException) -> int | None:
@@ -129,81 +178,7 @@ def _line_of(error: BaseException) -> int | None:
     return line
 
 
-class _Environment(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset(["+", "-", "*", "/", "//", "%", "**"])
-    intercepted_unops = frozenset(["+", "-"])
-
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        calculated(operator, left, right)
-        return super().call_binop(context, operator, left, right)
-
-    def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
-        calculated(operator, arg)
-        return super().call_unop(context, operator, arg)
-
-    def getattr(self, obj: Any, attribute: str) -> Any:
-        # The key of a mapping comes first: `row.items` is what the row says.
-        if isinstance(obj, Mapping) and attribute in obj:
-            return obj[attribute]
-        return _data(super().getattr(obj, attribute))
-
-    def getitem(self, obj: Any, argument: Any) -> Any:
-        return _data(super().getitem(obj, argument))
-
-
-def _data(value: Any) -> Any:
-    if callable(value) and not isinstance(value, Undefined):
-        raise SecurityError("a method cannot be used")
-    return value
-
-
-@lru_cache(maxsize=1)
-def _environment() -> _Environment:
-    environment = _Environment(
-        undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True,
-        finalize=_inserted, cache_size=0, optimized=False,
-    )  # fmt: skip
-    environment.globals.clear()
-    environment.filters = {**WRITABLE_FILTERS, **ADDED_FILTERS}
-    environment.tests = dict(ALLOWED_TESTS)
-    return environment
-
-
-@pass_context  # so that Jinja cannot call it while it compiles
-def _inserted(context: object, value: Any) -> Any:
-    return written(value)
-
-
-def _compiled(environment: _Environment, tree: nodes.Template) -> Template:
-    return Template.from_code(environment, environment.compile(tree), environment.globals)
-
-
-def _variables(environment: _Environment, tree: nodes.Template) -> frozenset[str]:
-    tracker = TrackingCodeGenerator(environment)
-    tracker.optimizer = None  # `find_undeclared_variables` would calculate with constants
-    tracker.visit(tree)
-    return frozenset(tracker.undeclared_identifiers)
-
-
 # --- What is refused before anything is compiled
-
-
-def _check_tokens(environment: _Environment, source: str) -> None:
-    """Refuse what cannot even be parsed in a short time: long numbers, deep brackets."""
-    depth = 0
-    for number, (line, kind, text) in enumerate(environment.lex(source)):
-        if number >= _MOST_TOKENS:
-            raise TemplateSyntaxError(
-                f"a prompt has more than {_MOST_TOKENS} words and signs", line
-            )
-        if kind in ("integer", "float") and (
-            len(text) > _LONGEST_NUMBER or (kind == "float" and math.isinf(float(text)))
-        ):
-            raise TemplateSyntaxError(f"the number {text[:12]}… is too large", line)
-        if kind == "operator":
-            depth += (text in "([{") - (text in ")]}")
-            if depth > _DEEPEST:
-                raise TemplateSyntaxError("a prompt has too many brackets in brackets", line)
 
 
 def _check(tree: nodes.Template) -> int:
@@ -233,16 +208,16 @@ def _refused(node: nodes.Node) -> str | None:
         return f"cannot use `{type(node).__name__.lower()}`"
     if isinstance(node, nodes.Name) and node.name in _OF_JINJA:
         return f"cannot use `{node.name}`"
+    if isinstance(node, nodes.Const) and isinstance(node.value, int | float):
+        return "has a number that is too large" if abs(node.value) > _LARGEST**2 else None
     if isinstance(node, nodes.Filter | nodes.Test):
-        known = WRITABLE_FILTERS if isinstance(node, nodes.Filter) else ALLOWED_TESTS
+        known = _FILTERS if isinstance(node, nodes.Filter) else _TESTS
         if node.name not in known:
             return f"has no {type(node).__name__.lower()} `{node.name}`"
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             return "cannot use * or ** for options"
     if isinstance(node, nodes.For) and node.recursive:
         return "cannot loop recursively"
-    if isinstance(node, nodes.Compare) and len(node.ops) > 1 and _tests_membership(node):
-        return "cannot chain `in` with another comparison"
     if isinstance(node, nodes.List | nodes.Tuple | nodes.Dict) and any(
         isinstance(name, nodes.Name) and name.ctx == "load" for name, _ in _walk(node)
     ):
@@ -251,43 +226,31 @@ def _refused(node: nodes.Node) -> str | None:
     return None
 
 
-def _tests_membership(node: nodes.Compare) -> bool:
-    return any(one.op in ("in", "notin") for one in node.ops)
-
-
-# --- What is put in the place of Jinja's own operations, which have no bounds
+# --- The filters that are put around operands
 
 
 def _bound(parent: nodes.Node) -> None:
-    for field, value in list(parent.iter_fields()):
-        if isinstance(value, list):
-            for index, item in enumerate(value):
-                if isinstance(item, nodes.Node):
-                    _bound(item)
-                    value[index] = _bounded(item)
-        elif isinstance(value, nodes.Node):
-            _bound(value)
-            setattr(parent, field, _bounded(value))
-
-
-def _bounded(node: nodes.Node) -> nodes.Node:
-    if isinstance(node, nodes.For):
-        parts = sum(1 for _ in _walk(node))
-        node.iter = _filtered(cast(nodes.Expr, node.iter), "_rounds", nodes.Const(parts))
-    elif isinstance(node, nodes.Concat):
-        return _filtered(nodes.List(node.nodes, lineno=node.lineno), "_joined")
-    elif isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Slice):
-        ends = [node.arg.start, node.arg.stop, node.arg.step]
-        return _filtered(node.node, "_sliced", *(one or nodes.Const(None) for one in ends))
-    elif isinstance(node, nodes.Compare):
-        if _tests_membership(node):
-            within = _filtered(node.ops[0].expr, "_within", node.expr)
-            negated = node.ops[0].op == "notin"
-            return nodes.Not(within, lineno=node.lineno) if negated else within
-        node.expr = _filtered(node.expr, "_compared")
-        for operand in node.ops:
-            operand.expr = _filtered(operand.expr, "_compared")
-    return node
+    for child in list(parent.iter_child_nodes()):
+        _bound(child)
+    if isinstance(parent, nodes.For):
+        parts = nodes.Const(sum(1 for _ in _walk(parent)))
+        parent.iter = _filtered(cast(nodes.Expr, parent.iter), "_rounds", parts)
+    elif isinstance(parent, nodes.Concat):
+        joined = _filtered(nodes.List(parent.nodes, lineno=parent.lineno), "_joined")
+        parent.nodes = [joined]
+    elif isinstance(parent, nodes.Compare):
+        parent.expr = _filtered(parent.expr, "_charged")
+        for operand in parent.ops:
+            operand.expr = _filtered(operand.expr, "_charged")
+    elif isinstance(parent, nodes.Getitem) and isinstance(parent.arg, nodes.Slice):
+        parent.node = _filtered(parent.node, "_charged")
+    elif isinstance(parent, nodes.Test):
+        # `is` with two operands compares; one that is not defined may be asked about.
+        if parent.name in ("even", "odd", "divisibleby"):
+            parent.node = _filtered(parent.node, "_number")
+        elif parent.args or parent.name in ("lower", "upper"):
+            parent.node = _filtered(parent.node, "_charged")
+        parent.args = [_filtered(option, "_charged") for option in parent.args]
 
 
 def _filtered(node: nodes.Expr, name: str, *options: nodes.Expr) -> nodes.Filter:
@@ -296,18 +259,206 @@ def _filtered(node: nodes.Expr, name: str, *options: nodes.Expr) -> nodes.Filter
     return made
 
 
-def _constants(tree: nodes.Template) -> list[nodes.Expr]:
-    """Find the largest expressions without variables that have something to calculate."""
-    found = []
-    waiting: list[nodes.Node] = [tree]
+def _charged(value: Any, cost: int = 1) -> Any:
+    """Charge a value with everything inside of it; an item costs so much, a character one."""
+    budget = _current.budget
+    if isinstance(value, str):
+        budget.charge(cost * len(value))
+        return value
+    waiting = [value]
     while waiting:
-        node = waiting.pop()
-        if isinstance(node, nodes.Literal):
-            continue
-        if isinstance(node, nodes.Expr) and not any(
-            isinstance(one, nodes.Name) for one, _ in _walk(node)
-        ):
-            found.append(node)
+        item = waiting.pop()
+        if isinstance(item, str | bytes):
+            budget.charge(cost + len(item))
+        elif isinstance(item, dict):
+            budget.charge(cost * (2 * len(item) + 1))
+            waiting += [*item, *item.values()]
+        elif isinstance(item, list | tuple | set | frozenset):
+            budget.charge(cost * (len(item) + 1))
+            waiting += item
         else:
-            waiting += node.iter_child_nodes()
-    return found
+            budget.charge(cost)
+    return value
+
+
+def _check_size(size: int) -> None:
+    if size > _MOST_CHARACTERS:
+        raise SecurityError(f"the text grows beyond {_MOST_CHARACTERS:,} characters")
+
+
+def _rounds(items: Iterable[Any], parts: int = 1) -> Iterator[Any]:
+    """Count the iterations of a loop, whose body has so many parts."""
+    budget = _current.budget
+    for item in items:
+        budget.rounds += 1
+        budget.steps += parts
+        if budget.rounds > _MOST_ROUNDS:
+            raise SecurityError(f"more than {_MOST_ROUNDS} iterations of loops")
+        if budget.steps > _MOST_STEPS:
+            raise SecurityError(f"loops take more than {_MOST_STEPS:,} steps")
+        yield item
+
+
+def _number(value: Any) -> Any:
+    """Refuse what is not a number: `%` formats texts, `*` repeats them."""
+    if isinstance(value, Undefined):
+        str(value)  # raises an error with its name
+    if not isinstance(value, int | float) or abs(value) > _LARGEST:
+        raise SecurityError("only numbers up to 10^18 can be calculated with")
+    return value
+
+
+# --- Values as text
+
+
+def _written(value: Any) -> Any:
+    """Return a value as it is inserted: text and numbers as they are, anything else as JSON.
+
+    Raises:
+        SecurityError: the value is a method or another object that is not data.
+    """
+    if isinstance(value, str | int | float | Undefined) and not isinstance(value, bool):
+        return value  # undefined: raises an error with its name when it is turned into text
+    if value is None:
+        return ""
+    if isinstance(value, Texts):
+        return str(_charged(value))
+    return _as_json(value) if isinstance(value, bool | dict | list | tuple) else _plain(value)
+
+
+def _as_json(value: Any) -> str:
+    text = json.dumps(_charged(value), ensure_ascii=False, default=_plain)
+    _check_size(len(text))
+    return text
+
+
+def _plain(value: Any) -> str:
+    """Write another object, such as a date; its address in memory must not show."""
+    if callable(value):
+        raise SecurityError("a method cannot be inserted")
+    if isinstance(value, Iterator):
+        return _as_json(list(_rounds(value)))
+    text = str(value)
+    if f"{id(value):x}" in text.lower():
+        raise SecurityError(f"an object of the type {type(value).__name__} cannot be inserted")
+    return text
+
+
+# --- Filters
+
+
+def _join(parts: Iterable[Any], d: str = "", attribute: str | int | None = None) -> str:
+    """Join texts as Jinja's `join` does, which has no bound on the result."""
+    texts: list[str] = []
+    size = 0
+    for part in parts:
+        item = part
+        if attribute is not None and isinstance(part, dict | list):
+            item = part[attribute]  # type: ignore[index]
+        texts.append(str(_written(item)))
+        size += len(texts[-1]) + len(d)
+        _check_size(size - len(d))
+        _current.budget.charge(len(texts[-1]) + len(d) + _PART)
+    return d.join(texts)
+
+
+def _round(value: Any, precision: object = 0, method: str = "common") -> Any:
+    if not isinstance(precision, int) or abs(precision) > _MOST_PLACES:
+        raise SecurityError(f"round takes from -{_MOST_PLACES} to {_MOST_PLACES} places")
+    return FILTERS["round"](_number(value), precision, method)
+
+
+def _reverse(value: Any) -> Any:
+    return value[::-1] if isinstance(value, str | list | tuple) else list(_rounds(reversed(value)))
+
+
+def _charging(name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a filter charge what it reads, refuse long options, and return data."""
+
+    @functools.wraps(make)  # keeps Jinja's mark on filters that take the environment
+    def filter_(*given: Any, **options: Any) -> Any:
+        first = 1 if hasattr(make, "jinja_pass_arg") else 0
+        dots = 0
+        for option in (*given[first + 1 :], *options.values()):
+            if isinstance(option, str) and name != "join":
+                dots = max(dots, option.count("."))  # a path such as `a.b`
+                if len(option) > _LONGEST_OPTION:
+                    raise SecurityError(f"an option has more than {_LONGEST_OPTION} characters")
+        value = str(_written(given[first])) if name in _TEXT_FILTERS else given[first]
+        _charged(value, _COSTS.get(name, 1) * (1 + dots))
+        made = make(*given[:first], value, *given[first + 1 :], **options)
+        if isinstance(made, Iterator):
+            made = list(_rounds(made))
+        _check_size(len(made) if isinstance(made, str | list) else 0)
+        return made
+
+    return filter_
+
+
+_FILTERS: dict[str, Callable[..., Any]] = {
+    **{name: FILTERS[name] for name in ("count", "length", "d", "default", "first", "last")},
+    **{
+        name: _charging(name, make)
+        for name, make in {
+            **{name: FILTERS[name] for name in _TEXT_FILTERS},
+            **{name: FILTERS[name] for name in ("float", "int", "items", "max", "min", "sort")},
+            **{"unique": FILTERS["unique"], "join": _join, "list": list, "reverse": _reverse},
+            **{"round": _round, "e": lambda text: str(escape(text)), "safe": str},
+            **{"escape": lambda text: str(escape(text))},
+        }.items()
+    },
+    "tojson": _as_json,
+}
+"""The filters that a template may name."""
+
+
+# --- The language
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    intercepted_binops = frozenset(["+", "-", "*", "/", "//", "%", "**"])
+    intercepted_unops = frozenset(["+", "-"])
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        if operator == "+" and all(isinstance(one, str | list | tuple) for one in (left, right)):
+            _check_size(len(left) + len(right))
+            _current.budget.charge(len(left) + len(right))
+        else:
+            left, right = _number(left), _number(right)
+        return super().call_binop(context, operator, left, right)
+
+    def call_unop(self, context: Any, operator: str, arg: Any) -> Any:
+        return super().call_unop(context, operator, _number(arg))
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        # The key of a mapping comes first: `row.items` is what the row says.
+        if isinstance(obj, Mapping) and attribute in obj:
+            return obj[attribute]
+        return _data(super().getattr(obj, attribute))
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        return _data(super().getitem(obj, argument))
+
+
+def _data(value: Any) -> Any:
+    if callable(value) and not isinstance(value, Undefined):
+        raise SecurityError("a method cannot be used")
+    return value
+
+
+@lru_cache(maxsize=1)
+def _environment() -> _Environment:
+    environment = _Environment(
+        undefined=StrictUndefined, autoescape=False, keep_trailing_newline=True,
+        finalize=_inserted, cache_size=0, optimized=False,
+    )  # fmt: skip
+    environment.globals.clear()
+    added = {"_charged": _charged, "_joined": _join, "_number": _number, "_rounds": _rounds}
+    environment.filters = {**_FILTERS, **added}
+    environment.tests = {name: TESTS[name] for name in _TESTS}
+    return environment
+
+
+@pass_context  # so that Jinja cannot call it while it compiles
+def _inserted(context: object, value: Any) -> Any:
+    return _written(value)

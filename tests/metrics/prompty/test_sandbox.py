@@ -6,16 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_eval_integrations.metrics.prompty._sandbox import (
-    Budget,
-    CompiledTemplate,
-    PromptTemplateError,
-    Texts,
-)
+from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.metrics.prompty import Prompty, parse_prompty
+
+
+def prompt(source: str) -> Prompty:
+    """Make a prompt of one message, which begins in line 1."""
+    return parse_prompty(source, name="p")
 
 
 def render(source: str, **values: object) -> str:
-    return CompiledTemplate(source).render(values)
+    return prompt(source).render(values)[0].content
 
 
 @settings(deadline=None)  # on a busy machine the first example takes longer
@@ -40,15 +41,13 @@ def test_prompts_branch_loop_and_calculate() -> None:
 
 
 def test_values_that_are_no_text_are_written_as_json() -> None:
-    """Not as Python; None is nothing; texts are numbered paragraphs, and a list in a loop."""
+    """Not as Python; None is nothing."""
     assert render("{{ a }} {{ b }} [{{ c }}]", a={"k": [True]}, b=False, c=None) == (
         '{"k": [true]} false []'
     )
-    assert render("{{ t }}", t=Texts(["one", "two"])) == "[1] one\n\n[2] two"
     assert render("{{ l | reverse }} {{ l | unique }}", l=["a", "b", "a"]) == (
         '["a", "b", "a"] ["a", "b"]'
     )
-    assert render("{% for x in t %}{{ x }};{% endfor %}", t=Texts(["one", "two"])) == "one;two;"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def test_values_that_are_no_text_are_written_as_json() -> None:
 )
 def test_what_a_prompt_may_not_do_is_refused(source: str) -> None:
     """Python's insides, calls, other files, names that are not there: an error that says so."""
-    with pytest.raises(PromptTemplateError) as raised:
+    with pytest.raises(ConfigurationError) as raised:
         render(source, x="text")
     assert str(raised.value)
 
@@ -104,29 +103,27 @@ def test_what_a_prompt_may_not_do_is_refused(source: str) -> None:
 )
 def test_nothing_grows_without_end(source: str) -> None:
     """Doubling, nested loops and long texts stop at a bound."""
-    with pytest.raises(PromptTemplateError):
+    with pytest.raises(ConfigurationError):
         render(source, x='"' * 1000, big="b" * 3_000_000)
 
 
 def test_variables_are_known_before_rendering() -> None:
     """Also those that are only asked about; not those that the template sets itself."""
-    template = CompiledTemplate("{% if a %}{{ b.c }}{% endif %}{% for d in e %}{{ d }}{% endfor %}")
+    template = prompt("{% if a %}{{ b.c }}{% endif %}{% for d in e %}{{ d }}{% endfor %}")
 
     assert template.variables == {"a", "b", "e"}
 
 
 def test_a_mistake_names_its_line() -> None:
     """Counted within the template."""
-    with pytest.raises(PromptTemplateError) as raised:
-        CompiledTemplate("one\ntwo {{ your name }}")
-
-    assert raised.value.line == 2
+    with pytest.raises(ConfigurationError, match="line 2: "):
+        prompt("one\ntwo {{ your name }}")
 
 
 @pytest.mark.parametrize("name", ["unique | list", "list"])
 def test_filters_over_a_long_text_in_a_loop_are_stopped(name: str) -> None:
     """Each pays for the time it takes; 20,000 sorts of half a megabyte would take hours."""
-    with pytest.raises(PromptTemplateError, match="filters read more than"):
+    with pytest.raises(ConfigurationError, match="filters read more than"):
         render(
             f"{{% for c in x %}}{{% if x | {name} %}}{{% endif %}}{{% endfor %}}", x="b" * 500_000
         )
@@ -134,9 +131,9 @@ def test_filters_over_a_long_text_in_a_loop_are_stopped(name: str) -> None:
 
 def test_a_text_that_takes_too_long_to_sort_is_refused() -> None:
     """Before any of it is sorted; what is joined pays for every part."""
-    with pytest.raises(PromptTemplateError, match="filters read more than"):
+    with pytest.raises(ConfigurationError, match="filters read more than"):
         render("{{ x | sort | length }}", x="b" * 3_000_000)
-    with pytest.raises(PromptTemplateError, match="grows beyond"):
+    with pytest.raises(ConfigurationError, match="filters read more than"):
         render("{{ x | join }}", x="b" * 1_500_000)
 
 
@@ -151,8 +148,8 @@ def test_numbers_are_calculated_and_texts_are_added() -> None:
     assert render("{{ a % b }} {{ 7.5 % 2 }} {{ a * b }} {{ a + b }}", a=7, b=2) == "1 1.5 14 9"
     assert render("{{ a + b }} {{ c + c }}", a="x", b="y", c=[1]) == "xy [1, 1]"
     assert render("{{ a * a }}", a=1e12) == "1e+24"
-    with pytest.raises(PromptTemplateError, match="too large"):
-        render("{{ a * 1 }}", a=-1.1e12)
+    with pytest.raises(ConfigurationError, match=r"numbers up to 10\^18"):
+        render("{{ a * 1 }}", a=-1.1e18)
 
 
 def test_a_text_may_be_as_long_as_the_bound() -> None:
@@ -162,7 +159,7 @@ def test_a_text_may_be_as_long_as_the_bound() -> None:
     assert len(render("{{ text }}c", text=text)) == 4_000_000
     assert len(render("{{ text + 'c' }}", text=text)) == 4_000_000
     for source in ("{{ text }}cc", "{{ text + 'cc' }}"):
-        with pytest.raises(PromptTemplateError, match="grows beyond 4,000,000"):
+        with pytest.raises(ConfigurationError, match="grows beyond 4,000,000"):
             render(source, text=text)
 
 
@@ -213,8 +210,6 @@ DEAR = (
     "{{ 1 | round(-100000000) }}",
     "{{ f | round(-100000000) }}",
     "{{ f | round(f) }}",
-    "{{ x | int(base=16) }}",
-    "{{ x | float }}",
     "{{ big // 3 }}",
     "{{ 3 // big }}",
     "{{ big % 7 }}",
@@ -258,36 +253,17 @@ def test_whatever_takes_long_is_refused_in_a_short_time(source: str) -> None:
 
     Without the charge, each would take minutes, or more memory than there is.
     """
-    with pytest.raises(PromptTemplateError):
-        CompiledTemplate(source).render(VALUES)
-
-
-@pytest.mark.parametrize(
-    ("source", "line"),
-    [
-        ("\n{{ ('inf' | float) | int }}", 2),
-        ("\n\n{{ 1 | round(-99) }} {{ x }}", 3),
-        ("\n{{ " + "1" * 5_000 + " }}", 2),
-        ("{% if x %}\n{{ 1 / 0 }}{% endif %}", 2),
-        ("\n{{ [1] + 1 }}", 2),
-        ("\n{% for a in 5 %}{% endfor %}", 2),
-        ("\n{{ self }}", 2),
-        ("\n{{ '\\x' }}", 2),
-    ],
-)
-def test_a_mistake_in_constants_is_told_at_load(source: str, line: int) -> None:
-    """With its line, though nothing is calculated while the template is compiled."""
-    with pytest.raises(PromptTemplateError) as raised:
-        CompiledTemplate(source)
-    assert raised.value.line == line
+    with pytest.raises(ConfigurationError):
+        render(source, **VALUES)
 
 
 def test_a_mistake_in_values_is_told_with_its_line() -> None:
-    """At rendering, as the values are not known before."""
-    for source in ("a\n{{ x + 1 }}", "a\n{{ x.y }}", "a\n{{ nothing }}", "a\n{{ x | round }}"):
-        with pytest.raises(PromptTemplateError) as raised:
+    """At rendering; nothing is calculated while a prompt is read."""
+    for source in (
+        "a\n{{ x + 1 }}", "a\n{{ x.y }}", "a\n{{ nothing }}", "a\n{{ x | round }}", "a\n{{ 1 / 0 }}",
+    ):  # fmt: skip
+        with pytest.raises(ConfigurationError, match="line 2: "):
             render(source, x="text")
-        assert raised.value.line == 2
 
 
 @pytest.mark.parametrize(
@@ -317,8 +293,8 @@ def test_no_address_in_memory_shows(source: str) -> None:
     """Methods and objects are not data; what filters make is a list."""
     values = {"x": "text", "d": {"a": 1}, "o": object(), "f": render, "g": iter("ab")}
     try:
-        text = CompiledTemplate(source).render(values)
-    except PromptTemplateError:
+        text = render(source, **values)
+    except ConfigurationError:
         return
     assert "0x" not in text.lower()
     assert "object" not in text.lower()
@@ -343,11 +319,8 @@ def test_comparisons_and_slices_mean_what_they_mean() -> None:
 
 def test_the_messages_of_a_prompt_share_a_budget() -> None:
     """A hundred messages may not take a hundred times as long."""
-    budget = Budget()
-    template = CompiledTemplate("{{ (x ~ x) | length }}")
-    for _ in range(9):
-        template.render({"x": "b" * 1_000_000}, budget)
+    message = "user:\n{{ (x ~ x) | length }}\n"
 
-    with pytest.raises(PromptTemplateError, match="20,000,000"):
-        template.render({"x": "b" * 2_000_000}, budget)
-    assert template.render({"x": "b" * 2_000_000}, Budget()) == "4000000"
+    assert len(prompt(message * 9).render({"x": "b" * 1_000_000})) == 9
+    with pytest.raises(ConfigurationError, match="20,000,000"):
+        prompt(message * 11).render({"x": "b" * 1_000_000})
