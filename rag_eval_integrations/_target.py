@@ -2,7 +2,7 @@
 
 And reads what is small enough to be read at once:
 
-    read_whole   the bytes of a short file or FIFO; a device has no end, a FIFO perhaps no writer
+    read_whole   the bytes of a short file or FIFO; a device has no end
     path_from    the path that a user gave, or an error that names the argument
     resolved     where a path leads; devices, FIFOs, sockets and folders are refused
     create       a new file, never through a link and never in place of another
@@ -18,12 +18,10 @@ and stay links. All other opens refuse links: nothing is written through a plant
 from __future__ import annotations
 
 import errno
-import io
+import glob
 import os
-import select
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -39,19 +37,14 @@ PUBLIC = 0o666
 _FLAGS = getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _HEAD = 4096
 """Bytes at the start of a page that show who made it."""
-
-_KINDS = (
-    (stat.S_ISDIR, "a folder"),
-    (stat.S_ISFIFO, "a FIFO"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISLNK, "a link"),
-    (stat.S_ISREG, "a file"),
-)
+_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_UNFINISHED = ".unfinished"
+_KINDS = {"d": "a folder", "p": "a FIFO", "s": "a socket", "l": "a link", "-": "a file"}
 
 
 def kind(mode: int) -> str:
     """Return the word for what `os.stat` found: a file, a folder, a FIFO, a socket, a device."""
-    return next((word for is_one, word in _KINDS if is_one(mode)), "a device")
+    return _KINDS.get(stat.filemode(mode)[0], "a device")
 
 
 def readable(error: OSError, path: str | os.PathLike[str]) -> OSError:
@@ -62,13 +55,12 @@ def readable(error: OSError, path: str | os.PathLike[str]) -> OSError:
         path: the path as the user knows it.
     """
     folder = Path(path).absolute().parent
+    words = error.strerror or str(error)
+    why = words[:1].lower() + words[1:]
     if error.errno == errno.ENOENT and not folder.is_dir():
         why = f"the folder {folder} does not exist"
     elif error.errno == errno.ELOOP:
-        why = "is a link that is not followed" if os.path.lexists(path) else "leads through links"
-    else:
-        words = error.strerror or str(error)
-        why = words[:1].lower() + words[1:]
+        why = "is a link that is not followed"
     told = type(error)(f"{path}: {why}")
     told.errno = error.errno
     return told
@@ -100,16 +92,10 @@ def resolved(path: str | os.PathLike[str], field: str = "path") -> Path:
     target = Path(os.path.realpath(path))
     try:
         mode = path.stat().st_mode
-    except FileNotFoundError:
-        if not target.parent.is_dir():
-            raise FileNotFoundError(f"{path}: the folder {target.parent} does not exist") from None
-        return target
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise ConfigurationError(field, str(path), "is a link that leads in a circle") from None
+        if isinstance(error, FileNotFoundError) and target.parent.is_dir():
+            return target
         raise readable(error, path) from error
-    if stat.S_ISREG(mode) and not target.exists():  # a descriptor of /proc or /dev/fd
-        raise ConfigurationError(field, str(path), "leads to a file that was removed")
     if not stat.S_ISREG(mode):
         hint = (
             " (`-` is standard output)" if target.parts[:2] in (("/", "dev"), ("/", "proc")) else ""
@@ -121,9 +107,6 @@ def resolved(path: str | os.PathLike[str], field: str = "path") -> Path:
 
 MOST_WHOLE = 32 * 2**20
 """Bytes of a file that is read at once: a prompt, a metric, the value of a variable."""
-_BLOCK = 1 << 20
-_PATIENCE = 5.0
-"""Seconds that a FIFO has until something is written to it."""
 
 
 def read_whole(
@@ -137,82 +120,20 @@ def read_whole(
         longest: bytes of the file.
 
     Raises:
-        ConfigurationError: it is longer, a device or a socket, or a FIFO that nothing is written
-            to.
+        ConfigurationError: it is longer, or a device or a socket.
         OSError: it cannot be read.
     """
     try:
         mode = os.stat(path).st_mode
-        if stat.S_ISFIFO(mode):
-            content = io.BytesIO()
-            drain(os.fspath(path), content.write, field, longest=longest)
-            return content.getvalue()
-        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        if kind(mode) in ("a device", "a socket"):
             raise ConfigurationError(field, os.fspath(path), f"is {kind(mode)}; use a file")
         with open(path, "rb") as stream:
-            found = stream.read(longest + 1)
+            content = stream.read(longest + 1)
     except OSError as error:
         raise readable(error, path) from error
-    if len(found) > longest:
-        raise _too_long(path, field, longest)
-    return found
-
-
-def _too_long(path: str | os.PathLike[str], field: str, longest: int) -> ConfigurationError:
-    return ConfigurationError(field, os.fspath(path), f"is larger than {longest:,} bytes")
-
-
-def drain(
-    name: str,
-    write: Callable[[bytes], object],
-    field: str = "file",
-    *,
-    longest: int | None = None,
-    patience: float = _PATIENCE,
-) -> None:
-    """Read a FIFO to its end.
-
-    Args:
-        name: the FIFO.
-        write: receives what is read.
-        field: name of the argument, for the error.
-        longest: bytes; None for any number.
-        patience: seconds until something has to be written to it.
-
-    Raises:
-        ConfigurationError: nobody writes to it, or too much.
-        OSError: it cannot be read.
-    """
-    try:  # O_NONBLOCK, since to open it would wait for a writer, perhaps for ever
-        file = os.open(name, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError as error:
-        raise readable(error, name) from error
-    try:
-        end = time.monotonic() + patience
-        begun = False
-        size = 0
-        while True:
-            try:
-                block = os.read(file, _BLOCK)
-            except BlockingIOError:  # there is a writer, which may be slow
-                begun = True
-                select.select([file], [], [])
-                continue
-            size += len(block)
-            if longest is not None and size > longest:
-                raise _too_long(name, field, longest)
-            if block:
-                begun = True
-                write(block)
-            elif begun:
-                return
-            elif time.monotonic() > end:
-                why = f"is a FIFO that nothing was written to within {patience:g} s"
-                raise ConfigurationError(field, name, why)
-            else:
-                time.sleep(0.02)
-    finally:
-        os.close(file)
+    if len(content) > longest:
+        raise ConfigurationError(field, os.fspath(path), f"is larger than {longest:,} bytes")
+    return content
 
 
 def make_folder(path: Path, field: str = "folder") -> None:
@@ -274,7 +195,7 @@ def replacing(path: Path, *, new: bool = False, mode: int = PRIVATE) -> Iterator
     """Write a file that takes the place of another at the end, whole, or not at all on an error.
 
     It is written beside its target under a random name, and forced to the disk before it is
-    renamed. A file that is replaced hands its mode on, and its owner where that is allowed.
+    renamed. A file that is replaced hands its mode on.
 
     Args:
         path: the file, as returned by `resolved`.
@@ -313,48 +234,20 @@ def take_place(file: int, temporary: Path, path: Path, *, new: bool) -> None:
         FileExistsError: the target exists and `new` is set.
         OSError: the disk or the folder cannot be written.
     """
-    _keep_mode(file, path)
+    with suppress(FileNotFoundError):
+        before = path.lstat()
+        if stat.S_ISREG(before.st_mode):
+            temporary.chmod(stat.S_IMODE(before.st_mode))
     os.fsync(file)
-    if new:
-        _rename_new(temporary, path)
-    else:
-        temporary.replace(path)
-
-
-_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
-_UNFINISHED = ".unfinished"
+    if new and os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    temporary.replace(path)
 
 
 def remove_unfinished(path: Path) -> None:
     """Remove what killed processes left of `replacing`, for a caller that holds the file's lock."""
-    for left in path.parent.glob(f"{_escaped(path.name)}.{'[0-9a-f]' * 8}{_UNFINISHED}"):
+    for left in path.parent.glob(f"{glob.escape(path.name)}.{'[0-9a-f]' * 8}{_UNFINISHED}"):
         left.unlink(missing_ok=True)
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
-
-
-def _keep_mode(file: int, path: Path) -> None:
-    try:
-        before = path.lstat()
-    except FileNotFoundError:
-        return
-    if stat.S_ISREG(before.st_mode) and hasattr(os, "fchown"):
-        with suppress(OSError):  # only an administrator may give files away
-            os.fchown(file, before.st_uid, before.st_gid)
-        os.fchmod(file, stat.S_IMODE(before.st_mode))
-
-
-def _rename_new(temporary: Path, path: Path) -> None:
-    try:
-        os.link(temporary, path)  # unlike a rename, it replaces nothing
-    except FileExistsError:
-        raise
-    except OSError:  # a file system without hard links
-        if os.path.lexists(path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
-        temporary.replace(path)
 
 
 # --- The file that is replaced: a second name until it is
@@ -386,16 +279,9 @@ def back_up(path: Path, field: str = "out") -> Path:
     try:
         os.link(path, backup)
     except OSError:  # a file system without hard links, or another user's file
-        with path.open("rb") as source, os.fdopen(create(backup), "wb") as copy:
-            try:
-                _keep_mode(copy.fileno(), path)
-                shutil.copyfileobj(source, copy)
-                copy.flush()
-            except BaseException as error:
-                backup.unlink()  # half a copy would only be in the way
-                if isinstance(error, OSError):
-                    raise readable(error, backup) from error
-                raise
+        mode = stat.S_IMODE(path.stat().st_mode)
+        with path.open("rb") as source, replacing(backup, new=True, mode=mode) as copy:
+            shutil.copyfileobj(source, copy)
     return backup
 
 

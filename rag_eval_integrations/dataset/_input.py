@@ -35,8 +35,6 @@ LONGEST_ROW = 128 * 2**20
 """Bytes of any other line: an evaluation of a long call is up to eight times as long."""
 
 BLOCK = 1 << 20
-_PATIENCE = 5.0
-"""Seconds that a FIFO has until something is written to it."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 DAMAGE = (EOFError, zlib.error, gzip.BadGzipFile)
 
@@ -67,7 +65,7 @@ class Input(os.PathLike[str]):
         """Return the path to read, after copying what can be read only once.
 
         Raises:
-            ConfigurationError: it is no file, or a FIFO that nothing is written to.
+            ConfigurationError: it is no file.
             OSError: it cannot be read.
         """
         if self._copy is not None:
@@ -77,9 +75,8 @@ class Input(os.PathLike[str]):
                 raise ConfigurationError("file", "-", "there is no standard input")
             return self._copied(lambda copy: shutil.copyfileobj(sys.stdin.buffer, copy, BLOCK))
         if _is_fifo(self._path):
-            return self._copied(
-                lambda copy: _target.drain(self._path, copy.write, patience=_PATIENCE)
-            )
+            with open(self._path, "rb") as fifo:
+                return self._copied(lambda copy: shutil.copyfileobj(fifo, copy, BLOCK))
         return self._path
 
     def check(self, opened: Callable[[Input], BinaryIO] | None = None) -> None:
@@ -116,17 +113,14 @@ def open_lines(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a file for reading lines of bytes, through gzip where it is compressed.
 
     Raises:
-        ConfigurationError: it is a device, folder or socket, or a FIFO that nothing is written to.
+        ConfigurationError: it is a device, folder or socket.
         OSError: it cannot be opened.
     """
     name = os.fspath(path)
     if stat.S_ISFIFO(_mode(name)):
         stream = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # the caller closes it
-        try:
-            _target.drain(name, stream.write, patience=_PATIENCE)
-        except BaseException:
-            stream.close()
-            raise
+        with open(name, "rb") as fifo:
+            shutil.copyfileobj(fifo, stream, BLOCK)
         stream.seek(0)
     else:
         try:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_eval_integrations.dataset import _input, read_calls, read_lines
+from rag_eval_integrations.dataset import read_calls, read_lines
 from rag_eval_integrations.dataset._input import Input, count_lines, lines_of, open_lines
 from rag_eval_integrations.errors import ConfigurationError
 
@@ -219,15 +219,6 @@ def test_a_fifo_that_is_input_may_be_read_again(fifo: Path) -> None:
     assert copy.stat().st_mode & 0o777 == 0o600
     del given
     assert not copy.exists()
-
-
-def test_a_fifo_without_a_writer_is_told(fifo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After some patience, and not as an empty file."""
-    monkeypatch.setattr(_input, "_PATIENCE", 0.05)
-    with pytest.raises(ConfigurationError, match=r"nothing was written to within 0\.05 s"):
-        list(read_calls(fifo))
-    with pytest.raises(ConfigurationError, match="nothing was written"):
-        Input(fifo).check()
 
 
 def test_standard_input_is_an_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
