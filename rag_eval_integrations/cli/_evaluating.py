@@ -138,20 +138,6 @@ def run_command(
             "judge, and 1 for judges that wait for a model.",
         ),
     ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ray", help="Evaluate on a Ray cluster; --workers is the number of its actors."
-        ),
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT|auto",
-            help="Address of the Ray cluster; by default RAY_ADDRESS, else one that is started on "
-            "this machine.",
-        ),
-    ] = None,
     rpm: Rpm = None,
     tpm: Tpm = None,
     cache: Cache = None,
@@ -204,7 +190,7 @@ def run_command(
         relevance_baseline=relevance_baseline, max_concurrency=max_concurrency, rpm=rpm, tpm=tpm,
         cache=cache, resume=resume, limit=limit, skip_invalid=skip_invalid, dry_run=dry_run,
         fail_under=fail_under or [], metric_var=metric_var or [], max_error_rate=max_error_rate,
-        report=report, workers=workers, engine=engine, address=address,
+        report=report, workers=workers,
         model_options=model_options(timeout, max_tokens, extra_body),
         geval={"estimator": geval_estimator, "samples": geval_samples},
         retrieval={"k": k, "match": match, "id_key": id_key}, calibration=calibration,

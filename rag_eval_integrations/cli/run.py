@@ -8,10 +8,10 @@ import itertools
 import os
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_eval_integrations import _loop
 from rag_eval_integrations._counted import counted
@@ -44,14 +44,11 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLMJudge
 from rag_eval_integrations.judges._reader._judge import ReaderJudge
-from rag_eval_integrations.metrics import CallMetric, LabelMetric, Metric, ModelMetric
+from rag_eval_integrations.metrics import CallMetric, LabelMetric, ModelMetric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
 from rag_eval_integrations.report.summary import Summary
 from rag_eval_integrations.sentences import Splitter, sentencize
-
-if TYPE_CHECKING:
-    from rag_eval_integrations.ray._engine import RayWorkers
 
 
 @dataclass(frozen=True)
@@ -66,8 +63,6 @@ class Settings:
     relevance_baseline: int | None = None
     max_concurrency: int = 32
     workers: int | None = None
-    engine: str | None = None
-    address: str | None = None
     base_url: str | None = None
     rpm: float | None = None
     tpm: float | None = None
@@ -116,7 +111,8 @@ def run(settings: Settings) -> int:
     if any(isinstance(metric, CallMetric) for metric in metrics):
         watched = None  # every call is scored, whether the judge can be used or not
     evaluator = RagEvaluator(judge, metrics, flags=settings.flags)
-    processes = _processes(settings, evaluator, metrics)
+    workers = default_workers(evaluator) if settings.workers is None else settings.workers
+    processes = Processes(evaluator, workers, "--workers") if workers != 1 else None
     if settings.dry_run:
         return _dry_run(rows, evaluator)
     summary = Summary()
@@ -152,31 +148,6 @@ def run(settings: Settings) -> int:
         write_run_report(settings.report, settings.out, console)
     failed = check_errors(summary, settings.max_error_rate)
     return max(rows.exit_code(), failed, check_thresholds(thresholds, summary))
-
-
-def _processes(
-    settings: Settings, evaluator: RagEvaluator, metrics: Sequence[Metric]
-) -> Processes | RayWorkers | None:
-    """Make what evaluates in other processes; None where this one evaluates."""
-    if settings.engine is None:
-        if settings.address is not None:
-            raise ConfigurationError("--address", settings.address, "is for --engine ray")
-        workers = default_workers(evaluator) if settings.workers is None else settings.workers
-        return Processes(evaluator, workers, "--workers") if workers != 1 else None
-    if settings.engine != "ray":
-        raise ConfigurationError("--engine", settings.engine, "use ray, or leave it out")
-    if settings.cache is not None:
-        why = "is a file of this machine, and actors may be on others; leave it out with --engine"
-        raise ConfigurationError("--cache", str(settings.cache), why)
-    from rag_eval_integrations.ray._engine import RayWorkers  # noqa: PLC0415  # an extra
-    from rag_eval_integrations.ray.config import EvaluatorConfig  # noqa: PLC0415
-
-    config = EvaluatorConfig(
-        settings.judge, tuple(metrics), flags=settings.flags, rpm=settings.rpm, tpm=settings.tpm,
-        max_concurrency=settings.max_concurrency, base_url=settings.base_url,
-        **settings.model_options,
-    )  # fmt: skip
-    return RayWorkers(evaluator, config, settings.workers, settings.address)
 
 
 def _judge(settings: Settings, progress: Progress) -> tuple[Judge | Model, WatchedModel | None]:
@@ -311,7 +282,7 @@ async def _evaluate(
 
 
 async def _evaluate_in(
-    processes: Processes | RayWorkers,
+    processes: Processes,
     rows: _Rows,
     file: EvaluationFile | EvaluationPipe,
     summary: Summary,

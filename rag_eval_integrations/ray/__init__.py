@@ -5,10 +5,7 @@
 
 config    `EvaluatorConfig`: what each actor makes its evaluator of
 dataset   `evaluate_dataset` over `ray.data.Dataset`, `done_keys` to go on, `summary_of` the result
-_engine   the actors behind `rag-eval run --engine ray`
-_worker   one actor's work: a batch of calls, of which any may kill its process
-_permits  the shared limit, given out in blocks
-_cluster  what both ask of Ray itself
+_permits  the limit that all actors share
 """
 
 from typing import TYPE_CHECKING

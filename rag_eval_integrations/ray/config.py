@@ -27,7 +27,8 @@ class EvaluatorConfig:
     """What the evaluator of each actor is made of; goes to other processes by pickling.
 
     It holds no key: an `openai:MODEL` reads OPENAI_API_KEY where the actor runs. On a cluster, set
-    it on the nodes or by `ray.init(runtime_env={"env_vars": …})`.
+    it on the nodes or by `ray.init(runtime_env={"env_vars": …})`. Its `repr` leaves out `base_url`
+    and `extra_body`, which may hold secrets; who reads Ray's store sees them.
 
     Args:
         judge: a name as on the command line (`embedded`, `openai:MODEL`, `onnx:PATH`,
@@ -73,8 +74,7 @@ class EvaluatorConfig:
         shown = repr(self.judge) if isinstance(self.judge, str) else type(self.judge).__name__
         for name in ("base_url", "timeout", "max_tokens", "extra_body", "deadline"):
             if getattr(self, name) is not None:
-                why = f"is for openai:MODEL, not for judge {shown}"
-                raise ConfigurationError(name, getattr(self, name), why)
+                raise ConfigurationError(name, "…", f"is for openai:MODEL, not for judge {shown}")
 
     @property
     def limited(self) -> bool:
@@ -107,14 +107,14 @@ class EvaluatorConfig:
         return RagEvaluator(found, self.metrics, splitter=self.splitter, flags=self.flags)
 
     def _limited(self, found: Judge | Model, permits: Permits | None) -> Model:
-        field, value = ("rpm", self.rpm) if self.rpm is not None else ("tpm", self.tpm)
+        name, value = ("rpm", self.rpm) if self.rpm is not None else ("tpm", self.tpm)
         if isinstance(found, Judge):
             raise ConfigurationError(
-                field, value, f"judge {found.name} keeps no limit; a model does"
+                name, value, f"judge {found.name} keeps no limit; a model does"
             )
         if model_base(found).retries:
             raise ConfigurationError(
-                field, value, f"model {found.name} has retries and limits of its own; pass the one "
+                name, value, f"model {found.name} has retries and limits of its own; pass the one "
                 "inside of it",
             )  # fmt: skip
         return ThrottledModel(found, permits=permits)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
 
-from rag_eval_integrations.dataset import read_calls
+from rag_eval_integrations.dataset import evaluate_calls, read_calls
 from rag_eval_integrations.dataset._evaluation_table import COLUMNS, score_column, table_of
 from rag_eval_integrations.dataset._processes import pickled
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.ray import _cluster
-from rag_eval_integrations.ray.config import EvaluatorConfig, config_of
+from rag_eval_integrations.ray._permits import Limit, SharedPermits
+from rag_eval_integrations.ray.config import EvaluatorConfig, config_of, made
 from rag_eval_integrations.records import Evaluation, from_line, to_line
 from rag_eval_integrations.report.summary import Summary
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 1_000
 """Rows of a batch: after so many bad rows, `read_calls` tells several as one."""
+_MOST_DEATHS = 3
+"""How often Ray gives a batch out again with which a process died; it would do so for ever."""
 
 
 def evaluate_dataset(
@@ -41,9 +45,10 @@ def evaluate_dataset(
     evaluated, and a model is paid again. Write it (`write_parquet`, `write_json`) and read what was
     written, or call `materialize()` once.
 
-    A row that is not a call, or whose evaluation fails, is a row with `failed`. A call with which
-    the process of an actor dies is evaluated once more, alone, and is such a row if that process
-    dies, too. Rows come in the order in which they are finished; `keep` takes their numbers along.
+    A row that is not a call, or whose evaluation fails, is a row with `failed`. A batch with which
+    the process of an actor dies is evaluated again, up to three times, after which the job ends
+    with Ray's error. Rows come in the order in which they are finished; `keep` takes their numbers
+    along.
 
     Args:
         ds: rows as `read_calls` takes them, such as of `ray.data.read_json` or `read_parquet`.
@@ -53,7 +58,7 @@ def evaluate_dataset(
             is left to the reading.
         batch_size: rows that an actor evaluates at a time, from 1 to 1,000.
         num_cpus: CPUs that each actor reserves; None for 1 if a CPU is left to the tasks that read
-            rows, else 0.
+            rows, else 0. Actors that reserve every CPU wait for those tasks for ever.
         field_map: as in `read_calls`.
         done: keys of calls to leave out, from `done_keys`.
         keep: names of columns of `ds` to take along.
@@ -64,14 +69,14 @@ def evaluate_dataset(
         it has no value) and `evaluation`, a line of EVALS.
 
     Raises:
-        ConfigurationError: for an argument out of its range, a judge or metric that cannot be made
-            here or pickled, or actors that would leave no CPU to the reading.
+        ConfigurationError: for an argument out of its range, or a judge or metric that cannot be
+            made here or pickled.
         MissingDependencyError: Ray is not installed.
     """
-    ray = _cluster.imported()
+    ray = _imported()
     config = config_of(evaluator_config)
     names = config.names if isinstance(config, RagEvaluator) else config.make().names
-    available = _cluster.cpus()
+    available = ray.cluster_resources().get("CPU", 0)
     if concurrency is None:
         concurrency = max(1, int(available) - 1)
     for field, number, most in (
@@ -84,17 +89,22 @@ def evaluate_dataset(
     if taken:
         raise ConfigurationError("keep", taken, "is a column of the result; rename it in the rows")
     pickled(config, "evaluator_config", type(config).__name__, ray.cloudpickle.dumps)
-    reserved = _cluster.cpus_per_actor(concurrency, available, spare=1.0, wanted=num_cpus)
+    if num_cpus is None:
+        num_cpus = 1 if concurrency + 1 <= available else 0
+    limit = None
+    if isinstance(config, EvaluatorConfig) and config.limited:
+        actor = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=-1)(_Limit)
+        limit = actor.options(name=f"rag-eval-limit-{uuid4().hex}").remote(config.rpm, config.tpm)
     return ds.map_batches(
         _Evaluate,
         fn_constructor_args=(
-            config, names, _cluster.start_permits(config), _cluster.start_attempts(),
-            ray.put(frozenset(done)), dict(field_map or {}), tuple(keep),
+            config, names, limit, ray.put(frozenset(done)), dict(field_map or {}), tuple(keep),
         ),
         compute=ray.data.ActorPoolStrategy(size=concurrency),
         batch_size=batch_size,
         batch_format="pyarrow",
-        num_cpus=reserved,  # restarts and retries without end are Ray Data's default
+        num_cpus=num_cpus,
+        max_task_retries=_MOST_DEATHS,
     )  # fmt: skip
 
 
@@ -136,20 +146,36 @@ def summary_of(results: Dataset) -> Summary:
             part, lines = pickle.loads(pickled_sum)  # of our own tasks
             total.merge(part)
             failed |= lines
-    if failed:  # else one look at the rows is enough: each starts several processes
-        known = _cluster.imported().put(frozenset(failed))
-        again = results.select_columns(["row_key", "id", "failed"]).map_batches(
-            _succeeded, fn_args=(known,), batch_format="pyarrow"
-        )
-        for batch in again.iter_batches(batch_format="pyarrow"):
-            for key in batch["key"].to_pylist():
-                failed.pop(key, None)
-    for line in failed.values():
-        total.add(from_line(Evaluation, line))
+    # One look at the rows is enough where none failed: each starts several processes.
+    succeeded = done_keys(results) if failed else ()
+    for key in failed.keys() - succeeded:
+        total.add(from_line(Evaluation, failed[key]))
     return total
 
 
-# --- In the tasks
+def _imported() -> ModuleType:
+    """Import Ray with Ray Data.
+
+    Raises:
+        MissingDependencyError: it is not installed.
+    """
+    try:
+        import ray  # noqa: PLC0415  # half a second, and an extra
+        import ray.data  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingDependencyError("ray[data]", "ray") from error
+    return cast(ModuleType, ray)
+
+
+# --- In the actors and tasks
+
+
+class _Limit(Limit):
+    """`Limit` in an actor; one that was started again does not know what it gave out."""
+
+    def __init__(self, rpm: float | None, tpm: float | None) -> None:
+        context = _imported().get_runtime_context()
+        super().__init__(rpm, tpm, again=bool(context.was_current_actor_reconstructed))
 
 
 class _Evaluate:
@@ -159,37 +185,30 @@ class _Evaluate:
         self,
         config: EvaluatorConfig | RagEvaluator,
         names: Sequence[str],
-        permits: Any,
-        attempts: Any,
+        limit: Any,
         done: Any,
         field_map: Mapping[str, str],
         keep: Sequence[str],
     ) -> None:
-        ray = _cluster.imported()
-        self._names, self._keep = names, keep
+        ray = _imported()
+        self._names, self._keep, self._field_map = names, keep, field_map
         self._done: frozenset[bytes] = ray.get(done) if isinstance(done, ray.ObjectRef) else done
-        self._field_map = field_map
-        concurrency = 8 if isinstance(config, RagEvaluator) else config.max_concurrency
-        self._worker = _cluster.worker_of(config, concurrency, permits, attempts)
+        self._concurrency = 8 if isinstance(config, RagEvaluator) else config.max_concurrency
+        self._evaluator = made(config, None if limit is None else SharedPermits(limit.take.remote))
 
     def __call__(self, batch: Any) -> Any:
-        lines = list(read_calls(batch, field_map=self._field_map, tell=_silent))
-        items = [
-            (at, line)
-            for at, line in enumerate(lines)
-            if line.value is None or _key(line.value.row_key, line.value.id) not in self._done
-        ]
-        # Ray Data calls this in a thread, where each attempt of a task sees another task id. So a
-        # batch is known by the keys and ids of its rows alone.
-        evaluations = self._worker.evaluate([line for _, line in items], "")
-        return self._table(batch, [at for at, _ in items], evaluations)
-
-    def _table(self, batch: Any, places: list[int], evaluations: Sequence[Evaluation]) -> Any:
         import pyarrow as pa  # noqa: PLC0415  # comes with ray[data]
 
-        table = table_of(map(to_line, evaluations), self._names)
-        at = pa.array(places, pa.int64())
-        columns = {name: batch[name].take(at) for name in self._keep}
+        lines = [
+            (place, line)
+            for place, line in enumerate(read_calls(batch, field_map=self._field_map, tell=_silent))
+            if line.value is None or _key(line.value.row_key, line.value.id) not in self._done
+        ]
+        calls = [line for _, line in lines]
+        found = evaluate_calls(calls, self._evaluator, max_concurrency=self._concurrency)
+        table = table_of(map(to_line, found), self._names)
+        places = pa.array([place for place, _ in lines], pa.int64())
+        columns = {name: batch[name].take(places) for name in self._keep}
         return pa.table(columns | {name: table[name] for name in table.column_names})
 
 
@@ -214,14 +233,3 @@ def _sums(batch: Any) -> Any:
     part = Summary.of(from_line(Evaluation, line) for line in good["evaluation"].to_pylist())
     lines = dict(zip(_keys(bad), bad["evaluation"].to_pylist(), strict=True))
     return pa.table({"sum": pa.array([pickle.dumps((part, lines))], pa.binary())})
-
-
-def _succeeded(batch: Any, failed: Any) -> Any:
-    """Return which of the keys of failed calls are also those of calls that have not failed."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    ray = _cluster.imported()
-    known: frozenset[bytes] = ray.get(failed) if isinstance(failed, ray.ObjectRef) else failed
-    good = batch.filter(pa.compute.invert(batch["failed"]))
-    found = [key for key in _keys(good) if key in known]
-    return pa.table({"key": pa.array(found, pa.binary())})

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-collect_ignore_glob = ["test_dataset.py", "test_engine.py"]
+collect_ignore_glob = ["test_dataset.py"]
 if os.environ.get("RAG_EVAL_RAY") == "1":
     collect_ignore_glob = []
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

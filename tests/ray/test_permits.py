@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jumping import JumpingLoop
 
-from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.models.throttling import Permits
-from rag_eval_integrations.ray._permits import BlockPermits, PermitBlocks
+from rag_eval_integrations.ray._permits import Limit, SharedPermits
 
 T = TypeVar("T")
 
@@ -24,21 +23,6 @@ def run(main: Callable[[JumpingLoop], Coroutine[None, None, T]]) -> T:
         return loop.run_until_complete(main(loop))
     finally:
         loop.close()
-
-
-class Far:
-    """A `PermitBlocks` in another process: questions and answers take their time."""
-
-    def __init__(self, blocks: PermitBlocks, seconds: float) -> None:
-        self._blocks, self._seconds = blocks, seconds
-        self.questions = 0
-
-    async def block(self, wanted: Sequence[tuple[int, int]]) -> int:
-        self.questions += 1
-        await asyncio.sleep(self._seconds)
-        count = await self._blocks.block(wanted)
-        await asyncio.sleep(self._seconds)
-        return count
 
 
 def most_in_a_minute(starts: Sequence[float]) -> int:
@@ -59,11 +43,17 @@ def test_no_minute_has_more_than_the_limit(
     starts: list[float] = []
 
     async def main(loop: JumpingLoop) -> None:
-        blocks = PermitBlocks(rpm=rpm, clock=loop.time)
-        shared = [BlockPermits(Far(blocks, delay).block) for _ in range(processes)]
+        limit = Limit(rpm=rpm, clock=loop.time)
+
+        async def far(requests: int, tokens: int) -> None:
+            await asyncio.sleep(delay)
+            await limit.take(requests, tokens)
+            await asyncio.sleep(delay)
+
+        shared = [SharedPermits(far) for _ in range(processes)]
         assert all(isinstance(one, Permits) for one in shared)
 
-        async def attempt(permits: BlockPermits, at: float) -> None:
+        async def attempt(permits: SharedPermits, at: float) -> None:
             await asyncio.sleep(at)
             await permits.take(1, 100)
             starts.append(loop.time())
@@ -77,59 +67,11 @@ def test_no_minute_has_more_than_the_limit(
     assert most_in_a_minute(starts) <= rpm
 
 
-def test_the_limit_is_used_by_those_who_need_it() -> None:
-    """One process has nothing to do: the other gets all. One question serves many requests."""
-
-    async def main(loop: JumpingLoop) -> tuple[float, int]:
-        far = Far(PermitBlocks(rpm=6_000, clock=loop.time), 0.005)
-        BlockPermits(far.block)
-        busy = BlockPermits(far.block)
-        start = loop.time()
-        await asyncio.gather(*(busy.take(1, 10) for _ in range(12_000)))
-        return loop.time() - start, far.questions
-
-    seconds, questions = run(main)
-    assert seconds < 125
-    assert questions <= 12_000 / 50
-
-
-def test_tokens_are_limited_and_a_request_above_the_limit_goes_alone() -> None:
-    """Blocks hold a second's tokens, or one request."""
-
-    async def main(loop: JumpingLoop) -> list[float]:
-        permits = BlockPermits(PermitBlocks(tpm=600, clock=loop.time).block)
-        starts: list[float] = []
-        for tokens in (300, 300, 900, 10):
-            await permits.take(1, tokens)
-            starts.append(round(loop.time() - 1000))
-        return starts
-
-    assert run(main) == pytest.approx([0, 30, 91, 181], abs=1.5)
-
-
-def test_processes_take_turns() -> None:
-    """One with a long queue does not keep the other waiting for all of it."""
-
-    async def main(loop: JumpingLoop) -> list[str]:
-        blocks = PermitBlocks(rpm=60, clock=loop.time)
-        order: list[str] = []
-
-        async def ask(name: str, permits: BlockPermits) -> None:
-            await permits.take(1, 1)
-            order.append(name)
-
-        first, second = (BlockPermits(blocks.block) for _ in range(2))
-        await asyncio.gather(*(ask("a", first) for _ in range(20)), ask("b", second))
-        return order
-
-    assert run(main).index("b") <= 2
-
-
-def test_a_cancelled_request_leaves_its_permit_to_none_and_nobody_waits_for_it() -> None:
+def test_a_cancelled_request_keeps_nobody_waiting() -> None:
     """Those behind it go on."""
 
     async def main(loop: JumpingLoop) -> None:
-        permits = BlockPermits(PermitBlocks(rpm=60, clock=loop.time).block)
+        permits = SharedPermits(Limit(rpm=60, clock=loop.time).take)
         tasks = [asyncio.ensure_future(permits.take(1, 1)) for _ in range(4)]
         await asyncio.sleep(0.5)
         tasks[1].cancel()
@@ -140,20 +82,14 @@ def test_a_cancelled_request_leaves_its_permit_to_none_and_nobody_waits_for_it()
 
 
 def test_a_limit_that_is_gone_ends_the_requests_that_wait() -> None:
-    """With a reason; a later one may ask again."""
+    """With a reason."""
 
-    async def gone(wanted: object) -> int:
+    async def gone(requests: int, tokens: int) -> None:
         raise RuntimeError("the actor died")
 
     async def main(loop: JumpingLoop) -> None:
-        permits = BlockPermits(gone)
-        for _ in range(2):
-            results = await asyncio.gather(
-                *(permits.take(1, 1) for _ in range(3)), return_exceptions=True
-            )
-            assert [str(one) for one in results] == [
-                "the shared limit does not answer: the actor died"
-            ] * 3
+        with pytest.raises(ConnectionError, match="does not answer: the actor died"):
+            await SharedPermits(gone).take(1, 1)
 
     run(main)
 
@@ -162,14 +98,7 @@ def test_a_limit_that_begins_again_assumes_that_all_was_given_out() -> None:
     """An actor that died does not know what it gave: it waits for a minute."""
 
     async def main(loop: JumpingLoop) -> float:
-        blocks = PermitBlocks(rpm=60, tpm=600, clock=loop.time, all_taken=True)
-        await blocks.block([(1, 1)])
+        await Limit(rpm=60, tpm=600, clock=loop.time, again=True).take(1, 1)
         return loop.time() - 1000.0
 
     assert run(main) >= 60
-
-
-def test_a_wrong_limit_is_named() -> None:
-    """Before any process starts."""
-    with pytest.raises(ConfigurationError, match="`tpm`"):
-        PermitBlocks(tpm=-1)

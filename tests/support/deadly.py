@@ -30,4 +30,8 @@ def _is_new(path: Path) -> bool:
     return new
 
 
-judge = DeadlyJudge()
+class FailingJudge(EmbeddedJudge):
+    """The embedded judge on a bad day: every call is an error."""
+
+    async def label(self, call: SentencizedCall) -> Labelling:
+        raise ValueError("not today")

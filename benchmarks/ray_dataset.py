@@ -1,13 +1,12 @@
 """Rows per second from one core to two simulated Ray machines, with the embedded judge.
 
-    python benchmarks/ray_engine.py [--rows 20000]
+    python benchmarks/ray_dataset.py [--rows 20000]
 
 Needs the extra `ray`. Rows are made here, and all steps evaluate the same file: one process, two
-processes, one Ray machine with two CPUs, two Ray machines with one CPU each (simulated on this one
-by `ray.cluster_utils.Cluster`), by `rag-eval run` and by `evaluate_dataset`. Each step says its
-seconds with the start, which on short runs is most of it, and its rate after it beside that of one
-process. Where PYTHONDONTWRITEBYTECODE is set, compile the packages first: the start is twice as
-long otherwise.
+processes, and by `evaluate_dataset` one Ray machine with two CPUs, and two with one CPU each
+(simulated on this one by `ray.cluster_utils.Cluster`). Each step says its seconds with the start,
+which on short runs is most of it, and its rate after it beside that of one process. Where
+PYTHONDONTWRITEBYTECODE is set, compile the packages first: the start is twice as long otherwise.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def make_rows(target: Path, count: int) -> int:
 
 
 def timed(found: Any, calls: Iterable[Any]) -> tuple[float, float, int]:
-    """Evaluate by an engine of the command; return seconds until the first and last row, bytes."""
+    """Evaluate in processes; return seconds until the first and last row, and bytes."""
 
     async def main() -> tuple[float, float, int]:
         start, first, size = time.perf_counter(), 0.0, 0
@@ -110,8 +109,6 @@ def main() -> None:
     from rag_eval_integrations import RagEvaluator
     from rag_eval_integrations.dataset import read_calls
     from rag_eval_integrations.dataset._processes import Processes
-    from rag_eval_integrations.ray import EvaluatorConfig
-    from rag_eval_integrations.ray._engine import RayWorkers
 
     rows = options.rows
     folder = Path(tempfile.mkdtemp())
@@ -136,10 +133,8 @@ def main() -> None:
     told("two processes", rows, *timed(Processes(evaluator, 2, alone=0), stream())[:2], base)
 
     def both(name: str) -> None:
-        workers = RayWorkers(evaluator, EvaluatorConfig(), 2)
-        told(f"{name}, rag-eval run", rows, *timed(workers, stream())[:2], base)
         first, last, parquet = by_dataset(calls, rows, 2)
-        told(f"{name}, Ray Data", rows, first, last, base)
+        told(name, rows, first, last, base)
         print(f"  in Parquet, a row has {parquet / rows:.0f} bytes")
 
     one: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _OBJECTS}
