@@ -607,14 +607,14 @@ async def test_the_event_loop_goes_on_while_a_call_is_read(nli: Path) -> None:
     """The model runs in a thread, which here waits for what only the loop can do."""
     judge = OnnxJudge(nli)
     started, turned = threading.Event(), threading.Event()
-    forward = judge._support.forward
+    run = judge._support.run
 
-    def waiting(batch: Any) -> list[object]:
+    def waiting(ids: Any, mask: Any, types: Any) -> Any:
         started.set()
         assert turned.wait(60), "the loop stood still"
-        return forward(batch)
+        return run(ids, mask, types)
 
-    judge._support.forward = waiting  # type: ignore[method-assign]
+    judge._support.run = waiting  # type: ignore[method-assign]
     reading = asyncio.create_task(judge.label(call(GOOD)))
     await asyncio.to_thread(started.wait, 60)
     turned.set()
@@ -627,16 +627,16 @@ async def test_a_cancelled_call_stops_and_the_next_is_read(nli: Path) -> None:
     """It stops before its next batch, and does not keep the calls behind it waiting."""
     judge = OnnxJudge(nli, batch_size=1)
     started, cancelled, batches = threading.Event(), threading.Event(), 0
-    forward = judge._support.forward
+    run = judge._support.run
 
-    def counted(batch: Any) -> list[object]:
+    def counted(ids: Any, mask: Any, types: Any) -> Any:
         nonlocal batches
         batches += 1
         started.set()
         assert cancelled.wait(60)
-        return forward(batch)
+        return run(ids, mask, types)
 
-    judge._support.forward = counted  # type: ignore[method-assign]
+    judge._support.run = counted  # type: ignore[method-assign]
     long = asyncio.create_task(judge.label(call(" ".join([GOOD, BAD] * 10))))
     await asyncio.to_thread(started.wait, 60)
 
@@ -669,14 +669,14 @@ async def test_a_call_that_waits_when_the_judge_is_closed_fails_and_is_not_cance
     """Nobody cancelled its task; the one that is being read is read to its end."""
     judge = OnnxJudge(nli)
     started, released = threading.Event(), threading.Event()
-    forward = judge._support.forward
+    run = judge._support.run
 
-    def waiting(batch: Any) -> list[object]:
+    def waiting(ids: Any, mask: Any, types: Any) -> Any:
         started.set()
         assert released.wait(60)
-        return forward(batch)
+        return run(ids, mask, types)
 
-    judge._support.forward = waiting  # type: ignore[method-assign]
+    judge._support.run = waiting  # type: ignore[method-assign]
     first, *others = [asyncio.create_task(judge.label(call(GOOD))) for _ in range(3)]
     await asyncio.to_thread(started.wait, 60)
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,21 +17,16 @@ from hypothesis import strategies as st
 
 import rag_eval_integrations
 from rag_eval_integrations.errors import ConfigurationError, JudgeOutputError
-from rag_eval_integrations.judges._reader._backend import (
-    Backend,
-    Batch,
-    Encoded,
-    Pair,
-    cut_batches,
-)
+from rag_eval_integrations.judges._reader._backend import Backend, Encoded, Pair, cut_batches
 from rag_eval_integrations.judges._reader._config import (
     ModelConfig,
     Pooling,
+    Purpose,
     Reading,
     model_config,
     reading_of,
 )
-from rag_eval_integrations.judges._reader._premises import Ranking, pieces_of, shortened, windows
+from rag_eval_integrations.judges._reader._support import Ranking, pieces_of, shortened, windows
 
 CONFIG = ModelConfig("pair", (), None, 64, 0, "mean")
 LOGITS = st.lists(st.floats(-1e4, 1e4), min_size=3, max_size=3)
@@ -44,13 +40,20 @@ def config_of(labels: Iterable[str], problem: str | None = None) -> ModelConfig:
 # --- What the outputs mean
 
 
+def read_as(labels: Iterable[str], purpose: Purpose = "model") -> Reading:
+    """Tell what a classifier's outputs mean."""
+    reading = reading_of(config_of(labels), None, purpose, "m")
+    assert reading is not None
+    return reading
+
+
 @given(LOGITS, st.permutations(["entailment", "neutral", "contradiction"]))
 def test_the_order_of_the_outputs_does_not_matter(row: list[float], names: list[str]) -> None:
     """The probability follows the names."""
     by_name = dict(zip(("entailment", "neutral", "contradiction"), row, strict=True))
-    in_order = reading_of(config_of(by_name), None, "model", "m").probability(row)
+    in_order = read_as(by_name).probability(row)
 
-    reading = reading_of(config_of(names), None, "model", "m")
+    reading = read_as(names)
 
     assert reading.probability([by_name[name] for name in names]) == pytest.approx(in_order)
     assert 0 <= in_order <= 1
@@ -59,8 +62,8 @@ def test_the_order_of_the_outputs_does_not_matter(row: list[float], names: list[
 @given(LOGITS)
 def test_several_names_may_mean_supported(row: list[float]) -> None:
     """Their probabilities add up."""
-    two = reading_of(config_of(["supported", "entailment", "refuted"]), None, "model", "m")
-    one = reading_of(config_of(["unsupported", "neutral", "supported"]), None, "model", "m")
+    two = read_as(["supported", "entailment", "refuted"])
+    one = read_as(["unsupported", "neutral", "supported"])
 
     assert two.probability(row) + one.probability(row) == pytest.approx(1)
 
@@ -92,13 +95,13 @@ def test_names_that_do_not_say_it_are_refused_for_support(labels: tuple[str, ...
 
 def test_one_output_without_a_name_is_relevance_as_cross_encoders_have_it() -> None:
     """Two without names are not, and one that means the opposite is turned round."""
-    one = reading_of(config_of(["LABEL_0"]), None, "relevance", "m")
-    opposite = reading_of(config_of(["irrelevant"]), None, "relevance", "m")
+    one = read_as(["LABEL_0"], "relevance")
+    opposite = read_as(["irrelevant"], "relevance")
 
     assert one.probability([2.0]) == pytest.approx(1 / (1 + math.exp(-2)))
     assert opposite.probability([2.0]) == pytest.approx(1 / (1 + math.exp(2)))
     with pytest.raises(ConfigurationError, match="relevance_labels"):
-        reading_of(config_of(["LABEL_0", "LABEL_1"]), None, "relevance", "m")
+        read_as(["LABEL_0", "LABEL_1"], "relevance")
 
 
 def described(
@@ -190,11 +193,10 @@ def test_windows_fit_and_nothing_is_lost_silently(
 
 
 class Words(Backend):
-    """A tokenizer of words, with or without the characters of its tokens."""
+    """A tokenizer of words."""
 
-    def __init__(self, spans: bool) -> None:
+    def __init__(self) -> None:
         super().__init__("words", CONFIG, 1)
-        self._spans = spans
 
     def encode(self, pairs: Sequence[Pair], *, special: bool = True) -> list[Encoded]:
         found = []
@@ -206,37 +208,33 @@ class Words(Backend):
                 spans.append((at, at + len(word)))
                 at += len(word)
             ids = [hash(word) for word in words]
-            found.append(Encoded(ids, ids, [False] * len(ids), spans if self._spans else []))
+            found.append(Encoded(ids, ids, [False] * len(ids), spans))
         return found
 
     def special_tokens(self) -> Sequence[str]:
         return ("<s>", "</s>", "[SEP]")
 
-    def forward(self, batch: Batch) -> list[object]:
+    def run(self, ids: Any, mask: Any, types: Any) -> Any:
         raise NotImplementedError
 
-    def pool(self, batch: Batch, pooling: Pooling) -> list[list[float]]:
+    def close(self) -> None:
         raise NotImplementedError
 
 
-@pytest.mark.parametrize("spans", [True, False])
 @given(st.lists(st.sampled_from(["one", "two", "three", "four"]), max_size=40), st.integers(1, 9))
-def test_pieces_of_a_long_text_hold_all_of_it(spans: bool, words: list[str], most: int) -> None:
-    """In order, each within the limit; by characters where the tokenizer does not say which."""
+def test_pieces_of_a_long_text_hold_all_of_it(words: list[str], most: int) -> None:
+    """In order, each within the limit."""
     text = " ".join(words)
 
-    pieces = pieces_of(Words(spans), ["", text, "end"], most)
+    pieces = pieces_of(Words(), ["", text, "end"], most)
 
     assert all(piece.size <= most for piece in pieces)
     inner = [piece.text for piece in pieces if piece.sentence == 1]
-    if spans:
-        assert " ".join(inner).split() == words
-    else:
-        assert "".join(inner) == text
+    assert " ".join(inner).split() == words
     assert pieces[-1].sentence == 2
-    short = shortened(Words(spans), text, most)
+    short = shortened(Words(), text, most)
     assert text.startswith(short)
-    assert not spans or len(short.split()) == min(most, len(words))
+    assert len(short.split()) == min(most, len(words))
 
 
 @given(
@@ -244,7 +242,7 @@ def test_pieces_of_a_long_text_hold_all_of_it(spans: bool, words: list[str], mos
 )
 def test_no_special_token_is_left_in_a_text(text: str) -> None:
     """However they are nested; a text without any is unchanged."""
-    backend = Words(True)
+    backend = Words()
 
     plain = backend.plain(text)
 
@@ -257,7 +255,7 @@ def test_no_special_token_is_left_in_a_text(text: str) -> None:
 def test_the_sentence_that_shares_rare_words_is_ranked_first() -> None:
     """What every sentence holds says little."""
     texts = ["the ferry is the ferry", "the ferry leaves at nine", "the crew is on the ferry"]
-    backend = Words(True)
+    backend = Words()
     ranking = Ranking(pieces_of(backend, texts, 64))
 
     [asked] = backend.encode([("the boat leaves at nine", None)])

@@ -18,15 +18,16 @@ Pooling = Literal["mean", "cls"]
 Purpose = Literal["model", "relevance"]
 """The argument that a model was given as: it judges support, or relevance."""
 
-KINDS: Mapping[Purpose, tuple[Kind, ...]] = {
-    "model": ("pair", "token"),
-    "relevance": ("pair", "embedding"),
-}
 _CALLED: Mapping[Kind, str] = {
     "pair": "a classifier of pairs",
     "token": "a classifier of tokens",
     "embedding": "an encoder without a classifier",
 }
+_KINDS: Mapping[Purpose, tuple[Kind, ...]] = {
+    "model": ("pair", "token"),
+    "relevance": ("pair", "embedding"),
+}
+_EXAMPLES = {"model": '("supported", "hallucinated")', "relevance": '("irrelevant", "relevant")'}
 
 SHORTEST = 32
 """Least tokens of a model's input: a short hypothesis, a short premise, and the special tokens."""
@@ -62,14 +63,14 @@ def read_json(path: Path, field: str) -> dict[str, Any]:
         ConfigurationError: the file is not such an object.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise ConfigurationError(field, path.name, f"cannot be read: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ConfigurationError(field, path.name, "should hold a JSON object")
-    return found
+    return content
 
 
 def model_config(
@@ -100,18 +101,30 @@ def model_config(
     positions = _number(config.get("max_position_embeddings"))
     if positions is not None and config.get("model_type") in _SHIFTED:
         positions -= pad + 1
+    said = (positions, _number(tokenizer.get("model_max_length")),
+            _number(sentence.get("max_seq_length")))  # fmt: skip
+    longest = min((one for one in said if one), default=_DEFAULT_LENGTH)
     # DeBERTa's are distances between tokens: it reads on behind them, at a price.
     relative = config.get("position_biased_input") is False
-    found = [positions, _number(tokenizer.get("model_max_length")),
-             _number(sentence.get("max_seq_length"))]  # fmt: skip
-    longest = min([one for one in found if one is not None and one > 0], default=_DEFAULT_LENGTH)
+    most = _MOST if relative else positions or _MOST
+    length = min(longest, _LONGEST_DEFAULT) if asked_length is None else asked_length
+    if type(length) is not int or not SHORTEST <= length <= most:
+        why = f"use tokens from {SHORTEST} to {most}, the model's limit"
+        raise ConfigurationError("max_length", length, why)
+    if asked_pooling not in (None, *get_args(Pooling)):
+        why = f"use {' or '.join(get_args(Pooling))}"
+        raise ConfigurationError("pooling", asked_pooling, why)
+    in_files: Pooling = "cls" if pooling.get("pooling_mode_cls_token") is True else "mean"
+    name = str((config.get("architectures") or [""])[0])
+    kind: Kind | None = (
+        "token" if name.endswith("ForTokenClassification")
+        else "pair" if name.endswith("ForSequenceClassification")
+        else "embedding" if name.endswith("Model")
+        else None
+    )  # fmt: skip
+    labels = _labels(config, field)
     return ModelConfig(
-        kind=_kind(config),
-        labels=_labels(config, field),
-        problem=config.get("problem_type"),
-        max_length=_length(asked_length, longest, _MOST if relative else positions or _MOST),
-        pad=pad,
-        pooling=_pooling(asked_pooling, pooling),
+        kind, labels, config.get("problem_type"), length, pad, asked_pooling or in_files
     )
 
 
@@ -120,46 +133,16 @@ def _number(value: object) -> int | None:
     return int(value) if isinstance(value, int | float) and 0 <= value <= _MOST else None
 
 
-def _length(asked: int | None, longest: int, most: int) -> int:
-    if asked is None:
-        asked = min(longest, _LONGEST_DEFAULT)
-    if type(asked) is not int or not SHORTEST <= asked <= most:
-        raise ConfigurationError(
-            "max_length", asked, f"use tokens from {SHORTEST} to {most}, the model's limit"
-        )
-    return asked
-
-
-def _pooling(asked: Pooling | None, files: Mapping[str, Any]) -> Pooling:
-    if asked is not None:
-        if asked not in get_args(Pooling):
-            raise ConfigurationError("pooling", asked, f"use {' or '.join(get_args(Pooling))}")
-        return asked
-    return "cls" if files.get("pooling_mode_cls_token") is True else "mean"
-
-
-def _kind(config: Mapping[str, Any]) -> Kind | None:
-    names = config.get("architectures")
-    name = names[0] if isinstance(names, list) and names and isinstance(names[0], str) else ""
-    if name.endswith("ForTokenClassification"):
-        return "token"
-    if name.endswith("ForSequenceClassification"):
-        return "pair"
-    return "embedding" if name.endswith("Model") else None
-
-
 def _labels(config: Mapping[str, Any], field: str) -> tuple[str, ...]:
     named = config.get("id2label")
     if named is None:
-        count = _number(config.get("num_labels")) or 0
-        return tuple(f"LABEL_{number}" for number in range(count))
+        return tuple(f"LABEL_{number}" for number in range(_number(config.get("num_labels")) or 0))
     try:
         by_number = {int(number): str(name) for number, name in dict(named).items()}
-    except (TypeError, ValueError):
-        by_number = {}
-    if sorted(by_number) != list(range(len(by_number))) or not by_number:
-        raise ConfigurationError(field, named, "`id2label` of its config should name 0, 1, …")
-    return tuple(by_number[number] for number in range(len(by_number)))
+        return tuple(by_number[number] for number in range(len(by_number) or 1))
+    except (KeyError, TypeError, ValueError):
+        why = "`id2label` of its config should name 0, 1, …"
+        raise ConfigurationError(field, named, why) from None
 
 
 # --- The meaning of a row of outputs
@@ -206,14 +189,12 @@ class Reading(NamedTuple):
 
 def sigmoid(value: float) -> float:
     """Compute the logistic function without overflow."""
-    if value < 0:
-        return 1 - sigmoid(-value)
-    return 1 / (1 + math.exp(-value))
+    return 1 - sigmoid(-value) if value < 0 else 1 / (1 + math.exp(-value))
 
 
 def reading_of(
     config: ModelConfig, given: Sequence[str] | None, purpose: Purpose, name: str
-) -> Reading:
+) -> Reading | None:
     """Tell what the outputs of a classifier mean, from their names in any order and case.
 
     Args:
@@ -223,53 +204,48 @@ def reading_of(
             cross-encoders have it, is relevance.
         name: the model, for error messages.
 
+    Returns:
+        The meaning; None for an encoder, which has no outputs with names.
+
     Raises:
-        ConfigurationError: names that say neither supported nor unsupported; shows those found.
+        ConfigurationError: a kind of model that does not serve the purpose, or names that say
+            neither supported nor unsupported; shows those found.
     """
-    option = "labels" if purpose == "model" else "relevance_labels"
-    found = config.labels
+    option, said = ("labels", config.labels)
+    if purpose == "relevance":
+        option = "relevance_labels"
+    if config.kind is None:
+        why = "its config does not say what it is: give `architectures`"
+        raise ConfigurationError(purpose, name, why)
+    if config.kind not in _KINDS[purpose]:
+        wanted = " or ".join(_CALLED[one] for one in _KINDS[purpose])
+        raise ConfigurationError(purpose, name, f"is {_CALLED[config.kind]}; use {wanted}")
+    if config.kind == "embedding":
+        if given is not None:
+            why = f"{name} has no outputs with names: it is an encoder"
+            raise ConfigurationError(option, given, why)
+        return None
     if given is not None:
         if isinstance(given, str) or not all(isinstance(one, str) for one in given):
             raise ConfigurationError(option, given, "use the names of all outputs, in order")
-        if found and len(given) != len(found):
-            raise ConfigurationError(
-                option, given, f"the model {name} has {len(found)} outputs: {', '.join(found)}"
-            )
-        found = tuple(given)
-    words = [re.sub(r"[^a-z]+", "_", label.lower()).strip("_") for label in found]
-    if purpose == "relevance" and given is None and len(words) == 1:
-        words = words if words[0] in _BAD else ["relevant"]
+        if said and len(given) != len(said):
+            why = f"the model {name} has {len(said)} outputs: {', '.join(said)}"
+            raise ConfigurationError(option, given, why)
+        said = tuple(given)
+    words = [re.sub(r"[^a-z]+", "_", label.lower()).strip("_") for label in said]
+    if purpose == "relevance" and given is None and len(words) == 1 and words[0] not in _BAD:
+        words = ["relevant"]
     good = tuple(place for place, word in enumerate(words) if word in _GOOD)
-    bad = tuple(place for place, word in enumerate(words) if word in _BAD)
+    bad = [word for word in words if word in _BAD]
     if len(good) + len(bad) < len(words) or not words or (len(words) > 1 and not (good and bad)):
         kind = f", problem_type {config.problem}" if config.problem else ""
-        example = (
-            '("supported", "hallucinated")' if purpose == "model" else '("irrelevant", "relevant")'
-        )
         raise ConfigurationError(
-            option, found,
+            option, said,
             f"which output of {name} means {'supported' if purpose == 'model' else 'relevant'} "
-            f"cannot be told from `id2label` of its config (num_labels {len(found)}{kind}): give "
-            f"the names of all outputs in order, such as {option}={example}",
-            missing=given is None and not found,
+            f"cannot be told from `id2label` of its config (num_labels {len(said)}{kind}): give "
+            f"the names of all outputs in order, such as {option}={_EXAMPLES[purpose]}",
+            missing=given is None and not said,
         )  # fmt: skip
     if len(words) == 1:
         return Reading((0,), 1, independent=True, inverse=bool(bad))
-    several = config.problem == "multi_label_classification"
-    return Reading(good, len(words), independent=several)
-
-
-def check_kind(kind: Kind | None, purpose: Purpose, name: str) -> Kind:
-    """Return a kind that serves a purpose.
-
-    Raises:
-        ConfigurationError: it does not, or is not known.
-    """
-    if kind is None:
-        raise ConfigurationError(
-            purpose, name, "its config does not say what it is: give `architectures`"
-        )
-    if kind not in KINDS[purpose]:
-        wanted = " or ".join(_CALLED[one] for one in KINDS[purpose])
-        raise ConfigurationError(purpose, name, f"is {_CALLED[kind]}; use {wanted}")
-    return kind
+    return Reading(good, len(words), config.problem == "multi_label_classification")

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from math import fsum, isfinite, sqrt
+from pathlib import Path
 from threading import Event
+from typing import Any, ClassVar
 
 from rag_eval_integrations import _process
 from rag_eval_integrations._contain import contained
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeOutputError
 from rag_eval_integrations.judges._reader._backend import Backend, Cancelled
-from rag_eval_integrations.judges._reader._relevance import Line, relevance
+from rag_eval_integrations.judges._reader._config import Pooling
 from rag_eval_integrations.judges._reader._support import (
+    RELEVANT,
+    UTILIZED,
+    Line,
     Options,
     OverBudget,
     Read,
     Supported,
     SupportReader,
+    relevance,
 )
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.records import (
@@ -37,7 +44,7 @@ from rag_eval_integrations.records import (
 DIGITS = 6
 """Decimals of every probability. Batches of other sizes differ in the last bits of a float32."""
 
-_RULES = "1"
+_RULES = "2"
 """Raised when labels change although models and settings do not."""
 
 READER = "local_reader"
@@ -47,6 +54,8 @@ _POSSIBLE = 0.15
 """Lowest probability of a sentence that is labelled relevant or utilized."""
 
 _CLOSED = "the judge is closed"
+_MODELS = ("model", "relevance")
+_NOT_GIVEN = ("self", "__class__")
 
 
 @dataclass(frozen=True)
@@ -62,67 +71,98 @@ class Documents:
     """Calibrated scores, of a maker that has them; else they are expected from probabilities."""
 
 
-def check_relevance(
-    relevance: object,
-    labels: Sequence[str] | None,
-    pooling: str | None,
-    lines: Sequence[object],
-) -> None:
-    """Refuse options of a model for relevance that are wrong, or given without one.
-
-    Raises:
-        ConfigurationError: names the option.
-    """
-    for name, value in (("relevance_labels", labels), ("pooling", pooling)):
-        if relevance is None and value is not None:
-            raise ConfigurationError(name, value, "is for a model for relevance (`relevance=`)")
-    for name, line in zip(("relevance_line", "utilized_line"), lines, strict=True):
-        numbers = line if isinstance(line, tuple | list) else ()
-        finite = [isinstance(one, int | float) and isfinite(one) for one in numbers]
-        if finite != [True, True]:
-            raise ConfigurationError(name, line, "use two numbers (intercept, slope)")
-
-
 class ReaderJudge(JudgeBase, _process.ProcessObserver):
     """Base of the judges that read with a local model; see `OnnxJudge`, `TransformersJudge`.
 
-    A judge is pickled as `made_of`, the arguments of its class: another process loads the models.
+    A judge is pickled as the arguments of its class: another process loads the models.
     """
 
     keeps_keys = True
+    _library: ClassVar[str]
 
     def __init__(
         self,
-        name: str,
-        support: Backend,
-        relevance: Backend | None,
-        options: Options,
-        lines: tuple[Line, Line],
-        made_of: Mapping[str, object],
+        model: Any,
+        *,
+        relevance: Any = None,
+        labels: Sequence[str] | None = None,
+        relevance_labels: Sequence[str] | None = None,
+        template: str | None = None,
+        threshold: float = 0.5,
+        max_length: int | None = None,
+        max_windows: int = 4,
+        max_pairs: int = 8_192,
+        batch_size: int = 16,
+        pooling: Pooling | None = None,
+        relevance_line: Line = RELEVANT,
+        utilized_line: Line = UTILIZED,
+        device: str = "cpu",
+        threads: int | None = None,
     ) -> None:
-        options.check()
-        self.name = name
-        self._support = support
-        self._relevance = relevance
-        self._options = options
-        self._lines = lines
-        self._made_of = made_of
-        self._reader = SupportReader(support, options)
+        given = {name: value for name, value in locals().items() if name not in _NOT_GIVEN}
+        self._made_of = given | {
+            name: _found_anywhere(value) for name, value in given.items() if name in _MODELS
+        }
+        self.name = self._library
+        self._options = Options(threshold, max_windows, max_pairs, template)
+        self._lines = (relevance_line, utilized_line)
+        self._check(relevance, relevance_labels, pooling, batch_size, threads)
+        runtime = self._runtime(device, batch_size, threads)
+        self._support: Backend = runtime.load(model, "model", max_length, None)
+        self._support.prepare("model", labels)
+        self._relevance: Backend | None = None
+        if relevance is not None:
+            second: Backend = runtime.load(relevance, "relevance", None, pooling)
+            second.prepare("relevance", relevance_labels)
+            self._relevance = second
+        self._reader = SupportReader(self._support, self._options)
         self._pool: ThreadPoolExecutor | None = None
         self._closed = False
-        by = "embedded" if relevance is None else relevance.name
+        by = "embedded" if self._relevance is None else self._relevance.name
         self._info = JudgeInfo(
-            name=name,
-            model=f"{support.name} + {by}",
+            name=self.name,
+            model=f"{self._support.name} + {by}",
             version=f"{_RULES}-{self._digest()}",
         )
         self.version = self._info.version
         self.card = (
-            f"Support is read by {support.name} ({support.kind} classifier, "
-            f"{support.config.max_length} tokens), relevance by {by}. Its probabilities are not "
-            "calibrated: measure it on labelled rows of your own."
+            f"Support is read by {self._support.name} ({self._support.config.kind} classifier, "
+            f"{self._support.config.max_length} tokens), relevance by {by}. Its probabilities are "
+            "not calibrated: measure it on labelled rows of your own."
         )
         _process.register(self)
+
+    @abstractmethod
+    def _runtime(self, device: str, batch_size: int, threads: int | None) -> Any:
+        """Import the library, check the device; return what loads its models as backends."""
+
+    def _check(
+        self,
+        relevance: object,
+        relevance_labels: Sequence[str] | None,
+        pooling: str | None,
+        batch_size: int,
+        threads: int | None,
+    ) -> None:
+        options = self._options
+        if not 0 < options.threshold < 1:
+            raise ConfigurationError("threshold", options.threshold, "use a number between 0 and 1")
+        for name, count in (
+            ("max_windows", options.max_windows), ("max_pairs", options.max_pairs),
+            ("batch_size", batch_size), ("threads", 1 if threads is None else threads),
+        ):  # fmt: skip
+            if type(count) is not int or count < 1:
+                raise ConfigurationError(name, count, "use a whole number from 1")
+        if options.template is not None and "{premise}" not in options.template:
+            raise ConfigurationError("template", options.template, "should hold {premise}")
+        for name, value in (("relevance_labels", relevance_labels), ("pooling", pooling)):
+            if relevance is None and value is not None:
+                raise ConfigurationError(name, value, "is for a model for relevance (`relevance=`)")
+        lines: tuple[object, ...] = self._lines
+        for name, line in zip(("relevance_line", "utilized_line"), lines, strict=True):
+            numbers = line if isinstance(line, tuple | list) else ()
+            if [isinstance(one, int | float) and isfinite(one) for one in numbers] != [True, True]:
+                raise ConfigurationError(name, line, "use two numbers (intercept, slope)")
 
     def _digest(self) -> str:
         by = None if self._relevance is None else self._relevance.name
@@ -180,7 +220,7 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
 
     async def aclose(self) -> None:
         """End the thread after the call that it is on, and let go of the models."""
-        self._closed, self._made_of = True, {}  # it may hold models
+        self._closed, self._made_of = True, {}  # they may be models
         pool, self._pool = self._pool, None
         if pool is not None:
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
@@ -355,3 +395,10 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             supporting_sentence_keys=tuple(shown) if supported else (),
             fully_supported=supported,
         )
+
+
+def _found_anywhere(value: object) -> object:
+    """Make the path of a file or folder absolute, for a process in another folder."""
+    if isinstance(value, Path) or (isinstance(value, str) and Path(value).exists()):
+        return Path(value).absolute()
+    return value  # models that are loaded, or the name of one on the hub
