@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar, get_type_hints
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -20,7 +20,6 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
 )
-from pydantic.fields import FieldInfo
 
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.errors import InputError
@@ -56,80 +55,7 @@ Text = Annotated[str, AfterValidator(whole_text)]
 """The text of a record: lone surrogates become U+FFFD where it enters."""
 
 
-if TYPE_CHECKING:
-    _Base = BaseModel
-else:
-    # Hidden from type checkers, which know no metaclass that is computed.
-
-    class _Signed(type(BaseModel)):
-        """Gives every record a signature that can be read, also before pydantic builds it."""
-
-        @property
-        def __signature__(cls) -> inspect.Signature:
-            fields = {name: field.annotation for name, field in cls.model_fields.items()}
-            # Without the annotations that are pydantic's.
-            hints = get_type_hints(type("_Fields", (), {"__annotations__": fields}))
-            parameters = [
-                inspect.Parameter(
-                    name,
-                    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                    default=_default_of(field),
-                    annotation=hints[name],
-                )
-                for name, field in cls.model_fields.items()
-            ]
-            # Python allows no required parameter after an optional one; the name is enough then.
-            optional = False
-            for at, one in enumerate(parameters):
-                optional = optional or one.default is not inspect.Parameter.empty
-                if optional and one.default is inspect.Parameter.empty:
-                    parameters[at:] = [p.replace(kind=p.KEYWORD_ONLY) for p in parameters[at:]]
-                    break
-            return inspect.Signature(parameters)
-
-        @__signature__.setter
-        def __signature__(cls, signature: object) -> None:
-            """Leave out pydantic's own, which spells out every validator."""
-
-    class _Base(BaseModel, metaclass=_Signed):
-        """A model whose fields may be given by position."""
-
-        def __init__(self, /, *values: object, **fields: object) -> None:
-            """Make a record from its fields, by position or by name.
-
-            Raises:
-                InputError: names the field and the value that cannot be used.
-            """
-            if values:
-                kind = type(self)
-                names = list(kind.model_fields)[: len(values)]
-                if len(names) < len(values):
-                    raise TypeError(
-                        f"{kind.__name__} takes at most {len(names)} values by position"
-                    )
-                twice = fields.keys() & set(names)
-                if twice:
-                    raise TypeError(f"{kind.__name__} got {min(twice)!r} by position and by name")
-                fields.update(zip(names, values, strict=True))
-            try:
-                super().__init__(**fields)
-            except ValidationError as error:
-                refused = input_error(error)
-            else:
-                return
-            raise refused  # outside of `except`: pydantic's own text says the same, at length
-
-        # Tells pydantic that it need not call this for every record that it reads.
-        __init__.__pydantic_base_init__ = True
-
-
-def _default_of(field: FieldInfo) -> object:
-    if field.is_required():
-        return inspect.Parameter.empty
-    return field.get_default(call_default_factory=True)
-
-
-class Record(_Base):
+class Record(BaseModel):
     """A frozen value that survives JSON unchanged.
 
     Unknown fields, infinities and NaN are refused with the field's name.
@@ -140,11 +66,37 @@ class Record(_Base):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
+    if not TYPE_CHECKING:  # who knows the fields' types from pydantic's
+
+        def __init__(self, /, *values: object, **fields: object) -> None:
+            """Make a record from its fields, by position or by name.
+
+            Raises:
+                InputError: names the field and the value that cannot be used.
+            """
+            names = list(type(self).model_fields)[: len(values)]
+            if len(names) < len(values):
+                kind = type(self).__name__
+                raise TypeError(f"{kind} takes at most {len(names)} values by position")
+            if twice := fields.keys() & set(names):
+                kind = type(self).__name__
+                raise TypeError(f"{kind} got {min(twice)!r} by position and by name")
+            try:
+                super().__init__(**dict(zip(names, values, strict=True)), **fields)
+            except ValidationError as error:
+                refused = input_error(error)
+            else:
+                return
+            raise refused  # outside of `except`: pydantic's own text says the same, at length
+
+        # Tells pydantic that it need not call this for every record that it reads.
+        __init__.__pydantic_base_init__ = True
+
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """List the fields that a `repr` shows: those that differ from their default."""
-        for name, field in type(self).model_fields.items():
+        for name, default in defaults_of(type(self)).items():
             value = getattr(self, name)
-            if value != _default_of(field):
+            if value != default:
                 yield name, value
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -160,6 +112,15 @@ class Record(_Base):
             for name in copied.__dict__.keys() - type(self).model_fields.keys():
                 del copied.__dict__[name]
         return copied
+
+
+@cache
+def defaults_of(kind: type[Record]) -> dict[str, Any]:
+    """Return the default of each field; a field that has to be given equals none."""
+    return {
+        name: object() if field.is_required() else field.get_default(call_default_factory=True)
+        for name, field in kind.model_fields.items()
+    }
 
 
 _MAX_DEPTH = 64  # deeper than any real metadata, far from Python's recursion limit

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 Pattern = Literal[
     "hallucination",
@@ -62,16 +62,8 @@ DIAGNOSES: dict[Pattern, Diagnosis] = {
 """Every pattern, the gravest first."""
 
 
-class Scored(Protocol):
-    """What is read of a `records.Score`, whose module imports this one."""
-
-    @property
-    def value(self) -> float | None:
-        """In [0, 1]; None without one."""
-
-    @property
-    def by(self) -> Any:
-        """The maker, with `formulas`."""
+Scored = Any
+"""A `records.Score`, whose module imports this one."""
 
 
 def patterns_in(

@@ -1,15 +1,20 @@
-"""Scores and evaluations as a person reads them: on one line, and on a few lines.
+"""Scores and evaluations as a person reads them: on one line, on a few lines, in a notebook's cell.
 
-What is shown is other people's text: all of it is made visible.
+What is shown is other people's text: all of it is made visible, and escaped in HTML. A notebook is
+shown by many programs. Some drop styles, all that are not trusted drop scripts, and what is printed
+stays in the file. So: no script, no ids, classes with a prefix, a bound in bytes, and nothing that
+is told by colour alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator
+from html import escape
+from string import ascii_lowercase
+from typing import Any
 
 from rag_eval_integrations._visible import one_line
-from rag_eval_integrations.records._patterns import Diagnosis, patterns_in
+from rag_eval_integrations.records._patterns import patterns_in
 
 _ON_ONE_LINE = 200
 """Characters of a `repr`: pytest cuts the middle out of longer ones, at 240."""
@@ -17,31 +22,10 @@ _OF_A_SENTENCE = 100
 _OF_A_REASON = 400
 
 
-class Score(Protocol):
-    """What is read of a `records.Score`, whose module imports this one."""
-
-    name: Any
-    status: Any
-    value: Any
-    threshold: Any
-    reason: Any
-    evidence: Any
-    unscored: Any
-
-    @property
-    def passed(self) -> bool | None:
-        """The verdict."""
-
-
-class Evaluation(Protocol):
-    """What is read of a `records.Evaluation`."""
-
-    question: Any
-    response: Any
-    scores: Any
-    judge: Any
-    flags: Any
-    error: Any
+Score = Any
+"""A `records.Score`, whose module imports this one."""
+Evaluation = Any
+"""A `records.Evaluation`, likewise."""
 
 
 # --- One score
@@ -58,11 +42,6 @@ def score_text(score: Score) -> str:
     """Show a score with its whole reason, on one line."""
     line = f"{one_line(score.name)} {_figure(score)}{_verdict(score)}"
     return f"{line}: {one_line(score.reason, _OF_A_REASON)}" if score.reason else line
-
-
-def figure_and_verdict(score: Score) -> str:
-    """Show a value, or why there is none, and whether it passed."""
-    return _figure(score) + _verdict(score)
 
 
 def _figure(score: Score) -> str:
@@ -103,13 +82,10 @@ def evaluation_text(evaluation: Evaluation) -> str:
     for name, score in evaluation.scores.items():
         reason = f"  {one_line(score.reason, _ON_ONE_LINE)}" if score.reason else ""
         lines.append(f"  {one_line(name):{width}}  {_figure(score)}{_verdict(score)}{reason}")
-    lines += [f"  diagnosis  {one.pattern}: {one.problem}" for one in patterns(evaluation)]
+    lines += [
+        f"  diagnosis  {one.pattern}: {one.problem}" for one in patterns_in(evaluation.scores)
+    ]
     return "\n".join([*lines, f"  {makers(evaluation)}"])
-
-
-def patterns(evaluation: Evaluation) -> list[Diagnosis]:
-    """Return the patterns of the scores, the gravest first."""
-    return patterns_in(evaluation.scores)
 
 
 def failure(evaluation: Evaluation) -> str:
@@ -126,3 +102,167 @@ def makers(evaluation: Evaluation) -> str:
     model = f", model {judge.model}" if judge.model else ""
     flags = f"; flags: {', '.join(evaluation.flags)}" if evaluation.flags else ""
     return one_line(f"judge {judge.name}{model}{flags}", 200)
+
+
+# --- One evaluation as HTML
+
+MOST_BYTES = 100_000
+"""Bytes of a cell."""
+_OF_A_CALL = 40_000
+_OF_A_MARKED = 400
+_OF_A_CELL = 300
+_MOST_SCORES = 24
+
+SIGNS = {
+    "full": "✓", "partial": "◐", "none": "✗", "unlabelled": "?", "ru": "RU", "r": "R", "u": "U",
+}  # fmt: skip
+"""State of a sentence → its sign; the first four are of the response."""
+STATES = {
+    "full": "supported by the documents",
+    "partial": "supported in part",
+    "none": "not supported",
+    "unlabelled": "not labelled",
+    "ru": "relevant and used",
+    "r": "relevant, but not used",
+    "u": "used, but not relevant",
+}
+"""State of a sentence → in words."""
+
+STYLE = (
+    "<style>.rag-eval{line-height:1.5;overflow-wrap:anywhere}"
+    ".rag-eval table{text-align:left;border-collapse:collapse}"
+    ".rag-eval th,.rag-eval td{text-align:left;vertical-align:top;padding:.2em .6em}"
+    ".rag-eval th{overflow-wrap:normal}"
+    ".rag-eval-full{background:#4090ff30;border-bottom:2px solid #3d8ee0}"
+    ".rag-eval-partial{background:#ffc10740;border-bottom:2px dashed #b98900}"
+    ".rag-eval-none{background:#ff563040;border-bottom:3px double #d4452b}"
+    ".rag-eval-unlabelled{background:#80808030;border-bottom:2px dotted #808080}"
+    ".rag-eval-r{background:#1fb98a30;border-bottom:2px dotted #169570}"
+    ".rag-eval-u{background:#c45ee030;border-bottom:2px dashed #b24ad0}"
+    ".rag-eval-ru{background:#5b80d840;border-bottom:3px double #5b80d8}</style>"
+)
+"""Translucent tints, which suit light and dark grounds."""
+
+
+def evaluation_html(evaluation: Evaluation) -> str:
+    """Show one evaluation as a whole cell."""
+    return (
+        f'<div class="rag-eval">{STYLE}<p><b>{text(evaluation.question, _OF_A_MARKED)}</b></p>'
+        f"{call_html(evaluation, _OF_A_CALL)}{legend_html()}</div>"
+    )
+
+
+def call_html(evaluation: Evaluation, most: int) -> str:
+    """Show the answer and the documents by sentence, then the scores and the diagnosis.
+
+    Args:
+        evaluation: the call.
+        most: bytes; sentences that do not fit are counted instead.
+    """
+    end = "".join(_end(evaluation))
+    left, parts, hidden = most - len(end.encode()), [], 0
+    for part, sentences in _sentences(evaluation):
+        left -= len(part.encode())
+        if left < 0:
+            hidden += sentences
+        else:
+            parts.append(part)
+    more = f"<p>… {hidden} more sentences are not shown here.</p>" if hidden else ""
+    return "".join([*parts, more, end])
+
+
+def answer_html(evaluation: Evaluation, sentences: int, width: int) -> str:
+    """Show the answer's first sentences, highlighted, each cut at a width."""
+    labels, response = evaluation.labels, evaluation.sentences.response
+    if not response:
+        return text(evaluation.response or "(none)", width)
+    shown = "".join(
+        _marked(one.key, "" if labels is None else labels.support(one.key), one.text, width)
+        for one in response[:sentences]
+    )
+    return f"{shown}…" if len(response) > sentences else shown
+
+
+def text(words: str, width: int | None = None) -> str:
+    """Write other people's text on one line, visible and escaped."""
+    return escape(one_line(words, width))
+
+
+# --- Sentences
+
+
+def _sentences(evaluation: Evaluation) -> Iterator[tuple[str, int]]:
+    """Yield parts of HTML with the number of sentences in each; a new paragraph ends the last."""
+    labels, response = evaluation.labels, evaluation.sentences.response
+    if said := failure(evaluation):
+        yield f"<p><b>{text(said, _OF_A_MARKED)}</b></p>", 0
+    yield "<p><b>Answer:</b> ", 0
+    if not response:
+        yield text(evaluation.response or "(none)", _OF_A_MARKED), 0
+    for sentence in response:
+        state = "" if labels is None else labels.support(sentence.key)
+        yield _marked(sentence.key, state, sentence.text), 1
+    if labels is not None:
+        yield from _why(labels, response)
+    relevant = set(labels.all_relevant_sentence_keys) if labels else set()
+    used = set(labels.all_utilized_sentence_keys) if labels else set()
+    names = dict(enumerate(evaluation.document_ids))
+    before = None
+    for sentence in evaluation.sentences.documents:
+        number = sentence.key.rstrip(ascii_lowercase)
+        if number != before:
+            name = names.get(int(number)) if number.isdecimal() and len(number) < 9 else None
+            known = f" ({text(name, 60)})" if name else ""
+            yield f"<p><b>Document {text(number, 20)}{known}:</b> ", 0
+            before = number
+        states = (sentence.key in relevant, sentence.key in used)
+        state = {(True, True): "ru", (True, False): "r", (False, True): "u"}.get(states, "")
+        yield _marked(sentence.key, state, sentence.text), 1
+
+
+def _marked(key: str, state: str, words: str, width: int = _OF_A_MARKED) -> str:
+    sign = f" {SIGNS[state]}" if state else ""
+    css = f' class="rag-eval-{state}" title="{STATES[state]}"' if state else ""
+    return f"<span{css}><b>{text(key, 20)}{sign}</b> {text(words, width)}</span> "
+
+
+def _why(labels: Any, response: Iterable[Any]) -> Iterator[tuple[str, int]]:
+    """Say what the judge said of the sentences that are not fully supported."""
+    for sentence in response:
+        state, entry = labels.support(sentence.key), labels.entry(sentence.key)
+        if state in ("partial", "none") and entry is not None:
+            keys = ", ".join(entry.supporting_sentence_keys)
+            evidence = f", evidence {keys}" if keys else ""
+            said = f"{sentence.key} {SIGNS[state]} {STATES[state]}{evidence}: {entry.explanation}"
+            yield f"<p><small>{text(said.rstrip(': '), _OF_A_MARKED)}</small></p>", 1
+
+
+# --- What stands below them
+
+
+def _end(evaluation: Evaluation) -> Iterator[str]:
+    yield "<table><tr><th>score</th><th>value</th><th>why</th></tr>"
+    scores = list(evaluation.scores.items())
+    for name, score in scores[:_MOST_SCORES]:
+        yield (
+            f"<tr><td>{text(name, 60)}</td><td>{text(_figure(score) + _verdict(score), 100)}</td>"
+            f"<td>{text(score.reason or '', _OF_A_CELL)}</td></tr>"
+        )
+    yield "</table>"
+    if len(scores) > _MOST_SCORES:
+        yield f"<p>… {len(scores) - _MOST_SCORES} more scores</p>"
+    found = "; ".join(f"{one.pattern}: {one.problem}" for one in patterns_in(evaluation.scores))
+    yield f"<p><small>{f'diagnosis {escape(found)}<br>' if found else ''}"
+    yield f"{text(makers(evaluation), 200)}</small></p>"
+
+
+def legend_html() -> str:
+    """Explain keys and signs."""
+    signs = "; ".join(
+        f'<span class="rag-eval-{state}">{sign}</span> {STATES[state]}'
+        for state, sign in SIGNS.items()
+    )
+    return (
+        "<p><small>Each sentence has a key: 0a is the first sentence of the first document, b "
+        f"alone the second sentence of the answer. {signs}.</small></p>"
+    )

@@ -17,14 +17,21 @@ from pydantic import (
 )
 
 from rag_eval_integrations.errors import InputError, SchemaError
-from rag_eval_integrations.records._json import Count, JsonObject, Record, Text, shown
+from rag_eval_integrations.records._json import (
+    Count,
+    JsonObject,
+    Record,
+    Text,
+    defaults_of,
+    shown,
+)
 from rag_eval_integrations.records._shown import (
+    evaluation_html,
     evaluation_line,
     evaluation_text,
     score_line,
     score_text,
 )
-from rag_eval_integrations.records._shown_html import evaluation_html
 from rag_eval_integrations.records.call import Capture, Sentences, Turn
 from rag_eval_integrations.records.labels import JudgeInfo, Labels, Probability, UnscoredCode, Usage
 
@@ -269,26 +276,11 @@ def _other_schema(schema: object) -> str:
 @cache
 def _build() -> None:
     # Before 2.13, pydantic fails at a record of a deferred class that nobody validated yet.
-    for kind in (
-        Capture,
-        EvaluationError,
-        JudgeInfo,
-        Labels,
-        ScoreEstimate,
-        Sentences,
-        Turn,
-        Usage,
-    ):
+    kinds: tuple[type[Record], ...] = (
+        Capture, EvaluationError, JudgeInfo, Labels, ScoreEstimate, Sentences, Turn, Usage
+    )  # fmt: skip
+    for kind in kinds:
         kind.model_rebuild()
-
-
-@cache
-def _defaults(kind: type[Record]) -> dict[str, Any]:
-    return {
-        # A field that has to be given equals no default.
-        name: object() if field.is_required() else field.get_default(call_default_factory=True)
-        for name, field in kind.model_fields.items()
-    }
 
 
 def _without_defaults(record: Record, *left_out: str) -> dict[str, Any]:
@@ -296,7 +288,7 @@ def _without_defaults(record: Record, *left_out: str) -> dict[str, Any]:
     held = record.__dict__
     return {
         name: held[name]
-        for name, default in _defaults(type(record)).items()
+        for name, default in defaults_of(type(record)).items()
         if held[name] is not default and name not in left_out and held[name] != default
     }
 

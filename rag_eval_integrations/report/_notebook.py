@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records._shown_html import (
+from rag_eval_integrations.records._shown import (
     MOST_BYTES,
     STYLE,
     answer_html,

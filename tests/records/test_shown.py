@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +12,7 @@ from hostile import HOSTILE
 
 from rag_eval_integrations import Document, Evaluation, RagCall, RagEvaluator, Score
 from rag_eval_integrations.errors import InputError
-from rag_eval_integrations.records import By, EvaluationError, JudgeInfo, Sentences, Turn, Usage
+from rag_eval_integrations.records import By, EvaluationError, JudgeInfo, Sentences
 
 CALL = RagCall(
     "When does the ferry leave?",
@@ -126,29 +124,6 @@ def test_json_is_as_before(evaluation: Evaluation) -> None:
 
     assert again == evaluation
     assert again.model_dump_json() == evaluation.model_dump_json()
-
-
-@pytest.mark.parametrize(
-    ("kind", "first"),
-    [
-        (RagCall, "(question: str, documents: tuple["),
-        (Document, "(text: str, id: "),
-        (Turn, "(role: "),
-        (Score, "(name: str, status: "),
-        (Evaluation, "(id: str, row_key: str, question: str"),
-        (Usage, "(requests: int = 0"),
-    ],
-)
-def test_a_signature_names_every_field(kind: type, first: str) -> None:
-    """In `inspect.signature` and at the top of `help`, before anybody has made such a record."""
-    signature = inspect.signature(kind)
-
-    assert str(signature).startswith(first)
-    assert list(signature.parameters) == list(kind.model_fields)  # type: ignore[attr-defined]
-    assert "Annotated" not in str(signature)
-    page = pydoc.plain(pydoc.render_doc(kind))
-    assert f"{kind.__name__}(" in page
-    assert "**data:" not in page
 
 
 def test_a_repr_leaves_out_defaults() -> None:
