@@ -7,7 +7,6 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from math import fsum, isfinite, sqrt
 from pathlib import Path
@@ -32,7 +31,6 @@ from rag_eval_integrations.judges._reader._support import (
 )
 from rag_eval_integrations.judges.judge import JudgeBase
 from rag_eval_integrations.records import (
-    Estimate,
     JudgeInfo,
     Labelling,
     Labels,
@@ -54,21 +52,16 @@ _POSSIBLE = 0.15
 """Lowest probability of a sentence that is labelled relevant or utilized."""
 
 _CLOSED = "the judge is closed"
+_LEFT_OUT = (
+    "The documents are longer than the model reads at once: the parts that match a response "
+    "sentence least were not read beside it."
+)
+_OF_DOCUMENTS = {
+    "all_relevant_sentence_keys", "all_utilized_sentence_keys", "relevant_probabilities",
+    "utilized_probabilities", "estimates",
+}  # fmt: skip
 _MODELS = ("model", "relevance")
 _NOT_GIVEN = ("self", "__class__")
-
-
-@dataclass(frozen=True)
-class Documents:
-    """What is said of the document sentences, and by whom."""
-
-    maker: str
-    relevant: Sequence[float]
-    utilized: Sequence[float]
-    relevant_keys: tuple[str, ...]
-    utilized_keys: tuple[str, ...]
-    estimates: dict[str, Estimate]
-    """Calibrated scores, of a maker that has them; else they are expected from probabilities."""
 
 
 class ReaderJudge(JudgeBase, _process.ProcessObserver):
@@ -246,136 +239,82 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             raise JudgeError(why) from error
 
     def _labelled(self, call: SentencizedCall, stop: Event) -> Labelling:
-        found = self._documents(call, stop)
-        if isinstance(found, Labelling):
-            return found
-        read = self._reader.read(
-            call.call.question,
-            [sentence.text for sentence in call.documents],
-            [sentence.text for sentence in call.response],
-            stop,
-        )
-        return Labelling(
-            labels=self._labels(call, self._used_alone(call, found, read), read),
-            judge=self._info,
-            windows=max(1, read.windows),
-            warnings=self._warnings(found.maker, read),
-            flags=(READER,),
-        )
+        question = call.call.question
+        documents = [sentence.text for sentence in call.documents]
+        response = [sentence.text for sentence in call.response]
+        if self._relevance is None:
+            from rag_eval_integrations.judges.embedded import label_call  # noqa: PLC0415 -- if needed
 
-    def _warnings(self, maker: str, read: Read) -> tuple[str, ...]:
-        said = (
+            by_words = label_call(call)
+            if by_words.labels is None:
+                why = f"{by_words.reason}; or give a model for relevance (`relevance=`)"
+                return self._without(by_words.unscored or "judge_incapable", why)
+            maker = f"the embedded judge (version {by_words.judge.version})"
+            read = self._reader.read(question, documents, response, stop)
+            known = by_words.labels.model_dump(include=_OF_DOCUMENTS)
+            known["estimates"].pop("adherence", None)
+        else:
+            most, maker = self._options.max_pairs, self._relevance.name
+            relevant, utilized = relevance(
+                self._relevance, question, documents, response, most, self._lines, stop
+            )
+            read = self._reader.read(question, documents, response, stop)
+            # A sentence that carries another alone was used.
+            used = [max(p, read.alone.get(number, 0.0)) for number, p in enumerate(utilized)]
+            keys = [sentence.key for sentence in call.documents]
+            known = {
+                "all_relevant_sentence_keys": _likeliest(keys, relevant),
+                "all_utilized_sentence_keys": _likeliest(keys, used),
+                "relevant_probabilities": _rounded(keys, relevant),
+                "utilized_probabilities": _rounded(keys, used),
+                "estimates": {},
+            }
+        warnings = [
             f"Support is judged by the local model {self._support.name}, relevance and utilization "
             f"by {maker}. The probabilities of local models are not calibrated."
+        ]
+        if read.left_out:  # without the number: a summary would list each by itself
+            warnings.append(_LEFT_OUT)
+        return Labelling(
+            labels=self._labels(call, maker, known, read),
+            judge=self._info,
+            windows=max(1, read.windows),
+            warnings=tuple(warnings),
+            flags=(READER,),
         )
-        if not read.left_out:
-            return (said,)
-        # Without the number of parts: a summary would list each number by itself.
-        return (said, "The documents are longer than the model reads at once: the parts that match "
-                "a response sentence least were not read beside it.")  # fmt: skip
 
     def _without(self, code: UnscoredCode, reason: str) -> Labelling:
         return Labelling(
             labels=None, judge=self._info, flags=(READER,), unscored=code, reason=reason
         )
 
-    # --- Document sentences
-
-    def _documents(self, call: SentencizedCall, stop: Event) -> Documents | Labelling:
-        if self._relevance is None:
-            return self._by_words(call)
-        relevant, utilized = relevance(
-            self._relevance,
-            call.call.question,
-            [sentence.text for sentence in call.documents],
-            [sentence.text for sentence in call.response],
-            self._options.max_pairs,
-            self._lines,
-            stop,
-        )
-        return Documents(self._relevance.name, relevant, utilized, (), (), {})
-
-    def _by_words(self, call: SentencizedCall) -> Documents | Labelling:
-        from rag_eval_integrations.judges.embedded import label_call  # noqa: PLC0415 -- if needed
-
-        found = label_call(call)
-        labels = found.labels
-        if labels is None:
-            why = f"{found.reason}; or give a model for relevance (`relevance=`)"
-            return self._without(found.unscored or "judge_incapable", why)
-        relevant = labels.relevant_probabilities or {}
-        utilized = labels.utilized_probabilities or {}
-        estimates = {
-            name: value for name, value in (labels.estimates or {}).items() if name != "adherence"
-        }
-        return Documents(
-            f"the embedded judge (version {found.judge.version})",
-            [relevant[sentence.key] for sentence in call.documents],
-            [utilized[sentence.key] for sentence in call.documents],
-            labels.all_relevant_sentence_keys,
-            labels.all_utilized_sentence_keys,
-            estimates,
-        )
-
-    def _used_alone(self, call: SentencizedCall, found: Documents, read: Read) -> Documents:
-        """Label by the model's probabilities; a sentence that carries another alone was used."""
-        if self._relevance is None:
-            return found
-        utilized = [max(p, read.alone.get(number, 0.0)) for number, p in enumerate(found.utilized)]
-        return Documents(
-            found.maker,
-            [round(p, DIGITS) for p in found.relevant],
-            [round(p, DIGITS) for p in utilized],
-            self._keys(call, found.relevant),
-            self._keys(call, utilized),
-            {},
-        )
-
-    def _keys(self, call: SentencizedCall, probabilities: Sequence[float]) -> tuple[str, ...]:
-        """List the likeliest sentences, as many as the probabilities sum up to.
-
-        By a threshold alone, an encoder's even probabilities would label none, and the scores would
-        be far from what the same probabilities let expect.
-        """
-        count = int(fsum(probabilities) + 0.5)
-        ranked = sorted(range(len(probabilities)), key=lambda n: (-probabilities[n], n))
-        taken = {n for n in ranked[:count] if probabilities[n] >= _POSSIBLE}
-        return tuple(sentence.key for n, sentence in enumerate(call.documents) if n in taken)
-
-    # --- Labels
-
-    def _labels(self, call: SentencizedCall, found: Documents, read: Read) -> Labels:
+    def _labels(
+        self, call: SentencizedCall, maker: str, known: dict[str, Any], read: Read
+    ) -> Labels:
         keys = [sentence.key for sentence in call.documents]
-        probabilities = {
-            sentence.key: round(one.probability, DIGITS)
-            for sentence, one in zip(call.response, read.sentences, strict=True)
-        }
-        estimates = dict(found.estimates)
-        if probabilities:
+        asked = [sentence.key for sentence in call.response]
+        supported = _rounded(asked, [one.probability for one in read.sentences])
+        if supported:
             # Sentences of a response are far from independent: their product would fall with its
             # length. The standard error is the RMS distance of the gold score, 0 or 1.
-            least = min(probabilities.values())
-            estimates["adherence"] = (least, round(sqrt(least * (1 - least)), DIGITS))
+            least = min(supported.values())
+            error = round(sqrt(least * (1 - least)), DIGITS)
+            known["estimates"] = {**known["estimates"], "adherence": (least, error)}
         entries = tuple(
-            self._entry(sentence.key, one, keys)
-            for sentence, one in zip(call.response, read.sentences, strict=True)
+            self._entry(key, one, keys) for key, one in zip(asked, read.sentences, strict=True)
         )
         unsupported = [one.response_sentence_key for one in entries if not one.fully_supported]
-        count = len(found.relevant_keys)
+        count = len(known["all_relevant_sentence_keys"])
         return Labels(
-            relevance_explanation=f"By {found.maker}: {count} of {len(keys)} document sentences "
+            **known,
+            relevance_explanation=f"By {maker}: {count} of {len(keys)} document sentences "
             "are relevant.",
-            all_relevant_sentence_keys=found.relevant_keys,
             overall_supported_explanation=f"By {self._support.name}: "
             + (f"unsupported are {', '.join(unsupported)}." if unsupported else "all supported."),
             overall_supported=not unsupported,
             sentence_support_information=entries,
-            all_utilized_sentence_keys=found.utilized_keys,
             unsupported_response_sentence_keys=tuple(unsupported),
-            relevant_probabilities=dict(zip(keys, found.relevant, strict=True)),
-            utilized_probabilities=dict(zip(keys, found.utilized, strict=True)),
-            supported_probabilities=probabilities,
-            estimates=estimates,
+            supported_probabilities=supported,
         )
 
     def _entry(self, key: str, one: Supported, keys: Sequence[str]) -> SentenceSupport:
@@ -395,6 +334,21 @@ class ReaderJudge(JudgeBase, _process.ProcessObserver):
             supporting_sentence_keys=tuple(shown) if supported else (),
             fully_supported=supported,
         )
+
+
+def _rounded(keys: Sequence[str], probabilities: Sequence[float]) -> dict[str, float]:
+    return {key: round(p, DIGITS) for key, p in zip(keys, probabilities, strict=True)}
+
+
+def _likeliest(keys: Sequence[str], probabilities: Sequence[float]) -> tuple[str, ...]:
+    """List the likeliest sentences, as many as the probabilities sum up to.
+
+    By a threshold alone, an encoder's even probabilities would label none, and the scores would be
+    far from what the same probabilities let expect.
+    """
+    count = int(fsum(probabilities) + 0.5)
+    ranked = sorted(range(len(keys)), key=lambda n: (-probabilities[n], n))[:count]
+    return tuple(keys[n] for n in sorted(ranked) if probabilities[n] >= _POSSIBLE)
 
 
 def _found_anywhere(value: object) -> object:
