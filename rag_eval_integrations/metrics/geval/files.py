@@ -26,7 +26,6 @@ from typing import Any, cast
 
 from rag_eval_integrations import _target
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.metrics._yaml import YamlTextError, read_yaml_text
 from rag_eval_integrations.metrics.geval._presets import PRESETS, Task
 from rag_eval_integrations.metrics.geval.metric import GEval
 
@@ -103,6 +102,11 @@ def _stem(file: Path) -> str:
 
 
 def _mapping(file: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    from rag_eval_integrations.metrics._yaml import (  # noqa: PLC0415  # PyYAML takes 20 ms
+        YamlTextError,
+        read_yaml_text,
+    )
+
     data = _target.read_whole(file)
     try:
         read = read_yaml_text(data.decode("utf-8-sig"))
