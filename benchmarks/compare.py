@@ -18,8 +18,8 @@ from collections.abc import Callable
 from itertools import starmap
 from operator import sub
 
-from rag_eval_integrations.report import _paired
-from rag_eval_integrations.report._paired import RESAMPLES, Values, paired
+from rag_eval_integrations.evaluations import _paired
+from rag_eval_integrations.evaluations._paired import RESAMPLES, Values, paired
 
 Sampler = Callable[[random.Random], Values]
 

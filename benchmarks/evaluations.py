@@ -4,10 +4,9 @@
 
 Prints, for calls of 5 documents with 20 sentences, judged by the embedded judge:
 
-* keeping the latest 1,000 (`BackgroundEvaluator.evaluations`, `handler.evaluations`): time of the
-  worker per evaluation, memory, and what a full garbage collection takes, which stops the app's
-  threads; beside keeping none, and beside keeping the objects;
-* the app's `submit` with 1,000 kept and with none, in turns;
+* keeping them (`BackgroundEvaluator(keep=…)`): memory, and what a full garbage collection takes,
+  which stops the app's threads, beside keeping none;
+* the app's `submit` with 100 kept and with none, in turns;
 * `Summary.add` per evaluation, and the memory of a summary after one round and after all;
 * saving, loading, the notebook's cell.
 """
@@ -26,13 +25,11 @@ from typing import Any
 
 from rag_eval_integrations import (
     BackgroundEvaluator,
-    Evaluation,
     Evaluations,
     RagCall,
     RagEvaluator,
 )
 from rag_eval_integrations.report import Summary
-from rag_eval_integrations.report.evaluations import Latest
 
 DOCUMENTS = tuple(
     f"Ferry {number} leaves the harbour at nine. It carries forty passengers and ten bicycles. "
@@ -61,38 +58,28 @@ def timed(function: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def keeping(evaluator: RagEvaluator, rows: int) -> None:
-    """Compare what is kept: nothing, packed evaluations, objects."""
+    """Compare what is kept with nothing: memory and a full collection."""
     fresh = [call(number) for number in range(rows)]
     for one in fresh:  # calls and splitters remember what they worked out
         evaluator.evaluate_sync(one)
     base = collection()
-    print(f"keeping {rows} evaluations; a full garbage collection without any: {base * 1e3:.1f} ms")
-    for name in ("packed", "objects"):
-        latest, kept = Latest(rows), []
-        add: Callable[[Evaluation], object] = latest.add if name == "packed" else kept.append
-        tracemalloc.start()
-        before = tracemalloc.get_traced_memory()[0]
-        for one in fresh:
-            add(evaluator.evaluate_sync(one))
-        gc.collect()
-        memory = tracemalloc.get_traced_memory()[0] - before
-        tracemalloc.stop()
-        pause = collection()
-        made = [evaluator.evaluate_sync(one) for one in fresh[:200]]
-        seconds, _ = timed(lambda add=add, made=made: [add(one) for one in made])
-        print(
-            f"  {name:8} {memory / 1e6:6.1f} MB, {seconds / 200 * 1e6:6.1f} us per evaluation, "
-            f"collection +{(pause - base) * 1e3:.1f} ms"
-        )
-        if name == "packed":
-            print(f"  reading them the first time: {timed(latest.evaluations)[0] * 1e3:.0f} ms, "
-                  f"then {timed(latest.evaluations)[0] * 1e3:.2f} ms")  # fmt: skip
+    print(f"a full garbage collection without any: {base * 1e3:.1f} ms")
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    kept = [evaluator.evaluate_sync(one) for one in fresh]
+    gc.collect()
+    memory = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    print(
+        f"keeping {len(kept)} evaluations: {memory / 1e6:.1f} MB, "
+        f"collection +{(collection() - base) * 1e3:.1f} ms"
+    )
 
 
 def submitting(evaluator: RagEvaluator, rows: int) -> None:
-    """Compare the app's own time per submitted call, with 1,000 kept and with none."""
+    """Compare the app's own time per submitted call, with 100 kept and with none."""
     calls = [call(number) for number in range(rows)]
-    found: dict[int, list[float]] = {0: [], 1_000: []}
+    found: dict[int, list[float]] = {0: [], 100: []}
     for _ in range(3):
         for keep, times in found.items():
             with BackgroundEvaluator(evaluator, keep=keep, max_pending=rows) as background:
@@ -103,9 +90,9 @@ def submitting(evaluator: RagEvaluator, rows: int) -> None:
     medians = {keep: statistics.median(times) * 1e6 for keep, times in found.items()}
     tails = {keep: statistics.quantiles(times, n=100)[98] * 1e6 for keep, times in found.items()}
     print(
-        f"submit: keep=0 median {medians[0]:.1f} us, p99 {tails[0]:.0f} us; keep=1000 "
-        f"{medians[1_000]:.1f} us, {tails[1_000]:.0f} us; ratio of medians "
-        f"{medians[1_000] / medians[0]:.2f}"
+        f"submit: keep=0 median {medians[0]:.1f} us, p99 {tails[0]:.0f} us; keep=100 "
+        f"{medians[100]:.1f} us, {tails[100]:.0f} us; ratio of medians "
+        f"{medians[100] / medians[0]:.2f}"
     )
 
 

@@ -16,7 +16,7 @@ import math
 import random
 from collections.abc import Callable
 
-from rag_eval_integrations.report._paired import Values, paired
+from rag_eval_integrations.evaluations._paired import Values, paired
 
 Sampler = Callable[[random.Random, list[int]], list[Values]]
 """Makes the pairs of conversations of these lengths, one after the other."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rag_eval_integrations.background import BackgroundEvaluator
     from rag_eval_integrations.capture import capture_call, record_call
     from rag_eval_integrations.dataset import evaluate_calls
+    from rag_eval_integrations.evaluations import Evaluations
     from rag_eval_integrations.evaluator import RagEvaluator
     from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, judge_from
     from rag_eval_integrations.metrics import GEval, PromptyMetric, Trace, diagnose
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         RagCall,
         Score,
     )
-    from rag_eval_integrations.report import Evaluations
 
 __version__ = "0.1.0"
 
@@ -73,7 +73,7 @@ __getattr__, __dir__ = lazy(
         "Document": "records",
         "EmbeddedJudge": "judges",
         "Evaluation": "records",
-        "Evaluations": "report",
+        "Evaluations": "evaluations",
         "GEval": "metrics",
         "Labels": "records",
         "OpenAIModel": "models",

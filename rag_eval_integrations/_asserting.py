@@ -184,7 +184,7 @@ def _message(failed: list[tuple[Evaluation, list[tuple[Score, float]]]], checked
     if len(failed) > _MOST_EVALUATIONS:
         lines.append(f"and {len(failed) - _MOST_EVALUATIONS} more evaluations")
     if keys:
-        from rag_eval_integrations.report.console import KEYS  # noqa: PLC0415  # for a failure only
+        from rag_eval_integrations.evaluations.console import KEYS  # noqa: PLC0415  # for a failure only
 
         lines.append(KEYS)
     return "\n".join(lines)

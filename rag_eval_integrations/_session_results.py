@@ -16,8 +16,8 @@ from rag_eval_integrations import _target
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line, visible
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
 from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation
-from rag_eval_integrations.report.summary import ScoreFigures, Summary
 
 _IN_MEMORY = 16 * 2**20
 """Bytes of kept lines above which they go to a file."""

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from rag_eval_integrations.background.runner import BackgroundEvaluator
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall
 from rag_eval_integrations.records._ended import EndedCall
-from rag_eval_integrations.report.evaluations import Evaluations
 from rag_eval_integrations.sinks import CallbackSink
 
 TargetOrEvaluator = Callable[[RagCall], object] | RagEvaluator
@@ -18,7 +18,7 @@ TargetOrEvaluator = Callable[[RagCall], object] | RagEvaluator
 class Attachment:
     """The plain target of a callable, a `BackgroundEvaluator` or a `RagEvaluator`.
 
-    A `RagEvaluator` is run by its own `BackgroundEvaluator`, which keeps the latest 1,000
+    A `RagEvaluator` is run by its own `BackgroundEvaluator`, which keeps the latest 100
     evaluations, so that three lines of code attach an evaluator and show scores. A plain callable
     handles its evaluations itself.
 

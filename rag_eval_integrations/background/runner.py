@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Literal, Self, get_args
 
@@ -32,12 +33,12 @@ from rag_eval_integrations.background.counters import (
     shown,
 )
 from rag_eval_integrations.errors import ConfigurationError, ReentryError
+from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import judge_base
-from rag_eval_integrations.records import RagCall
+from rag_eval_integrations.records import Evaluation, RagCall
 from rag_eval_integrations.records._ended import EndedCall
 from rag_eval_integrations.records._json import is_amount
-from rag_eval_integrations.report.evaluations import Evaluations, Latest
 from rag_eval_integrations.sinks import Sink
 
 OnSigterm = Literal["leave", "drain"]
@@ -80,8 +81,8 @@ class BackgroundEvaluator(_process.ProcessObserver):
         exit_grace: seconds that the end of the program waits for pending calls at most, from 0.
             With nothing pending it does not wait. `os._exit` and signals without a handler end a
             process at once.
-        keep: number of the latest evaluations that `evaluations` holds, from 0. They take about 4
-            kB each, and 50 kB once `evaluations` has been read; sinks get every evaluation.
+        keep: number of the latest evaluations that `evaluations` holds, from 0. Each takes about 50
+            kB; sinks get every evaluation.
         on_sigterm: `drain` to have SIGTERM wait `exit_grace` seconds for pending calls before it
             ends the process, where it has no handler. A handler of the app's, set before or later,
             stays and decides: if it ends the program normally (`sys.exit`), `exit_grace` applies.
@@ -106,7 +107,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         evaluation_timeout: float = 300.0,
         exit_grace: float = 5.0,
         on_sigterm: OnSigterm = "leave",
-        keep: int = 1_000,
+        keep: int = 100,
     ) -> None:
         if not isinstance(evaluator, RagEvaluator):
             raise ConfigurationError("evaluator", evaluator, "should be a RagEvaluator")
@@ -167,7 +168,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
         self._failures = FailureLog()
         self._tally = Tally()
         self._aggregate = Aggregate()
-        self._latest = Latest(self._keep)
+        self._latest: deque[Evaluation] = deque(maxlen=self._keep)
         self._bounded = BoundedEvaluator(
             self._evaluator, self._budget, self._evaluation_timeout, self._failures
         )
@@ -260,7 +261,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
             return
         try:
             evaluation, fate = await self._bounded.evaluate(record)
-            self._latest.add(evaluation)
+            self._latest.append(evaluation)
             self._aggregate.add(evaluation, probability)
             for delivery in self._deliveries:
                 delivery.put(evaluation)
@@ -295,7 +296,7 @@ class BackgroundEvaluator(_process.ProcessObserver):
     @property
     def evaluations(self) -> Evaluations:
         """A snapshot of the latest `keep` evaluations, oldest first, also of those that failed."""
-        return self._latest.evaluations()
+        return Evaluations(self._latest.copy())
 
     @property
     def kept(self) -> int:

@@ -11,8 +11,8 @@ from rag_eval_integrations.capture._delivery import Target, TargetDelivery
 
 if TYPE_CHECKING:
     from rag_eval_integrations.background.attachment import Attachment, TargetOrEvaluator
+    from rag_eval_integrations.evaluations import Evaluations
     from rag_eval_integrations.records import Evaluation
-    from rag_eval_integrations.report import Evaluations
 
 _EVALUATING = {"rag_eval_integrations.background", "rag_eval_integrations.evaluator"}
 
@@ -50,7 +50,7 @@ class Outlet:
         """The latest evaluations of the target; empty for a plain callable."""
         if self._attachment is not None:
             return self._attachment.evaluations
-        from rag_eval_integrations.report import Evaluations  # noqa: PLC0415 -- as below
+        from rag_eval_integrations.evaluations import Evaluations  # noqa: PLC0415 -- as below
 
         return Evaluations()
 
@@ -86,7 +86,7 @@ class Captures:
 
     @property
     def evaluations(self: HasOutlet) -> Evaluations:
-        """The latest 1,000 evaluations, oldest first: a snapshot, for any thread.
+        """The latest 100 evaluations, oldest first: a snapshot, for any thread.
 
         With a `BackgroundEvaluator` as target, the ones that it keeps, of all that it is given;
         empty for a plain callable.

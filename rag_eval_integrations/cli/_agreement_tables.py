@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Figure, Group
 from rag_eval_integrations.cli._terminal import safe, stdout
+from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.report._agreement_figures import (
     BASELINE_NOTE,
     CURVE,
@@ -31,7 +32,6 @@ from rag_eval_integrations.report._agreement_figures import (
     humans_only,
     value_of,
 )
-from rag_eval_integrations.report.console import add_row, plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations.cli._options import Threshold
 from rag_eval_integrations.cli._terminal import print_stderr, safe
-from rag_eval_integrations.report.console import KEYS, summary_tables
-from rag_eval_integrations.report.summary import Summary
+from rag_eval_integrations.evaluations.console import KEYS, summary_tables
+from rag_eval_integrations.evaluations.summary import Summary
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -24,12 +24,12 @@ from rag_eval_integrations.dataset import evaluate_calls, read_calls
 from rag_eval_integrations.dataset._input import Input
 from rag_eval_integrations.dataset.files import check_out
 from rag_eval_integrations.errors import ConfigurationError, JudgeError
+from rag_eval_integrations.evaluations.console import add_row
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import Calibration
 from rag_eval_integrations.judges.calibration import ScoreMap
 from rag_eval_integrations.metrics import Trace
 from rag_eval_integrations.records import Evaluation, Usage
-from rag_eval_integrations.report.console import add_row
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,10 @@ from rag_eval_integrations.cli._terminal import print_stderr, stdout, write_stdo
 from rag_eval_integrations.cli.report import format_of
 from rag_eval_integrations.dataset._input import Input, open_evaluations
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.report import _page, compare
-from rag_eval_integrations.report._cells import Row, inline, markdown_table
-from rag_eval_integrations.report._compare_html import compare_page
-from rag_eval_integrations.report._pairing import EvaluationsFile, PairedBy
-from rag_eval_integrations.report._regression import worst_calls
-from rag_eval_integrations.report.comparison import (
+from rag_eval_integrations.evaluations._cells import Row, inline, markdown_table
+from rag_eval_integrations.evaluations._compare import worst_calls
+from rag_eval_integrations.evaluations._pairing import EvaluationsFile, PairedBy
+from rag_eval_integrations.evaluations.comparison import (
     GENERATOR,
     HEADINGS,
     Comparison,
@@ -28,7 +26,9 @@ from rag_eval_integrations.report.comparison import (
     decimal,
     remarks,
 )
-from rag_eval_integrations.report.console import add_row, plain_table
+from rag_eval_integrations.evaluations.console import add_row, plain_table
+from rag_eval_integrations.report import _page, compare
+from rag_eval_integrations.report._compare_html import compare_page
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from rag_eval_integrations import _loop
 from rag_eval_integrations.cli._judges import Limits, judge_of
 from rag_eval_integrations.cli._terminal import print_stderr, safe, stdout
+from rag_eval_integrations.evaluations.console import plain_table
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges._named import FORMS
 from rag_eval_integrations.judges.judge import judge_base
 from rag_eval_integrations.records import Evaluation, EvaluationError, RagCall
-from rag_eval_integrations.report.console import plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -14,11 +14,11 @@ from rag_eval_integrations.cli._terminal import print_stderr, stdout, without_st
 from rag_eval_integrations.dataset import Line
 from rag_eval_integrations.dataset._input import Input, open_evaluations, read_evaluations
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations import Summary, _written
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.report import Summary
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.report._figures import Column
+    from rag_eval_integrations.evaluations._written import Column
 
 FORMATS = ("html", "md", "csv", "json", "parquet", "ragbench")
 
@@ -53,9 +53,7 @@ def report(
         raise ConfigurationError("--out", str(out), "is the input file")
     form = format_of(form, out, FORMATS)
     if form == "parquet":
-        from rag_eval_integrations.report import _tables  # noqa: PLC0415
-
-        _tables.check_parquet()
+        _written.check_parquet()
         if str(out) == "-":
             raise ConfigurationError("--out", "-", "a Parquet file cannot be shown; name a file")
     evals.check(open_evaluations)
@@ -133,9 +131,7 @@ class _Rows:
 
     def columns(self) -> dict[str, Column]:
         """Read the file once for the names of its scores: a table has them in its first line."""
-        from rag_eval_integrations.report import _figures  # noqa: PLC0415
-
-        return _figures.columns_of(line.value for line in self._lines() if line.value is not None)
+        return _written.columns_of(line.value for line in self._lines() if line.value is not None)
 
 
 def _content(rows: _Rows, form: str, title: str) -> Iterator[str]:
@@ -147,13 +143,12 @@ def _content(rows: _Rows, form: str, title: str) -> Iterator[str]:
     if form == "ragbench":
         yield from _ragbench(rows)
         return
-    from rag_eval_integrations.report import _figures, _tables  # noqa: PLC0415
 
     if form == "csv":
-        yield from _tables.csv_of(rows, rows.columns())
+        yield from _written.csv_of(rows, rows.columns())
         return
     summary = Summary.of(rows)
-    yield _figures.to_markdown(summary, title) if form == "md" else _figures.to_json(summary)
+    yield _written.to_markdown(summary, title) if form == "md" else _written.to_json(summary)
 
 
 def _ragbench(rows: _Rows) -> Iterator[str]:
@@ -183,9 +178,7 @@ def _write(rows: _Rows, content: Iterable[str], out: Path, form: str, *, overwri
         raise ConfigurationError("--out", str(out), why)
     with _target.replacing(target, new=not target.exists()) as stream:
         if form == "parquet":
-            from rag_eval_integrations.report import _tables  # noqa: PLC0415
-
-            _tables.write_parquet(rows, rows.columns(), stream)
+            _written.write_parquet(rows, rows.columns(), stream)
         else:
             for piece in content:
                 stream.write(piece.encode("utf-8"))

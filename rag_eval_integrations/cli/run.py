@@ -41,13 +41,13 @@ from rag_eval_integrations.dataset._processes import (
 )
 from rag_eval_integrations.dataset.files import check_form, check_out
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import CascadeJudge, EmbeddedJudge, Judge, LLMJudge
 from rag_eval_integrations.judges._reader._judge import ReaderJudge
 from rag_eval_integrations.metrics import CallMetric, LabelMetric, ModelMetric
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.records import RagCall, SentencizedCall, Usage
-from rag_eval_integrations.report.summary import Summary
 from rag_eval_integrations.sentences import Splitter, sentencize
 
 

@@ -18,7 +18,7 @@ from rag_eval_integrations.dataset._zipped import is_zipped
 from rag_eval_integrations.dataset.calls import read_rows
 from rag_eval_integrations.dataset.files import evaluations_to
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.report.summary import Summary
+from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.sentences import Punkt
 
 

@@ -23,6 +23,7 @@ from rag_eval_integrations._scoring import failure_of
 from rag_eval_integrations.dataset.files import EvaluationFile
 from rag_eval_integrations.dataset.stream import EvaluationStream
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import (
     Capture,
@@ -31,7 +32,6 @@ from rag_eval_integrations.records import (
     RagCall,
     from_object,
 )
-from rag_eval_integrations.report.evaluations import Evaluations
 
 # --- Calling an app of any framework: threads for synchronous apps, and the captured call
 

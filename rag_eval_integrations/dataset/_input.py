@@ -25,7 +25,13 @@ from rag_eval_integrations import _target
 from rag_eval_integrations.dataset._line import NOT_AN_OBJECT, Line, Patience, lines_from
 from rag_eval_integrations.dataset._parquet_lines import ParquetDamageError, evaluation_lines
 from rag_eval_integrations.errors import ConfigurationError, InputError, SchemaError
-from rag_eval_integrations.records import EVALS_SCHEMA, Evaluation, from_object, parse_object
+from rag_eval_integrations.records import (
+    EVALS_SCHEMA,
+    Evaluation,
+    from_line,
+    from_object,
+    parse_object,
+)
 
 T = TypeVar("T")
 
@@ -335,6 +341,18 @@ def read_evaluations(path: str | os.PathLike[str]) -> Iterator[Line[Evaluation]]
             stream, str(path), lambda row: from_object(Evaluation, row), LONGEST_ROW,
             EVALUATION_NEEDS,
         )  # fmt: skip
+
+
+def evaluations_at(path: str | os.PathLike[str], numbers: Collection[int]) -> dict[int, Evaluation]:
+    """Read the evaluations on some lines of EVALS; of the others, only the ends are looked for."""
+    found: dict[int, Evaluation] = {}
+    with open_evaluations(path) as stream:
+        for number, _, line in lines_of(stream, LONGEST_ROW):
+            if number in numbers and isinstance(line, bytes):
+                found[number] = from_line(Evaluation, line)
+                if len(found) == len(numbers):
+                    break
+    return found
 
 
 EVALUATION_NEEDS = frozenset(

@@ -30,6 +30,7 @@ from multiprocessing.connection import wait
 from rag_eval_integrations import _loop
 from rag_eval_integrations._contain import words_of
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges import EmbeddedJudge
 from rag_eval_integrations.records import (
@@ -39,7 +40,6 @@ from rag_eval_integrations.records import (
     from_line,
     to_line,
 )
-from rag_eval_integrations.report.summary import Summary
 
 ALONE = 256
 """Calls that are evaluated before the first process is started, which takes half a second."""

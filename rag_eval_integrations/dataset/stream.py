@@ -15,9 +15,9 @@ from rag_eval_integrations._scoring import failure_of
 from rag_eval_integrations.dataset._line import Line
 from rag_eval_integrations.dataset._processes import Processes
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import Evaluation, RagCall, from_line
-from rag_eval_integrations.report.evaluations import Evaluations
 
 _AHEAD = 64
 """Number of finished calls that may wait for an earlier slow one, per call in progress. At 500 ms

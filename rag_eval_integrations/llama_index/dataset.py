@@ -23,10 +23,10 @@ from rag_eval_integrations.dataset._asking import (
     threads_for,
 )
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations import Evaluations
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.llama_index._values import answer_of
 from rag_eval_integrations.llama_index.handler import ScopedHandler
-from rag_eval_integrations.report.evaluations import Evaluations
 
 
 def evaluate_query_engine(

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from uuid import NAMESPACE_URL, uuid5
 
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._cells import FORMULA
 from rag_eval_integrations.prompt_tests._evals import github, openai_evals
 from rag_eval_integrations.prompt_tests._workspace import CONTEXT
 from rag_eval_integrations.prompt_tests.records import PromptTest, digest
 from rag_eval_integrations.prompt_tests.upstream import to_test_rows
 from rag_eval_integrations.prompt_tests.upstream._context import Source, as_text, to_context
-from rag_eval_integrations.report._cells import FORMULA
 
 TRAIN = 0.75
 """Share of the tests that are for training, as in PromptPex."""

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 from rag_eval_integrations import _loop
 from rag_eval_integrations._visible import logger_of, one_line
 from rag_eval_integrations.errors import ConfigurationError, JudgeError, JudgeUnavailableError
+from rag_eval_integrations.evaluations._cells import paragraphs
 from rag_eval_integrations.judges import judge_from
 from rag_eval_integrations.metrics.prompty import PromptyMetric, discover_metrics
 from rag_eval_integrations.models import Model
@@ -37,7 +38,6 @@ from rag_eval_integrations.prompt_tests.stages._tests import (
 )
 from rag_eval_integrations.prompt_tests.upstream import to_test_rows
 from rag_eval_integrations.prompt_tests.upstream.tests import read_tests_file
-from rag_eval_integrations.report._cells import paragraphs
 
 # --- Options: how much is generated, and presets of effort
 

@@ -13,11 +13,11 @@ from rag_eval_integrations.dataset import evaluate_calls, read_calls
 from rag_eval_integrations.dataset._evaluation_table import COLUMNS, score_column, table_of
 from rag_eval_integrations.dataset._processes import pickled
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
+from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.ray._permits import Limit, SharedPermits
 from rag_eval_integrations.ray.config import EvaluatorConfig, config_of, made
 from rag_eval_integrations.records import Evaluation, from_line, to_line
-from rag_eval_integrations.report.summary import Summary
 
 if TYPE_CHECKING:
     from ray.data import Dataset

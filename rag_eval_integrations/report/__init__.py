@@ -1,35 +1,36 @@
-"""Reports for people: the figures of many evaluations, tables on a terminal, and plots.
+"""Pages for people, one file each: of evaluations, of a comparison, of an agreement.
 
-evaluations  `Evaluations`: a list of evaluations that can be looked at, saved and compared
-html         `write_report`: one HTML file to look at, with every call and its evidence
-summary      `Summary`: the one model of figures that every report shows
-console      tables on a terminal
-comparison   `compare`: what became better or worse between runs of the same calls
+html   `write_report`: one HTML file to look at, with every call and its evidence
+
+What the pages show is worked out in `rag_eval_integrations.evaluations`; its names are exported
+from here, too.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rag_eval_integrations import evaluations
 from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.records.mean import Interval
-    from rag_eval_integrations.report._compare import compare
-    from rag_eval_integrations.report.comparison import (
+    from rag_eval_integrations.evaluations import (
         Change,
         Comparison,
-        ScoreDifference,
-        Verdict,
-    )
-    from rag_eval_integrations.report.console import calls_table, plain, unsupported_sentences
-    from rag_eval_integrations.report.evaluations import Evaluations, MeanOf
-    from rag_eval_integrations.report.html import write_report
-    from rag_eval_integrations.report.summary import (
+        Evaluations,
+        Interval,
+        MeanOf,
         PatternFigures,
         RankFigures,
         RetrievalFigures,
+        ScoreDifference,
         ScoreFigures,
         Summary,
+        Verdict,
+        calls_table,
+        compare,
+        plain,
+        unsupported_sentences,
     )
+    from rag_eval_integrations.report.html import write_report
 
 __all__ = [
     "Change",
@@ -51,25 +52,8 @@ __all__ = [
     "write_report",
 ]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "Change": "comparison",
-        "Comparison": "comparison",
-        "Evaluations": "evaluations",
-        "Interval": "summary",
-        "MeanOf": "evaluations",
-        "PatternFigures": "summary",
-        "RankFigures": "summary",
-        "RetrievalFigures": "summary",
-        "ScoreDifference": "comparison",
-        "ScoreFigures": "summary",
-        "Summary": "summary",
-        "Verdict": "comparison",
-        "calls_table": "console",
-        "compare": "_compare",
-        "plain": "console",
-        "unsupported_sentences": "console",
-        "write_report": "html",
-    },
-)
+_own, __dir__ = lazy(__name__, dict.fromkeys(__all__, "html"))
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(evaluations, name) if name in evaluations.__all__ else _own(name)

@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.report._page import drawn, pieces, shown
-from rag_eval_integrations.report._regression import unsupported
-from rag_eval_integrations.report._word_diff import (
-    MOST_CHARACTERS,
-    DocumentChange,
-    Piece,
-    document_changes,
-    word_diff,
-)
-from rag_eval_integrations.report.comparison import (
+from rag_eval_integrations.evaluations._compare import unsupported
+from rag_eval_integrations.evaluations.comparison import (
     HEADINGS,
     Change,
     Comparison,
@@ -23,6 +14,15 @@ from rag_eval_integrations.report.comparison import (
     cells,
     decimal,
     remarks,
+)
+from rag_eval_integrations.records import Evaluation
+from rag_eval_integrations.report._page import drawn, pieces, shown
+from rag_eval_integrations.report._word_diff import (
+    MOST_CHARACTERS,
+    DocumentChange,
+    Piece,
+    document_changes,
+    word_diff,
 )
 
 MOST_CALLS = 30

@@ -8,14 +8,14 @@ from typing import Any
 from urllib.parse import quote
 
 from rag_eval_integrations._counted import counted
-from rag_eval_integrations.records import By
-from rag_eval_integrations.report._page import drawn, shown
-from rag_eval_integrations.report.summary import (
+from rag_eval_integrations.evaluations.summary import (
     PatternFigures,
     ScoreFigures,
     Summary,
     usage_words,
 )
+from rag_eval_integrations.records import By
+from rag_eval_integrations.report._page import drawn, shown
 
 _BARS = 208
 _HEIGHT = 36

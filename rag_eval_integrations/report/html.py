@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import to_json
 
 from rag_eval_integrations._visible import one_line
+from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.report._html_call import SIGNS, STATES, View, view_of
 from rag_eval_integrations.report._html_figures import overview
 from rag_eval_integrations.report._page import data, pieces, shown, write
-from rag_eval_integrations.report.summary import Summary
 
 if TYPE_CHECKING:
     from markupsafe import Markup

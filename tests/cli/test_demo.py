@@ -18,8 +18,8 @@ from rich.console import Console
 
 from rag_eval_integrations.cli import demo
 from rag_eval_integrations.cli.demo.corpus import LANGCHAIN_EXCHANGES, LLAMA_INDEX_EXCHANGES
+from rag_eval_integrations.evaluations.console import MARKS, MISSED
 from rag_eval_integrations.records import Evaluation, RagCall, from_line
-from rag_eval_integrations.report.console import MARKS, MISSED
 
 ROOT = Path(__file__).resolve().parents[2]
 

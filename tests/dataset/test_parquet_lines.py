@@ -14,6 +14,7 @@ from rag_eval_integrations.dataset._evaluation_table import table_of
 from rag_eval_integrations.dataset._input import lines_of, open_evaluations, read_evaluations
 from rag_eval_integrations.dataset._parquet_lines import PartLines, buffered
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations._pairing import EvaluationsFile
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.records import (
     Evaluation,
@@ -25,7 +26,6 @@ from rag_eval_integrations.records import (
     to_line,
 )
 from rag_eval_integrations.report import compare
-from rag_eval_integrations.report._pairing import EvaluationsFile
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -23,10 +23,10 @@ from rag_eval_integrations.dataset._processes import (
     default_workers,
 )
 from rag_eval_integrations.errors import ConfigurationError, InputError
+from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.metrics import GEval, Retrieval, Trace
 from rag_eval_integrations.records import Evaluation, RagCall, from_line, to_line
-from rag_eval_integrations.report.summary import Summary
 from rag_eval_integrations.testing import ScriptedModel
 
 pytestmark = pytest.mark.slow  # every test starts processes

@@ -9,10 +9,10 @@ import pytest
 from hostile import HOSTILE, acting
 from runs import call, run
 
+from rag_eval_integrations.evaluations.comparison import Comparison
 from rag_eval_integrations.records import EvaluationError
 from rag_eval_integrations.report import compare
 from rag_eval_integrations.report._compare_html import compare_page
-from rag_eval_integrations.report.comparison import Comparison
 
 
 class Parsed(HTMLParser):

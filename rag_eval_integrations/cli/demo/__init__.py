@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations import _target
-from rag_eval_integrations.report.console import (
+from rag_eval_integrations.evaluations.console import (
     KEYS,
     call_details,
     calls_overview,

@@ -21,6 +21,7 @@ from rag_eval_integrations.cli.prompt_tests._options import (
     MutSettings,
     RequestSettings,
 )
+from rag_eval_integrations.evaluations.summary import usage_words
 from rag_eval_integrations.models import Model
 from rag_eval_integrations.prompt_tests._foresight import (
     ASSUMED,
@@ -42,7 +43,6 @@ from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
 from rag_eval_integrations.prompt_tests.records import Choice
 from rag_eval_integrations.prompt_tests.run import foresee_tests
 from rag_eval_integrations.records import Usage
-from rag_eval_integrations.report.summary import usage_words
 
 NOTHING = "Nothing was sent or written."
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
+from rag_eval_integrations.evaluations.comparison import ScoreDifference, decimal
+from rag_eval_integrations.evaluations.console import add_row, plain, plain_table
 from rag_eval_integrations.prompt_tests._schema import METRIC
 from rag_eval_integrations.prompt_tests.records import Result
 from rag_eval_integrations.prompt_tests.report import Comparison, Report
 from rag_eval_integrations.prompt_tests.report._overview import Row, without_empty_columns
-from rag_eval_integrations.report.comparison import ScoreDifference, decimal
-from rag_eval_integrations.report.console import add_row, plain, plain_table
 
 if TYPE_CHECKING:
     from rich.table import Table

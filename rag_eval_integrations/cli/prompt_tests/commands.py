@@ -34,6 +34,7 @@ from rag_eval_integrations.cli.prompt_tests._options import (
     RequestSettings,
 )
 from rag_eval_integrations.cli.prompt_tests._printing import ProgressCounter, print_failed_judges
+from rag_eval_integrations.evaluations.console import add_row, plain_table
 from rag_eval_integrations.metrics.prompty import PromptyMetric, lint, metric_files
 from rag_eval_integrations.metrics.prompty.file import prompt_name
 from rag_eval_integrations.prompt_tests._foresight import foresee_generation
@@ -41,7 +42,6 @@ from rag_eval_integrations.prompt_tests.evaluators import Basis, NonCompliance
 from rag_eval_integrations.prompt_tests.generate import GenerateOptions, Generation
 from rag_eval_integrations.prompt_tests.project import Project
 from rag_eval_integrations.prompt_tests.prompt import PromptUnderTest
-from rag_eval_integrations.report.console import add_row, plain_table
 
 _FAILED = 1
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from math import comb
 from statistics import fmean
 
+from rag_eval_integrations.evaluations._paired import paired
+from rag_eval_integrations.evaluations.comparison import ScoreDifference, difference_of
 from rag_eval_integrations.prompt_tests.records import Result
 from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of
-from rag_eval_integrations.report._paired import paired
-from rag_eval_integrations.report.comparison import ScoreDifference, difference_of
 
 
 @dataclass(frozen=True, slots=True)

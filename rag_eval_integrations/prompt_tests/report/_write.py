@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Any
 
 from rag_eval_integrations._visible import visible_json
+from rag_eval_integrations.evaluations._cells import csv_text, inline, markdown_table
 from rag_eval_integrations.prompt_tests.report._overview import Row, without_empty_columns
 from rag_eval_integrations.prompt_tests.report.rates import Rate
 from rag_eval_integrations.prompt_tests.report.report import KINDS, Report
 from rag_eval_integrations.records import SCHEMA
-from rag_eval_integrations.report._cells import csv_text, inline, markdown_table
 
 _SHOWN = 50
 """Maximum number of failures on a page; the JSON has all of them."""

@@ -6,6 +6,7 @@ calls are not independent of each other (arXiv:2411.00640).
 
 * The interval is the percentile bootstrap of the mean difference (Efron and Tibshirani 1993,
   ch. 13) where that can be trusted: from `MIN_BOOTSTRAP` units, of which `MIN_CHANGED` differ.
+  From `MANY` units on, a mean is as good as normal, and nothing is drawn any more.
 * With fewer that differ, and for few pairs of 0/1 scores, it is Bonett's and Price's (2012): the
   normal interval after one pair that rose by 1 and one that fell by 1 have been added; of
   conversations, one of average length each. It never has the width 0, which would claim to be
@@ -16,7 +17,8 @@ Conversations of unequal length tell less than as many equal ones: for their rul
 freedom, units count as many as units of one length would have to be, (Σn)² / Σn² (Kish 1965).
 
 * p is that of sign flips (Fisher 1935): each unit's difference could as well have been the other
-  way. All flips where there are few, which for 0/1 scores is McNemar's exact test.
+  way. All flips where there are few, which for 0/1 scores is McNemar's exact test; drawn ones where
+  there are more; and their normal limit for `MANY` units.
 """
 
 from __future__ import annotations
@@ -25,17 +27,21 @@ import math
 import random
 import struct
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from operator import itemgetter
 
-from rag_eval_integrations.agreement._bootstrap import SEED, draw, percentile
 from rag_eval_integrations.records._student import t_975
 from rag_eval_integrations.records.mean import Interval
 
+SEED = 20240707
+"""Default seed; any number would do."""
 MIN_PAIRS = 10
 """Fewer units have no interval."""
 MIN_BOOTSTRAP = 50
+MANY = 1_000
+"""Units from which on the normal distribution stands for draws."""
 MIN_CHANGED = 10
 """Units that must differ from the most common difference for the shape of the rest to be seen."""
 RESAMPLES = 2_000
@@ -169,7 +175,8 @@ class _Units:
         sparse = most > 1 and self.size - most < MIN_CHANGED
         if sparse or (self.binary and self.size < MIN_BOOTSTRAP):
             return _PRICE
-        return _BOOTSTRAP if self.effective >= MIN_BOOTSTRAP else _STUDENT
+        drawn = self.effective >= MIN_BOOTSTRAP and len(self.sums) < MANY
+        return _BOOTSTRAP if drawn else _STUDENT
 
     def figures(self, bounds: tuple[float, float] | None, p: float | None) -> Paired:
         n = len(self.differences)
@@ -214,84 +221,31 @@ class _Units:
 
 def _bootstrap(scores: Sequence[_Units], seed: int) -> list[tuple[float, float]]:
     """Return the 2.5th and 97.5th percentile of each score's mean difference on the same draws."""
-    if not scores:
-        return []
-    size = len(scores[0].sums)
-    # Where every unit has one pair, the mean of a draw is its sum by the number of units.
-    uneven = [one for one in scores if any(count != 1 for count in one.counts)]
-    totals = _totals([one.sums for one in scores] + [one.counts for one in uneven], size)
-    at = {id(one): len(scores) + place for place, one in enumerate(uneven)}
     generator = random.Random(seed)
     means: list[list[float]] = [[] for _ in scores]
-    for _ in range(RESAMPLES):
-        found = totals(generator)
-        for place, (one, drawn) in enumerate(zip(scores, means, strict=True)):
-            n = found[at[id(one)]] if id(one) in at else size
+    for _ in range(RESAMPLES if scores else 0):
+        drawn = itemgetter(*_draw(generator, len(scores[0].sums)))
+        for score, replicates in zip(scores, means, strict=True):
+            n = sum(drawn(score.counts))
             if n:  # no drawn unit has the score: next to impossible from 50 that have it
-                drawn.append(found[place] / n / _MILLIONTHS)
-    for drawn in means:
-        drawn.sort()
-    return [(percentile(drawn, 0.025), percentile(drawn, 0.975)) for drawn in means]
+                replicates.append(sum(drawn(score.sums)) / n / _MILLIONTHS)
+    for replicates in means:
+        replicates.sort()
+    return [(_percentile(drawn, 0.025), _percentile(drawn, 0.975)) for drawn in means]
 
 
-_TABLE = 1 << 16
-_TABLE_FROM = 1_000
-"""Units from which looking them up in a table is faster."""
+def _draw(generator: random.Random, size: int) -> list[int]:
+    """Draw as many units with replacement, three times as fast as `random.choices`."""
+    words = struct.unpack(f"<{size}I", generator.randbytes(4 * size))
+    return [word * size >> 32 for word in words]
 
 
-def _totals(columns: Sequence[list[int]], size: int) -> Callable[[random.Random], list[int]]:
-    """Make a function that draws `size` units with replacement and sums each column over them.
-
-    A unit's numbers are fields of one integer, so that one addition adds them all: each is shifted
-    to be positive, and as wide as the sum of a draw can become.
-
-    With thousands of units, most of the time goes into turning random bits into numbers of units.
-    So they are looked up by 16 bits, in a table that holds each as often as fits. What remains of
-    the table counts as no draw: a little fewer than `size` are drawn so, and the missing ones by
-    number. Every unit is equally likely all the same.
-    """
-    shifts = [max(0, -min(column)) for column in columns]
-    widths = [
-        ((max(column) + shift) * size).bit_length() or 1
-        for column, shift in zip(columns, shifts, strict=True)
-    ]
-    drawn_bits = size.bit_length() + 1
-    rows = []
-    for row in zip(*columns, strict=True):
-        number = 0
-        for value, shift, width in zip(row, shifts, widths, strict=True):
-            number = number << width | (value + shift)
-        rows.append(number << drawn_bits | 1)  # counts the draws
-
-    def unpacked(total: int) -> list[int]:
-        total >>= drawn_bits
-        sums = []
-        for shift, width in zip(reversed(shifts), reversed(widths), strict=True):
-            sums.append((total & ((1 << width) - 1)) - shift * size)
-            total >>= width
-        return sums[::-1]
-
-    if not _TABLE_FROM <= size <= _TABLE:
-        return lambda generator: unpacked(sum(itemgetter(*draw(generator, size))(rows)))
-    copies = _TABLE // size
-    table = rows * copies + [0] * (_TABLE - copies * size)
-    share = copies * size / _TABLE
-    # Six standard deviations less than `size`, so that there are next to never too many.
-    words = int((size - 6 * math.sqrt(size * (1 - share)) - 1) / share)
-    layout = struct.Struct(f"<{words}H")
-    every = (1 << drawn_bits) - 1
-
-    def totals(generator: random.Random) -> list[int]:
-        while True:
-            found = layout.unpack(generator.randbytes(2 * words))
-            total = sum(itemgetter(*found)(table))
-            missing = size - (total & every)
-            if missing >= 0:
-                break
-        total += sum(rows[generator.getrandbits(32) * size >> 32] for _ in range(missing))
-        return unpacked(total)
-
-    return totals
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    """Return the value below which a share of the values lies, by linear interpolation."""
+    place = share * (len(ordered) - 1)
+    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
+    # In this form, equal neighbours give exactly their value, without a rounding error.
+    return low + (high - low) * (place - math.floor(place))
 
 
 # --- Sign flips
@@ -309,6 +263,11 @@ def _flips(scores: Sequence[_Units], seed: int) -> list[float | None]:
             ps[id(one)] = _mcnemar(sum(total > 0 for total in one.sums), len(changed))
         elif len(changed) <= _MOST_EXACT:
             ps[id(one)] = _all_flips(changed, abs(sum(one.sums)))
+        elif len(one.sums) >= MANY:
+            deviation = math.sqrt(sum(size**2 for size in changed))
+            ps[id(one)] = max(
+                1 / (FLIPS + 1), math.erfc(abs(sum(one.sums)) / deviation / math.sqrt(2))
+            )
         else:
             sampled.append(one)
     ps.update(zip(map(id, sampled), _sampled_flips(sampled, seed), strict=True))
@@ -335,31 +294,21 @@ def _all_flips(sizes: Sequence[int], observed: int) -> float:
 
 
 def _sampled_flips(scores: Sequence[_Units], seed: int) -> list[float]:
-    """Sample flips: sums of signed integers by their binary digits, for all units at once."""
-    if not scores:
-        return []
-    size = len(scores[0].sums)
     generator = random.Random(seed + 1)  # not the bits that the bootstrap draws by
-    prepared = []
-    for one in scores:
-        sizes = [abs(total) for total in one.sums]
-        planes = [_plane(sizes, digit) for digit in range(max(sizes).bit_length())]
-        prepared.append((planes, sum(sizes), abs(sum(one.sums))))
+    # The last unit first: it belongs to the highest bit, which is written first.
+    sizes = [[abs(total) for total in reversed(score.sums)] for score in scores]
+    wholes, observed = list(map(sum, sizes)), [abs(sum(score.sums)) for score in scores]
     extreme = [0] * len(scores)
-    for _ in range(FLIPS):
-        mask = generator.getrandbits(size)
-        for index, (planes, whole, observed) in enumerate(prepared):
-            kept = 0
-            for digit, plane in enumerate(planes):
-                kept += (plane & mask).bit_count() << digit
-            extreme[index] += abs(2 * kept - whole) >= observed
+    for _ in range(FLIPS if scores else 0):
+        bits = f"{generator.getrandbits(len(sizes[0])):0{len(sizes[0])}b}"
+        flipped = bits.encode("ascii").translate(_AS_NUMBERS)
+        for index, whole in enumerate(wholes):
+            kept = sum(compress(sizes[index], flipped))
+            extreme[index] += abs(2 * kept - whole) >= observed[index]
     return [(1 + count) / (FLIPS + 1) for count in extreme]
 
 
-def _plane(sizes: Sequence[int], digit: int) -> int:
-    """Gather one binary digit of every number into one integer, the first number lowest."""
-    digits = "".join("1" if size >> digit & 1 else "0" for size in reversed(sizes))
-    return int(digits, 2)
+_AS_NUMBERS = bytes.maketrans(b"01", b"\0\1")
 
 
 def _holm(found: Mapping[str, Paired]) -> dict[str, Paired]:

@@ -12,13 +12,11 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
-from rag_eval_integrations.records import Evaluation, Means, from_line
-
-if TYPE_CHECKING:
-    from rag_eval_integrations.dataset import Line
+from rag_eval_integrations.evaluations._hook import above
+from rag_eval_integrations.records import Evaluation, Means
 
 PairedBy = Literal["id", "question"]
 
@@ -80,26 +78,22 @@ class EvaluationsFile:
 
     Args:
         path: EVALS; also gzipped, Parquet, or a folder of Parquet.
-        report: given each line that is no evaluation, which is then left out. Without it, such a
-            line raises its `InputError`.
+        report: given each `dataset.Line` that is not an evaluation, which is then left out.
+            Without it, such a line raises its `InputError`.
     """
 
     def __init__(
         self,
         path: str | os.PathLike[str],
-        report: Callable[[Line[Evaluation]], object] | None = None,
+        report: Callable[[Any], object] | None = None,
     ) -> None:
         self.path = path
         self._report = report
         self._numbers = array("q")  # of the lines that hold an evaluation
 
     def __iter__(self) -> Iterator[Evaluation]:
-        from rag_eval_integrations.dataset._input import (  # noqa: PLC0415 -- a circle
-            read_evaluations,
-        )
-
         self._numbers = array("q")
-        for line in read_evaluations(self.path):
+        for line in above("read")(self.path):
             if line.value is not None:
                 self._numbers.append(line.number)
                 yield line.value
@@ -115,22 +109,9 @@ class EvaluationsFile:
 
         It has to have been gone through before.
         """
-        from rag_eval_integrations.dataset._input import (  # noqa: PLC0415 -- a circle
-            LONGEST_ROW,
-            lines_of,
-            open_evaluations,
-        )
-
         wanted = {self._numbers[position]: position for position in positions}
-        found: dict[int, Evaluation] = {}
-        if wanted:
-            with open_evaluations(self.path) as stream:
-                for number, _, line in lines_of(stream, LONGEST_ROW):
-                    if number in wanted and isinstance(line, bytes):
-                        found[wanted[number]] = from_line(Evaluation, line)
-                    if len(found) == len(wanted):
-                        break
-        return found
+        read = above("read some")(self.path, wanted) if wanted else {}
+        return {wanted[number]: evaluation for number, evaluation in read.items()}
 
 
 def run_of(

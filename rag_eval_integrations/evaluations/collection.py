@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import os
-import zlib
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
-from rag_eval_integrations.errors import (
-    ConfigurationError,
-    InputError,
-    MissingDependencyError,
-)
-from rag_eval_integrations.records import By, Evaluation, from_line, to_line
+from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
+from rag_eval_integrations.evaluations._hook import above
+from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary
+from rag_eval_integrations.records import By, Evaluation
 from rag_eval_integrations.records.mean import Interval
-from rag_eval_integrations.report.summary import ScoreFigures, Summary
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from rag_eval_integrations.report.comparison import Comparison
+    from rag_eval_integrations.evaluations.comparison import Comparison
 
 
 _LONGEST_ID = 200
@@ -189,16 +185,10 @@ class Evaluations(Sequence[Evaluation]):
             MissingDependencyError: it would be Parquet, and pyarrow is not installed.
             OSError: it cannot be written.
         """
-        from rag_eval_integrations.dataset.files import evaluations_to  # noqa: PLC0415 -- a circle
-
-        path = Path(path)
-        compressed = path.suffix == ".gz"
-        with evaluations_to(
-            path.absolute(), overwrite=overwrite, field="path", compressed=compressed
-        ) as write:
+        with _opened("write evaluations", path, overwrite) as write:
             for evaluation in self._items:
                 write(evaluation)
-        return path
+        return Path(path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Evaluations:
@@ -215,19 +205,9 @@ class Evaluations(Sequence[Evaluation]):
             MissingDependencyError: it is Parquet, and pyarrow is not installed.
             OSError: it cannot be read.
         """
-        from rag_eval_integrations.dataset._input import (  # noqa: PLC0415 -- a circle
-            read_evaluations,
-        )
+        from rag_eval_integrations.evaluations._pairing import EvaluationsFile  # noqa: PLC0415
 
-        def rows() -> Iterator[Evaluation]:
-            for line in read_evaluations(path):
-                if line.value is None:
-                    error = line.error or InputError("is not an evaluation", line=line.number)
-                    raise InputError(error.why, field=error.field, line=error.line,
-                                     path=os.fspath(path))  # fmt: skip
-                yield line.value
-
-        return cls(rows())
+        return cls(EvaluationsFile(path))
 
     def to_pandas(self) -> pd.DataFrame:
         """Make a pandas data frame with a row per evaluation; `docs/evaluations.md` lists columns.
@@ -241,7 +221,7 @@ class Evaluations(Sequence[Evaluation]):
             import pandas as pd  # noqa: PLC0415 -- only whoever asks for it needs it
         except ImportError as error:
             raise MissingDependencyError("pandas", "pandas") from error
-        from rag_eval_integrations.report._figures import columns_of, row_of  # noqa: PLC0415
+        from rag_eval_integrations.evaluations._written import columns_of, row_of  # noqa: PLC0415
 
         columns = columns_of(self._items)
         frame = pd.DataFrame([row_of(one, columns) for one in self._items], columns=list(columns))
@@ -262,10 +242,10 @@ class Evaluations(Sequence[Evaluation]):
         Raises:
             ConfigurationError, OSError: as for `save`.
         """
-        from rag_eval_integrations.report import _figures, _tables  # noqa: PLC0415 -- as below
+        from rag_eval_integrations.evaluations import _written  # noqa: PLC0415 -- as below
 
-        with self._rows_to(path, overwrite) as out:
-            for piece in _tables.csv_of(self._items, _figures.columns_of(self._items)):
+        with _opened("write rows", path, overwrite) as out:
+            for piece in _written.csv_of(self._items, _written.columns_of(self._items)):
                 out.write(piece.encode("utf-8"))
         return Path(path)
 
@@ -283,11 +263,11 @@ class Evaluations(Sequence[Evaluation]):
             MissingDependencyError: pyarrow is not installed.
             ConfigurationError, OSError: as for `save`.
         """
-        from rag_eval_integrations.report import _figures, _tables  # noqa: PLC0415 -- a circle
+        from rag_eval_integrations.evaluations import _written  # noqa: PLC0415 -- as below
 
-        _tables.check_parquet()
-        with self._rows_to(path, overwrite) as out:
-            _tables.write_parquet(self._items, _figures.columns_of(self._items), out)
+        _written.check_parquet()
+        with _opened("write rows", path, overwrite) as out:
+            _written.write_parquet(self._items, _written.columns_of(self._items), out)
         return Path(path)
 
     def to_ragbench(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
@@ -305,21 +285,10 @@ class Evaluations(Sequence[Evaluation]):
         Raises:
             ConfigurationError, OSError: as for `save`.
         """
-        from rag_eval_integrations.dataset._ragbench import ragbench_line  # noqa: PLC0415
-
-        with self._rows_to(path, overwrite) as out:
-            for line in filter(None, map(ragbench_line, self._items)):
+        with _opened("write rows", path, overwrite) as out:
+            for line in filter(None, map(above("RAGBench's row"), self._items)):
                 out.write(line.encode("ascii"))
         return Path(path)
-
-    def _rows_to(
-        self, path: str | os.PathLike[str], overwrite: bool
-    ) -> AbstractContextManager[BinaryIO]:
-        from rag_eval_integrations.dataset.files import rows_to  # noqa: PLC0415 -- a circle
-
-        path = Path(path)
-        compressed = path.suffix == ".gz"
-        return rows_to(path.absolute(), overwrite=overwrite, field="path", compressed=compressed)
 
     def report(self, path: str | os.PathLike[str], *, title: str = "RAG evaluation") -> Path:
         """Write an HTML page with the figures and every call.
@@ -335,9 +304,8 @@ class Evaluations(Sequence[Evaluation]):
             ConfigurationError: there is a file that this program did not make.
             OSError: it cannot be written.
         """
-        from rag_eval_integrations.report import html  # noqa: PLC0415 -- loads templates
-
-        return html.write_report(self, path, title=title)
+        page: Path = above("write a page")(self, path, title=title)
+        return page
 
     def compare(
         self, *others: Sequence[Evaluation] | str | os.PathLike[str], **options: Any
@@ -351,7 +319,7 @@ class Evaluations(Sequence[Evaluation]):
         Raises:
             ConfigurationError: the calls cannot be paired, or scores were made differently.
         """
-        from rag_eval_integrations.report import _compare  # noqa: PLC0415 -- a circle
+        from rag_eval_integrations.evaluations import _compare  # noqa: PLC0415 -- statistics
 
         return _compare.compare(self, *others, **options)
 
@@ -370,58 +338,24 @@ class Evaluations(Sequence[Evaluation]):
         return f"<Evaluations of {one_line(': '.join([calls, *more]), 240)}>"
 
     def __str__(self) -> str:
-        from rag_eval_integrations.report.console import summary_text  # noqa: PLC0415 -- slow
+        from rag_eval_integrations.evaluations.console import summary_text  # noqa: PLC0415 -- slow
 
         return summary_text(self.summary())
 
     def _repr_html_(self) -> str:
-        from rag_eval_integrations.report._notebook import evaluations_html  # noqa: PLC0415
+        from rag_eval_integrations.evaluations._notebook import evaluations_html  # noqa: PLC0415
 
         return evaluations_html(self)
 
 
-class Latest:
-    """The latest evaluations of a process that goes on, packed until somebody reads them.
-
-    As objects, a thousand take 50 MB and lengthen every full garbage collection, which stops the
-    app's threads; packed, 4 MB and nothing. Packing takes 0.2 ms, half of it without Python's lock.
-    One thread adds, any thread reads.
-
-    Args:
-        most: number of evaluations, from 0; the oldest are dropped.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._kept: deque[_Packed] = deque(maxlen=most)
-
-    def add(self, evaluation: Evaluation) -> None:
-        """Keep an evaluation; never raises."""
-        if self._kept.maxlen:
-            self._kept.append(_Packed(evaluation))
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def evaluations(self) -> Evaluations:
-        """Unpack the evaluations, oldest first; each is unpacked once, and is then an object."""
-        return Evaluations(one.evaluation() for one in self._kept.copy())
-
-
-class _Packed:
-    __slots__ = ("_held",)
-
-    def __init__(self, evaluation: Evaluation) -> None:
-        self._held: bytes | Evaluation = evaluation
-        try:
-            self._held = zlib.compress(to_line(evaluation).encode("ascii"), 1)
-        except Exception:  # noqa: BLE001 -- a record of a user's judge that no file could hold
-            return  # it stays an object
-
-    def evaluation(self) -> Evaluation:
-        held = self._held
-        if isinstance(held, bytes):
-            held = self._held = from_line(Evaluation, zlib.decompress(held))
-        return held
+def _opened(
+    what: str, path: str | os.PathLike[str], overwrite: bool
+) -> AbstractContextManager[Any]:
+    target = Path(path).absolute()
+    opened: AbstractContextManager[Any] = above(what)(
+        target, overwrite=overwrite, field="path", compressed=target.suffix == ".gz"
+    )
+    return opened
 
 
 def _mixed(figures: Sequence[ScoreFigures]) -> str:

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag_eval_integrations.evaluations._paired import MIN_PAIRS, Paired, Values, paired
 from rag_eval_integrations.records._student import t_975
-from rag_eval_integrations.report import _paired
-from rag_eval_integrations.report._paired import MIN_PAIRS, Paired, Values, paired
 
 Pairs = Sequence[Values | None]
 
@@ -78,14 +77,15 @@ def test_p_is_the_share_of_all_sign_flips(pairs: list[Values]) -> None:
 
 
 def test_sampled_flips_come_close_to_all_flips() -> None:
-    """Above 20 changed pairs flips are sampled; at 20 both can be done."""
-    pairs = random_pairs(20, 3, shift=0.05)
-    units = _paired._Units.of(pairs, None)
+    """Above 20 changed pairs flips are sampled: of 21 pairs, 2²¹ are still few enough to count."""
+    pairs = random_pairs(21, 3, shift=0.05)
+    changes = [round(b * 10**6) - round(a * 10**6) for a, b in pairs]
+    totals = [0]
+    for change in changes:
+        totals = [total + sign * change for total in totals for sign in (1, -1)]
 
-    exact = one(pairs).p
-    (sampled,) = _paired._sampled_flips([units], 5)
-
-    assert exact == pytest.approx(sampled, abs=0.015)
+    exact = sum(abs(total) >= abs(sum(changes)) for total in totals) / len(totals)
+    assert one(pairs).p == pytest.approx(exact, abs=0.015)
 
 
 def test_binary_scores_have_mcnemars_exact_p() -> None:
@@ -179,34 +179,27 @@ def test_the_bootstrap_holds_the_percentiles_of_resampled_means() -> None:
     assert ends(found) == pytest.approx((means[100], means[3_899]), abs=0.15 * error)
 
 
-@pytest.mark.parametrize("size", [999, 1_000, 2_500])
-def test_every_unit_is_drawn_equally_often(size: int) -> None:
-    """By table and by number: `size` draws each time, of positive and of negative numbers."""
-    column = [(-1) ** unit * unit for unit in range(size)]
-    ones = [1] * size
-    first = [int(unit < size // 2) for unit in range(size)]
-    totals = _paired._totals([column, ones, first], size)
-    generator = random.Random(4)
+def test_many_pairs_have_the_figures_that_draws_would_give() -> None:
+    """From 1,000 on nothing is drawn: beside 999 of the same, which are."""
+    pairs = random_pairs(1_000, 5, shift=0.02)
 
-    drawn = [totals(generator) for _ in range(300)]
+    many, drawn = one(pairs), one(pairs[:-1])
 
-    assert {counted for _, counted, _ in drawn} == {size}
-    share = statistics.fmean(below for _, _, below in drawn) / size
-    assert share == pytest.approx(0.5, abs=4 * 0.5 / math.sqrt(300 * size))
-    spread = statistics.stdev(total for total, _, _ in drawn)
-    mean = statistics.fmean(column)
-    expected = math.sqrt(sum((value - mean) ** 2 for value in column))
-    assert spread == pytest.approx(expected, rel=0.2)
+    assert many.interval is not None
+    assert drawn.interval is not None
+    assert (many.interval.method, drawn.interval.method) == ("Student's t", "bootstrap")
+    assert ends(many) == pytest.approx(ends(drawn), abs=0.15 * (many.std_error or 0))
+    assert many.p == pytest.approx(drawn.p, abs=0.01)
 
 
 def test_figures_are_the_same_on_every_machine_and_beside_any_score() -> None:
     """From the fixed random seed; only Holm's p depends on the number of scores."""
-    many = random_pairs(1_200, 5, shift=0.004)
+    many = random_pairs(900, 5, shift=0.004)
     found = one(many)
 
-    assert ends(found) == pytest.approx((-0.006631934, 0.006087984), abs=1e-8)
-    assert found.p == pytest.approx(0.915208479)
-    beside = paired({"other": random_pairs(1_200, 6), "score": many, "few": [None] * 1_200})
+    assert ends(found) == pytest.approx((-0.009457122, 0.005839926), abs=1e-8)
+    assert found.p == pytest.approx(0.623537646)
+    beside = paired({"other": random_pairs(900, 6), "score": many, "few": [None] * 900})
     assert ends(beside["score"]) == ends(found)
     assert beside["score"].p == found.p
     assert beside["few"].n == 0

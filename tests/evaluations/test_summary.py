@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from rag_eval_integrations.evaluations.console import summary_tables
+from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.records import By, Evaluation, JudgeInfo, Score, Sentences
-from rag_eval_integrations.report.console import summary_tables
-from rag_eval_integrations.report.summary import Summary
 
 
 def evaluation(*scores: Score) -> Evaluation:

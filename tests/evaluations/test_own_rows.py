@@ -14,7 +14,7 @@ from own_rows import HAND_MADE, made_rows, second_opinion
 
 from rag_eval_integrations import Evaluation, Trace
 from rag_eval_integrations.dataset import labelled_from, score_labelled
-from rag_eval_integrations.report.summary import Summary
+from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.sentences import Punkt
 
 ROWS = [made.row for made in HAND_MADE] + made_rows(80)

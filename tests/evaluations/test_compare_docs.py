@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_eval_integrations.report import _paired
-from rag_eval_integrations.report.comparison import HEADINGS
+from rag_eval_integrations.evaluations import _paired
+from rag_eval_integrations.evaluations.comparison import HEADINGS
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rag_eval_integrations import Evaluations
+from rag_eval_integrations.evaluations._written import columns_of, to_json
 from rag_eval_integrations.records import RunningMean
-from rag_eval_integrations.report._figures import columns_of, to_json
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations._visible import one_line
+from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, may_be_of
 from rag_eval_integrations.records import By, Evaluation, Labels, Score, Sentence
-from rag_eval_integrations.report.summary import ScoreFigures, Summary, may_be_of
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType

@@ -13,11 +13,11 @@ from typing import Any, Literal, NamedTuple
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations.evaluations import _paired
+from rag_eval_integrations.evaluations._paired import millionths
+from rag_eval_integrations.evaluations._pairing import PairedBy, Run, evaluations_at, value_of
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records.mean import Interval
-from rag_eval_integrations.report import _paired
-from rag_eval_integrations.report._paired import millionths
-from rag_eval_integrations.report._pairing import PairedBy, Run, evaluations_at, value_of
 
 Outcome = Literal["worse", "fine", "cannot tell"]
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from rag_eval_integrations.agreement._bootstrap import SEED
+from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.records import By, Evaluation
-from rag_eval_integrations.report._paired import Paired, Values, paired
-from rag_eval_integrations.report._pairing import (
+from rag_eval_integrations.evaluations._paired import SEED, Paired, Values, paired
+from rag_eval_integrations.evaluations._pairing import (
     EvaluationsFile,
     InMemory,
     PairedBy,
@@ -26,12 +25,13 @@ from rag_eval_integrations.report._pairing import (
     value_of,
     why_not,
 )
-from rag_eval_integrations.report.comparison import (
+from rag_eval_integrations.evaluations.comparison import (
     Comparison,
     ScoreDifference,
     calls,
     difference_of,
 )
+from rag_eval_integrations.records import By, Evaluation
 
 Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
 
@@ -216,3 +216,77 @@ def _notes(a: Run, b: Run, pairing: Pairing, mixed: Sequence[str]) -> Iterable[s
         missing = [name for name in run.means.total if name not in other.means.total]
         if missing:
             yield f"Only in {run.name}: {', '.join(missing)}."
+
+
+# --- The gate: runs that became worse fail a build or a test, with the calls that fell most
+
+
+_WORST = 5
+_SENTENCES = 3
+
+
+def check_no_regression(
+    before: Source | Comparison,
+    after: Source | None,
+    deltas: Mapping[str, float],
+    *,
+    unclear: Literal["pass", "fail"],
+    allow_mixed: bool,
+) -> Comparison:
+    """Do what `testing.assert_no_regression` says."""
+    if unclear not in ("pass", "fail"):
+        raise ConfigurationError("unclear", unclear, "use 'pass' or 'fail'")
+    if not deltas:
+        why = "name a score and the fall that does not matter, as in adherence=0.02"
+        raise ConfigurationError("deltas", {}, why)
+    found = _comparison(before, after, allow_mixed=allow_mixed)
+    failed = []
+    for run in found.all:
+        of = f" ({one_line(run.names[1])})" if found.others else ""
+        for name, delta in deltas.items():
+            score = run.score(name)
+            verdict = score.verdict(delta)
+            if not score.n:
+                why = f"no call of {run.names[0]} and {run.names[1]} has a value in both"
+                raise ConfigurationError(name, delta, why)
+            if verdict.outcome == "fine" or (verdict.outcome, unclear) == ("cannot tell", "pass"):
+                continue
+            failed.append(f"{one_line(name)}{of}: {verdict}")
+            failed += [f"  {line}" for line in worst_calls(run, name)]
+    if failed:
+        raise AssertionError("\n".join(failed))
+    return found
+
+
+def _comparison(
+    before: Source | Comparison, after: Source | None, *, allow_mixed: bool
+) -> Comparison:
+    if not isinstance(before, Comparison):
+        if after is None:
+            raise ConfigurationError("after", None, "give the run to check", missing=True)
+        return compare(before, after, allow_mixed=allow_mixed)
+    if after is not None:
+        raise ConfigurationError("after", type(after).__name__, "is in the comparison already")
+    return before
+
+
+def worst_calls(run: Comparison, name: str, limit: int = _WORST) -> Iterator[str]:
+    """Describe the calls that fell most, each on a line, with their unsupported sentences."""
+    for change in run.fell(name, limit):
+        after = change.after
+        quoted = (f"{key} “{one_line(text, 80)}”" for key, text in unsupported(after, _SENTENCES))
+        said = "; ".join(quoted)
+        line = f"{change.difference:+.2f} {one_line(after.id, 40)} “{one_line(after.question, 80)}”"
+        yield f"{line}: not supported: {said}" if said else line
+
+
+def unsupported(evaluation: Evaluation, limit: int) -> list[tuple[str, str]]:
+    """List keys and texts of the first response sentences that are not fully supported."""
+    labels = evaluation.labels
+    if labels is None:
+        return []
+    return [
+        (sentence.key, sentence.text)
+        for sentence in evaluation.sentences.response
+        if labels.support(sentence.key) in ("none", "partial")
+    ][:limit]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rag_eval_integrations.evaluations.console import cell, score_names
+from rag_eval_integrations.evaluations.summary import Summary
 from rag_eval_integrations.metrics import diagnose
 from rag_eval_integrations.records import Evaluation
 from rag_eval_integrations.records._shown import (
@@ -14,8 +16,6 @@ from rag_eval_integrations.records._shown import (
     legend_html,
     text,
 )
-from rag_eval_integrations.report.console import cell, score_names
-from rag_eval_integrations.report.summary import Summary
 
 _MOST_ROWS = 20
 _MOST_COLUMNS = 8

@@ -9,6 +9,13 @@ import pytest
 from hostile import HOSTILE, acting
 from rich.console import Console, RenderableType
 
+from rag_eval_integrations.evaluations.console import (
+    MISSED,
+    add_row,
+    call_details,
+    calls_overview,
+    plain_table,
+)
 from rag_eval_integrations.records import (
     Evaluation,
     JudgeInfo,
@@ -19,13 +26,6 @@ from rag_eval_integrations.records import (
     SentenceSupport,
 )
 from rag_eval_integrations.report import calls_table, plain, unsupported_sentences
-from rag_eval_integrations.report.console import (
-    MISSED,
-    add_row,
-    call_details,
-    calls_overview,
-    plain_table,
-)
 
 
 def shown(renderable: RenderableType) -> str:

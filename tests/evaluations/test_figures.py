@@ -13,10 +13,15 @@ from own_rows import made_rows
 
 from rag_eval_integrations import Evaluation, Evaluations, Trace
 from rag_eval_integrations.dataset import labelled_from, score_labelled
+from rag_eval_integrations.evaluations._written import (
+    columns_of,
+    csv_of,
+    row_of,
+    to_json,
+    to_markdown,
+)
 from rag_eval_integrations.records import EvaluationError, JudgeInfo, Score, Sentences
 from rag_eval_integrations.report import Summary
-from rag_eval_integrations.report._figures import columns_of, row_of, to_json, to_markdown
-from rag_eval_integrations.report._tables import csv_of
 from rag_eval_integrations.sentences import Punkt
 
 

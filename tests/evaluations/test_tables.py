@@ -13,8 +13,8 @@ from own_rows import made_rows
 from rag_eval_integrations import Evaluations, Trace
 from rag_eval_integrations.dataset import labelled_from, score_labelled
 from rag_eval_integrations.errors import ConfigurationError, MissingDependencyError
-from rag_eval_integrations.report import _tables
-from rag_eval_integrations.report._figures import columns_of
+from rag_eval_integrations.evaluations import _written
+from rag_eval_integrations.evaluations._written import columns_of
 from rag_eval_integrations.sentences import Punkt
 
 
@@ -31,7 +31,7 @@ def test_parquet_is_the_data_frame(
     """Also over several groups of rows; nothing is missing but what is missing there."""
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr(_tables, "_GROUP", 10)
+    monkeypatch.setattr(_written, "_GROUP", 10)
     path = evaluations.to_parquet(tmp_path / "rows.parquet")
 
     read, frame = pd.read_parquet(path), evaluations.to_pandas()

@@ -1,0 +1,77 @@
+"""Many evaluations at once: what they come to, as plain data and text.
+
+collection   `Evaluations`: a list of evaluations that can be looked at, saved and compared
+summary      `Summary`: the one model of figures that terminal, pages, Markdown and JSON show
+comparison   `compare`: what became better or worse between runs of the same calls
+console      tables and single calls on a terminal
+
+Files are made in `dataset` and pages in `report`, above.
+"""
+
+from typing import TYPE_CHECKING
+
+from rag_eval_integrations._lazy import lazy
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.evaluations._compare import compare
+    from rag_eval_integrations.evaluations.collection import Evaluations, MeanOf
+    from rag_eval_integrations.evaluations.comparison import (
+        Change,
+        Comparison,
+        ScoreDifference,
+        Verdict,
+    )
+    from rag_eval_integrations.evaluations.console import (
+        calls_table,
+        plain,
+        unsupported_sentences,
+    )
+    from rag_eval_integrations.evaluations.summary import (
+        PatternFigures,
+        RankFigures,
+        RetrievalFigures,
+        ScoreFigures,
+        Summary,
+    )
+    from rag_eval_integrations.records.mean import Interval
+
+__all__ = [
+    "Change",
+    "Comparison",
+    "Evaluations",
+    "Interval",
+    "MeanOf",
+    "PatternFigures",
+    "RankFigures",
+    "RetrievalFigures",
+    "ScoreDifference",
+    "ScoreFigures",
+    "Summary",
+    "Verdict",
+    "calls_table",
+    "compare",
+    "plain",
+    "unsupported_sentences",
+]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "Change": "comparison",
+        "Comparison": "comparison",
+        "Evaluations": "collection",
+        "Interval": "summary",
+        "MeanOf": "collection",
+        "PatternFigures": "summary",
+        "RankFigures": "summary",
+        "RetrievalFigures": "summary",
+        "ScoreDifference": "comparison",
+        "ScoreFigures": "summary",
+        "Summary": "summary",
+        "Verdict": "comparison",
+        "calls_table": "console",
+        "compare": "_compare",
+        "plain": "console",
+        "unsupported_sentences": "console",
+    },
+)
