@@ -9,29 +9,7 @@ from typing import TYPE_CHECKING
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Figure, Group
 from rag_eval_integrations.cli._terminal import safe, stdout
 from rag_eval_integrations.evaluations.console import add_row, plain_table
-from rag_eval_integrations.report._agreement_figures import (
-    BASELINE_NOTE,
-    CURVE,
-    LEGEND,
-    LEVELS,
-    OF_HUMANS,
-    OF_SENTENCES,
-    POOLED_NOTE,
-    SCORES,
-    SENTENCES,
-    STATISTICS,
-    against,
-    band_of,
-    baselines_of,
-    cost_of,
-    count_of,
-    figure_of,
-    formulas_of,
-    group_of,
-    groups_of,
-    humans_only,
-    value_of,
-)
+from rag_eval_integrations.report import _agreement_figures as figures
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -47,9 +25,9 @@ _UNBOUNDED = 10_000
 def cell_of(figure: Figure | None) -> str:
     """Format a value with its interval, if it has one."""
     if figure is None or figure.interval is None:
-        return value_of(figure)
+        return figures.value_of(figure)
     low, high = figure.interval
-    return f"{value_of(figure)} ({low:.3f} to {high:.3f})"
+    return f"{figures.value_of(figure)} ({low:.3f} to {high:.3f})"
 
 
 def foldable(title: str, *columns: str) -> Table:
@@ -77,16 +55,16 @@ def show(tables: Iterable[Table]) -> None:
 def human_tables(group: Group) -> list[Table]:
     """Tabulate agreement with human ratings: one table per level, one row per statistic."""
     tables = []
-    for level, over in LEVELS.items():
+    for level, over in figures.LEVELS.items():
         title = f"Agreement with human ratings {over}"
         table = foldable(title, "score", "n>", "statistic", "value (95 % interval)")
         for path, block in group.blocks.items():
             if path[0] != level:
                 continue
-            for name in OF_HUMANS:
+            for name in figures.OF_HUMANS:
                 figure = block.figures.get(name)
                 if figure is not None:
-                    add_row(table, path[1], count_of(block.counts), name, cell_of(figure))
+                    add_row(table, path[1], figures.count_of(block.counts), name, cell_of(figure))
             table.add_section()
         if table.row_count:
             tables.append(table)
@@ -100,18 +78,18 @@ def cascade_tables(points: Sequence[CascadePoint]) -> list[Table]:
     if points[0].third is not None:
         return _tables_of_three(points)
     title = "Cascade: quality when the second judge gets the calls where the first is least sure"
-    quality = foldable(title, "asked>", "ask_when", *(f"{short}>" for short, *_ in CURVE))
+    quality = foldable(title, "asked>", "ask_when", *(f"{short}>" for short, *_ in figures.CURVE))
     title = "Cascade: cost of asking the second judge"
     cost = foldable(title, "asked>", "requests>", "prompt tokens>", "completion tokens>", "cost>")
     for point in points:
-        add_row(quality, f"{point.share:.0%}", band_of(point), *_curve_cells(point))
+        add_row(quality, f"{point.share:.0%}", figures.band_of(point), *figures.curve_cells(point))
         add_row(cost, f"{point.share:.0%}", *_cost_cells(point))
     return [quality, cost]
 
 
 def _tables_of_three(points: Sequence[CascadePoint]) -> list[Table]:
     title = "Cascade of three: quality by the shares of all calls that the second and third get"
-    quality = foldable(title, "second>", "third>", *(f"{short}>" for short, *_ in CURVE))
+    quality = foldable(title, "second>", "third>", *(f"{short}>" for short, *_ in figures.CURVE))
     title = "Cascade of three: when the later judges are asked, and what they cost"
     cost = foldable(
         title, "second>", "third>", "second asked when", "third asked when", "requests>", "tokens>",
@@ -122,21 +100,17 @@ def _tables_of_three(points: Sequence[CascadePoint]) -> list[Table]:
         if before is not None and before.share != point.share:
             quality.add_section()
             cost.add_section()
-        add_row(quality, *shares, *_curve_cells(point))
+        add_row(quality, *shares, *figures.curve_cells(point))
         requests, prompt, completion, price = _cost_cells(point)
-        when = band_of(point), band_of(point, third=True)
+        when = figures.band_of(point), figures.band_of(point, third=True)
         add_row(cost, *shares, *when, requests, f"{prompt} + {completion}", price)
     return [quality, cost]
-
-
-def _curve_cells(point: CascadePoint) -> list[str]:
-    return [value_of(figure_of(group_of(point), "scores", *where)) for _, *where in CURVE]
 
 
 def _cost_cells(point: CascadePoint) -> list[str]:
     usage = point.usage
     numbers = (usage.requests, usage.prompt_tokens, usage.completion_tokens)
-    return [*map(str, numbers), cost_of(usage)]
+    return [*map(str, numbers), figures.cost_of(usage)]
 
 
 # --- The output of `rag-eval agreement`
@@ -146,19 +120,19 @@ def print_agreement(found: Agreement, curve: tuple[CascadePoint, ...] = ()) -> N
     """Print an agreement and, if there is one, the curve of a cascade."""
     humans = human_tables(found.pooled)
     rows = found.matched.rows
-    if humans_only(found):
+    if figures.humans_only(found):
         show(humans)  # the gold rows have no labels, so there is nothing else to compare
         stdout().print(f"{rows} rows; 95 % intervals by bootstrap.")
         return
     compared = [_scores_by_dataset(found), _scores_with_intervals(found)]
     show([*humans, *compared, *_sentences(found), *_baselines(found), *cascade_tables(curve)])
     console = stdout()
-    console.print(LEGEND, soft_wrap=True)
+    console.print(figures.LEGEND, soft_wrap=True)
     if any(path[0] == "baselines" for path in found.pooled.blocks):
-        console.print(BASELINE_NOTE, soft_wrap=True)
+        console.print(figures.BASELINE_NOTE, soft_wrap=True)
     console.print(
-        f"{rows} rows; {formulas_of(found)} formulas; 95 % intervals by bootstrap over rows. "
-        f"{POOLED_NOTE}",
+        f"{rows} rows; {figures.formulas_of(found)} formulas; 95 % intervals by bootstrap over "
+        f"rows. {figures.POOLED_NOTE}",
         soft_wrap=True,
     )
     for note in found.notes:
@@ -166,19 +140,24 @@ def print_agreement(found: Agreement, curve: tuple[CascadePoint, ...] = ()) -> N
 
 
 def _scores_by_dataset(found: Agreement) -> Table:
-    titles = (f"{short}>" for short, *_ in SCORES)
+    titles = (f"{short}>" for short, *_ in figures.SCORES)
     table = foldable("Agreement with gold by data set", "data set", "n>", *titles)
-    for name, group in groups_of(found):
-        cells = (value_of(figure_of(group, "scores", *where)) for _, *where in SCORES)
+    for name, group in figures.groups_of(found):
+        cells = (
+            figures.value_of(figures.figure_of(group, "scores", *where))
+            for _, *where in figures.SCORES
+        )
         add_row(table, name, str(group.counts.get("n", "")), *cells)
     return table
 
 
 def _scores_with_intervals(found: Agreement) -> Table:
     table = foldable("Scores with 95 % intervals", "score", "mean over data sets", "pooled")
-    for _, score, statistic in SCORES:
+    for _, score, statistic in figures.SCORES:
         add_row(
-            table, f"{score} {STATISTICS[statistic]}", *_cells(found, "scores", score, statistic)
+            table,
+            f"{score} {figures.STATISTICS[statistic]}",
+            *_cells(found, "scores", score, statistic),
         )
         if statistic == "rmse" and ("estimates", score) in found.pooled.blocks:
             table.add_row("  its estimate RMSE", *_cells(found, "estimates", score, "rmse"))
@@ -187,44 +166,49 @@ def _scores_with_intervals(found: Agreement) -> Table:
 
 def _cells(found: Agreement, section: str, name: str, statistic: str) -> Iterator[str]:
     for group in (found.mean_over_datasets, found.pooled):
-        yield cell_of(figure_of(group, section, name, statistic))
+        yield cell_of(figures.figure_of(group, section, name, statistic))
 
 
 def _sentences(found: Agreement) -> Iterator[Table]:
     """Yield one table per statistic, by data set, then one of all statistics with intervals."""
-    for statistic in OF_SENTENCES:
-        title = f"Sentences by data set: {STATISTICS[statistic]}"
-        table = foldable(title, "data set", *(f"{kind}>" for kind in SENTENCES))
-        for name, group in groups_of(found):
-            cells = (value_of(figure_of(group, "keys", kind, statistic)) for kind in SENTENCES)
+    for statistic in figures.OF_SENTENCES:
+        title = f"Sentences by data set: {figures.STATISTICS[statistic]}"
+        table = foldable(title, "data set", *(f"{kind}>" for kind in figures.SENTENCES))
+        for name, group in figures.groups_of(found):
+            cells = (
+                figures.value_of(figures.figure_of(group, "keys", kind, statistic))
+                for kind in figures.SENTENCES
+            )
             add_row(table, name, *cells)
         yield table
     title = "Sentences with 95 % intervals"
     table = foldable(title, "sentences", "statistic", "mean over data sets", "pooled")
-    for kind in SENTENCES:
-        for statistic in OF_SENTENCES:
+    for kind in figures.SENTENCES:
+        for statistic in figures.OF_SENTENCES:
             if (kind, statistic) != ("supporting", "auroc"):
-                figures = _cells(found, "keys", kind, statistic)
-                add_row(table, kind, STATISTICS[statistic], *figures)
+                ends = _cells(found, "keys", kind, statistic)
+                add_row(table, kind, figures.STATISTICS[statistic], *ends)
     yield table
 
 
 def _baselines(found: Agreement) -> Iterator[Table]:
     """Yield one table per score: each baseline's figure next to the judge's on the same rows."""
-    mean, scores = baselines_of(found)
+    mean, scores = figures.baselines_of(found)
     over = "mean over data sets" if found.by_dataset else "pooled"
     for score, statistic in scores.items():
-        name = STATISTICS[statistic]
+        name = figures.STATISTICS[statistic]
         title = f"Baselines: {score} {name}, {over}"
         table = foldable(title, "baseline", "baseline's", "judge's")
-        for baseline, theirs, own in against(mean, score):
+        for baseline, theirs, own in figures.against(mean, score):
             add_row(table, baseline, cell_of(theirs), cell_of(own))
         yield table
         if len(found.by_dataset) > 1:
             title = f"Baselines: {score} {name} by data set"
             table = foldable(title, "data set", "baseline", "baseline's>", "judge's>")
             for dataset, group in (*found.by_dataset.items(), ("pooled", found.pooled)):
-                for baseline, theirs, own in against(group, score):
-                    add_row(table, dataset, baseline, value_of(theirs), value_of(own))
+                for baseline, theirs, own in figures.against(group, score):
+                    add_row(
+                        table, dataset, baseline, figures.value_of(theirs), figures.value_of(own)
+                    )
                 table.add_section()
             yield table

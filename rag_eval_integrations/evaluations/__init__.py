@@ -14,13 +14,9 @@ from rag_eval_integrations._lazy import lazy
 
 if TYPE_CHECKING:
     from rag_eval_integrations.evaluations._compare import compare
+    from rag_eval_integrations.evaluations._paired import ScoreDifference, Verdict
     from rag_eval_integrations.evaluations.collection import Evaluations, MeanOf
-    from rag_eval_integrations.evaluations.comparison import (
-        Change,
-        Comparison,
-        ScoreDifference,
-        Verdict,
-    )
+    from rag_eval_integrations.evaluations.comparison import Change, Comparison
     from rag_eval_integrations.evaluations.console import (
         calls_table,
         plain,
@@ -65,10 +61,10 @@ __getattr__, __dir__ = lazy(
         "PatternFigures": "summary",
         "RankFigures": "summary",
         "RetrievalFigures": "summary",
-        "ScoreDifference": "comparison",
+        "ScoreDifference": "_paired",
         "ScoreFigures": "summary",
         "Summary": "summary",
-        "Verdict": "comparison",
+        "Verdict": "_paired",
         "calls_table": "console",
         "compare": "_compare",
         "plain": "console",

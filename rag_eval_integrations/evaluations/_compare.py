@@ -11,10 +11,9 @@ from typing import Literal
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
-from rag_eval_integrations.evaluations._paired import SEED, Paired, Values, paired
+from rag_eval_integrations.evaluations._paired import SEED, ScoreDifference, Values, paired
 from rag_eval_integrations.evaluations._pairing import (
     EvaluationsFile,
-    InMemory,
     PairedBy,
     Pairing,
     Run,
@@ -25,12 +24,7 @@ from rag_eval_integrations.evaluations._pairing import (
     value_of,
     why_not,
 )
-from rag_eval_integrations.evaluations.comparison import (
-    Comparison,
-    ScoreDifference,
-    calls,
-    difference_of,
-)
+from rag_eval_integrations.evaluations.comparison import Comparison, calls
 from rag_eval_integrations.records import By, Evaluation
 
 Source = Iterable[Evaluation] | str | os.PathLike[str] | EvaluationsFile
@@ -118,7 +112,7 @@ def _path(source: Source) -> str | None:
     return os.fspath(source) if isinstance(source, str | os.PathLike) else None
 
 
-def _opened(name: str, source: Source) -> EvaluationsFile | InMemory:
+def _opened(name: str, source: Source) -> EvaluationsFile | Sequence[Evaluation]:
     if isinstance(source, EvaluationsFile):
         return source
     if isinstance(source, str | os.PathLike):
@@ -127,7 +121,7 @@ def _opened(name: str, source: Source) -> EvaluationsFile | InMemory:
     if isinstance(given, Evaluation) or not isinstance(given, Iterable):
         why = f"should be evaluations or the path of an EVALS file, not {type(given).__name__}"
         raise ConfigurationError("runs", name, why)
-    return InMemory(list(source))
+    return tuple(source)
 
 
 def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int) -> Comparison:
@@ -145,17 +139,15 @@ def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int)
     ordered = sorted(pairing.pairs, key=lambda at: str(key_of(a.calls[at[0]], pairing.by)))
     values: dict[str, list[Values | None]] = {}
     for name in names:
-        found = [(value_of(a, i, name), value_of(b, j, name)) for i, j in ordered]
+        both = ((value_of(a, i, name), value_of(b, j, name)) for i, j in ordered)
         values[name] = [
-            None if before is None or after is None else (before, after) for before, after in found
+            None if before is None or after is None else (before, after) for before, after in both
         ]
-    groups = conversations(a, b, ordered)
-    figures = paired(values, groups, seed=seed)
+    figures = paired(values, conversations(a, b, ordered), seed=seed)
     return Comparison(
         names=(a.name, b.name),
         scores={
-            name: _difference(name, figures[name], a, b, pairing, grouped=groups is not None)
-            for name in names
+            name: _unscored(found, a, b, pairing.pairs) for name, found in figures.items()
         },
         paired_by=pairing.by, pairs=len(pairing.pairs),
         only_a=pairing.only_a, only_b=pairing.only_b,
@@ -164,17 +156,18 @@ def _compared(a: Run, b: Run, by: PairedBy | None, allow_mixed: bool, seed: int)
     )  # fmt: skip
 
 
-def _difference(
-    name: str, found: Paired, a: Run, b: Run, pairing: Pairing, *, grouped: bool
+def _unscored(
+    found: ScoreDifference, a: Run, b: Run, pairs: Iterable[tuple[int, int]]
 ) -> ScoreDifference:
+    """Add which calls have the score in one run only."""
     lost: Counter[str] = Counter()
     gained = 0
-    for i, j in pairing.pairs:
-        before, after = value_of(a, i, name), value_of(b, j, name)
+    for i, j in pairs:
+        before, after = value_of(a, i, found.name), value_of(b, j, found.name)
         if before is not None and after is None:
-            lost[why_not(b.calls[j], name)] += 1
+            lost[why_not(b.calls[j], found.name)] += 1
         gained += before is None and after is not None
-    return difference_of(name, found, grouped=grouped, became_unscored=lost, became_scored=gained)
+    return replace(found, became_unscored=dict(lost.most_common()), became_scored=gained)
 
 
 def _mixed(a: Run, b: Run, names: Sequence[str]) -> Iterable[str]:

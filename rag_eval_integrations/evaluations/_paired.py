@@ -28,10 +28,14 @@ import random
 import struct
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import compress
+from numbers import Real
 from operator import itemgetter
+from typing import Any, Literal, NamedTuple
 
+from rag_eval_integrations._counted import counted
+from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records._student import t_975
 from rag_eval_integrations.records.mean import Interval
 
@@ -54,6 +58,7 @@ _MILLIONTHS = 10**6
 _MOST_EXACT = 20
 """Units that differ, up to which all flips are counted: 2²⁰ sums take 0.1 s."""
 
+Outcome = Literal["worse", "fine", "cannot tell"]
 Values = tuple[float, float]
 """One pair's values in the first and the second run, in [0, 1]."""
 
@@ -63,30 +68,99 @@ def millionths(value: float) -> int:
     return round(value * _MILLIONTHS)
 
 
-@dataclass(frozen=True, slots=True)
-class Paired:
-    """The difference of one score over its pairs."""
+class Verdict(NamedTuple):
+    """Whether a score has become worse by more than a margin."""
 
+    outcome: Outcome
+    reason: str
+    """The outcome in words, with the figures."""
+
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class ScoreDifference:
+    """The difference of one score between two runs, over the calls that have it in both."""
+
+    name: str
     n: int
-    """Number of pairs."""
-    units: int
-    """Number of conversations, or of pairs where each stands alone."""
+    """Number of calls with a value in both runs."""
     mean_a: float | None
+    """Mean over these `n` calls in the first run; None without any."""
     mean_b: float | None
-    """None without a pair, as is every figure below."""
     difference: float | None
-    std_error: float | None
-    """None for fewer than `MIN_PAIRS` units."""
+    """`mean_b - mean_a`, from -1 to 1; above 0 is better."""
     interval: Interval | None
-    """None for fewer than `MIN_PAIRS` units."""
+    """95 % interval of the difference, within [-1, 1], by `bootstrap`, `Bonett-Price` or
+    `Student's t`; None for fewer than 10 calls (or conversations)."""
     p: float | None
-    """Two-sided p-value of no difference."""
+    """Two-sided p-value of no difference, by sign flips; None without any call."""
     p_holm: float | None
-    """The same, adjusted for the number of scores (Holm 1979)."""
+    """The same, adjusted for the number of scores that were compared."""
     wins: int
-    """Number of pairs that rose."""
+    """Number of calls that rose."""
     losses: int
+    """Number of calls that fell."""
     ties: int
+    became_unscored: Mapping[str, int]
+    """Why calls with a value in the first run have none in the second: code → number of calls.
+    `error` is a failure, `absent` a score that was not made."""
+    became_scored: int
+    """Number of calls with a value in the second run only."""
+    smallest_visible: float | None
+    """The smallest true difference that so many calls show four times out of five; None for fewer
+    than 10."""
+    conversations: int | None = None
+    """Number of conversations, which were resampled as wholes; None where each call stands alone.
+    """
+
+    def verdict(self, delta: float = 0.0) -> Verdict:
+        """Tell whether the score has become worse by more than `delta`.
+
+        * `worse`: the whole 95 % interval is below `-delta`.
+        * `fine`: none of it is.
+        * `cannot tell`: the interval reaches across `-delta`, or there are fewer than 10 calls.
+
+        Args:
+            delta: the fall that does not matter, from 0 to 1.
+
+        Raises:
+            ConfigurationError: `delta` is outside 0 to 1.
+        """
+        if not _is_share(delta):
+            raise ConfigurationError("delta", delta, "use a number from 0 to 1")
+        if self.interval is None or self.difference is None:
+            units = f"{self.conversations} conversations"
+            count = counted(self.n, "call") if self.conversations is None else units
+            least = MIN_PAIRS
+            return Verdict("cannot tell", f"{count} in both runs, at least {least} needed")
+        low, high, method = self.interval.low, self.interval.high, self.interval.method
+        found = f"{self.difference:+.3f} [{low:+.3f}, {high:+.3f}] ({method})"
+        line = f"{-delta:g}" if delta else "0"
+        if high < -delta:
+            return Verdict("worse", f"{found} is wholly below {line}")
+        if low >= -delta:
+            return Verdict("fine", f"{found} is not below {line}")
+        reason = f"{found} reaches across {line}; {counted(self.n, 'call')} show differences from "
+        return Verdict("cannot tell", f"{reason}{self.smallest_visible:.3f}{self._needed(delta)}")
+
+    def _needed(self, delta: float) -> str:
+        if not delta or not self.smallest_visible or self.smallest_visible <= delta:
+            return ""
+        calls = math.ceil(self.n * (self.smallest_visible / delta) ** 2)
+        # Two digits: the spread is an estimate itself.
+        step: int = 10 ** max(0, len(str(calls)) - 2)
+        return f", and some {-(-calls // step) * step:,} would show one of {delta:g}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as JSON values."""
+        return asdict(self)
+
+
+def _is_share(value: object) -> bool:
+    # As numpy's floats are, which a loop over deltas may give.
+    return not isinstance(value, bool) and isinstance(value, Real) and 0 <= float(value) <= 1
 
 
 def paired(
@@ -94,7 +168,7 @@ def paired(
     groups: Sequence[Hashable] | None = None,
     *,
     seed: int = SEED,
-) -> dict[str, Paired]:
+) -> dict[str, ScoreDifference]:
     """Compute the differences of several scores over the same calls.
 
     All scores are resampled by the same draws and flips, and each score's figures are the same
@@ -110,7 +184,7 @@ def paired(
     bounds = dict(zip(map(id, wide), _bootstrap(wide, seed), strict=True))
     ps = _flips(list(made.values()), seed)
     found = {
-        name: one.figures(bounds.get(id(one)), p)
+        name: one.figures(name, bounds.get(id(one)), p)
         for (name, one), p in zip(made.items(), ps, strict=True)
     }
     return _holm(found)
@@ -128,6 +202,7 @@ class _Units:
     sums: list[int]
     counts: list[int]
     """0 for a unit of which no pair has the score."""
+    grouped: bool
     alone: bool
     """Whether every unit is one pair."""
     binary: bool
@@ -148,7 +223,7 @@ class _Units:
             counts[unit] += 1
         values = [pair for pair in pairs if pair is not None]
         return _Units(
-            values, differences, sums, counts,
+            values, differences, sums, counts, grouped=groups is not None,
             alone=groups is None or max(counts, default=0) <= 1,
             binary=all(value in (0.0, 1.0) for pair in values for value in pair),
         )  # fmt: skip
@@ -178,7 +253,9 @@ class _Units:
         drawn = self.effective >= MIN_BOOTSTRAP and len(self.sums) < MANY
         return _BOOTSTRAP if drawn else _STUDENT
 
-    def figures(self, bounds: tuple[float, float] | None, p: float | None) -> Paired:
+    def figures(
+        self, name: str, bounds: tuple[float, float] | None, p: float | None
+    ) -> ScoreDifference:
         n = len(self.differences)
         difference = sum(self.differences) / n / _MILLIONTHS if n else None
         method = self.method()
@@ -187,14 +264,17 @@ class _Units:
             error, centre, reach = self._normal(method)
             low, high = bounds or (centre - reach * error, centre + reach * error)
             interval = Interval(max(-1.0, low), min(1.0, high), method)
-        return Paired(
-            n=n, units=self.size,
+        return ScoreDifference(
+            name=name, n=n,
             mean_a=math.fsum(a for a, _ in self.values) / n if n else None,
             mean_b=math.fsum(b for _, b in self.values) / n if n else None,
-            difference=difference, std_error=error, interval=interval, p=p, p_holm=p,
+            difference=difference, interval=interval, p=p, p_holm=p,
             wins=sum(d > 0 for d in self.differences),
             losses=sum(d < 0 for d in self.differences),
             ties=sum(d == 0 for d in self.differences),
+            became_unscored={}, became_scored=0,
+            smallest_visible=None if error is None else POWER * error,
+            conversations=self.size if self.grouped else None,
         )  # fmt: skip
 
     def _normal(self, method: str) -> tuple[float, float, float]:
@@ -311,7 +391,7 @@ def _sampled_flips(scores: Sequence[_Units], seed: int) -> list[float]:
 _AS_NUMBERS = bytes.maketrans(b"01", b"\0\1")
 
 
-def _holm(found: Mapping[str, Paired]) -> dict[str, Paired]:
+def _holm(found: Mapping[str, ScoreDifference]) -> dict[str, ScoreDifference]:
     ordered = sorted((one.p, name) for name, one in found.items() if one.p is not None)
     adjusted: dict[str, float] = {}
     largest = 0.0

@@ -12,7 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from rag_eval_integrations.errors import ConfigurationError, InputError
 from rag_eval_integrations.evaluations._hook import above
@@ -37,40 +37,6 @@ class Called(NamedTuple):
     conversation: str | None
     scores: dict[str, float | str]
     """Values; for a score without one, the code of why."""
-
-
-class Evaluations(Protocol):
-    """A run's evaluations, which can be gone through and looked up by position."""
-
-    def __iter__(self) -> Iterator[Evaluation]: ...
-
-    def at(self, positions: Collection[int]) -> dict[int, Evaluation]:
-        """Return the evaluations at some positions."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """A run: all its calls in brief, and its evaluations."""
-
-    name: str
-    calls: tuple[Called, ...]
-    means: Means
-    """The means of all its scores, by who made them."""
-    evaluations: Evaluations
-
-
-class InMemory:
-    """Evaluations that are held already."""
-
-    def __init__(self, held: Sequence[Evaluation]) -> None:
-        self._held = held
-
-    def __iter__(self) -> Iterator[Evaluation]:
-        return iter(self._held)
-
-    def at(self, positions: Collection[int]) -> dict[int, Evaluation]:
-        """Return the evaluations at some positions."""
-        return {position: self._held[position] for position in positions}
 
 
 class EvaluationsFile:
@@ -114,8 +80,21 @@ class EvaluationsFile:
         return {wanted[number]: evaluation for number, evaluation in read.items()}
 
 
+@dataclass(frozen=True)
+class Run:
+    """A run: all its calls in brief, and where its evaluations are."""
+
+    name: str
+    calls: tuple[Called, ...]
+    means: Means
+    """The means of all its scores, by who made them."""
+    evaluations: EvaluationsFile | Sequence[Evaluation]
+
+
 def run_of(
-    name: str, evaluations: Evaluations, conversation: str | Literal[False] | None = None
+    name: str,
+    evaluations: EvaluationsFile | Sequence[Evaluation],
+    conversation: str | Literal[False] | None = None,
 ) -> Run:
     """Go through a run once and keep what pairing and statistics need.
 
@@ -164,6 +143,8 @@ def evaluations_at(run: Run, positions: Collection[int]) -> dict[int, Evaluation
         ConfigurationError: the run's file holds others by now.
         OSError: it cannot be read any more.
     """
+    if not isinstance(run.evaluations, EvaluationsFile):
+        return {position: run.evaluations[position] for position in positions}
     try:
         found = run.evaluations.at(positions)
     except InputError:

@@ -3,154 +3,17 @@
 from __future__ import annotations
 
 import html
-import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluations import _paired
-from rag_eval_integrations.evaluations._paired import millionths
+from rag_eval_integrations.evaluations._paired import ScoreDifference, millionths
 from rag_eval_integrations.evaluations._pairing import PairedBy, Run, evaluations_at, value_of
 from rag_eval_integrations.records import Evaluation
-from rag_eval_integrations.records.mean import Interval
-
-Outcome = Literal["worse", "fine", "cannot tell"]
-
-
-# --- One score
-
-
-class Verdict(NamedTuple):
-    """Whether a score has become worse by more than a margin."""
-
-    outcome: Outcome
-    reason: str
-    """The outcome in words, with the figures."""
-
-    def __str__(self) -> str:
-        return f"{self.outcome}: {self.reason}"
-
-
-@dataclass(frozen=True)
-class ScoreDifference:
-    """The difference of one score between two runs, over the calls that have it in both."""
-
-    name: str
-    n: int
-    """Number of calls with a value in both runs."""
-    mean_a: float | None
-    """Mean over these `n` calls in the first run; None without any."""
-    mean_b: float | None
-    difference: float | None
-    """`mean_b - mean_a`, from -1 to 1; above 0 is better."""
-    interval: Interval | None
-    """95 % interval of the difference, within [-1, 1], by `bootstrap`, `Bonett-Price` or
-    `Student's t`; None for fewer than 10 calls (or conversations)."""
-    p: float | None
-    """Two-sided p-value of no difference, by sign flips; None without any call."""
-    p_holm: float | None
-    """The same, adjusted for the number of scores that were compared."""
-    wins: int
-    """Number of calls that rose."""
-    losses: int
-    """Number of calls that fell."""
-    ties: int
-    became_unscored: Mapping[str, int]
-    """Why calls with a value in the first run have none in the second: code → number of calls.
-    `error` is a failure, `absent` a score that was not made."""
-    became_scored: int
-    """Number of calls with a value in the second run only."""
-    smallest_visible: float | None
-    """The smallest true difference that so many calls show four times out of five; None for fewer
-    than 10."""
-    conversations: int | None = None
-    """Number of conversations, which were resampled as wholes; None where each call stands alone.
-    """
-
-    def verdict(self, delta: float = 0.0) -> Verdict:
-        """Tell whether the score has become worse by more than `delta`.
-
-        * `worse`: the whole 95 % interval is below `-delta`.
-        * `fine`: none of it is.
-        * `cannot tell`: the interval reaches across `-delta`, or there are fewer than 10 calls.
-
-        Args:
-            delta: the fall that does not matter, from 0 to 1.
-
-        Raises:
-            ConfigurationError: `delta` is outside 0 to 1.
-        """
-        if not _is_share(delta):
-            raise ConfigurationError("delta", delta, "use a number from 0 to 1")
-        if self.interval is None or self.difference is None:
-            units = f"{self.conversations} conversations"
-            count = calls(self.n) if self.conversations is None else units
-            least = _paired.MIN_PAIRS
-            return Verdict("cannot tell", f"{count} in both runs, at least {least} needed")
-        low, high, method = self.interval.low, self.interval.high, self.interval.method
-        found = f"{self.difference:+.3f} [{low:+.3f}, {high:+.3f}] ({method})"
-        line = f"{-delta:g}" if delta else "0"
-        if high < -delta:
-            return Verdict("worse", f"{found} is wholly below {line}")
-        if low >= -delta:
-            return Verdict("fine", f"{found} is not below {line}")
-        reason = f"{found} reaches across {line}; {calls(self.n)} show differences from "
-        return Verdict("cannot tell", f"{reason}{self.smallest_visible:.3f}{self._needed(delta)}")
-
-    def _needed(self, delta: float) -> str:
-        if not delta or not self.smallest_visible or self.smallest_visible <= delta:
-            return ""
-        calls = math.ceil(self.n * (self.smallest_visible / delta) ** 2)
-        # Two digits: the spread is an estimate itself.
-        step: int = 10 ** max(0, len(str(calls)) - 2)
-        return f", and some {-(-calls // step) * step:,} would show one of {delta:g}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the figures as JSON values."""
-        interval = self.interval
-        return {
-            "name": self.name, "n": self.n, "mean_a": self.mean_a, "mean_b": self.mean_b,
-            "difference": self.difference,
-            "interval": interval and {
-                "low": interval.low, "high": interval.high, "method": interval.method
-            },
-            "p": self.p, "p_holm": self.p_holm,
-            "wins": self.wins, "losses": self.losses, "ties": self.ties,
-            "became_unscored": dict(self.became_unscored), "became_scored": self.became_scored,
-            "smallest_visible": self.smallest_visible, "conversations": self.conversations,
-        }  # fmt: skip
-
-
-def difference_of(
-    name: str,
-    found: _paired.Paired,
-    *,
-    grouped: bool,
-    became_unscored: Counter[str],
-    became_scored: int,
-) -> ScoreDifference:
-    """Make a score's difference from its statistics; `grouped` if units are more than a call."""
-    return ScoreDifference(
-        name=name, n=found.n, mean_a=found.mean_a, mean_b=found.mean_b,
-        difference=found.difference, interval=found.interval, p=found.p, p_holm=found.p_holm,
-        wins=found.wins, losses=found.losses, ties=found.ties,
-        became_unscored=dict(became_unscored.most_common()), became_scored=became_scored,
-        smallest_visible=None if found.std_error is None else _paired.POWER * found.std_error,
-        conversations=found.units if grouped else None,
-    )  # fmt: skip
-
-
-def _is_share(value: object) -> bool:
-    # As numpy's floats are, which a loop over deltas may give.
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return False
-    return 0 <= float(value) <= 1
-
 
 # --- Two runs
 

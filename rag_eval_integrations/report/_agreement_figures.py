@@ -114,6 +114,12 @@ def group_of(point: CascadePoint) -> Group:
     return point.mean_over_datasets if point.mean_over_datasets.blocks else point.pooled
 
 
+def curve_cells(point: CascadePoint) -> list[str]:
+    """Write the figures of a cascade's point, in the order of `CURVE`."""
+    group = group_of(point)
+    return [value_of(figure_of(group, "scores", *where)) for _, *where in CURVE]
+
+
 def band_of(point: CascadePoint, *, third: bool = False) -> str:
     """Write when a later judge is asked, as `ask_when` of `CascadeJudge` takes it.
 

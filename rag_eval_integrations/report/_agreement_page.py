@@ -14,29 +14,7 @@ from rag_eval_integrations import _target
 from rag_eval_integrations._counted import counted
 from rag_eval_integrations.agreement import Agreement, CascadePoint, Curves, Figure, Group
 from rag_eval_integrations.records import JudgeInfo
-from rag_eval_integrations.report._agreement_figures import (
-    BASELINE_NOTE,
-    CURVE,
-    LEGEND,
-    LEVELS,
-    OF_HUMANS,
-    OF_SENTENCES,
-    POOLED_NOTE,
-    SCORES,
-    SENTENCES,
-    STATISTICS,
-    against,
-    band_of,
-    baselines_of,
-    cost_of,
-    count_of,
-    figure_of,
-    formulas_of,
-    group_of,
-    groups_of,
-    humans_only,
-    value_of,
-)
+from rag_eval_integrations.report import _agreement_figures as figures
 from rag_eval_integrations.report._page import drawn, pieces, shown, write
 from rag_eval_integrations.report._plots import EDGE, SIDE, course, reliability, roc
 
@@ -96,7 +74,7 @@ def agreement_pieces(
     cascade: Sequence[CascadePoint] = (),
 ) -> Iterator[str]:
     """Render the page in pieces; arguments as for `write_agreement`."""
-    only_humans = humans_only(found)
+    only_humans = figures.humans_only(found)
     several = len(found.by_dataset) > 1
     return pieces(
         "agreement.html",
@@ -113,9 +91,9 @@ def agreement_pieces(
         plots=[] if only_humans else [_drawn(*one) for one in curves.items()],
         cascade=_cascade(cascade) if cascade else None,
         everything=list(_everything(found)),
-        legend=LEGEND,
-        baseline_note=BASELINE_NOTE,
-        pooled_note=POOLED_NOTE if several else "",
+        legend=figures.LEGEND,
+        baseline_note=figures.BASELINE_NOTE,
+        pooled_note=figures.POOLED_NOTE if several else "",
         side=SIDE,
         edge=EDGE,
     )
@@ -126,7 +104,7 @@ def _lead(found: Agreement, only_humans: bool) -> str:
     parts = [counted(rows, "row")]
     if len(found.by_dataset) > 1:
         parts[0] += f" in {len(found.by_dataset)} data sets"
-    formulas = formulas_of(found)
+    formulas = figures.formulas_of(found)
     if formulas and not only_humans:
         parts.append(f"scored with the {shown(formulas)} formulas")
     return f"{', '.join(parts)}; 95 % intervals by bootstrap over rows."
@@ -138,7 +116,7 @@ def _lead(found: Agreement, only_humans: bool) -> str:
 def _cell(figure: Figure | None) -> dict[str, str]:
     if figure is None or figure.value is None:
         return {"value": "–", "interval": "", "at": "", "low": "", "high": ""}
-    cell = {"value": value_of(figure), "at": drawn(figure.value, _STRIP)}
+    cell = {"value": figures.value_of(figure), "at": drawn(figure.value, _STRIP)}
     if figure.interval is None:
         return cell | {"interval": "", "low": "", "high": ""}
     low, high = figure.interval
@@ -153,9 +131,9 @@ def _cell(figure: Figure | None) -> dict[str, str]:
 
 
 def _card(found: Agreement) -> Iterator[dict[str, Any]]:
-    for _, score, statistic in SCORES:
+    for _, score, statistic in figures.SCORES:
         yield _row(
-            f"{score} {STATISTICS[statistic]}",
+            f"{score} {figures.STATISTICS[statistic]}",
             _MEANINGS[score, statistic],
             found,
             ("scores", score, statistic),
@@ -171,19 +149,19 @@ def _card(found: Agreement) -> Iterator[dict[str, Any]]:
 
 
 def _sentences(found: Agreement) -> Iterator[dict[str, Any]]:
-    for kind in SENTENCES:
-        for statistic in OF_SENTENCES:
+    for kind in figures.SENTENCES:
+        for statistic in figures.OF_SENTENCES:
             if (kind, statistic) != ("supporting", "auroc"):
                 where = ("keys", kind, statistic)
-                yield _row(f"{kind} {STATISTICS[statistic]}", "", found, where)
+                yield _row(f"{kind} {figures.STATISTICS[statistic]}", "", found, where)
 
 
 def _row(name: str, meaning: str, found: Agreement, where: tuple[str, ...]) -> dict[str, Any]:
     return {
         "name": name,
         "meaning": meaning,
-        "mean": _cell(figure_of(found.mean_over_datasets, *where)),
-        "pooled": _cell(figure_of(found.pooled, *where)),
+        "mean": _cell(figures.figure_of(found.mean_over_datasets, *where)),
+        "pooled": _cell(figures.figure_of(found.pooled, *where)),
     }
 
 
@@ -208,7 +186,7 @@ def _facts(found: Agreement) -> Iterator[tuple[str, list[str]]]:
         else "",
     ]
     skipped = found.pooled.counts.get("keys_skipped", 0)
-    if skipped and not humans_only(found):
+    if skipped and not figures.humans_only(found):
         counts.append(f"{skipped:,} have no sentences that both sides labelled")
     yield "rows", [f"{matched.rows:,} compared", *filter(None, counts)]
     yield "left out", [shown(note) for note in found.notes]
@@ -231,13 +209,13 @@ def _by_dataset(found: Agreement) -> Iterator[dict[str, Any]]:
     yield _table(
         found,
         "Scores",
-        [(title, ("scores", score, statistic)) for title, score, statistic in SCORES],
+        [(title, ("scores", score, statistic)) for title, score, statistic in figures.SCORES],
     )
-    for statistic in OF_SENTENCES:
-        columns = [(kind, ("keys", kind, statistic)) for kind in SENTENCES]
+    for statistic in figures.OF_SENTENCES:
+        columns = [(kind, ("keys", kind, statistic)) for kind in figures.SENTENCES]
         if statistic == "auroc":
             columns = [one for one in columns if one[0] != "supporting"]
-        yield _table(found, f"Sentences: {STATISTICS[statistic]}", columns)
+        yield _table(found, f"Sentences: {figures.STATISTICS[statistic]}", columns)
 
 
 def _table(
@@ -250,20 +228,20 @@ def _table(
             {
                 "name": name,
                 "n": f"{group.counts['n']:,}" if "n" in group.counts else "",
-                "cells": [_cell(figure_of(group, *where)) for _, where in columns],
+                "cells": [_cell(figures.figure_of(group, *where)) for _, where in columns],
             }
-            for name, group in groups_of(found)
+            for name, group in figures.groups_of(found)
         ],
     }
 
 
 def _humans(group: Group) -> Iterator[dict[str, Any]]:
-    for level, over in LEVELS.items():
+    for level, over in figures.LEVELS.items():
         rows = [
             (
                 path[1],
-                count_of(block.counts),
-                [_cell(block.figures.get(name)) for name in OF_HUMANS],
+                figures.count_of(block.counts),
+                [_cell(block.figures.get(name)) for name in figures.OF_HUMANS],
             )
             for path, block in group.blocks.items()
             if path[0] == level
@@ -273,11 +251,11 @@ def _humans(group: Group) -> Iterator[dict[str, Any]]:
 
 
 def _baselines(found: Agreement) -> Iterator[dict[str, Any]]:
-    mean, scores = baselines_of(found)
+    mean, scores = figures.baselines_of(found)
     for score, statistic in scores.items():
         groups = [*found.by_dataset.items(), ("pooled", found.pooled)]
         yield {
-            "title": f"{score} {STATISTICS[statistic]}",
+            "title": f"{score} {figures.STATISTICS[statistic]}",
             "over": "mean over data sets" if found.by_dataset else "pooled",
             "better": "higher is better" if statistic == "auroc" else "lower is better",
             "rows": list(_rivals(mean, score)),
@@ -290,7 +268,7 @@ def _baselines(found: Agreement) -> Iterator[dict[str, Any]]:
 
 
 def _rivals(group: Group, score: str) -> Iterator[dict[str, Any]]:
-    for baseline, theirs, own in against(group, score):
+    for baseline, theirs, own in figures.against(group, score):
         meaning = _BASELINES.get(baseline, "published with the gold rows")
         yield {"name": baseline, "meaning": meaning, "theirs": _cell(theirs), "own": _cell(own)}
 
@@ -302,9 +280,9 @@ def _everything(found: Agreement) -> Iterator[dict[str, Any]]:
             sets = 0 if mean is None or mean.sets is None else mean.sets.get(name, 0)
             yield {
                 "name": " / ".join(path),
-                "statistic": STATISTICS.get(name, name),
-                "n": count_of(block.counts),
-                "mean": _cell(figure_of(found.mean_over_datasets, *path, name)),
+                "statistic": figures.STATISTICS.get(name, name),
+                "n": figures.count_of(block.counts),
+                "mean": _cell(figures.figure_of(found.mean_over_datasets, *path, name)),
                 "pooled": _cell(figure),
                 "sets": str(sets) if sets else "",
             }
@@ -331,29 +309,30 @@ def _drawn(heading: str, curves: Mapping[str, Curves]) -> dict[str, Any]:
 
 
 def _cascade(points: Sequence[CascadePoint]) -> dict[str, Any]:
-    names = [f"{score} {STATISTICS[statistic]}" for _, score, statistic in CURVE]
+    names = [f"{score} {figures.STATISTICS[statistic]}" for _, score, statistic in figures.CURVE]
     plots = []
     three = points[0].third is not None  # two shares per point make no line
-    for name, (_, *where) in () if three else zip(names, CURVE, strict=True):
+    for name, (_, *where) in () if three else zip(names, figures.CURVE, strict=True):
         better = "higher" if where[1] == "auroc" else "lower"
         values = [
             (point.share, None if figure is None else figure.value)
             for point in points
-            for figure in (figure_of(group_of(point), "scores", *where),)
+            for figure in (figures.figure_of(figures.group_of(point), "scores", *where),)
         ]
         words = f"{name}; {better} is better"
-        plots.append(course(values, words, "share of calls escalated", STATISTICS[where[1]]))
+        plots.append(
+            course(values, words, "share of calls escalated", figures.STATISTICS[where[1]])
+        )
     rows = [
         {
             "share": f"{point.share:.0%}" + (f", {point.third or 0:.0%}" if three else ""),
-            "band": band_of(point) + (f"; {band_of(point, third=True)}" if three else ""),
-            "cells": [
-                value_of(figure_of(group_of(point), "scores", *where)) for _, *where in CURVE
-            ],
+            "band": figures.band_of(point)
+            + (f"; {figures.band_of(point, third=True)}" if three else ""),
+            "cells": figures.curve_cells(point),
             "requests": f"{point.usage.requests:,}",
             "prompt": f"{point.usage.prompt_tokens:,}",
             "completion": f"{point.usage.completion_tokens:,}",
-            "cost": cost_of(point.usage),
+            "cost": figures.cost_of(point.usage),
         }
         for point in points
     ]

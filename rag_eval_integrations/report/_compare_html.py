@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from rag_eval_integrations.evaluations import ScoreDifference
 from rag_eval_integrations.evaluations._compare import unsupported
 from rag_eval_integrations.evaluations.comparison import (
     HEADINGS,
     Change,
     Comparison,
-    ScoreDifference,
     cells,
     decimal,
     remarks,

@@ -12,21 +12,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_eval_integrations.evaluations._paired import MIN_PAIRS, Paired, Values, paired
+from rag_eval_integrations.evaluations._paired import (
+    MIN_PAIRS,
+    POWER,
+    ScoreDifference,
+    Values,
+    paired,
+)
 from rag_eval_integrations.records._student import t_975
 
 Pairs = Sequence[Values | None]
 
 
-def one(pairs: Pairs, groups: list[str] | None = None) -> Paired:
+def one(pairs: Pairs, groups: list[str] | None = None) -> ScoreDifference:
     """The figures of one score."""
     return paired({"score": pairs}, groups)["score"]
 
 
-def ends(found: Paired) -> tuple[float, float]:
+def ends(found: ScoreDifference) -> tuple[float, float]:
     """The ends of an interval that is there."""
     assert found.interval is not None
     return found.interval.low, found.interval.high
+
+
+def error_of(found: ScoreDifference) -> float:
+    """The standard error behind the smallest difference that can be seen."""
+    assert found.smallest_visible is not None
+    return found.smallest_visible / POWER
 
 
 def random_pairs(n: int, seed: int, shift: float = 0.0) -> list[Values]:
@@ -48,7 +60,7 @@ def test_the_difference_is_that_of_the_means_of_the_pairs(pairs: Pairs) -> None:
     found = one(pairs)
 
     known = [pair for pair in pairs if pair is not None]
-    assert found.n == found.units == len(known) == found.wins + found.losses + found.ties
+    assert found.n == len(known) == found.wins + found.losses + found.ties
     if not known:
         assert (found.difference, found.mean_a, found.p, found.interval) == (None,) * 4
         return
@@ -113,7 +125,7 @@ def test_students_t_below_fifty_pairs(n: int) -> None:
     assert (low, high) == pytest.approx(
         (statistics.fmean(changes) - half, statistics.fmean(changes) + half), abs=2e-6
     )
-    assert found.std_error == pytest.approx(statistics.stdev(changes) / math.sqrt(n), abs=1e-6)
+    assert error_of(found) == pytest.approx(statistics.stdev(changes) / math.sqrt(n), abs=1e-6)
 
 
 def test_binary_pairs_have_bonetts_and_prices_interval() -> None:
@@ -188,7 +200,7 @@ def test_many_pairs_have_the_figures_that_draws_would_give() -> None:
     assert many.interval is not None
     assert drawn.interval is not None
     assert (many.interval.method, drawn.interval.method) == ("Student's t", "bootstrap")
-    assert ends(many) == pytest.approx(ends(drawn), abs=0.15 * (many.std_error or 0))
+    assert ends(many) == pytest.approx(ends(drawn), abs=0.15 * error_of(many))
     assert many.p == pytest.approx(drawn.p, abs=0.01)
 
 
@@ -238,13 +250,11 @@ def test_calls_of_a_conversation_count_as_one() -> None:
 
     alone, together, pretended = one(single), one(thrice, groups), one(thrice)
 
-    assert (together.n, together.units) == (180, 60)
+    assert (together.n, together.conversations) == (180, 60)
     assert ends(together) == pytest.approx(ends(alone), abs=1e-6)
     assert together.p == alone.p
-    assert together.std_error == pytest.approx(alone.std_error, rel=1e-6)
-    assert pretended.std_error is not None
-    assert alone.std_error is not None
-    assert pretended.std_error < 0.6 * alone.std_error
+    assert error_of(together) == pytest.approx(error_of(alone), rel=1e-6)
+    assert error_of(pretended) < 0.6 * error_of(alone)
 
 
 @pytest.mark.parametrize("n", [12, 20, 60])
@@ -254,7 +264,7 @@ def test_calls_that_repeat_each_other_widen_no_certainty(n: int) -> None:
 
     alone, together = one([(1.0, 1.0)] * n), one([(1.0, 1.0)] * (30 * n), groups)
 
-    assert together.std_error == pytest.approx(alone.std_error)
+    assert error_of(together) == pytest.approx(error_of(alone))
     assert ends(together)[0] <= ends(alone)[0] + 1e-9  # t for the normal distribution
 
 
@@ -276,7 +286,7 @@ def test_conversations_of_unequal_length_have_the_jackknifes_error() -> None:
 
     mean = statistics.fmean(changes)
     expected = math.sqrt(19 / 20 * sum((other - mean) ** 2 for other in without))
-    assert found.std_error == pytest.approx(expected, rel=1e-5)
+    assert error_of(found) == pytest.approx(expected, rel=1e-5)
     assert found.interval is not None
     assert found.interval.method == "Student's t"
     freedom = sum(sizes) ** 2 / sum(size**2 for size in sizes) - 1

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rag_eval_integrations.cli._terminal import print_stderr, stdout
-from rag_eval_integrations.evaluations.comparison import ScoreDifference, decimal
+from rag_eval_integrations.evaluations import ScoreDifference
+from rag_eval_integrations.evaluations.comparison import decimal
 from rag_eval_integrations.evaluations.console import add_row, plain, plain_table
 from rag_eval_integrations.prompt_tests._schema import METRIC
 from rag_eval_integrations.prompt_tests.records import Result

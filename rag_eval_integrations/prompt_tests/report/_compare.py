@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import comb
 from statistics import fmean
 
+from rag_eval_integrations.evaluations import ScoreDifference
 from rag_eval_integrations.evaluations._paired import paired
-from rag_eval_integrations.evaluations.comparison import ScoreDifference, difference_of
 from rag_eval_integrations.prompt_tests.records import Result
 from rag_eval_integrations.prompt_tests.report.rates import Rate, UnknownAs, rate_of
 
@@ -145,12 +145,14 @@ def _scores(
     repeated = len(set(uids)) < len(uids)
     found = paired(columns, uids if repeated else None)
     return {
-        name: difference_of(
-            name, one, grouped=repeated,
-            became_unscored=Counter(
-                _state(pair[1]) if name == COMPLIANCE else "no score"
-                for pair, (old, new) in zip(pairs, values, strict=True)
-                if name in old and name not in new
+        name: replace(
+            one,
+            became_unscored=dict(
+                Counter(
+                    _state(pair[1]) if name == COMPLIANCE else "no score"
+                    for pair, (old, new) in zip(pairs, values, strict=True)
+                    if name in old and name not in new
+                ).most_common()
             ),
             became_scored=sum(name in new and name not in old for old, new in values),
         )
