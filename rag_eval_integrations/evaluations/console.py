@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from io import StringIO
 from string import ascii_lowercase
-from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from rag_eval_integrations._visible import one_line
 from rag_eval_integrations.evaluations.summary import ScoreFigures, Summary, may_be_of
 from rag_eval_integrations.records import By, Evaluation, Labels, Score, Sentence
-
-if TYPE_CHECKING:
-    from rich.console import Group, RenderableType
-    from rich.table import Table
-    from rich.text import Text
-
 
 # --- The common style of tables
 
@@ -33,10 +33,6 @@ def plain_table(title: str, *columns: str) -> Table:
         title: title of the table.
         columns: headings; one that ends in `>` is right-aligned, for numbers.
     """
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415  # costs 0.1 s
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
-
     table = Table(title=Text(plain(title)), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         name = column.removesuffix(">")
@@ -49,8 +45,6 @@ def plain_table(title: str, *columns: str) -> Table:
 
 def add_row(table: Table, *cells: str) -> None:
     """Add a row of any texts, each shown on one line or folded, and never read as markup."""
-    from rich.text import Text  # noqa: PLC0415  # costs 0.1 s
-
     table.add_row(*(Text(plain(cell)) for cell in cells))
 
 
@@ -87,10 +81,6 @@ def calls_table(evaluations: Iterable[Evaluation], width: int | None = None) -> 
         width: columns of the terminal. If they are too few for a column per score, the scores
             stand below the question, so that no value is cut. None for a column per score.
     """
-    from rich.cells import cell_len  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
-    from rich.table import Table  # noqa: PLC0415 -- likewise
-    from rich.text import Text  # noqa: PLC0415 -- likewise
-
     rows = list(evaluations)
     names = score_names(rows)
     headings = ["framework", *(plain(_HEADINGS.get(name, name)) for name in names), "unsupp."]
@@ -126,8 +116,6 @@ def unsupported_sentences(evaluation: Evaluation) -> Text:
     Each sentence has a line with its key, its support and its text, and below it the judge's
     explanation.
     """
-    from rich.text import Text  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
-
     lines = Text()
     for key, support, sentence, explanation in _unsupported(evaluation):
         if lines:
@@ -164,10 +152,6 @@ def summary_text(summary: Summary, width: int = 100) -> str:
         summary: the figures.
         width: columns of the text.
     """
-    from io import StringIO  # noqa: PLC0415
-
-    from rich.console import Console  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
-
     out = StringIO()
     console = Console(file=out, width=width, color_system=None, force_terminal=False)
     for table in (*summary_tables(summary), *patterns_tables(summary)):
@@ -233,8 +217,6 @@ MISSED = "the retrieval missed: no sentence of these documents is relevant"
 
 def marks_legend() -> Table:
     """List the marks of `call_details`."""
-    from rich.text import Text  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
-
     table = _grid()
     for mark, meaning in MARKS.items():
         table.add_row("", Text(mark, style=_STYLES[mark]), Text(meaning))
@@ -248,9 +230,6 @@ def call_details(evaluation: Evaluation) -> Group:
     Long sentences are folded, whatever the terminal's width. A call without labels is shown without
     marks.
     """
-    from rich.console import Group  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
-    from rich.text import Text  # noqa: PLC0415 -- likewise
-
     labels = evaluation.labels
     answer = _grid()
     for sentence in evaluation.sentences.response:
@@ -318,7 +297,6 @@ _STYLES = {"*": "green", "+": "yellow", "~": "yellow", "!": "bold red", "?": "bo
 
 
 def _grid() -> Table:
-    from rich.table import Table  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
 
     table = Table.grid(padding=(0, 1, 0, 0))
     table.add_column(width=1)
@@ -329,7 +307,6 @@ def _grid() -> Table:
 
 
 def _add_sentence(table: Table, mark: str, sentence: Sentence) -> None:
-    from rich.text import Text  # noqa: PLC0415 -- takes 0.1 s, needed for printing only
 
     style = _STYLES.get(mark, "")
     table.add_row(
