@@ -219,7 +219,7 @@ class Summary:
         self._add_scores(evaluation)
         for flag in evaluation.flags:
             _count(self.flags, flag, OTHERS)
-        for warning in {w for s in evaluation.scores.values() for w in s.warnings}:
+        for warning in dict.fromkeys(w for s in evaluation.scores.values() for w in s.warnings):
             _count(self.warnings, warning, OTHERS)
         _count(self.judges, evaluation.judge, _OTHER_JUDGES)
         usage = evaluation.usage
@@ -262,9 +262,9 @@ class Summary:
                 last = made.by
                 makers.append(score.by)
         self.scored += scored
-        found = {("fingerprint", evaluation.fingerprint)}
-        found |= {(name, getattr(by, name)) for by in makers for name in _VERSIONS}
-        for name, value in found:
+        made_by = [("fingerprint", evaluation.fingerprint)]
+        made_by += [(name, getattr(by, name)) for by in makers for name in _VERSIONS]
+        for name, value in dict.fromkeys(made_by):  # in an order that is the same in every process
             if value is not None:
                 _count(self.versions.setdefault(name, Counter()), str(value), OTHERS)
 

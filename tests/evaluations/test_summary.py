@@ -188,3 +188,20 @@ def test_empty_summaries_have_no_figures() -> None:
     assert (summary.scores, summary.patterns, summary.ranks) == ((), (), ())
     found = summary.retrieval
     assert (found.calls, found.share, found.interval, found.first_relevant) == (0, None, None, None)
+
+
+def test_how_they_were_made_is_told_in_one_order() -> None:
+    """Not in that of a set, which is another in every process: a page's bytes would differ."""
+    by = By(
+        judge="x", judge_version="1", prompt_version="2", formulas="ragbench", splitter="punkt-en@1"
+    )
+    warnings = ("late", "early", "odd")
+    score = Score(name="a", status="scored", value=1.0, by=by, warnings=warnings)
+    made = evaluation(score).model_copy(update={"fingerprint": "f"})
+
+    summary = Summary.of([made])
+
+    assert list(summary.versions) == [
+        "fingerprint", "judge_version", "prompt_version", "formulas", "splitter",
+    ]  # fmt: skip
+    assert tuple(summary.warnings) == warnings
