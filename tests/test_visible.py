@@ -164,9 +164,9 @@ _PRINTING = {
     # what a page shows was made visible as it was rendered.
     "stdout": {*_OURS, "cli/_agreement_tables.py", "cli/report.py", "dataset/_pipe.py"},
     "stderr": {*_OURS, "cli/_interrupt.py"},
-    "Console": {"cli/_terminal.py", "report/console.py"},  # the latter's writes to a text of ours
+    "Console": {"cli/_terminal.py", "evaluations/console.py"},  # which writes to a text
     "getLogger": {"_visible.py"},
-    "writer": {"report/_cells.py", "prompt_tests/_export.py"},  # the latter's texts are data
+    "writer": {"evaluations/_cells.py", "prompt_tests/_export.py"},  # the latter's texts are data
     "DictWriter": set(),
 }
 """Names by which text comes before a person, and the modules that may use them."""

@@ -37,14 +37,14 @@ COMPAT = (
     "cli/test_demo*",
     "cli/test_grouped*",
     "cli/test_score*",
-    "report/test_tables*",
+    "evaluations/test_tables*",
     # nltk, which decides for other languages, and to which English is held.
     "sentences/test_decision*",
     "sentences/test_nltk_punkt*",
     # pandas, polars, pyarrow, datasets: what calls are read from, and evaluations become.
     "dataset/test_calls*",
     "dataset/test_processes*",
-    "report/test_evaluations*",
+    "evaluations/test_evaluations*",
     # Python: imports, event loops, context variables, threads and forks at exit, SQLite, files.
     "test_package*",
     "test_loop*",
