@@ -24,8 +24,9 @@ from collections import defaultdict
 from pathlib import Path
 from threading import Event
 
-from rag_eval_integrations.judges import OnnxJudge
 from rag_eval_integrations.judges._reader._relevance import relevance
+
+from rag_eval_integrations.judges import OnnxJudge
 from rag_eval_integrations.judges.embedded import label_call
 from rag_eval_integrations.judges.onnx import _Runtime
 from rag_eval_integrations.records import RagCall, Sentence, Sentences, SentencizedCall

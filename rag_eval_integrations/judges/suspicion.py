@@ -404,7 +404,6 @@ class Suspicion:
     def __init__(self) -> None:
         self._of_document = Recent(_speaks, _REMEMBERED, _REMEMBERED_LENGTH)
         _index()  # made here, and not at the first call, in which the process may be forked
-        concepts_of(frozenset())
 
     def __call__(self, call: RagCall) -> bool:
         """Whether the question, the response or a document speaks to a judge."""
