@@ -190,7 +190,8 @@ class JudgeUnavailableError(JudgeError):
         why: the reason, as far as it is known.
         status: HTTP status; None when there was no reply.
         retry_after: seconds to wait before a retry, as the server asked; None when it did not.
-        connected: False if no connection could be made (refused, unknown host, TLS, proxy).
+        connected: False if no connection could be made (refused, unknown host, TLS, proxy), or if
+            something else than a chat endpoint answers.
     """
 
     def __init__(
@@ -209,7 +210,8 @@ class JudgeUnavailableError(JudgeError):
         self.connected = connected
         """False if no connection could be made: refused, unknown host, TLS failure, dead proxy.
 
-        The request never reached the endpoint, and usually a setting is wrong. A timeout, also one
+        Or if something else answers, such as a web page, with a `status` then. The request never
+        reached an endpoint, and usually a setting is wrong. A timeout, also one
         while connecting, is True: a busy endpoint may answer later."""
 
 

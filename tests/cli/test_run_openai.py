@@ -101,6 +101,20 @@ def test_faults_cost_no_row(rag_eval: Command, calls: Path, tmp_path: Path) -> N
     assert "16 judge requests, 4 failed" in done.out
 
 
+def test_a_web_page_ends_the_run(rag_eval: Command, calls: Path, tmp_path: Path) -> None:
+    """As a 404 does: told with its reason, no row is written, nobody is asked eight times."""
+    out = tmp_path / "evals.jsonl"
+    with LoopbackServer(respond=lambda _: Reply(body=b"<html>Welcome")) as server:
+        done = rag_eval(
+            "run", calls, "-o", out, "--judge", "openai:small", "--base-url", server.base_url
+        )
+        requests = len(server.requests)
+
+    assert (done.code, out.exists()) == (1, False)
+    assert "a web page: is base_url right?" in done.err
+    assert requests <= 2 * len(CALLS)
+
+
 def test_an_answer_that_is_no_json_is_unscored(
     rag_eval: Command, calls: Path, tmp_path: Path
 ) -> None:

@@ -14,8 +14,10 @@ from rag_eval_integrations.errors import (
     JudgeRejectedError,
     JudgeUnavailableError,
 )
+from rag_eval_integrations.models import ThrottledModel
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.models.openai import OpenAIModel
+from rag_eval_integrations.records import Usage
 
 QUESTION = CompletionRequest(messages=(Message(role="user", content="Is it so?"),))
 SECRET = "Zq8-planted-Secret-77"
@@ -69,12 +71,20 @@ async def test_a_missing_v1_is_named(status: int) -> None:
 
 
 async def test_a_web_page_is_told_from_an_answer() -> None:
-    """What a wrong URL often gives."""
-    with (
-        LoopbackServer(respond=lambda _: Reply(body=b"<!doctype html><p>Hi")) as server,
-        pytest.raises(JudgeUnavailableError, match=r"web page: is base_url right"),
-    ):
-        await OpenAIModel("m", base_url=server.base_url).complete(QUESTION)
+    """What a wrong URL often gives: it is asked for once more at most, also where answers were given."""
+    page = Reply(body=b"<!doctype html><p>Hi")
+    for answers in (0, 1):
+        replies = iter([None] * answers + [page] * 20)
+        with LoopbackServer(respond=lambda _: next(replies)) as server:  # noqa: B023
+            model = ThrottledModel(OpenAIModel("m", base_url=server.base_url))
+            for _ in range(answers):
+                await model.complete(QUESTION)
+            with pytest.raises(JudgeUnavailableError, match=r"page: is base_url right") as caught:
+                await model.complete(QUESTION)
+            asked = len(server.requests) - answers
+
+        assert asked in (1, 2)  # a reply that took long is not waited for again
+        assert caught.value.usage == Usage(requests=asked, failed=asked)
 
 
 async def test_a_query_goes_along_and_is_not_shown() -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from loopback import LoopbackServer, Reply
 
 from rag_eval_integrations.errors import JudgeError, JudgeRejectedError, JudgeUnavailableError
+from rag_eval_integrations.models import ThrottledModel
 from rag_eval_integrations.models.completion import CompletionRequest, Message
 from rag_eval_integrations.models.openai import OpenAIModel
 from rag_eval_integrations.models.openai._clients import Inflated
@@ -141,6 +142,16 @@ async def test_a_redirect_on_the_same_server_is_followed(status: int) -> None:
         await model.aclose()
 
     assert [body["model"] for body in server.requests] == ["m", "m"]
+
+
+async def test_a_circle_of_redirects_is_left_after_three() -> None:
+    """Each takes the prompt and the key along; asking again would not help."""
+    reply = Reply(status=307, headers={"Location": "/v1/chat/completions"})
+    with LoopbackServer(respond=lambda _: reply) as server:
+        with pytest.raises(JudgeRejectedError, match="redirects without end; is base_url"):
+            await ThrottledModel(OpenAIModel("m", base_url=server.base_url)).complete(QUESTION)
+
+        assert len(server.requests) == 4
 
 
 @pytest.mark.parametrize("target", ["://", "http://[::1", "ftp://x/", "", "//", "http://"])

@@ -26,6 +26,8 @@ MOST_BYTES = 8 * 2**20
 """Bytes of a reply that are read: above the 3 MB of 2,048 tokens with 20 log-probabilities each."""
 _MOST_ERROR_BYTES = 64 * 2**10
 """Bytes of an error reply that are read."""
+_MOST_REDIRECTS = 3
+"""Redirects of a request that are followed; each takes the prompt and the key along."""
 
 
 class Clients(Protocol):
@@ -82,7 +84,9 @@ def _bounded_http_client(sdk: Any) -> Any:
             response.stream = Cut(response.stream, most, encoding)
 
     return sdk.DefaultAsyncHttpxClient(
-        event_hooks={"response": [bound]}, headers={"accept-encoding": "gzip, deflate"}
+        event_hooks={"response": [bound]},
+        headers={"accept-encoding": "gzip, deflate"},
+        max_redirects=_MOST_REDIRECTS,
     )
 
 

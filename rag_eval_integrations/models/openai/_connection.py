@@ -129,6 +129,8 @@ def _words(error: BaseException, url: str) -> str | None:
         if "WRONG_VERSION_NUMBER" in str(error) or "RECORD_LAYER" in str(error):
             return "the server does not speak TLS (a URL with http:// may be meant)"
         return f"the TLS handshake failed: {error.reason or readable(str(error))}"
+    if str(error).startswith(("illegal status line", "Receive buffer too long")):
+        return f"the server does not speak HTTP as an API does ({readable(str(error), 80)})"
     if isinstance(error, ConnectionRefusedError):
         return "connection refused: nothing listens there"
     if isinstance(error, socket.gaierror):

@@ -28,7 +28,7 @@ def completion_of(content: bytes, sent: Sent, requests: int, who: str) -> Comple
         who: name of the endpoint for errors.
 
     Raises:
-        JudgeUnavailableError: the body is cut off, is not JSON, or has no answer.
+        JudgeUnavailableError: the body is cut off, or is not a chat reply (`connected` is False).
     """
     reply = _object(content, who)
     items = reply.get("choices")
@@ -78,12 +78,15 @@ def _object(content: bytes, who: str) -> dict[str, Any]:
     try:
         reply = loads(content)
     except (ValueError, RecursionError):
-        page = " (a web page: is base_url right?)" if content.lstrip()[:1] == b"<" else ""
-        raise JudgeUnavailableError(
-            f"{who} replied 200 with {len(content)} bytes that are not JSON{page}"
-        ) from None
+        begun = content.lstrip()[:1]
+        page = " (a web page: is base_url right?)" if begun == b"<" else ""
+        why = f"{who} replied 200 with {len(content)} bytes that are not JSON{page}"
+        if begun == b"{":  # a reply that was cut off
+            raise JudgeUnavailableError(why) from None
+        raise JudgeUnavailableError(why, status=200, connected=False) from None
     if not isinstance(reply, dict):
-        raise JudgeUnavailableError(f"{who} replied 200 with JSON that is not an object")
+        why = f"{who} replied 200 with JSON that is not an object"
+        raise JudgeUnavailableError(why, status=200, connected=False)
     return reply
 
 
@@ -93,9 +96,11 @@ def _without_answer(reply: dict[str, Any], who: str) -> JudgeUnavailableError:
     words = error.get("message") if isinstance(error, dict) else error
     code = error.get("code") if isinstance(error, dict) else None
     why = f": {readable(words)}" if isinstance(words, str) else ""
+    passes = isinstance(code, int) and may_pass(code)
     return JudgeUnavailableError(
         f"{who} replied 200 without an answer{why}",
-        status=code if isinstance(code, int) and may_pass(code) else None,
+        status=code if passes else 200,
+        connected=passes,
     )
 
 

@@ -264,14 +264,17 @@ class OpenAIModel:
             text = self._hide(client, said)
             return failure_of(reply.status_code, reply.headers, text)
         except zlib.error:
-            why, connected = "its compressed body is damaged", True
+            why, connected, status = "its compressed body is damaged", False, 200
         except self._sdk.APIConnectionError as error:  # timeouts too
             proxy = proxy_of(self.base_url) if self._own else None
             why, connected = why_unreachable(error, self.base_url, proxy)
+            status = None
         # Raised outside the except block: the client's exception holds the request and its key.
-        raise JudgeUnavailableError(
-            self._hide(client, f"no reply from {self._who}: {why}"), connected=connected
-        )
+        if why.startswith("TooManyRedirects"):
+            why = f"{self._who} redirects without end; is base_url {self.base_url!r} right?"
+            raise JudgeRejectedError(why)
+        why = self._hide(client, f"no reply from {self._who}: {why}")
+        raise JudgeUnavailableError(why, status=status, connected=connected)
 
     def _error(self, failure: Failure) -> Exception:
         who = self._who

@@ -44,7 +44,8 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
     This is the one layer that retries: retries of a client below it would multiply with these. Only
     `JudgeUnavailableError` is retried (429, 5xx, timeouts, lost connections); other errors are
     final. An endpoint that has never answered and to which no connection can be made (refused,
-    unknown host, TLS) is tried twice within a second, and then all requests fail at once.
+    unknown host, TLS) is tried twice within a second, and then all requests fail at once. So is one
+    that answers 200 with something else than a chat reply, such as a web page.
 
     Limits are spread evenly: fifty requests at `rpm=30` start every two seconds, the last at 98 s,
     and no minute has more than thirty starts. Attempts count, not requests. Tokens are estimated
@@ -216,7 +217,7 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
         except JudgeUnavailableError as error:
             outcome, why = ("overloaded" if overloaded(error) else "failed"), str(error)
             connected = error.connected
-            attempts.count(error, sent=connected)
+            attempts.count(error, sent=connected or error.status is not None)
             return error
         except JudgeError as error:
             outcome = "answered"  # by a refusal or by nonsense: the endpoint is up
@@ -236,9 +237,10 @@ class ThrottledModel(WrappedModel, _process.ProcessObserver):
     ) -> None:
         """Wait before the next attempt, or raise the reason why there is none."""
         unreachable = not last.connected and not queue.was_up
+        no_chat = not last.connected and last.status is not None
         slow = attempts.seconds(self._clock()) > _QUICK
-        if unreachable and (slow or attempts.made >= min(2, self._max_attempts)):
-            queue.record_failure(str(last), unreachable=True)
+        if (unreachable or no_chat) and (slow or attempts.made >= min(2, self._max_attempts)):
+            queue.record_failure(str(last), unreachable=unreachable)
             raise attempts.error(self._clock(), "no connection") from last
         if attempts.made >= self._max_attempts:
             raise self._given_up(queue, attempts, "the maximum (`max_attempts`)") from last
