@@ -62,7 +62,7 @@ class LLMJudge(JudgeBase):
     than `window_characters` takes one request per window. An answer that is cut off is requested
     again with more tokens, then in halves; an answer that is not the requested JSON is requested
     once more, and so are response sentences that are missing from it. Labels that are missing
-    after that leave their scores unscored, with a reason.
+    after that leave their scores unscored, with a reason; without any of the response, all scores.
 
     Args:
         model: the model to ask.
@@ -251,7 +251,12 @@ class _Asking:
             found = await _all_of([self.window(half, depth + 1) for half in halves])
             return [labels for part in found for labels in part]
         labels, reply = await self._parsed(asked, completion, room, window)
-        return [await self._complete_entries(asked, labels, window, reply)]
+        labels = await self._complete_entries(asked, labels, window, reply)
+        if window.response and not labels.sentence_support_information:
+            # A model that fails under a JSON schema writes empty fields, which are not "none".
+            why = "the judge labelled none of the response sentences, twice"
+            raise _UnscoredError("judge_output_invalid", why)
+        return [labels]
 
     async def _parsed(
         self, asked: tuple[Message, ...], completion: Completion, room: int, window: Window

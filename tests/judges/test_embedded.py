@@ -195,16 +195,32 @@ def test_labels_agree_with_the_verdict() -> None:
         (DOCUMENTS, []),
         ([], []),
         ([["Paris"]], ["Paris"]),
-        ([["…"], ["—"]], ["?!"]),
+        ([["Paris"], ["—"]], ["?!"]),
         ([["the of and"]], ["it is"]),
     ],
 )
 def test_thin_calls_are_labelled(documents: list[list[str]], response: list[str]) -> None:
-    """No documents, no response, one word, no word at all: labels, in range, no exception."""
+    """No documents, no response, one word, an answer of none: labels, in range, no exception."""
     labels = labels_of(call_of(documents, response))
 
     check_consistency(labels)
     assert len(labels.sentence_support_information) == len(response)
+
+
+@pytest.mark.parametrize("text", ["。", '"""""', "…", "__", "🙂 ✓"])
+def test_documents_without_a_readable_word_are_unscored(text: str) -> None:
+    """Nothing in them supports anything, so adherence is not 1; one that can be read is enough."""
+    evaluator = RagEvaluator()
+    unreadable = evaluator.evaluate_sync(
+        RagCall(question="How do I get there?", documents=[text, text], response="ferry")
+    )
+    readable = evaluator.evaluate_sync(
+        RagCall(question="How do I get there?", documents=[text, "A ferry."], response="ferry")
+    )
+
+    assert {score.unscored for score in unreadable.scores.values()} == {"no_context"}
+    assert "no document has a letter or digit" in str(unreadable.scores["adherence"].reason)
+    assert readable.scores["adherence"].value == 1.0
 
 
 def test_document_order_is_no_trouble() -> None:
@@ -324,7 +340,7 @@ def test_time_is_not_the_product_of_documents_and_response(apart: bool) -> None:
 def test_one_endless_word_is_no_trouble() -> None:
     """A hundred thousand characters without a space, of letters, digits, marks: no long search."""
     for unit in ("a", "1", "1,", "not ", "( ", "é'"):
-        labels = labels_of(call_of([[unit * 100_000]], ["It is not " + unit * 30_000]))
+        labels = labels_of(call_of([[unit * 100_000 + "a"]], ["It is not " + unit * 30_000]))
 
         assert len(labels.sentence_support_information) == 1
 
@@ -361,7 +377,7 @@ def test_any_text_gets_labels_in_range(
     labelling = label_call(call_of(documents, response, question))
 
     if labelling.labels is None:
-        assert labelling.unscored == "judge_incapable"
+        assert labelling.unscored in ("judge_incapable", "no_context")
         return
     check_consistency(labelling.labels)
     assert labelling.labels.estimates is not None

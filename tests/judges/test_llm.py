@@ -190,6 +190,34 @@ async def test_what_is_still_missing_is_unlabelled(repair: str | Completion) -> 
     assert "missing_keys" in evaluation.flags
 
 
+EMPTY = json.dumps(
+    {
+        "relevance_explanation": "", "all_relevant_sentence_keys": [],
+        "overall_supported_explanation": "", "overall_supported": True,
+        "sentence_support_information": [], "all_utilized_sentence_keys": [],
+    }
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("repair", [EMPTY, "no", ended("refusal")])
+async def test_a_reply_that_labels_nothing_is_not_none(repair: str | Completion) -> None:
+    """Empty fields, twice: every score is unscored. Labels that come the second time count."""
+    model = ScriptedModel([EMPTY, repair])
+
+    evaluation = await RagEvaluator(model).evaluate(CALL.call)
+
+    assert len(model.requests) == 2
+    assert {score.unscored for score in evaluation.scores.values()} == {"judge_output_invalid"}
+    assert "none of the response sentences" in str(evaluation.scores["adherence"].reason)
+    assert evaluation.usage.requests == 2
+
+    second = await RagEvaluator(ScriptedModel([EMPTY, labels_reply([], ["a", "b"])])).evaluate(
+        CALL.call
+    )
+    assert second.scores["context_relevance"].value == 0.0
+    assert second.scores["adherence"].status == "scored"
+
+
 async def test_a_long_call_is_labelled_in_windows() -> None:
     """Each sentence is shown once with every response sentence; the labels are joined."""
     call = sentencize(

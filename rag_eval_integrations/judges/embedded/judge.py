@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import groupby
@@ -44,6 +45,7 @@ from rag_eval_integrations.records import (
     Sentence,
     SentenceSupport,
     SentencizedCall,
+    UnscoredCode,
 )
 
 WARNING = (
@@ -69,6 +71,8 @@ _BELOW = 0.01
 """How far below the threshold of adherence P(supported) of a sentence that a document contradicts,
 and P(adherent), are at most. In gold, few contradictions are real errors, so that a lower limit
 would rank such responses too low (AUROC of not adherent -.007 with .3)."""
+
+_WORD = re.compile(r"[^\W_]")
 
 _BIG_CALL = 100_000
 """Characters from which a call is labelled in a thread instead of on the event loop; about 25 ms of
@@ -131,8 +135,8 @@ def label_call(
     """Label one call; the only I/O is reading the coefficients once per process.
 
     When question, response or documents are clearly not English, `labels` is None and `unscored` is
-    `judge_incapable`. A call without documents or response has labels, which are empty where there
-    is nothing to label.
+    `judge_incapable`; when no document has a letter or digit, it is `no_context`. A call without
+    documents or response has labels, which are empty where there is nothing to label.
 
     Args:
         call: the call with its keyed sentences.
@@ -145,15 +149,25 @@ def label_call(
         call.call.question, call.call.response or "", [" ".join(part[:3]) for part in texts[:10]]
     )
     judge = _info(load_model().version)
+    unscored: UnscoredCode | None = None
+    why = ""
     if strange is not None:
+        unscored = "judge_incapable"
+        why = (
+            f"the embedded judge supports English only, and not {strange}; use a judge that asks a "
+            "model, such as OpenAIModel"
+        )
+    elif documents and not any(_WORD.search(sentence.text) for sentence in documents):
+        unscored = "no_context"
+        why = "no document has a letter or digit that the embedded judge could compare"
+    if unscored is not None:
         return Labelling(
             labels=None,
             judge=judge,
             warnings=(WARNING,),
             flags=(FLAG,),
-            unscored="judge_incapable",
-            reason=f"the embedded judge supports English only, and not {strange}; use a judge "
-            "that asks a model, such as OpenAIModel",
+            unscored=unscored,
+            reason=why,
         )
     labels, doubted = _labels(_asked(call.call), documents, response, texts, words, details)
     return Labelling(
