@@ -45,7 +45,6 @@ from rag_eval_integrations.records import (
     Sentence,
     SentenceSupport,
     SentencizedCall,
-    UnscoredCode,
 )
 
 WARNING = (
@@ -149,25 +148,18 @@ def label_call(
         call.call.question, call.call.response or "", [" ".join(part[:3]) for part in texts[:10]]
     )
     judge = _info(load_model().version)
-    unscored: UnscoredCode | None = None
-    why = ""
-    if strange is not None:
-        unscored = "judge_incapable"
-        why = (
-            f"the embedded judge supports English only, and not {strange}; use a judge that asks a "
-            "model, such as OpenAIModel"
-        )
-    elif documents and not any(_WORD.search(sentence.text) for sentence in documents):
-        unscored = "no_context"
-        why = "no document has a letter or digit that the embedded judge could compare"
-    if unscored is not None:
+    readable = not documents or any(_WORD.search(sentence.text) for sentence in documents)
+    if strange is not None or not readable:
         return Labelling(
             labels=None,
             judge=judge,
             warnings=(WARNING,),
             flags=(FLAG,),
-            unscored=unscored,
-            reason=why,
+            unscored="judge_incapable" if readable else "no_context",
+            reason=f"the embedded judge supports English only, and not {strange}; use a judge "
+            "that asks a model, such as OpenAIModel"
+            if readable
+            else "no document has a letter or digit, and the embedded judge compares words",
         )
     labels, doubted = _labels(_asked(call.call), documents, response, texts, words, details)
     return Labelling(

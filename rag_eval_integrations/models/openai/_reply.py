@@ -80,10 +80,12 @@ def _object(content: bytes, who: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         begun = content.lstrip()[:1]
         page = " (a web page: is base_url right?)" if begun == b"<" else ""
-        why = f"{who} replied 200 with {len(content)} bytes that are not JSON{page}"
-        if begun == b"{":  # a reply that was cut off
-            raise JudgeUnavailableError(why) from None
-        raise JudgeUnavailableError(why, status=200, connected=False) from None
+        cut = begun == b"{"
+        raise JudgeUnavailableError(
+            f"{who} replied 200 with {len(content)} bytes that are not JSON{page}",
+            status=None if cut else 200,
+            connected=cut,
+        ) from None
     if not isinstance(reply, dict):
         why = f"{who} replied 200 with JSON that is not an object"
         raise JudgeUnavailableError(why, status=200, connected=False)
