@@ -33,7 +33,7 @@ _SUFFIXES: dict[str, Format] = {
 _LINES = (".jsonl", ".ndjson")
 _HEAD = 1 << 16
 _DELIMITERS = ",;\t|"
-_SAID = re.compile(rb'(?:\xef\xbb\xbf)?+"?+sep=([,;|\t])"?+[ \t]*+\r?+\n', re.I)
+_SAID = re.compile(rb'(?:\xef\xbb\xbf)?"?+sep=([,;|\t])"?+[ \t]*+\r?+\n', re.I)
 """The line with which a spreadsheet says what separates the cells of those below."""
 _MOST_UNZIPPED = 8 * 2**30
 """Bytes of a gzipped Parquet file, which has to be unpacked to be read."""

@@ -154,12 +154,12 @@ def _elements(text: _Text, longest: int, patience: Patience, *, in_array: bool) 
 
 
 _MARKS = re.compile(r"[,:}\]]++")
-_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_STRING = r'"[^"\\]*+(?>(?:\\.[^"\\]*)*)"'
 
 
 def _bracketed(depth: int) -> str:
     """Write the pattern of a list or object, with as many levels in it."""
-    inside = rf'(?:[^"\[\]{{}}]++|{_STRING}{f"|{_bracketed(depth - 1)}" if depth else ""})*+'
+    inside = rf'(?>(?:[^"\[\]{{}}]+|{_STRING}{f"|{_bracketed(depth - 1)}" if depth else ""})*)'
     return rf"(?:\[{inside}\]|\{{{inside}\}})"
 
 
@@ -235,7 +235,7 @@ def _to_end(text: _Text, longest: int) -> tuple[int, str | None]:
 _OPENING = {"]": "[", "}": "{"}
 _MARK = re.compile(r'["\[\]{}]')
 _SCALAR_END = re.compile(r'["\[\]{},]')
-_STRING_PART = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.S)
+_STRING_PART = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*', re.S)
 
 
 class _Scan:

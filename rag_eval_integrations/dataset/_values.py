@@ -64,11 +64,11 @@ def _parsed(text: str) -> object:
 _DECODER = json.JSONDecoder(parse_constant=lambda _: None)
 
 
-# A piece of a value in Python's notation, as `str(["a", {'b': None}])` writes it; possessive, so in
+# A piece of a value in Python's notation, as `str(["a", {'b': None}])` writes it; atomic, so in
 # linear time. Nothing is evaluated but a text between its quotes.
 _PIECE = re.compile(
-    r"""(?:(?P<text>'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+")"""
-    r"|(?P<word>None|True|False|nan)\b|(?P<number>-?\d++(?:\.\d++)?+(?:e[+-]?\d++)?+)"
+    r"""(?:(?P<text>'(?>(?:[^'\\]+|\\.)*)'|"(?>(?:[^"\\]+|\\.)*)")"""
+    r"|(?P<word>None|True|False|nan)\b|(?P<number>-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
     r"|(?P<mark>[\[\](){},:]))\s*+",
     re.S,
 )

@@ -293,10 +293,10 @@ Span = tuple[int, int]
 
 _KEY = re.compile(r"\s*(?P<quote>[\"'])(?P<key>[^\"'\n]{1,100})(?P=quote)\s*:\s*")
 # Neighbours together, since two of them may be one character.
-_ESCAPE = re.compile(r'(?:\\u[0-9a-fA-F]{4})++|\\["\\/bfnrt]')
+_ESCAPE = re.compile(r'(?:\\u[0-9a-fA-F]{4})+|\\["\\/bfnrt]')
 _LINE_BREAK = re.compile(r"(?:(?<![ \t])[ \t]++)?\r?\n[ \t]*+")
-_MARK = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?P<end>")?|(?P<mark>[{}\[\],]|```)|\'', re.DOTALL)
-_SINGLE = re.compile(r"'[^'\\]*+(?:\\.[^'\\]*+)*+(?P<end>')?", re.DOTALL)
+_MARK = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?P<end>")?|(?P<mark>[{}\[\],]|```)|\'', re.DOTALL)
+_SINGLE = re.compile(r"'[^'\\]*(?:\\.[^'\\]*)*(?P<end>')?", re.DOTALL)
 _MOST_NESTED = 4
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from operator import add, sub
 
-_QUOTE = re.compile(r"(?:>\s?)++(?!=)")
+_QUOTE = re.compile(r"(?>(?:>\s?)+)(?!=)")
 _MARKUP = frozenset("`~#*_-=+")  # first characters of fences, headings and rules
 FENCE = re.compile(r"`{3,}+(?!.*`)|~{3,}+")
 _HEADING = re.compile(r"#{1,6}\s|(\*\*|__)(?=\S)[^*_.!?]+[.!?]?\1:?$")

@@ -51,7 +51,7 @@ _TERMINATOR = re.compile(f"[{SPACED_MARKS}{CERTAIN_MARKS}]")
 _RUN = re.compile(
     rf"{_TERMINATOR.pattern}{_TERMINATOR.pattern}*+"
     r"((?:[\"'’”»›)\]}*_`」』）】》〉〕］｝\u200b-\u200f\u2060\u2069\ufeff]"
-    r"|\[\d[\d,;–-]{0,20}\])*+)"
+    r"|\[\d[\d,;–-]{0,20}\])*)"
     r"([“«]?+)"
     r"(\s*+)"
 )

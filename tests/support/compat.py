@@ -52,6 +52,9 @@ COMPAT = (
     "models/test_caching*",
     "background/test_lifecycle*",
     "sinks/*",
+    # Python: what `re` makes of patterns, in releases with bugs.
+    "judges/test_embedded_words*",
+    "prompt_tests/test_export*",
     # Our own arithmetic gives the same figures on every Python.
     "judges/test_embedded.py",
     # All of it together.

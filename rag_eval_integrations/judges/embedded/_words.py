@@ -17,7 +17,7 @@ T = TypeVar("T")
 # A number keeps its inner marks ("1,250.5"), a word its apostrophe ("don't").
 # The first branch matches plain ASCII words like the last one, in two thirds of the time.
 WORD = re.compile(
-    r"[a-zA-Z]++(?:['’][a-zA-Z]++)?+\b(?!['’][^\W\d_])|\d[\d.,]*\d|[^\W_]+(?:['’][^\W\d_]+)?"
+    r"[a-zA-Z]++(?>['’][a-zA-Z]+|)\b(?!['’][^\W\d_])|\d[\d.,]*\d|[^\W_]+(?:['’][^\W\d_]+)?"
 )
 # Two thirds of all ASCII sentences hold only words and punctuation: other characters than letters
 # become spaces, and `split` takes a third of the time. For the others, a pattern with fewer letters
@@ -25,7 +25,7 @@ WORD = re.compile(
 NOT_PLAIN = re.compile(r"[0-9_']")
 _SPACED = "".join([chr(code) if chr(code).isalpha() else " " for code in range(128)])
 ASCII_WORD = re.compile(
-    r"[a-zA-Z]++(?:'[a-zA-Z]++)?+(?![0-9_])|\d[\d.,]*\d|[a-zA-Z0-9]+(?:'[a-zA-Z]+)?", re.ASCII
+    r"[a-zA-Z]++(?>'[a-zA-Z]+|)(?![0-9_])|\d[\d.,]*\d|[a-zA-Z0-9]+(?:'[a-zA-Z]+)?", re.ASCII
 )
 # Soft hyphens and joiners are invisible characters inside words.
 _UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u2060\ufeff"))

@@ -102,9 +102,11 @@ _RANGE = re.compile(
     r"(?:\b(?:from|between)\s++)?(?<!\d)\d++\s*+(?:-|–|—|\bto\b|\band\b|\bthrough\b)\s*+\d++",
     re.IGNORECASE,
 )
-_BEFORE_LABEL = r"^(?:[^\S\n]|[*_#>\"'`+•–-])*+(?:\d++[.)][^\S\n]*+)?[*_\"'`]*+"
+# `\s` without the line feed, for a set of which more is part.
+_BLANK = r"\t\v\f\r\x1c-\x1f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_BEFORE_LABEL = rf"^[{_BLANK}*_#>\"'`+•–-]*+(?:\d++[.)][^\S\n]*+)?[*_\"'`]*+"
 _AFTER_LABEL = (
-    r"(?:[^\S\n]|[*_\"'`])*+(?:\([^)\n]*+\)(?:[^\S\n]|[*_\"'`])*+)?[:=：][\s*_\"'`]*+"
+    rf"[{_BLANK}*_\"'`]*+(?:\([^)\n]*+\)[{_BLANK}*_\"'`]*+)?[:=：][\s*_\"'`]*+"
     rf"(?P<n>{NUMBER}){OUT_OF}"
 )
 _LABEL = re.compile(

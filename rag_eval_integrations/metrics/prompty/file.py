@@ -41,9 +41,9 @@ _ROLES: dict[str, Role] = {
     "user": "user",
     "assistant": "assistant",
 }
-_PLACE = re.compile(r"\{\{[ \t]*+([^\W\d](?:[^{}\s]|[^\S\n]++(?!\}\}))*+)[^\S\n]*+\}\}")
+_PLACE = re.compile(r"\{\{[ \t]*+([^\W\d](?>(?:[^{}\s]|[^\S\n]++(?!\}\}))*))[^\S\n]*+\}\}")
 """A variable in text that is not valid Jinja; its name may have several words: `{{your name}}`."""
-_ACCIDENT = re.compile(r"\{\{-?\s*+([^\W\d]\w*+(?:[-+*/]\w++)++)\s*+-?\}\}")
+_ACCIDENT = re.compile(r"\{\{-?\s*+([^\W\d]\w*+(?>(?:[-+*/]\w+)+))\s*+-?\}\}")
 """A name with a hyphen or the like: valid Jinja, but a sum that nobody meant: `{{info-title}}`."""
 _MOST_BYTES = 2_000_000
 _MOST_MESSAGES = 1_000

@@ -26,7 +26,7 @@ _HEADER = re.compile(r"^\W*(?:rule[ _]?id|rule)\W*,\W*test", re.IGNORECASE)
 _ROW = re.compile(r'^\s*"?\d{1,3}"?\s*,\s*"?\d{1,3}"?\s*,\s*\S')
 _HEADERLESS = ("ruleid", "testid", "testinput", "expectedoutput", "reasoning")
 _CELL = re.compile(
-    r'\s*+(?:"(?P<quoted>(?:[^"]|"")*+)"|(?P<other>\d*+|\[[^\]\n]*+\]))'
+    r'\s*+(?:"(?P<quoted>(?>(?:[^"]+|"")*))"|(?P<other>\d*+|\[[^\]\n]*+\]))'
     r"[ \t]*+(?=,|\s*+\Z)\s*?(?=,|\Z)",
 )
 _NAMES = {
