@@ -110,7 +110,7 @@ if early:
     monkey.patch_all(thread=threads)
 
 import asyncio
-from rag_eval_integrations.background import Attachment, BackgroundEvaluator
+from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.capture import capture_call
 from rag_eval_integrations.errors import ConfigurationError, ReentryError
 from rag_eval_integrations.evaluator import RagEvaluator
@@ -151,13 +151,12 @@ def test_greenlets_are_refused_where_they_would_freeze_the_app(root: Path) -> No
     logged = greenlets(
         root,
         """
-for target in (BackgroundEvaluator, Attachment):
-    try:
-        target(evaluator)
-    except ConfigurationError as error:
-        assert "gevent.spawn(evaluator.evaluate_sync, call)" in str(error), error
-    else:
-        raise AssertionError("not refused")
+try:
+    BackgroundEvaluator(evaluator)
+except ConfigurationError as error:
+    assert "gevent.spawn(evaluator.evaluate_sync, call)" in str(error), error
+else:
+    raise AssertionError("not refused")
 
 jobs = []
 with capture_call(lambda call: jobs.append(gevent.spawn(evaluator.evaluate_sync, call)), "Q?") as c:

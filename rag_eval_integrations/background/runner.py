@@ -206,13 +206,6 @@ class BackgroundEvaluator(_process.ProcessObserver):
         Args:
             call: the call; an object that is not a `RagCall` is counted as failed.
         """
-        self._submit(call)
-
-    def submit_ended(self, call: EndedCall) -> None:
-        """Queue a call of which capture has not made the record; else as `submit`."""
-        self._submit(call)
-
-    def _submit(self, call: RagCall | EndedCall) -> None:
         try:
             # Few function calls: in an app that has just slept, each takes a microsecond or two.
             plain = type(call) is RagCall and call.capture is None
@@ -240,6 +233,13 @@ class BackgroundEvaluator(_process.ProcessObserver):
             self._tally.met("dropped", dropped)
             why = "it is closed" if self._worker.stopping else "its queue is full"
             self._failures.log(("dropped", why), f"background evaluation dropped a call: {why}")
+
+    def submit_ended(self, call: EndedCall) -> None:
+        """Queue a call of which capture has not made the record; else as `submit`."""
+        if type(self) is BackgroundEvaluator:
+            self.submit(call)  # type: ignore[arg-type]  # `_evaluate` makes the record
+        elif (record := call.record()) is not None:  # a user's subclass may look at the records
+            self(record)
 
     def _refuse(self, call: object) -> Fate | None:
         if isinstance(call, EndedCall):

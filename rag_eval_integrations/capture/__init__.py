@@ -18,8 +18,8 @@ counted, and never reaches the app.
     block (`capture_call`) ─▶ current (the call while it runs) ─▶ record (`RagCall`) ─▶ target
 
 The private modules hold the code that the LangChain and LlamaIndex captures share: `_calls`
-(snapshots of documents), `_prompts` (documents found in a prompt), `_delivery` and `_outlet` (the
-way to the target), `_retrieval` (a retriever outside of any captured call).
+(snapshots of documents), `_prompts` (documents found in a prompt), `_delivery` (the way to the
+target), `_retrieval` (a retriever outside of any captured call).
 """
 
 from rag_eval_integrations._lazy import publish

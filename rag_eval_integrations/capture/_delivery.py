@@ -1,11 +1,13 @@
-"""Deliver finished calls to the target; failures are logged and counted, never raised."""
+"""The way from a capturing object to its target; failures are logged and counted, never raised."""
 
 from __future__ import annotations
 
 import inspect
 import logging
+import sys
 from asyncio import CancelledError
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from rag_eval_integrations._once import LogOnce
 from rag_eval_integrations._suppress import SUPPRESSED
@@ -13,6 +15,12 @@ from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import RagCall
 from rag_eval_integrations.records._ended import EndedCall
+
+if TYPE_CHECKING:
+    from rag_eval_integrations.background.runner import BackgroundEvaluator
+    from rag_eval_integrations.evaluations import Evaluations
+    from rag_eval_integrations.evaluator import RagEvaluator
+    from rag_eval_integrations.records import Evaluation
 
 # --- Checks of the functions that a user passes, which have to be plain functions
 
@@ -44,7 +52,25 @@ def check_hooks(**hooks: object) -> None:
             )
 
 
+# --- Delivery
+
+
 Target = Callable[[RagCall], object]
+TargetOrEvaluator: TypeAlias = "Target | RagEvaluator"
+
+_LOGGER = logger_of("rag_eval_integrations.capture")
+
+PROCESS_FAILURES = LogOnce(_LOGGER, logging.ERROR)
+"""Failures while an app without a framework is captured, counted for the whole process."""
+
+
+def capture_failures() -> int:
+    """Return how often a target, or the capture itself, has failed since the process began.
+
+    Counts the failures of `capture_call` and `record_call`. The first failure of a kind (place,
+    target and exception type) is logged with its traceback.
+    """
+    return PROCESS_FAILURES.count
 
 
 class TargetDelivery:
@@ -54,9 +80,9 @@ class TargetDelivery:
     target that is down logs one traceback, not one per call. At most 100 kinds are logged.
 
     Args:
-        target: a plain callable that takes a `RagCall`.
-        logger: the logger for failures.
-        later: takes captured calls whose record it makes itself, in place of the target.
+        target: a plain callable that takes a `RagCall`, or what `background` evaluates.
+        failures: logs and counts the failures.
+        background: takes the calls in place of the target, and makes their records itself.
 
     Raises:
         ConfigurationError: `target` cannot be called, or is async.
@@ -64,40 +90,48 @@ class TargetDelivery:
 
     def __init__(
         self,
-        target: Target,
-        logger: logging.Logger,
-        *,
-        later: Callable[[EndedCall], object] | None = None,
+        target: TargetOrEvaluator,
+        failures: LogOnce,
+        background: BackgroundEvaluator | None = None,
     ) -> None:
-        if not callable(target):
-            raise ConfigurationError("target", target, "should be a callable that takes a RagCall")
-        if isinstance(target, type):
-            raise ConfigurationError("target", target, "is a class; pass an object of it")
-        if is_async(target):
+        self._given = target
+        taker = target if background is None else background
+        if not callable(taker):
+            raise ConfigurationError("target", taker, "should be a callable that takes a RagCall")
+        if isinstance(taker, type):
+            raise ConfigurationError("target", taker, "is a class; pass an object of it")
+        if is_async(taker):
             raise ConfigurationError(
-                "target", target, "is async; pass a plain callable that schedules its own work"
+                "target", taker, "is async; pass a plain callable that schedules its own work"
             )
-        self._target = target
-        self._later = later
-        self._failures = LogOnce(logger, logging.ERROR)
+        self.target: Target = taker
+        """The callable that takes the calls."""
+        self.background = background
+        self._later = None if background is None else background.submit_ended
+        self.failures = failures
 
-    @property
-    def failed(self) -> int:
-        """Number of failures of the target and of the capture itself."""
-        return self._failures.count
+    def __repr__(self) -> str:
+        """Show the target, what came of it, and the failures."""
+        to = getattr(self._given, "__qualname__", None) or repr(self._given)
+        kept = 0 if self.background is None else self.background.kept
+        count = f"{kept} evaluation{'s' if kept > 1 else ''}, " if kept else ""
+        return f"{to}, {count}{self.failures.count} failed"
 
     def deliver(self, call: RagCall | EndedCall) -> None:
         """Call the target with a call; RAG calls that the target makes are not captured."""
         token = SUPPRESSED.set(True)  # `suppress_capture` without the cost of a generator
         try:
             if type(call) is not EndedCall:
-                self._target(call)  # type: ignore[arg-type]  # narrowed by `type`, as mypy cannot
+                self.target(call)  # type: ignore[arg-type]  # narrowed by `type`, as mypy cannot
             elif self._later is not None:
                 self._later(call)
             elif (record := call.record()) is not None:
-                self._target(record)
+                self.target(record)
         except (Exception, CancelledError, SystemExit) as error:  # noqa: BLE001 -- the app goes on
-            self.failure("the target", error)
+            place = "the target"
+            if self.failures is PROCESS_FAILURES:  # of many targets
+                place = f"the target {getattr(self.target, '__qualname__', type(self.target))}"
+            self.failure(place, error)
         finally:
             SUPPRESSED.reset(token)
 
@@ -108,41 +142,104 @@ class TargetDelivery:
             where: the place of the failure, as the log line begins.
             error: the exception.
         """
-        _log(self._failures, where, error)
+        kind = type(error)
+        message = (
+            "%s failed with %s; the app's call is not affected, and further failures of this kind "
+            "are counted but not logged"
+        )
+        self.failures.log((where, kind), message, where, kind.__name__, error=error)
 
 
-def _log(failures: LogOnce, where: str, error: BaseException) -> None:
-    kind = type(error)
-    message = (
-        "%s failed with %s; the app's call is not affected, and further failures of this kind are "
-        "counted but not logged"
-    )
-    failures.log((where, kind), message, where, kind.__name__, error=error)
+_EVALUATING = {"rag_eval_integrations.background", "rag_eval_integrations.evaluator"}
 
 
-# --- Failures while an app without a framework is captured, counted for the whole process
+def delivery_to(
+    target: TargetOrEvaluator,
+    logger: logging.Logger,
+    on_evaluation: Callable[[Evaluation], object] | None = None,
+) -> TargetDelivery:
+    """Make the delivery to the user's target; a `RagEvaluator` is run in the background.
 
+    Args:
+        target: a callable that takes a `RagCall`, a `BackgroundEvaluator`, or a `RagEvaluator`.
+        logger: the framework's logger, for failures.
+        on_evaluation: called with every evaluation, in order, from a thread of its own; only with
+            a `RagEvaluator` as target.
 
-_LOGGER = logger_of("rag_eval_integrations.capture")
-
-
-_FAILURES = LogOnce(_LOGGER, logging.ERROR)
-
-
-def capture_failures() -> int:
-    """Return how often a target, or the capture itself, has failed since the process began.
-
-    Counts the failures of `capture_call` and `record_call`. The first failure of a kind (place,
-    target and exception type) is logged with its traceback.
+    Raises:
+        ConfigurationError: `target` cannot be called, or `on_evaluation` cannot be called or is
+            given with another target than a `RagEvaluator`.
     """
-    return _FAILURES.count
+    failures = LogOnce(logger, logging.ERROR)
+    # Evaluation costs more to import than all of capture. Whoever makes an evaluator has imported
+    # it; if it is not imported, the target cannot be an evaluator.
+    if on_evaluation is None and not sys.modules.keys() & _EVALUATING:
+        return TargetDelivery(target, failures)
+    from rag_eval_integrations.background.runner import BackgroundEvaluator  # noqa: PLC0415
+    from rag_eval_integrations.evaluator import RagEvaluator  # noqa: PLC0415
+    from rag_eval_integrations.sinks import CallbackSink  # noqa: PLC0415
+
+    if isinstance(target, RagEvaluator):
+        sinks = [] if on_evaluation is None else [CallbackSink(on_evaluation)]
+        return TargetDelivery(target, failures, BackgroundEvaluator(target, sinks))
+    if on_evaluation is not None:
+        raise ConfigurationError(
+            "on_evaluation",
+            on_evaluation,
+            "needs a RagEvaluator as target; pass sinks to a BackgroundEvaluator instead",
+        )
+    return TargetDelivery(
+        target, failures, target if isinstance(target, BackgroundEvaluator) else None
+    )
 
 
-class CountedDelivery(TargetDelivery):
-    """Delivers the calls of `capture_call` and `record_call`; counts failures for the process."""
+# --- What an object that captures shows of its delivery
 
-    def failure(self, where: str, error: BaseException) -> None:
-        """Count a failure; log it with its traceback if it is the first of its kind."""
-        if where == "the target":
-            where = f"the target {getattr(self._target, '__qualname__', type(self._target))}"
-        _log(_FAILURES, where, error)
+
+class HasDelivery(Protocol):
+    """An object with a delivery, its own or that of one of its parts."""
+
+    @property
+    def _delivery(self) -> TargetDelivery: ...
+
+
+class Captures:
+    """Counts and evaluations of an object that captures; a mixin for handlers and wrappers.
+
+    It has neither fields nor a constructor, so that pydantic models can inherit it as well.
+    """
+
+    @property
+    def failed(self: HasDelivery) -> int:
+        """Number of failures of the target, the hooks and the capture itself."""
+        return self._delivery.failures.count
+
+    @property
+    def evaluations(self: HasDelivery) -> Evaluations:
+        """The latest 100 evaluations, oldest first: a snapshot, for any thread.
+
+        With a `BackgroundEvaluator` as target, the ones that it keeps, of all that it is given;
+        empty for a plain callable.
+        """
+        if self._delivery.background is not None:
+            return self._delivery.background.evaluations
+        from rag_eval_integrations.evaluations import Evaluations  # noqa: PLC0415 -- as above
+
+        return Evaluations()
+
+    def flush(self: HasDelivery, timeout: float = 30.0) -> bool:
+        """Wait until the calls captured so far are evaluated.
+
+        Blocks the calling thread; in async code call it with `asyncio.to_thread`.
+
+        Args:
+            timeout: seconds to wait at most.
+
+        Returns:
+            Whether all of them were evaluated in time; True at once for a plain callable.
+
+        Raises:
+            ReentryError: called inside an evaluation or a sink, which would wait for itself.
+        """
+        background = self._delivery.background
+        return background is None or background.flush(timeout)

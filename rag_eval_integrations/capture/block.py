@@ -19,14 +19,11 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, cast
 
 from rag_eval_integrations._suppress import suppressed
-from rag_eval_integrations._visible import logger_of
-from rag_eval_integrations.capture._delivery import CountedDelivery, Target
+from rag_eval_integrations.capture._delivery import PROCESS_FAILURES, Target, TargetDelivery
 from rag_eval_integrations.capture.current import CURRENT, CallInProgress
 from rag_eval_integrations.capture.record import as_text, made_record
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import CaptureStatus
-
-_LOGGER = logger_of("rag_eval_integrations.capture")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -169,7 +166,7 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
             ConfigurationError: `target`, `response` or `documents` cannot be called, or `target`
                 is async.
         """
-        self._delivery = CountedDelivery(target, _LOGGER)
+        self._delivery = TargetDelivery(target, PROCESS_FAILURES)
         for name, extract in (("response", response), ("documents", documents)):
             if extract is not None and not callable(extract):
                 why = "should be a function of the return value; in a block, set it on the call"

@@ -16,7 +16,6 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel
 
 from rag_eval_integrations._suppress import suppressed
-from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import (
     Context,
     Snapshot,
@@ -25,11 +24,9 @@ from rag_eval_integrations.capture._calls import (
     json_value,
     to_call,
 )
-from rag_eval_integrations.capture._delivery import CountedDelivery, Target, TargetDelivery
+from rag_eval_integrations.capture._delivery import PROCESS_FAILURES, Target, TargetDelivery
 from rag_eval_integrations.capture.current import FIELDS, CallInProgress
 from rag_eval_integrations.records import CaptureStatus, RagCall, Turn
-
-_LOGGER = logger_of("rag_eval_integrations.capture")
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -75,7 +72,7 @@ def record_call(
     Raises:
         ConfigurationError: `target` cannot be called, or is async.
     """
-    delivery = CountedDelivery(target, _LOGGER)
+    delivery = TargetDelivery(target, PROCESS_FAILURES)
     call = CallInProgress(question, app, metadata, tags)
     call.documents = documents
     call.response = response

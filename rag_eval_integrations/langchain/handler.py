@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.callbacks import BaseCallbackHandler
 
 from rag_eval_integrations._visible import logger_of
+from rag_eval_integrations.capture._delivery import Captures, TargetOrEvaluator, delivery_to
 from rag_eval_integrations.capture._hooks import Hooks
-from rag_eval_integrations.capture._outlet import Captures, Outlet
 from rag_eval_integrations.capture._uncaptured import ToolDocuments, Uncaptured, takes_text_of
 from rag_eval_integrations.langchain._events import CallEvents
 from rag_eval_integrations.langchain._hooks import DocumentsHook, QuestionHook, ResponseHook
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.background.attachment import TargetOrEvaluator
     from rag_eval_integrations.records import Evaluation
 
 
@@ -132,8 +131,7 @@ class RagEvalCallbackHandler(Captures, CallEvents):
         Raises:
             ConfigurationError: an argument cannot be used; the message names it.
         """
-        self._outlet = Outlet(target, _LOGGER, on_evaluation)
-        delivery = self._outlet.delivery
+        delivery = delivery_to(target, _LOGGER, on_evaluation)
         hooks = Hooks(delivery, question=question, documents=documents, response=response)
         super().__init__(
             delivery,
@@ -145,7 +143,7 @@ class RagEvalCallbackHandler(Captures, CallEvents):
         )
 
     def __repr__(self) -> str:
-        return f"RagEvalCallbackHandler({self._outlet!r})"
+        return f"RagEvalCallbackHandler({self._delivery!r})"
 
     def __deepcopy__(self, memo: object) -> RagEvalCallbackHandler:
         """Return the handler itself, so that a copied config reports to the same handler."""

@@ -19,7 +19,7 @@ from pydantic import Field, PrivateAttr
 
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import json_object
-from rag_eval_integrations.capture._outlet import Captures, Outlet
+from rag_eval_integrations.capture._delivery import Captures, TargetDelivery, delivery_to
 from rag_eval_integrations.capture._retrieval import (
     Retrieval,
     added_to_block,
@@ -73,7 +73,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
     defaults: dict[str, Any] = Field(default_factory=dict)
     """Arguments passed to the wrapped retriever with every call."""
 
-    _outlet: Outlet = PrivateAttr()
+    _delivery: TargetDelivery = PrivateAttr()
     _gold: dict[str, tuple[str, ...] | None] = PrivateAttr()
 
     def __init__(
@@ -88,11 +88,11 @@ class EvaluatedRetriever(Captures, BaseRetriever):
         if not isinstance(retriever, Runnable):
             raise ConfigurationError("retriever", retriever, "should be a retriever")
         gold = gold_by_question(relevant_ids)
-        outlet = Outlet(target, _LOGGER, on_evaluation)
+        delivery = delivery_to(target, _LOGGER, on_evaluation)
         own = {name: settings.pop(name) for name in _OWN_SETTINGS if name in settings}
         own.setdefault("name", retriever.get_name())
         super().__init__(retriever=retriever, defaults=settings, **own)  # type: ignore[call-arg]
-        self._outlet = outlet
+        self._delivery = delivery
         self._gold = gold
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> EvaluatedRetriever:
@@ -158,7 +158,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
             )
             return call.model_copy(update={"relevant_ids": self._gold.get(call.question)})
 
-        return retrieving(query, self._outlet.delivery, made)
+        return retrieving(query, self._delivery, made)
 
 
 _CONFIG = "rag_eval_config"
@@ -210,8 +210,8 @@ class EvaluatedRunnable(Captures, RunnableBinding[Any, Any]):
         return next(one.handler for one in self.config_factories if isinstance(one, _WithHandler))
 
     @property
-    def _outlet(self) -> Outlet:
-        return self.handler._outlet
+    def _delivery(self) -> TargetDelivery:
+        return self.handler._delivery
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

@@ -80,7 +80,6 @@ class Recorder:
 
     def __init__(
         self,
-        target: object,
         delivery: TargetDelivery,
         calls: OpenCalls[Call],
         hooks: LlamaIndexHooks | None,
@@ -93,8 +92,8 @@ class Recorder:
         """Make a recorder.
 
         Args:
-            target: the user's target; of two recorders with the same one, one delivers a call.
-            delivery: receives the records.
+            delivery: receives the records; of two recorders whose deliveries have the same target,
+                one delivers a call.
             calls: the open calls.
             hooks: the user's extractors, if any.
             may_open: returns whether a call may be opened in this context; by default it always
@@ -103,7 +102,6 @@ class Recorder:
             uncaptured: counts the calls that look like RAG and could not be captured.
             takes_text: decides by a tool's name whether its text is a document.
         """
-        self.target = target
         self.delivery = delivery
         self.calls = calls
         self.spans: dict[str, CallSpan] = {}

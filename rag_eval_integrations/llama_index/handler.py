@@ -24,7 +24,7 @@ from llama_index_instrumentation.span_handlers import BaseSpanHandler
 
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import OpenCalls
-from rag_eval_integrations.capture._outlet import Captures, Outlet
+from rag_eval_integrations.capture._delivery import Captures, TargetOrEvaluator, delivery_to
 from rag_eval_integrations.capture._uncaptured import ToolDocuments, Uncaptured, takes_text_of
 from rag_eval_integrations.llama_index._hooks import (
     DocumentsHook,
@@ -36,7 +36,6 @@ from rag_eval_integrations.llama_index._recorder import WANTED, Recorder
 from rag_eval_integrations.llama_index._stream import reading
 
 if TYPE_CHECKING:
-    from rag_eval_integrations.background.attachment import TargetOrEvaluator
     from rag_eval_integrations.llama_index._call import Call
     from rag_eval_integrations.records import Evaluation
 
@@ -178,9 +177,9 @@ class RagEvalHandler(Captures):
         Raises:
             ConfigurationError: an argument cannot be used; the message names it.
         """
-        self._outlet = Outlet(target, _LOGGER, on_evaluation)
+        self._delivery = delivery_to(target, _LOGGER, on_evaluation)
         hooks = LlamaIndexHooks(
-            self._outlet.delivery, question=question, documents=documents, response=response
+            self._delivery, question=question, documents=documents, response=response
         )
         self._uncaptured = Uncaptured(_LOGGER, "docs/llama-index.md")
         self._takes_text = takes_text_of(tool_documents)
@@ -190,8 +189,7 @@ class RagEvalHandler(Captures):
 
     def _make_recorder(self, calls: OpenCalls[Call], hooks: LlamaIndexHooks | None) -> Recorder:
         return Recorder(
-            self._outlet.target,
-            self._outlet.delivery,
+            self._delivery,
             calls,
             hooks,
             uncaptured=self._uncaptured,
@@ -199,7 +197,7 @@ class RagEvalHandler(Captures):
         )
 
     def __repr__(self) -> str:
-        return f"RagEvalHandler({self._outlet!r})"
+        return f"RagEvalHandler({self._delivery!r})"
 
     @property
     def open_calls(self) -> int:
@@ -285,13 +283,15 @@ class ScopedHandler(RagEvalHandler):
 
     def _is_covered(self) -> bool:
         """Return whether another handler with the same target captures calls made here."""
-        target = self._recorder.target
-        return any(one.target == target and one.opens_here() for one in _recorders())
+        target = self._delivery.target
+        return any(
+            recorder.delivery.target == target and recorder.opens_here()
+            for recorder in _recorders()
+        )
 
     def _make_recorder(self, calls: OpenCalls[Call], hooks: LlamaIndexHooks | None) -> Recorder:
         return Recorder(
-            self._outlet.target,
-            self._outlet.delivery,
+            self._delivery,
             calls,
             hooks,
             may_open=self._is_watching,

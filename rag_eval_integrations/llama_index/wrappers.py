@@ -9,7 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -24,7 +24,12 @@ from llama_index_instrumentation.dispatcher import (
 
 from rag_eval_integrations._visible import logger_of
 from rag_eval_integrations.capture._calls import Snapshot, distinct, json_object
-from rag_eval_integrations.capture._outlet import Captures, Outlet
+from rag_eval_integrations.capture._delivery import (
+    Captures,
+    TargetDelivery,
+    TargetOrEvaluator,
+    delivery_to,
+)
 from rag_eval_integrations.capture._retrieval import (
     Retrieval,
     added_to_block,
@@ -35,9 +40,6 @@ from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.llama_index._values import document_snapshot, nodes_of
 from rag_eval_integrations.llama_index.handler import ScopedHandler, in_captured_call
 from rag_eval_integrations.records import Document, Evaluation, RagCall
-
-if TYPE_CHECKING:
-    from rag_eval_integrations.background.attachment import TargetOrEvaluator
 
 _LOGGER = logger_of("rag_eval_integrations.llama_index")
 
@@ -124,8 +126,8 @@ class EvaluatedQueryEngine(Captures, Wrapper, BaseQueryEngine):
         return self._handler
 
     @property
-    def _outlet(self) -> Outlet:
-        return self._handler._outlet
+    def _delivery(self) -> TargetDelivery:
+        return self._handler._delivery
 
     @no_span
     def query(self, str_or_query_bundle: QueryType) -> RESPONSE_TYPE:
@@ -211,7 +213,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
             raise ConfigurationError("retriever", retriever, "should be a retriever")
         self._gold = gold_by_question(relevant_ids)
         self._wrapped: BaseRetriever = retriever
-        self._outlet = Outlet(target, _LOGGER, on_evaluation)
+        self._delivery = delivery_to(target, _LOGGER, on_evaluation)
 
     @property
     def object_map(self) -> dict[Any, Any]:
@@ -255,7 +257,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
     def _watched(self, query: QueryType) -> AbstractContextManager[Retrieval]:
         """Return the retrieval, which joins the surrounding call or becomes a call."""
         question = query if isinstance(query, str) else query.query_str
-        return retrieving(question, self._outlet.delivery, self._call_of)
+        return retrieving(question, self._delivery, self._call_of)
 
     def _call_of(self, retrieval: Retrieval) -> RagCall | None:
         def seen() -> list[Snapshot]:

@@ -16,7 +16,7 @@ import pytest
 from by_hand import ScriptedJudge
 
 from rag_eval_integrations._suppress import suppressed
-from rag_eval_integrations.background import Attachment, BackgroundEvaluator
+from rag_eval_integrations.background import BackgroundEvaluator
 from rag_eval_integrations.background import _sink_delivery as delivery
 from rag_eval_integrations.background.counters import FailureLog
 from rag_eval_integrations.errors import JudgeRejectedError
@@ -323,28 +323,26 @@ def test_kinds_without_end_do_not_fill_the_log(caplog: pytest.LogCaptureFixture)
 def test_a_judge_that_is_not_there_is_told_and_holds_up_nobody(
     log: pytest.LogCaptureFixture,
 ) -> None:
-    """`flush` of a handler's target returns early, with the reason in the log and in each row."""
+    """`flush` returns early, with the reason in the log and in each row."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))  # and nothing listens
         url = f"http://127.0.0.1:{bound.getsockname()[1]}/v1"
-        attachment = Attachment(RagEvaluator(OpenAIModel("m", base_url=url)))
+        background = BackgroundEvaluator(RagEvaluator(OpenAIModel("m", base_url=url)))
         began = time.monotonic()
         for number in range(50):
-            attachment.target(call(number))
+            background.submit(call(number))
 
-        assert attachment.flush(WAIT)
+        assert background.flush(WAIT)
 
     assert time.monotonic() - began < WAIT / 2  # two attempts take a third of a second
-    assert len(attachment.evaluations) == 50
-    errors = [evaluation.error for evaluation in attachment.evaluations]
+    assert len(background.evaluations) == 50
+    errors = [evaluation.error for evaluation in background.evaluations]
     assert all(error is not None and "connection refused" in error.message for error in errors)
     (record,) = log.records
     assert "an evaluation failed (judge: JudgeUnavailableError: no reply from m at 127.0.0.1" in (
         record.getMessage()
     )
     assert "connection refused" in record.getMessage()
-    background = attachment.target
-    assert isinstance(background, BackgroundEvaluator)
     assert background.counters.failed == 50
 
 

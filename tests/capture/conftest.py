@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rag_eval_integrations._once import LogOnce
-from rag_eval_integrations.capture import _delivery as failures
+from rag_eval_integrations.capture._delivery import PROCESS_FAILURES
 from rag_eval_integrations.records import Capture, RagCall
 
 
@@ -40,7 +39,8 @@ def captured() -> Captured:
 @pytest.fixture(autouse=True)
 def failures_from_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failures are counted, and their tracebacks logged once, for the process."""
-    monkeypatch.setattr(failures, "_FAILURES", LogOnce(failures._LOGGER, logging.ERROR))
+    monkeypatch.setattr(PROCESS_FAILURES, "count", 0)
+    monkeypatch.setattr(PROCESS_FAILURES, "_kinds", set())
 
 
 @pytest.fixture

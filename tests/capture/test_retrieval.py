@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from rag_eval_integrations.capture import _retrieval as retrieval
-from rag_eval_integrations.capture._delivery import TargetDelivery
+from rag_eval_integrations.capture._delivery import delivery_to
 from rag_eval_integrations.capture._retrieval import Retrieval, retrieving
 from rag_eval_integrations.records import RagCall
 
@@ -33,7 +33,7 @@ def test_a_retrieval_that_ends_badly_is_delivered_as_that(
 ) -> None:
     """The app gets its exception; where nothing is made of it nothing is delivered."""
     calls: list[RagCall] = []
-    delivery = TargetDelivery(calls.append, logging.getLogger("test"))
+    delivery = delivery_to(calls.append, logging.getLogger("test"))
 
     def fail(made: bool) -> None:
         with retrieving(
@@ -55,9 +55,9 @@ def test_a_retrieval_that_ends_badly_is_delivered_as_that(
 def test_what_cannot_be_recorded_is_counted_and_not_felt() -> None:
     """A failure in making the call is the capture's, not the app's."""
     calls: list[RagCall] = []
-    delivery = TargetDelivery(calls.append, logging.getLogger("test"))
+    delivery = delivery_to(calls.append, logging.getLogger("test"))
 
     with retrieving("q", delivery, lambda one: 1 // 0):  # type: ignore[arg-type,return-value]
         pass
 
-    assert (calls, delivery.failed) == ([], 1)
+    assert (calls, delivery.failures.count) == ([], 1)

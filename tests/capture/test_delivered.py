@@ -17,7 +17,7 @@ from rag_eval_integrations import (
     langchain,
     llama_index,
 )
-from rag_eval_integrations.capture import _outlet as outlet
+from rag_eval_integrations.capture import _delivery
 from rag_eval_integrations.capture._calls import to_call
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.records import Evaluation, RagCall
@@ -30,7 +30,7 @@ QUESTION = "How many minutes does the kettle boil?"
 
 
 class Capturing(Protocol):
-    """What has an outlet."""
+    """What captures."""
 
     failed: int
     evaluations: tuple[Evaluation, ...]
@@ -291,7 +291,7 @@ def test_nothing_evaluates_where_no_evaluator_was_made(
     attach: Attach, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As long as nobody has loaded one, a plain function is called without what runs one."""
-    monkeypatch.setattr(outlet, "_EVALUATING", {"never.loaded"})
+    monkeypatch.setattr(_delivery, "_EVALUATING", {"never.loaded"})
     calls: list[RagCall] = []
     capturing, ask = attach(calls.append)
 
@@ -329,9 +329,14 @@ def test_a_target_that_cannot_be_used_is_refused(attach: Attach) -> None:
     async def later(call: RagCall) -> None:
         """Never runs."""
 
+    async def tell(evaluation: Evaluation) -> None:
+        """Never awaited."""
+
     with pytest.raises(ConfigurationError, match="`target`"):
         attach(7)
     with pytest.raises(ConfigurationError, match=r"`target`.*async"):
         attach(later)
     with pytest.raises(ConfigurationError, match="`on_evaluation`"):
         attach(lambda call: None, on_evaluation=print)
+    with pytest.raises(ConfigurationError, match="async"):
+        attach(RagEvaluator(), on_evaluation=tell)
