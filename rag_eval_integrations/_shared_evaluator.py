@@ -1,14 +1,18 @@
-"""The part that the evaluator objects of LangChain and LlamaIndex share: evaluators, thresholds."""
+"""The base of the evaluator objects of LangChain and LlamaIndex: evaluators, scores, thresholds."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from weakref import WeakValueDictionary
 
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
-from rag_eval_integrations.records import Score
+from rag_eval_integrations.judges.judge import AnyJudge, AnyModel
+from rag_eval_integrations.metrics import TRACE_SCORES, ModelMetric
+from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
+from rag_eval_integrations.records import Evaluation, RagCall, Score
 
 
 class SharedEvaluator:
@@ -26,28 +30,99 @@ _shared: WeakValueDictionary[str | int, SharedEvaluator] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
-def shared_evaluator(judge: object, make: Callable[[], RagEvaluator]) -> SharedEvaluator:
+def shared_evaluator(judge: AnyJudge | RagEvaluator) -> SharedEvaluator:
     """Return the evaluator of a judge; make it when no evaluator object holds one.
 
     Five evaluator objects made with one judge ask it once per call, whichever scores they return.
 
     Args:
-        judge: the name of a judge, shared by everyone who uses the name, or any object, shared by
-            identity.
-        make: makes the evaluator when there is none.
+        judge: the name of a judge, shared by everyone who uses the name; or any object, shared by
+            identity, of which a `RagEvaluator` is its own evaluator.
 
     Returns:
         The judge and its evaluator; shared for as long as somebody holds the result.
 
     Raises:
-        ConfigurationError: whatever `make` raises.
+        ConfigurationError: the judge is not known.
     """
     key = judge if isinstance(judge, str) else id(judge)
     with _lock:
-        found = _shared.get(key)
-        if found is None:
-            found = _shared[key] = SharedEvaluator(judge, make())
-        return found
+        shared = _shared.get(key)
+        if shared is None:
+            evaluator = judge if isinstance(judge, RagEvaluator) else RagEvaluator(judge)
+            shared = _shared[key] = SharedEvaluator(judge, evaluator)
+        return shared
+
+
+def shared_trace(judge: AnyJudge | RagEvaluator, metric: str | None) -> SharedEvaluator:
+    """Return the evaluator of a judge, for a TRACe score; None stands for all of them.
+
+    Raises:
+        ConfigurationError: the judge or the metric is not known.
+    """
+    if metric is not None and metric not in TRACE_SCORES:
+        why = f"is not a TRACe score; use one of {', '.join(TRACE_SCORES)}"
+        raise ConfigurationError("metric", metric, why)
+    return shared_evaluator(judge)
+
+
+def model_evaluator(metric: ModelMetric, judge: AnyJudge | None) -> RagEvaluator:
+    """Make an evaluator for one metric that asks a model; None where the metric has its own.
+
+    Raises:
+        ConfigurationError: `metric` does not ask a model, or the judge cannot answer its requests.
+    """
+    if not isinstance(metric, ModelMetric):
+        raise ConfigurationError("metric", metric, "should be a `ModelMetric`")
+    return RagEvaluator("embedded" if judge is None else judge, [metric])
+
+
+# --- The base of the evaluator objects
+
+
+class ScoreView:
+    """Scores of a `RagEvaluator`, and the threshold with which they pass."""
+
+    def __init__(
+        self, evaluator: RagEvaluator, names: Sequence[str], threshold: float | None
+    ) -> None:
+        self.rag_evaluator = evaluator
+        """The evaluator of which this is a view."""
+        self.names = tuple(names)
+        """The scores that it returns."""
+        self.threshold = checked_threshold(threshold)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.names))}, {self.rag_evaluator!r})"
+
+    async def _evaluated(self, call: RagCall) -> tuple[Evaluation, list[Score]]:
+        """Evaluate a call; return its scores as well, each with the threshold that applies."""
+        evaluation = await self.rag_evaluator.evaluate(call, only=self.names)
+        scores = []
+        for score in map(evaluation.scores.__getitem__, self.names):
+            # The view's own threshold takes precedence over the metric's, and that over ours.
+            threshold = score.threshold if self.threshold is None else self.threshold
+            if threshold is None:
+                threshold = _DEFAULT_THRESHOLDS.get(score.name)
+            same = threshold == score.threshold
+            scores.append(score if same else score.model_copy(update={"threshold": threshold}))
+        return evaluation, scores
+
+
+class PromptyView:
+    """Makes the metric of a `NAME.metric.prompty` file, for each framework's `PromptyEvaluator`."""
+
+    def __init__(
+        self,
+        prompt: str | Path | Prompty,
+        judge: AnyModel,
+        *,
+        variables: Mapping[str, object] | None = None,
+        threshold: float | None = None,
+    ) -> None:
+        metric = PromptyMetric(prompt, variables=variables, judge=judge, threshold=threshold)
+        # The framework's `ModelEvaluator` comes next.
+        super().__init__(metric, threshold=threshold)  # type: ignore[call-arg]
 
 
 # --- Thresholds of the views on an evaluator
@@ -55,20 +130,6 @@ def shared_evaluator(judge: object, make: Callable[[], RagEvaluator]) -> SharedE
 
 _DEFAULT_THRESHOLDS = {"adherence": 1.0}
 """Adherence is 1.0 or 0.0, so a verdict needs no choice: every sentence is supported, or not."""
-
-
-def threshold_of(score: Score, given: float | None) -> float | None:
-    """Return the smallest value with which a score passes; None gives no verdict.
-
-    Args:
-        score: the score.
-        given: the view's own threshold, which takes precedence over the metric's; None without one.
-    """
-    if given is not None:
-        return given
-    if score.threshold is not None:
-        return score.threshold
-    return _DEFAULT_THRESHOLDS.get(score.name)
 
 
 def checked_threshold(threshold: float | None) -> float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 
 from by_hand import ScriptedJudge, labels_of
 
@@ -15,22 +16,19 @@ LABELS = labels_of(["0a"], ["0a"], {"a": (["0a"], True)})
 def test_one_judge_has_one_evaluator_while_anybody_holds_it() -> None:
     """Found by name or identity, made once, kept with its judge, dropped with its last user."""
     judge = ScriptedJudge(LABELS)
-    made: list[RagEvaluator] = []
 
-    def make() -> RagEvaluator:
-        made.append(RagEvaluator(judge))
-        return made[-1]
-
-    first, second = shared_evaluator(judge, make), shared_evaluator(judge, make)
-    other = shared_evaluator(ScriptedJudge(LABELS), make)
-    name = "a name that nobody else uses"
-    named, again = shared_evaluator(name, make), shared_evaluator("".join(list(name)), make)
+    first, second = shared_evaluator(judge), shared_evaluator(judge)
+    other = shared_evaluator(ScriptedJudge(LABELS))
+    named, again = shared_evaluator("embedded"), shared_evaluator("".join(list("embedded")))
+    own = RagEvaluator(judge)
 
     assert first is second
-    assert (first.judge, first.evaluator) == (judge, made[0])
-    assert other.evaluator is made[1]
+    assert first.judge is judge
+    assert other.evaluator is not first.evaluator
     assert named is again
-    assert len(made) == 3
-    del named, again
+    assert shared_evaluator(own).evaluator is own
+    dropped = weakref.ref(first)
+    del first, second
     gc.collect()
-    assert shared_evaluator(name, make).evaluator is made[3]
+    assert dropped() is None
+    assert shared_evaluator(judge).judge is judge

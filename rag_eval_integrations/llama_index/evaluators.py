@@ -8,21 +8,20 @@ item.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from llama_index.core.evaluation.base import BaseEvaluator
-from llama_index.core.llms import LLM
 from llama_index.core.schema import MetadataMode
 
-from rag_eval_integrations._shared_evaluator import shared_evaluator, thresholds_by_name
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations._shared_evaluator import (
+    PromptyView,
+    model_evaluator,
+    shared_trace,
+    thresholds_by_name,
+)
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import AnyJudge
-from rag_eval_integrations.llama_index.model import LlamaIndexModel
 from rag_eval_integrations.llama_index.score_evaluator import ScoreEvaluator
-from rag_eval_integrations.metrics import TRACE_SCORES, ModelMetric
-from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
-from rag_eval_integrations.models import Model
+from rag_eval_integrations.metrics import ModelMetric
 
 
 class TraceEvaluator(ScoreEvaluator):
@@ -46,42 +45,37 @@ class TraceEvaluator(ScoreEvaluator):
 
     def __init__(
         self,
-        judge: AnyJudge | LLM | RagEvaluator = "embedded",
+        judge: AnyJudge | RagEvaluator = "embedded",
         *,
         metric: str = "adherence",
         threshold: float | None = None,
         metadata_mode: MetadataMode = MetadataMode.LLM,
     ) -> None:
-        if metric not in TRACE_SCORES:
-            names = ", ".join(TRACE_SCORES)
-            raise ConfigurationError("metric", metric, f"is not a TRACe score; use one of {names}")
         # Held here, so that other objects with the same judge find it.
-        self._shared = shared_evaluator(judge, lambda: _evaluator(judge))
+        self._shared = shared_trace(judge, metric)
         super().__init__(
             self._shared.evaluator, metric, threshold=threshold, metadata_mode=metadata_mode
         )
 
 
-class CompletionEvaluator(ScoreEvaluator):
+class ModelEvaluator(ScoreEvaluator):
     """Base class of the evaluators whose metric asks a model."""
 
     def __init__(
         self,
         metric: ModelMetric,
-        judge: AnyJudge | LLM = "embedded",
+        judge: AnyJudge = "embedded",
         *,
         threshold: float | None = None,
         metadata_mode: MetadataMode = MetadataMode.LLM,
     ) -> None:
-        if not isinstance(metric, ModelMetric):
-            raise ConfigurationError("metric", metric, "should be a `ModelMetric`")
-        evaluator = RagEvaluator(_model(judge), [metric])
+        evaluator = model_evaluator(metric, judge)
         super().__init__(
             evaluator, metric.names[0], threshold=threshold, metadata_mode=metadata_mode
         )
 
 
-class GEvalEvaluator(CompletionEvaluator):
+class GEvalEvaluator(ModelEvaluator):
     """An evaluator for a metric that asks a model, such as `GEval`.
 
     For several metrics, or metrics together with TRACe, use `as_evaluators`.
@@ -126,15 +120,7 @@ def as_evaluators(
     }
 
 
-def _evaluator(judge: AnyJudge | LLM | RagEvaluator) -> RagEvaluator:
-    return judge if isinstance(judge, RagEvaluator) else RagEvaluator(_model(judge))
-
-
-def _model(judge: AnyJudge | LLM) -> AnyJudge:
-    return LlamaIndexModel(judge) if isinstance(judge, LLM) else judge
-
-
-class PromptyEvaluator(CompletionEvaluator):
+class PromptyEvaluator(PromptyView, ModelEvaluator):
     """An evaluator for a `NAME.metric.prompty` file, which asks a model about each response.
 
     Args:
@@ -147,15 +133,3 @@ class PromptyEvaluator(CompletionEvaluator):
         ConfigurationError: the file is not a metric prompt, or the judge does not answer messages.
         OSError: the file cannot be read.
     """
-
-    def __init__(
-        self,
-        prompt: str | Path | Prompty,
-        judge: Model | LLM | str,
-        *,
-        variables: Mapping[str, object] | None = None,
-        threshold: float | None = None,
-    ) -> None:
-        asked = LlamaIndexModel(judge) if isinstance(judge, LLM) else judge
-        metric = PromptyMetric(prompt, variables=variables, judge=asked, threshold=threshold)
-        super().__init__(metric, threshold=threshold)

@@ -14,7 +14,7 @@ from llama_index.core.schema import MetadataMode
 from pydantic import Field
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._shared_evaluator import checked_threshold, threshold_of
+from rag_eval_integrations._shared_evaluator import ScoreView
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.llama_index._answers import (
@@ -101,7 +101,7 @@ class RagEvaluationResult(EvaluationResult):
     """
 
 
-class ScoreEvaluator(BaseEvaluator):
+class ScoreEvaluator(ScoreView, BaseEvaluator):
     """A LlamaIndex evaluator for one score of a `RagEvaluator`.
 
     `evaluate` and `evaluate_response` also work while a loop is running. A call that cannot be
@@ -134,13 +134,9 @@ class ScoreEvaluator(BaseEvaluator):
             given = ", ".join(rag_evaluator.names)
             why = f"is not a score of the evaluator; use one of {given}"
             raise ConfigurationError("metric", name, why)
-        self.rag_evaluator = rag_evaluator
+        super().__init__(rag_evaluator, (name,), threshold)
         self.name = name
-        self.threshold = checked_threshold(threshold)
         self._mode = metadata_mode
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r}, {self.rag_evaluator!r})"
 
     # --- LlamaIndex's interface -------------------------------------------------------------------
 
@@ -239,9 +235,7 @@ class ScoreEvaluator(BaseEvaluator):
         return await self._result(call, query)
 
     async def _result(self, call: RagCall, query: str | None) -> EvaluationResult:
-        evaluation = await self.rag_evaluator.evaluate(call, only=[self.name])
-        score = evaluation.scores[self.name]
-        threshold = threshold_of(score, self.threshold)
+        evaluation, (score,) = await self._evaluated(call)
         known = score.value is not None
         words = score.reason or (f"{self.name} is {score.value:g}" if known else score.status)
         return RagEvaluationResult(
@@ -249,7 +243,7 @@ class ScoreEvaluator(BaseEvaluator):
             contexts=[document.shown for document in call.documents],
             # An empty text for no response: a retry engine raises for None instead of retrying.
             response=call.response or "",
-            passing=None if score.value is None or threshold is None else score.value >= threshold,
+            passing=score.passed,
             feedback=words,
             score=score.value,
             invalid_result=not known,

@@ -6,11 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from rag_eval_integrations import _loop
-from rag_eval_integrations._shared_evaluator import (
-    checked_threshold,
-    threshold_of,
-    thresholds_by_name,
-)
+from rag_eval_integrations._shared_evaluator import ScoreView, thresholds_by_name
 from rag_eval_integrations.errors import ConfigurationError
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.langchain.evaluators._given import Values, call_from
@@ -22,7 +18,7 @@ if TYPE_CHECKING:
     from langsmith.evaluation import EvaluationResult, EvaluationResults
 
 
-class MetricEvaluator:
+class MetricEvaluator(ScoreView):
     """A view on scores of a `RagEvaluator`, callable as an evaluator of LangSmith or openevals.
 
     It can be called in three forms:
@@ -67,16 +63,9 @@ class MetricEvaluator:
                 raise ConfigurationError("names", name, f"is not a score; use one of {known}")
         if not wanted:
             raise ConfigurationError("names", names, "use at least one name")
-        self.rag_evaluator = evaluator
-        """The evaluator of which this is a view."""
-        self.names = tuple(wanted)
-        """The scores that it returns."""
-        self.threshold = checked_threshold(threshold)
+        super().__init__(evaluator, tuple(wanted), threshold)
         # LangSmith uses it as the name of the evaluator's own run.
         self.__name__ = self.names[0] if len(self.names) == 1 else "rag_eval"
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(map(repr, self.names))}, {self.rag_evaluator!r})"
 
     def __call__(
         self, run: object = None, example: object = None, **values: Unpack[Values]
@@ -101,16 +90,9 @@ class MetricEvaluator:
         return await self._given(call_from(run, example, values))
 
     async def _given(self, call: RagCall) -> dict[str, Any]:
-        evaluation = await self.rag_evaluator.evaluate(call, only=self.names)
-        results = [self._result(evaluation, name) for name in self.names]
+        evaluation, scores = await self._evaluated(call)
+        results = [feedback_of(score, evaluation) for score in scores]
         return results[0] if len(results) == 1 else {"results": results}
-
-    def _result(self, evaluation: Evaluation, name: str) -> dict[str, Any]:
-        score = evaluation.scores[name]
-        threshold = threshold_of(score, self.threshold)
-        if threshold != score.threshold:
-            score = score.model_copy(update={"threshold": threshold})
-        return feedback_of(score, evaluation)
 
     # --- LangSmith's RunEvaluator -------------------------------------------------------------
 
@@ -193,9 +175,8 @@ def _as_langsmith(
 ) -> EvaluationResult | EvaluationResults:
     from langsmith.evaluation import EvaluationResult  # noqa: PLC0415  # only LangSmith's users
 
-    def one(fields: dict[str, Any]) -> EvaluationResult:
-        return EvaluationResult(**fields, source_run_id=evaluator_run_id)
-
-    if "results" in result:
-        return {"results": [one(fields) for fields in result["results"]]}
-    return one(result)
+    results = [
+        EvaluationResult(**feedback, source_run_id=evaluator_run_id)
+        for feedback in result.get("results", [result])
+    ]
+    return {"results": results} if "results" in result else results[0]

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
-from langchain_core.language_models import BaseChatModel
-
-from rag_eval_integrations._shared_evaluator import shared_evaluator
-from rag_eval_integrations.errors import ConfigurationError
+from rag_eval_integrations._shared_evaluator import PromptyView, model_evaluator, shared_trace
 from rag_eval_integrations.evaluator import RagEvaluator
 from rag_eval_integrations.judges.judge import AnyJudge
 from rag_eval_integrations.langchain.evaluators.base import MetricEvaluator
-from rag_eval_integrations.langchain.model import LangChainModel
-from rag_eval_integrations.metrics import ModelMetric, Trace
-from rag_eval_integrations.metrics.prompty import Prompty, PromptyMetric
-from rag_eval_integrations.models import Model
+from rag_eval_integrations.metrics import TRACE_SCORES, ModelMetric
 
 
 class TraceEvaluator(MetricEvaluator):
@@ -38,42 +29,31 @@ class TraceEvaluator(MetricEvaluator):
 
     def __init__(
         self,
-        judge: AnyJudge | BaseChatModel | RagEvaluator = "embedded",
+        judge: AnyJudge | RagEvaluator = "embedded",
         *,
         metric: str | None = None,
         threshold: float | None = None,
     ) -> None:
-        known = Trace().names
-        if metric is not None and metric not in known:
-            raise ConfigurationError(
-                "metric", metric, f"is not a TRACe score; use one of {', '.join(known)}"
-            )
-        if isinstance(judge, RagEvaluator):
-            evaluator = judge
-        else:
-            # Held here, so that other objects with the same judge find it.
-            self._shared = shared_evaluator(judge, lambda: RagEvaluator(_asked(judge)))
-            evaluator = self._shared.evaluator
-        super().__init__(evaluator, known if metric is None else metric, threshold=threshold)
+        # Held here, so that other objects with the same judge find it.
+        self._shared = shared_trace(judge, metric)
+        names = TRACE_SCORES if metric is None else metric
+        super().__init__(self._shared.evaluator, names, threshold=threshold)
 
 
-class CompletionEvaluator(MetricEvaluator):
+class ModelEvaluator(MetricEvaluator):
     """Base class of the evaluator objects whose metric asks a model."""
 
     def __init__(
         self,
         metric: ModelMetric,
-        judge: AnyJudge | BaseChatModel | None = None,
+        judge: AnyJudge | None = None,
         *,
         threshold: float | None = None,
     ) -> None:
-        if not isinstance(metric, ModelMetric):
-            raise ConfigurationError("metric", metric, "should be a `ModelMetric`")
-        asked = "embedded" if judge is None else _asked(judge)
-        super().__init__(RagEvaluator(asked, [metric]), threshold=threshold)
+        super().__init__(model_evaluator(metric, judge), threshold=threshold)
 
 
-class GEvalEvaluator(CompletionEvaluator):
+class GEvalEvaluator(ModelEvaluator):
     """An evaluator object for a metric that asks a model, such as `GEval`.
 
     Args:
@@ -87,7 +67,7 @@ class GEvalEvaluator(CompletionEvaluator):
     """
 
 
-class PromptyEvaluator(CompletionEvaluator):
+class PromptyEvaluator(PromptyView, ModelEvaluator):
     """An evaluator object for a `NAME.metric.prompty` file, which asks a model about each call.
 
     Args:
@@ -101,19 +81,3 @@ class PromptyEvaluator(CompletionEvaluator):
         ConfigurationError: the file is not a metric prompt, or the judge does not answer messages.
         OSError: the file cannot be read.
     """
-
-    def __init__(
-        self,
-        prompt: str | Path | Prompty,
-        judge: Model | BaseChatModel | str,
-        *,
-        variables: Mapping[str, object] | None = None,
-        threshold: float | None = None,
-    ) -> None:
-        asked = LangChainModel(judge) if isinstance(judge, BaseChatModel) else judge
-        metric = PromptyMetric(prompt, variables=variables, judge=asked, threshold=threshold)
-        super().__init__(metric, threshold=threshold)
-
-
-def _asked(judge: AnyJudge | BaseChatModel) -> AnyJudge:
-    return LangChainModel(judge) if isinstance(judge, BaseChatModel) else judge
