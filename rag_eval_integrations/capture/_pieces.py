@@ -34,14 +34,14 @@ class Unclaimed:
         self._starts: list[int] = []
         """Offset of every part in `_letters`."""
         parts: list[str] = []
-        at = length = 0
+        begin = length = 0
         for start, end in (*sorted(taken), (len(prompt), len(prompt))):
-            if start > at:
-                self._offsets.append(at)
+            if start > begin:
+                self._offsets.append(begin)
                 self._starts.append(length)
-                parts.append(_letters(prompt[at:start]))
+                parts.append(_letters(prompt[begin:start]))
                 length += len(parts[-1]) + 1
-            at = max(at, end)
+            begin = max(begin, end)
         self._letters = _GONE.join(parts)
 
     def traces(
@@ -71,16 +71,18 @@ class Unclaimed:
             for number, some in pieces.items()
             if some
         }
-        found: dict[int, int] = {}
-        for number in sorted(share, key=lambda one: (len(pieces[one][0]) < _PIECE, -share[one])):
+        begins: dict[int, int] = {}
+        for number in sorted(
+            share, key=lambda number: (len(pieces[number][0]) < _PIECE, -share[number])
+        ):
             some = pieces[number]
             short = len(some[0]) < _PIECE
             here = [piece for piece in some if piece in there and piece in self._letters]
             enough = _ENOUGH if len(some) >= _ENOUGH * 2 else 1
             if len(here) >= enough and (changed or not short):
-                found[number] = self._take(here, every_piece[number])
+                begins[number] = self._take(here, every_piece[number])
                 changed = True
-        return found
+        return begins
 
     def _lookup(self, all_pieces: Iterable[list[str]]) -> set[str]:
         """Return the pieces that are in the rest."""
@@ -89,17 +91,19 @@ class Unclaimed:
         if len(pieces) * len(letters) > _BY_SEARCHING:
             known = {letters[i : i + _PIECE] for i in range(len(letters) - _PIECE + 1)}
             return {
-                one for one in pieces if (one in known if len(one) == _PIECE else one in letters)
+                piece
+                for piece in pieces
+                if (piece in known if len(piece) == _PIECE else piece in letters)
             }
         return {piece for piece in pieces if piece in letters}
 
     def _take(self, here: list[str], pieces: list[str]) -> int:
         """Claim the pieces of a text; return where those that tell it begin in the prompt."""
-        at = min(self._letters.index(piece) for piece in here)
+        start = min(self._letters.index(piece) for piece in here)
         for piece in dict.fromkeys([*here, *pieces]):
             self._letters = self._letters.replace(piece, _GONE * len(piece), 1)
-        part = bisect_right(self._starts, at) - 1
-        return self._offsets[part] + at - self._starts[part]
+        part = bisect_right(self._starts, start) - 1
+        return self._offsets[part] + start - self._starts[part]
 
 
 def _letters(text: str) -> str:

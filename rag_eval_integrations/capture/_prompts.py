@@ -69,8 +69,8 @@ def reached(
     if lost:
         rest = Unclaimed(shown, _accounted_for(normal, places, shown, asked))
         changed = any(place and not place.whole for place in places)
-        held = [text for text, place in zip(normal, places, strict=True) if place]
-        for i, start in rest.traces(lost, held, changed=changed).items():
+        placed = [text for text, place in zip(normal, places, strict=True) if place]
+        for i, start in rest.traces(lost, placed, changed=changed).items():
             places[i] = PromptPlace(start, whole=False)
     return places
 
@@ -84,8 +84,8 @@ def _accounted_for(
         if place:
             length = len(text) if place.whole else _same(text, prompt, place.start)
             spans.append((place.start, place.start + length))
-    said = _occurrences({shape for text in others for shape in _shapes(text)}, prompt)
-    return [*spans, *zip(said.starts, said.ends, strict=True)]
+    quoted = _occurrences({shape for text in others for shape in _shapes(text)}, prompt)
+    return [*spans, *zip(quoted.starts, quoted.ends, strict=True)]
 
 
 def _same(text: str, prompt: str, start: int) -> int:
@@ -149,17 +149,17 @@ class _Taken:
 
     def end_of_clash(self, start: int, end: int) -> int | None:
         """Return the end of a span that overlaps [start, end); None when it is free."""
-        at = bisect_right(self.starts, start)
-        if at and self.ends[at - 1] > start:
-            return self.ends[at - 1]
-        if at < len(self.starts) and self.starts[at] < end:
-            return self.ends[at]
+        position = bisect_right(self.starts, start)
+        if position and self.ends[position - 1] > start:
+            return self.ends[position - 1]
+        if position < len(self.starts) and self.starts[position] < end:
+            return self.ends[position]
         return None
 
     def take(self, start: int, end: int) -> None:
-        at = bisect_right(self.starts, start)
-        self.starts.insert(at, start)
-        self.ends.insert(at, end)
+        position = bisect_right(self.starts, start)
+        self.starts.insert(position, start)
+        self.ends.insert(position, end)
 
 
 class _Prompt:
@@ -178,18 +178,18 @@ class _Prompt:
             places = range(len(text) - _WORDY, -1, -1)
             self._begins = {text[i : i + _WORDY]: i for i in places}
 
-    def find(self, text: str, at: int = 0) -> int:
+    def find(self, text: str, begin: int = 0) -> int:
         """Find a text as `str.find` does."""
         if self._begins is not None and len(text) >= _WORDY:
             first = self._begins.get(text[:_WORDY])
             if first is None or text[-_WORDY:] not in self._begins:
                 return -1
-            at = max(at, first)
-        return self.text.find(text, at)
+            begin = max(begin, first)
+        return self.text.find(text, begin)
 
 
-def _free(text: str, prompt: _Prompt, taken: Sequence[_Taken], at: int = 0) -> int | None:
-    start = prompt.find(text, at)
+def _free(text: str, prompt: _Prompt, taken: Sequence[_Taken], begin: int = 0) -> int | None:
+    start = prompt.find(text, begin)
     while start >= 0:
         end = start + len(text)
         clashes = [spans.end_of_clash(start, end) for spans in taken]
@@ -208,21 +208,21 @@ def _inside_a_word(text: str, prompt: str, start: int, end: int) -> bool:
     )
 
 
-def _in_one_word(one: str, other: str) -> bool:
-    return one.isalnum() and other.isalnum() and max(one, other) < _SPACED
+def _in_one_word(left: str, right: str) -> bool:
+    return left.isalnum() and right.isalnum() and max(left, right) < _SPACED
 
 
 def _occurrences(texts: Iterable[str], prompt: str) -> _Taken:
     """Find every place of the texts in the prompt; overlaps go to the longer text."""
-    found = _Taken()
+    spans = _Taken()
     for text in sorted(texts, key=len, reverse=True):
         start = prompt.find(text) if text else -1
         while start >= 0:
             end = start + len(text)
-            if found.end_of_clash(start, end) is None:
-                found.take(start, end)
+            if spans.end_of_clash(start, end) is None:
+                spans.take(start, end)
             start = prompt.find(text, end)
-    return found
+    return spans
 
 
 def _find(
@@ -231,7 +231,7 @@ def _find(
     places: list[PromptPlace | None] = [None] * len(texts)
     taken = _Taken()
     searched = _Prompt(prompt, len(texts))
-    said: dict[tuple[str, ...], _Taken] = {}
+    quoted: dict[tuple[str, ...], _Taken] = {}
     # Where to go on for a text that is there again: what was not free before never will be.
     after: dict[str, int | None] = {}
     asked_at: int | None = 0
@@ -239,12 +239,12 @@ def _find(
     for i in longest_first:
         text = texts[i]
         # A text that is part of the question must be in the prompt outside of the question too.
-        at = after.get(text, 0)
+        begin = after.get(text, 0)
         containing = tuple(other for other in others if text in other)
-        if containing and containing not in said:
-            said[containing] = _occurrences(containing, prompt)
-        blocked = (taken, said[containing]) if containing else (taken,)
-        start = None if at is None else _free(text, searched, blocked, at)
+        if containing and containing not in quoted:
+            quoted[containing] = _occurrences(containing, prompt)
+        blocked = (taken, quoted[containing]) if containing else (taken,)
+        start = None if begin is None else _free(text, searched, blocked, begin)
         whole = start is not None
         after[text] = None if start is None else start + len(text)
         if start is None and text == others[0] and asked_at is not None:
@@ -288,9 +288,9 @@ def _find_cut(
         lost = [i for i in numbers if places[i] is None]
         containing = [other for other in others if head in other]
         blocked = (taken, _occurrences(containing, prompt)) if containing else (taken,)
-        at = 0
-        while lost and (start := searched.find(head, at)) >= 0:
-            at = start + 1
+        begin = 0
+        while lost and (start := searched.find(head, begin)) >= 0:
+            begin = start + 1
             if any(spans.end_of_clash(start, start + _HEAD) is not None for spans in blocked):
                 continue
             longest = max(len(texts[i]) for i in lost)
@@ -312,7 +312,7 @@ def _shared(texts: Sequence[str]) -> list[int]:
         texts: the texts, sorted; equal ones count as one.
     """
     distinct = list(dict.fromkeys(texts))
-    same = [_same(one, other, 0) for one, other in pairwise(distinct)]
+    same = [_same(text, other, 0) for text, other in pairwise(distinct)]
     beyond = {
         text: max(before, after) + _TELLING
         for text, before, after in zip(

@@ -123,8 +123,8 @@ def gold_ids(given: object, field: str) -> tuple[str, ...] | None:
         call = {"question": "", "documents": (), "response": None, "relevant_ids": given}
         return from_object(RagCall, call).relevant_ids
     except InputError as error:
-        at = (error.field or "").removeprefix("relevant_ids")
-        raise ConfigurationError(f"{field}{at}", given, error.why) from error
+        place = (error.field or "").removeprefix("relevant_ids")
+        raise ConfigurationError(f"{field}{place}", given, error.why) from error
 
 
 def gold_by_question(given: object) -> dict[str, tuple[str, ...] | None]:

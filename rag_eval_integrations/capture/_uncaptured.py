@@ -119,7 +119,7 @@ class Uncaptured:
             tools: names of the tools that were called.
             prompts: prompts of the models.
         """
-        name = next((one for one in tools if _SEARCHES.search(one)), None)
+        name = next((tool for tool in tools if _SEARCHES.search(tool)), None)
         if name is not None:
             self.note("tool", name)
             return
@@ -131,7 +131,7 @@ class Uncaptured:
 
 def asks(prompts: Iterable[str]) -> bool:
     """Return whether prompts that nobody has read ask a question."""
-    return any("?" in one or "question" in one[:_MOST].lower() for one in prompts)
+    return any("?" in prompt or "question" in prompt[:_MOST].lower() for prompt in prompts)
 
 
 def _heading(prompt: str) -> str | None:
@@ -140,11 +140,11 @@ def _heading(prompt: str) -> str | None:
     for word in _WORDS:
         end = 0
         for _ in range(_MOST_PLACES):
-            at = text.find(word, end)
-            if at < 0:
+            begin = text.find(word, end)
+            if begin < 0:
                 break
-            end = at + len(word)
-            found = _HEADING.match(text, end)
-            if found is not None and len(prompt) - found.end() >= _LEAST:
-                return " ".join(prompt[at : found.end() - 1].split())
+            end = begin + len(word)
+            heading = _HEADING.match(text, end)
+            if heading is not None and len(prompt) - heading.end() >= _LEAST:
+                return " ".join(prompt[begin : heading.end() - 1].split())
     return None

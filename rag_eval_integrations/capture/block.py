@@ -79,13 +79,13 @@ def question_reader(
         raise ConfigurationError("question", question, why)
     if question not in names:
         return lambda args, kwargs: kwargs.get(question)
-    at = names.index(question)
-    default = parameters[at].default
+    position = names.index(question)
+    default = parameters[position].default
     if default is inspect.Parameter.empty:
         default = None  # the call of the function itself will raise
 
     def read(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return args[at] if at < len(args) else kwargs.get(question, default)
+        return args[position] if position < len(args) else kwargs.get(question, default)
 
     return read
 
@@ -293,8 +293,8 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
                 self._delivery.failure("capture (response)", error)
             try:
                 if call.documents is None:
-                    found = (self._documents or documents_in)(result)
-                    call.documents = cast("Iterable[object] | None", found)
+                    documents = (self._documents or documents_in)(result)
+                    call.documents = cast("Iterable[object] | None", documents)
             except Exception as error:  # noqa: BLE001 -- the app's call goes on
                 self._delivery.failure("capture (documents)", error)
         self._end(call, None)
@@ -376,8 +376,8 @@ class capture_call:  # in lower case, as in contextlib: it is read as a verb
             text = item if self._response is None else self._response(item)
             if text is not None:
                 call._items.append(as_text(text))
-            if self._documents is not None and (found := self._documents(item)) is not None:
-                call.documents = cast("Iterable[object]", found)
+            if self._documents is not None and (documents := self._documents(item)) is not None:
+                call.documents = cast("Iterable[object]", documents)
         except Exception as error:  # noqa: BLE001 -- the app's stream goes on
             self._delivery.failure("capture (stream)", error)
 

@@ -199,13 +199,13 @@ def _turn(item: Any) -> Turn:
 
 
 def _documents(given: object, delivery: TargetDelivery) -> list[Snapshot]:
-    found = []
+    documents = []
     for item in _several(given):
         try:
-            found.append(_seen(item))
+            documents.append(_seen(item))
         except Exception as error:  # noqa: BLE001 -- the other documents are kept
             delivery.failure("capture (documents)", error)
-    return found
+    return documents
 
 
 _TEXTS = ("text", "page_content", "content")

@@ -44,20 +44,20 @@ def writers_of(
     if not asked:
         return (), False
     if response and (plain := response.strip()):
-        texts = [(one, (one.written() or "").strip()) for one in asked]
-        for one, text in reversed(texts):
+        texts = [(request, (request.written() or "").strip()) for request in asked]
+        for request, text in reversed(texts):
             if text == plain:
-                return (one,), True
-        telling = [(one, text) for one, text in texts if len(text) >= _MIN_TELLING]
-        inside = [(one, text) for one, text in telling if text in plain]
+                return (request,), True
+        telling = [(request, text) for request, text in texts if len(text) >= _MIN_TELLING]
+        inside = [(request, text) for request, text in telling if text in plain]
         if inside:
             return [
-                one
-                for at, (one, text) in enumerate(inside)
+                request
+                for position, (request, text) in enumerate(inside)
                 # A draft that a later text repeats is not what was answered.
-                if not any(text in later for _, later in inside[at + 1 :])
+                if not any(text in later for _, later in inside[position + 1 :])
             ], True
-        around = [one for one, text in texts if plain in text]
+        around = [request for request, text in texts if plain in text]
         if around and (len(plain) >= _MIN_TELLING or len(around) == 1):
             return around[-1:], True
     return asked[-1:], False
@@ -82,16 +82,16 @@ def context_of(
     """
     sightings = call.sightings
     if call.any_failed:
-        sightings = [one for one in sightings if one.run.counts()]
-        seen = distinct([*call.given, *(s for one in sightings for s in one.documents)])
-        candidates = [call.candidates.get(one.text, one) for one in seen]
+        sightings = [sighting for sighting in sightings if sighting.run.counts()]
+        seen = distinct([*call.given, *(s for sighting in sightings for s in sighting.documents)])
+        candidates = [call.candidates.get(document.text, document) for document in seen]
     else:
         candidates = list(call.candidates.values())
     if candidates and writers and not call.history:
         prompt = "\n".join(
             writers[0].prompt
             if len(writers) == 1
-            else [text for one in writers for text in one.prompt]
+            else [text for request in writers for text in request.prompt]
         )
         if in_order([seen.text for seen in candidates], prompt, question):  # the usual case
             return Context(candidates, "prompt", ())
@@ -118,7 +118,7 @@ def context_given(
 
 
 def only_retrieved(
-    call: Call, outputs: object, asked: Sequence[ModelRequest], said: set[str]
+    call: Call, outputs: object, asked: Sequence[ModelRequest], inquiries: set[str]
 ) -> bool:
     """Return whether a root's outputs are documents, so that nobody answered.
 
@@ -129,11 +129,11 @@ def only_retrieved(
         call: the call.
         outputs: the root's outputs.
         asked: the models that were asked.
-        said: the question, and the queries of retrievers.
+        inquiries: the question, and the queries of retrievers.
     """
     copies = 0
     for name, text in texts_beside(outputs):
-        if text in said or is_no_answer(name, text):
+        if text in inquiries or is_no_answer(name, text):
             continue
         copied = _documents_copied(text, call, asked)
         if not copied:
@@ -147,12 +147,14 @@ def only_retrieved(
 
 def _documents_copied(text: str, call: Call, asked: Sequence[ModelRequest]) -> int:
     """Return how many documents make up a text that no model wrote; 0 for any other text."""
-    inside = [one for one in call.candidates if one and one in text]
+    inside = [candidate for candidate in call.candidates if candidate and candidate in text]
     if 2 * sum(map(len, inside)) < len(text):
         return 0
     plain = text.strip()
-    texts = [(one.written() or "").strip() for one in asked]
-    written = any((len(one) >= _MIN_TELLING and one in plain) or plain in one for one in texts)
+    texts = [(request.written() or "").strip() for request in asked]
+    written = any(
+        (len(piece) >= _MIN_TELLING and piece in plain) or plain in piece for piece in texts
+    )
     return 0 if written else len(inside)
 
 
@@ -165,32 +167,44 @@ def _is_empty(outputs: object) -> bool:
 
 def context_out(call: Call, outputs: object) -> Context:
     """Return the documents that came out of a root which only retrieved."""
-    sightings = [one for one in call.sightings if not call.any_failed or one.run.counts()]
+    sightings = [
+        sighting for sighting in call.sightings if not call.any_failed or sighting.run.counts()
+    ]
     every = list(call.candidates.values())
     documents = distinct(call.take(documents_of(outputs) or single_documents(outputs)))
     if not documents:
         copies = [text for _, text in texts_beside(outputs)]
         documents = [seen for seen in every if any(seen.text in text for text in copies)]
     source: DocumentsFrom = "dataflow" if documents else "none"
-    retrieved = [one.documents for one in sightings if one.retrieved]
-    if any(documents == distinct(found) for found in retrieved) or (retrieved and not documents):
+    retrieved = [sighting.documents for sighting in sightings if sighting.retrieved]
+    if any(documents == distinct(output) for output in retrieved) or (retrieved and not documents):
         source = "retriever"
     if len(documents) > 1:  # a state may hold the documents as found beside those that were chosen
-        chosen, _ = _flow([one for one in sightings if one.run.parent is not None], call.given)
+        chosen, _ = _flow(
+            [sighting for sighting in sightings if sighting.run.parent is not None], call.given
+        )
         texts = {seen.text for seen in documents}
         if chosen and {seen.text for seen in chosen} < texts:
             documents, source = chosen, "dataflow"
-    return Context(documents, source, _not_in({one.text for one in documents}, sightings, every))
+    return Context(
+        documents, source, _not_in({document.text for document in documents}, sightings, every)
+    )
 
 
 def _not_in(
     used: set[str], sightings: Sequence[Sighting], candidates: Sequence[Snapshot]
 ) -> list[Snapshot]:
-    retrieved = distinct(s for one in sightings if one.retrieved for s in one.documents)
+    retrieved = distinct(
+        s for sighting in sightings if sighting.retrieved for s in sighting.documents
+    )
     if not retrieved:
         # Documents that a graph's state holds from an earlier turn were not retrieved in this one.
-        fresh = {s.text for one in sightings if not one.carried for s in one.documents}
-        old = {s.text for one in sightings if one.carried for s in one.documents} - fresh
+        fresh = {
+            s.text for sighting in sightings if not sighting.carried for s in sighting.documents
+        }
+        old = {
+            s.text for sighting in sightings if sighting.carried for s in sighting.documents
+        } - fresh
         retrieved = [seen for seen in candidates if seen.text not in old]
     return [seen for seen in retrieved if seen.text not in used]
 
@@ -205,8 +219,12 @@ def _seen(
     question: str,
 ) -> tuple[Sequence[Snapshot], DocumentsFrom]:
     if writers:
-        end = max(one.sightings for one in writers)
-        before = [one for one in call.sightings[:end] if not call.any_failed or one.run.counts()]
+        end = max(request.sightings for request in writers)
+        before = [
+            sighting
+            for sighting in call.sightings[:end]
+            if not call.any_failed or sighting.run.counts()
+        ]
     else:
         before = list(sightings)
     verified = _in_prompt(call, candidates, writers, question)
@@ -230,11 +248,11 @@ def _in_prompt(
     # A text that an earlier turn happens to hold was not retrieved for this one. Turns are separate
     # messages, or part of a message.
     earlier = [turn.content for turn in call.history]
-    prompt = "\n".join([text for one in asked for text in _without(one.prompt, earlier)])
-    written = [text for text in earlier if not any(text in one.prompt for one in asked)]
+    prompt = "\n".join([text for request in asked for text in _without(request.prompt, earlier)])
+    written = [text for text in earlier if not any(text in request.prompt for request in asked)]
     places = reached([seen.text for seen in candidates], prompt, question, written)
-    found = [(seen, place) for seen, place in zip(candidates, places, strict=True) if place]
-    return sorted(found, key=itemgetter(1))
+    placed = [(seen, place) for seen, place in zip(candidates, places, strict=True) if place]
+    return sorted(placed, key=itemgetter(1))
 
 
 def _without(prompt: Sequence[str], earlier: Sequence[str]) -> Sequence[str]:
@@ -274,29 +292,34 @@ def _through_others(
     direct = {seen.text for seen, _ in verified}
     pool = candidates
     if direct:
-        lists = [{seen.text for seen in one.documents} for one in before]
+        lists = [{seen.text for seen in sighting.documents} for sighting in before]
         same = next((texts for texts in reversed(lists) if direct <= texts), set())
         pool = [seen for seen in candidates if seen.text in same]
-    found = _in_prompt(call, pool, [*feeding, *writers], question)
-    return found if len(found) > len(verified) else verified
+    reached_through = _in_prompt(call, pool, [*feeding, *writers], question)
+    return reached_through if len(reached_through) > len(verified) else verified
 
 
 def _feeding(asked: Sequence[ModelRequest], writers: Sequence[ModelRequest]) -> list[ModelRequest]:
     """Return the models whose texts are in the writers' prompts, or in prompts of such models."""
-    prompts = [(text, one.begun) for one in writers for text in one.prompt]
+    prompts = [(text, request.begun) for request in writers for text in request.prompt]
     feeding: list[ModelRequest] = []
-    for one in reversed(asked):
-        text = (one.written() or "").strip()
-        if one in writers or one.is_open or len(text) < _MIN_TELLING:
+    for request in reversed(asked):
+        text = (request.written() or "").strip()
+        if request in writers or request.is_open or len(text) < _MIN_TELLING:
             continue
-        if any(one.ended < begun and text in prompt for prompt, begun in prompts):
+        if any(request.ended < begun and text in prompt for prompt, begun in prompts):
             # What a prompt said before a model wrote it, an example's words for instance, stands in
             # the writers' prompts for its own sake.
             first = min(other.ended for other in asked if (other.written() or "").strip() == text)
-            if any(text in said for other in asked if other.begun < first for said in other.prompt):
+            if any(
+                text in message
+                for other in asked
+                if other.begun < first
+                for message in other.prompt
+            ):
                 continue
-            feeding.insert(0, one)
-            prompts += [(said, one.begun) for said in one.prompt]
+            feeding.insert(0, request)
+            prompts += [(message, request.begun) for message in request.prompt]
     return feeding
 
 
@@ -309,23 +332,25 @@ def _flow(
     output of a reranker replaces its input, and the lists of two parallel retrievers both stay.
     Single documents, over which a chain may just be mapped, count only if there is no list.
     """
-    sightings = [one for one in sightings if not one.alone] or sightings
-    if not any(one.documents for one in sightings):
+    sightings = [sighting for sighting in sightings if not sighting.alone] or sightings
+    if not any(sighting.documents for sighting in sightings):
         if given:
             return distinct(given), "dataflow"
-        return [], "retriever" if any(one.retrieved for one in sightings) else "none"
+        return [], "retriever" if any(sighting.retrieved for sighting in sightings) else "none"
     live: list[tuple[Sighting, set[str]]] = []
-    for one in sightings:
-        texts = {seen.text for seen in one.documents}
-        if texts and not one.retrieved:
+    for sighting in sightings:
+        texts = {seen.text for seen in sighting.documents}
+        if texts and not sighting.retrieved:
             live = [kept for kept in live if not (texts <= kept[1] or kept[1] <= texts)]
         if texts:
-            live.append((one, texts))
+            live.append((sighting, texts))
     last, texts = live[-1]
     if not last.carried:  # otherwise nothing was found in this turn
         live = [kept for kept in live if not kept[0].carried]
-    retrieved = [one for one in sightings if one.retrieved]
-    if not any(seen.text in texts for one in retrieved for seen in one.documents):
+    retrieved = [sighting for sighting in sightings if sighting.retrieved]
+    if not any(seen.text in texts for sighting in retrieved for seen in sighting.documents):
         live = [(last, texts)]  # the texts were rewritten, or found by a plain function
-    source: DocumentsFrom = "retriever" if all(one.retrieved for one, _ in live) else "dataflow"
-    return distinct(seen for one, _ in live for seen in one.documents), source
+    source: DocumentsFrom = (
+        "retriever" if all(sighting.retrieved for sighting, _ in live) else "dataflow"
+    )
+    return distinct(seen for sighting, _ in live for seen in sighting.documents), source

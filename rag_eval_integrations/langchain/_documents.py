@@ -65,14 +65,14 @@ def documents_of(value: object, depth: int = 0) -> Sequence[object]:
         entries = all(type(part) is dict for part in value.values())
     if depth > _MAX_DEPTH or (parts := _PARTS.get(type(value)) or _parts_of(type(value))) is None:
         return ()
-    found: Sequence[object] = ()
+    documents: Sequence[object] = ()
     for part in parts(value):
         if type(part) is str:
             continue
         more = documents_of(part, depth + 1) or (_entry(part) if entries else ())
         if more:
-            found = [*found, *more] if found else more
-    return found or _by_name(value, depth)
+            documents = [*documents, *more] if documents else more
+    return documents or _by_name(value, depth)
 
 
 def _by_name(value: object, depth: int) -> Sequence[object]:
@@ -88,15 +88,15 @@ def _by_name(value: object, depth: int) -> Sequence[object]:
 
 def _entry(item: object) -> Sequence[object]:
     """Return the document that an item of a list holds beside other things, with its score."""
-    found = single_documents(item)
-    if len(found) != 1:
-        return found
+    documents = single_documents(item)
+    if len(documents) != 1:
+        return documents
     if type(item) is dict:
         scores = [item.get(key) for key in _SCORE_KEYS]
     else:
         scores = [getattr(item, key, None) for key in _SCORE_KEYS]
-    score = next((one for one in map(finite, scores) if one is not None), None)
-    return found if score is None or type(found[0]) is tuple else [(found[0], score)]
+    score = next((number for number in map(finite, scores) if number is not None), None)
+    return documents if score is None or type(documents[0]) is tuple else [(documents[0], score)]
 
 
 def single_documents(value: object) -> Sequence[object]:

@@ -64,13 +64,13 @@ def finish(
         return None
     asked, retrievals = call.asked, call.retrievals
     if call.any_failed:
-        asked = [one for one in asked if one.run.counts()]
-        retrievals = [one for one in retrievals if one.run.counts()]
+        asked = [request for request in asked if request.run.counts()]
+        retrievals = [retrieval for retrieval in retrievals if retrieval.run.counts()]
     question = call.question
     if not question and (hooks is None or not hooks.has_question):
         # A resumed graph gets no question, but its state may hold it.
         question = question_in_state(outputs) or next(
-            (one.query for one in retrievals if one.query), ""
+            (retrieval.query for retrieval in retrievals if retrieval.query), ""
         )
     if not call.history and type(outputs) is dict and "messages" in outputs:
         call.history = _history_in_state(outputs["messages"], question)
@@ -78,13 +78,17 @@ def finish(
     status: CaptureStatus = "ok"
     if error is not None or call.streaming or call.interrupted:
         status = _status(call, outputs, error, asked)
-    said = None if hooks is None or outputs is None else hooks.response(outputs)
-    queries = None if said is not None and said[0] else {one.query for one in retrievals}
+    hooked_response = None if hooks is None or outputs is None else hooks.response(outputs)
+    queries = (
+        None
+        if hooked_response is not None and hooked_response[0]
+        else {retrieval.query for retrieval in retrievals}
+    )
     response, context = _answer_and_context(call, outputs, status, asked, queries, question)
     if hooked is not None:
         context = partial(context_given, call, asked, hooked, question)
-    if said is not None:
-        response = said[0]
+    if hooked_response is not None:
+        response = hooked_response[0]
     metadata = json_object(call.metadata) if call.metadata else {}
     if hooks is not None and hooks.failed:
         metadata[FAILED] = [*hooks.failed]
@@ -100,7 +104,7 @@ def finish(
             latency_s=latency,
             tags=tags,
             metadata=metadata,
-            retrievers=tuple([one.name for one in retrievals]),
+            retrievers=tuple([retrieval.name for retrieval in retrievals]),
             question=question,
             response=response,
             history=call.history,
@@ -149,7 +153,7 @@ def _documents_passed(call: Call) -> bool:
 
     Single documents without a question are being indexed.
     """
-    return any(call.question or not one.alone for one in call.sightings)
+    return any(call.question or not sighting.alone for sighting in call.sightings)
 
 
 def _is_bare(root: Run, call: Call) -> bool:
@@ -208,7 +212,7 @@ def _response(
 
 
 def _last_written(asked: Sequence[ModelRequest], queries: set[str]) -> str | None:
-    texts = (one.written() for one in reversed(asked))
+    texts = (request.written() for request in reversed(asked))
     return next((text for text in texts if text and text not in queries), None)
 
 
@@ -221,8 +225,12 @@ def _written_side_by_side(
     """
     outputs = answers_in(outputs)
     values = {text.strip(): text for text in values_of(outputs) if text not in queries}
-    several = [one for one in asked if (one.written() or "").strip() in values] if values else []
-    return {values[(one.written() or "").strip()] for one in several}, several
+    several = (
+        [request for request in asked if (request.written() or "").strip() in values]
+        if values
+        else []
+    )
+    return {values[(request.written() or "").strip()] for request in several}, several
 
 
 def _interrupted_answer(outputs: object, answer: str | None) -> str | None:

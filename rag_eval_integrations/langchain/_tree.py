@@ -198,8 +198,8 @@ class Call:
 
     def prompts(self) -> Iterator[str]:
         """Yield the texts of all prompts."""
-        for one in self.asked:
-            yield from one.prompt
+        for request in self.asked:
+            yield from request.prompt
 
     def read_inputs(self, inputs: object) -> None:
         """Read the root's inputs now, since the app may change its own objects before the end."""
@@ -213,9 +213,11 @@ class Call:
         self.question = (question_of(inputs) or self.question) if hooked is None else hooked
         self.history = history_of(inputs)
         if not self.given and may_hold_documents(inputs):
-            found = documents_of(inputs)
+            documents = documents_of(inputs)
             # A single document without a question is being indexed.
-            self.given = self.take(found or single_documents(inputs) if self.question else found)
+            self.given = self.take(
+                documents or single_documents(inputs) if self.question else documents
+            )
 
     def started(self, run: Run, inputs: object, name: object) -> None:
         """Record the start of a run below the root, or of a root that is not a chain.
@@ -315,7 +317,7 @@ class Call:
 
     def _take_text(self, tool: Run, text: str | None) -> None:
         """Record a tool's text as a document, unless its documents were seen."""
-        if not text or any(one.run.is_below(tool) for one in self.sightings):
+        if not text or any(sighting.run.is_below(tool) for sighting in self.sightings):
             return
         seen = self.candidates.setdefault(text, Snapshot(text, None, {"tool": tool.name}, None))
         self.retrievals.append(Retrieval(tool, tool.name, ""))

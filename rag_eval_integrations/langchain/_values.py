@@ -94,7 +94,7 @@ def last_answer(items: Sequence[object]) -> str | None:
     are several answers, and give None.
     """
     messages = [message_of(item) for item in items]
-    if len(items) > 1 and all(one is not None and one.role in AI for one in messages):
+    if len(items) > 1 and all(message is not None and message.role in AI for message in messages):
         return None
     last = messages[-1] if messages else None
     if last is not None and _ROLES.get(last.role) == "tool":
@@ -232,9 +232,9 @@ def question_of(inputs: object, depth: int = 0) -> str:
     if is_command(inputs):
         return question_in_state(_field(inputs, "update"), depth)
     for key in _QUESTION_KEYS:
-        found = question_of(_field(inputs, key), depth + 1)
-        if found:
-            return found
+        question = question_of(_field(inputs, key), depth + 1)
+        if question:
+            return question
     messages = _field(inputs, "messages")
     if isinstance(messages, LISTS) and messages and isinstance(messages[-1], str):
         return plain(messages[-1])  # LangChain reads a bare string among messages as the user's
@@ -254,8 +254,8 @@ def history_of(inputs: object) -> tuple[Turn, ...]:
         return ()
     if isinstance(inputs, LISTS):
         return turns_before_last_question(inputs)
-    if found := named_history(inputs):
-        return found
+    if turns := named_history(inputs):
+        return turns
     messages = _field(inputs, "messages")
     return turns_before_last_question(messages) if isinstance(messages, LISTS) else ()
 
@@ -263,8 +263,8 @@ def history_of(inputs: object) -> tuple[Turn, ...]:
 def named_history(inputs: object) -> tuple[Turn, ...]:
     """Read the earlier turns under one of their usual keys; empty when there are none."""
     for key in _HISTORY_KEYS:
-        if found := turns_of(_field(inputs, key)):
-            return found
+        if turns := turns_of(_field(inputs, key)):
+            return turns
     return ()
 
 
@@ -284,9 +284,9 @@ def answer_of(outputs: object, depth: int = 0) -> str | None:
     if isinstance(outputs, LISTS):
         return last_answer(outputs)
     for key in _ANSWER_KEYS:
-        found = answer_of(_field(outputs, key), depth + 1)
-        if found is not None:
-            return found
+        answer = answer_of(_field(outputs, key), depth + 1)
+        if answer is not None:
+            return answer
     structured = _field(outputs, "structured_response")  # an agent's answer in a given format
     if structured is not None:
         return answer_of(structured, depth + 1) or _as_json(structured)
@@ -316,7 +316,9 @@ def values_of(outputs: object) -> list[str]:
         parts = list(outputs) if isinstance(outputs, LISTS) else []
     for part in parts.copy():
         if isinstance(part, LISTS):  # one text from every branch
-            parts += [one for one in part if isinstance(one, str) or message_of(one) is not None]
+            parts += [
+                block for block in part if isinstance(block, str) or message_of(block) is not None
+            ]
     return [text for part in parts if (text := answer_of(part))]
 
 

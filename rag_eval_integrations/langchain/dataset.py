@@ -201,7 +201,10 @@ def _read(
     if isinstance(examples, str | Mapping):
         raise ConfigurationError("examples", examples, "should be a list of examples")
     runnable = chain if isinstance(chain, Runnable) else RunnableLambda(chain)
-    read = [example_from(item, f"examples[{at}]", make_input) for at, item in enumerate(examples)]
+    read = [
+        example_from(item, f"examples[{number}]", make_input)
+        for number, item in enumerate(examples)
+    ]
     return runnable, read
 
 

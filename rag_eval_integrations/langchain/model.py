@@ -115,12 +115,12 @@ def _asked(
 
 
 def _messages(result: LLMResult) -> list[BaseMessage]:
-    found = [item.message for item in result.generations[0] if isinstance(item, ChatGeneration)]
+    messages = [item.message for item in result.generations[0] if isinstance(item, ChatGeneration)]
     output = result.llm_output or {}
-    for message in found:
+    for message in messages:
         # `generate` does not add the metadata that all answers share; `invoke` would.
         message.response_metadata = {**output, **message.response_metadata}
-    return found
+    return messages
 
 
 def _as_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
@@ -128,12 +128,12 @@ def _as_langchain(messages: Sequence[Message]) -> list[BaseMessage]:
 
 
 def _usage(replies: Sequence[BaseMessage], requests: int) -> Usage:
-    found = [reply.usage_metadata for reply in replies if isinstance(reply, AIMessage)]
+    usages = [reply.usage_metadata for reply in replies if isinstance(reply, AIMessage)]
     if requests == 1:  # each of several answers carries the usage of all of them together
-        found = found[:1]
+        usages = usages[:1]
     # A hit of LangChain's cache keeps the counts, if there were any, with a cost of 0.
-    hits = [usage for usage in found if usage and usage.get("total_cost") == 0]
-    paid = [usage for usage in found if usage and usage not in hits]
+    hits = [usage for usage in usages if usage and usage.get("total_cost") == 0]
+    paid = [usage for usage in usages if usage and usage not in hits]
     return Usage(
         requests=requests - len(hits),
         prompt_tokens=sum(token_count(usage["input_tokens"]) for usage in paid),

@@ -121,18 +121,18 @@ class EvaluatedRetriever(Captures, BaseRetriever):
     ) -> list[Document]:
         with self._watched(query, run_manager) as retrieval:
             config = _below(run_manager.get_child(), kwargs.pop(_CONFIG, None))
-            found = self.retriever.invoke(query, config, **{**self.defaults, **kwargs})
-            retrieval.documents = found
-        return found
+            documents = self.retriever.invoke(query, config, **{**self.defaults, **kwargs})
+            retrieval.documents = documents
+        return documents
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
     ) -> list[Document]:
         with self._watched(query, run_manager) as retrieval:
             config = _below(run_manager.get_child(), kwargs.pop(_CONFIG, None))
-            found = await self.retriever.ainvoke(query, config, **{**self.defaults, **kwargs})
-            retrieval.documents = found
-        return found
+            documents = await self.retriever.ainvoke(query, config, **{**self.defaults, **kwargs})
+            retrieval.documents = documents
+        return documents
 
     # --- as a capture ---------------------------------------------------------------------------
 
@@ -140,8 +140,10 @@ class EvaluatedRetriever(Captures, BaseRetriever):
         """Return the retrieval, which joins the surrounding call or becomes a call."""
 
         def made(retrieval: Retrieval) -> RagCall | None:
-            found = retrieval.documents
-            if added_to_block(lambda: [(one.page_content, one) for one in found], _text_of):
+            documents = retrieval.documents
+            if added_to_block(
+                lambda: [(document.page_content, document) for document in documents], _text_of
+            ):
                 return None
             if _seen_by_a_handler(manager):
                 return None
@@ -150,7 +152,7 @@ class EvaluatedRetriever(Captures, BaseRetriever):
                     handler.leave_to_wrapper(manager.run_id)
             call = retrieval.record(
                 self.get_name(),
-                [snapshot(document, None) for document in found],
+                [snapshot(document, None) for document in documents],
                 framework="langchain",
                 run_id=str(manager.run_id),
                 tags=tuple(map(str, manager.tags)),
@@ -207,7 +209,11 @@ class EvaluatedRunnable(Captures, RunnableBinding[Any, Any]):
     @property
     def handler(self) -> RagEvalCallbackHandler:
         """The handler, with the numbers of calls in flight, dropped calls and failures."""
-        return next(one.handler for one in self.config_factories if isinstance(one, _WithHandler))
+        return next(
+            factory.handler
+            for factory in self.config_factories
+            if isinstance(factory, _WithHandler)
+        )
 
     @property
     def _delivery(self) -> TargetDelivery:

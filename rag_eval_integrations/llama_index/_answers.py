@@ -143,7 +143,7 @@ def sources_of(response: object, mode: MetadataMode) -> tuple[Document, ...]:
             getattr(getattr(call, "tool_output", None), "raw_output", None)
             for call in getattr(response, "tool_calls", None) or ()
         )
-        nodes = [found for output in outputs for found in nodes_of(output)]
+        nodes = [scored for output in outputs for scored in nodes_of(output)]
     return tuple([_document(node, score, mode) for node, score in nodes])
 
 
@@ -215,7 +215,9 @@ async def _aread(response: object, name: str) -> str:
 
 def _joined(tokens: list[object]) -> str:
     # The stream of a chat engine yields responses, each of which holds a piece of text.
-    pieces = (one if isinstance(one, str) else getattr(one, "delta", None) for one in tokens)
+    pieces = (
+        token if isinstance(token, str) else getattr(token, "delta", None) for token in tokens
+    )
     return "".join([piece or "" for piece in pieces])
 
 
@@ -262,8 +264,8 @@ def _state_of_async(stream: AsyncGeneratorType[Any, Any]) -> _State:
     if sys.version_info >= (3, 12):  # pragma: no cover
         created = inspect.getasyncgenstate(stream) == inspect.AGEN_CREATED
     else:  # before its first step a generator is at the instruction that made it
-        at = stream.ag_code.co_code[stream.ag_frame.f_lasti]
-        created = dis.opname[at] == "RETURN_GENERATOR"
+        opcode = stream.ag_code.co_code[stream.ag_frame.f_lasti]
+        created = dis.opname[opcode] == "RETURN_GENERATOR"
     return "fresh" if created else "begun"
 
 

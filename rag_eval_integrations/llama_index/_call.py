@@ -124,7 +124,9 @@ class Call:
         elif stage == "synthesize":
             nodes = arguments.get("nodes")
             if self._prompts:  # those of models that wrote the query or chose the nodes
-                self._prompts = [told for told in self._prompts if not _prepares(told[0], span)]
+                self._prompts = [
+                    request for request in self._prompts if not _prepares(request[0], span)
+                ]
             self._found.append(FoundNodes(span, list(nodes) if isinstance(nodes, list) else ()))
             if self._earlier is None and span.scope is self.root:
                 self._messages = template_messages(instance) or self._messages
@@ -161,10 +163,10 @@ class Call:
             return
         if messages:
             self._messages = messages
-        told = (span, prompt)
-        if self._prompts and self._prompts[-1] == told:
+        request = (span, prompt)
+        if self._prompts and self._prompts[-1] == request:
             return  # an async method that calls the sync one reports it twice
-        self._prompts.append(told)
+        self._prompts.append(request)
         self._prompt_chars += len(prompt)
         while self._prompt_chars > _MAX_PROMPT_CHARS and len(self._prompts) > 1:
             self._prompt_chars -= len(self._prompts.pop(0)[1])
@@ -185,12 +187,12 @@ class Call:
 
     def answer(self, result: object, response: object) -> str | None:
         """Return the answer in the root's result, which is not kept: it may hold a stream."""
-        told = None if self._hooks is None else self._hooks.response(result)
-        return answer_of(response) if told is None else told
+        hooked = None if self._hooks is None else self._hooks.response(result)
+        return answer_of(response) if hooked is None else hooked
 
     def writing_of(self, response: object) -> Writing | None:
         """Return the writing of a chat engine's response; None when there is none yet."""
-        return next((one for one in self.writings if one.response is response), None)
+        return next((writing for writing in self.writings if writing.response is response), None)
 
     def _tool_text(self, tool: Span, result: object) -> tuple[Snapshot, ...]:
         """Note a tool's name; return its text as a document, if the user wants that."""
@@ -200,7 +202,7 @@ class Call:
         self.tools = (*self.tools, name)
         if self.takes_text is None or not self.takes_text(name):
             return ()
-        if any(one.nodes and one.span.is_below(tool) for one in self._found):
+        if any(sighting.nodes and sighting.span.is_below(tool) for sighting in self._found):
             return ()  # its documents were seen
         text = getattr(result, "content", None)
         if not isinstance(text, str) or not text:
@@ -256,10 +258,15 @@ class Call:
             self.root.failed = True
         if self.root.stage != "answer":
             return None
-        found = self._settled()
+        sightings = self._settled()
         self._snapshots.clear()
         self.stream = None
-        if not (self._retrievers or self._sources or self._given or any(o.nodes for o in found)):
+        if not (
+            self._retrievers
+            or self._sources
+            or self._given
+            or any(sighting.nodes for sighting in sightings)
+        ):
             return None
         question = self._question()
         prompts, last = self._asked_for_the_answer()
@@ -272,7 +279,7 @@ class Call:
 
         def record() -> RagCall:
             return to_call(
-                self._context(found, prompts, question, last),
+                self._context(sightings, prompts, question, last),
                 framework="llama_index",
                 run_id=self.key,
                 status=status,
@@ -290,10 +297,12 @@ class Call:
         return EndedCall(self.key, status, record, self._clear, failed)
 
     def _context(
-        self, found: list[FoundNodes], prompts: str, question: str, last: str | None
+        self, sightings: list[FoundNodes], prompts: str, question: str, last: str | None
     ) -> Context:
         bodies = self._bodies
-        chosen = context(self._sources, found, prompts, question, bodies, self._given, last=last)
+        chosen = context(
+            self._sources, sightings, prompts, question, bodies, self._given, last=last
+        )
         if not bodies:
             return chosen
         return chosen._replace(
@@ -322,8 +331,8 @@ class Call:
         streamed = self.read_by_app or self.awaited is not None
         if self._hooks is None or not streamed or status != "ok":
             return text
-        told = self._hooks.response(text)
-        return text if told is None else told
+        hooked = self._hooks.response(text)
+        return text if hooked is None else hooked
 
     def _tag_names(self) -> tuple[str, ...]:
         names = self._tags.get("tags")
@@ -335,21 +344,23 @@ class Call:
 
     def _settled(self) -> list[FoundNodes]:
         """Return the nodes that were found in spans that count, as snapshots."""
-        found = self._found
+        sightings = self._found
         if self.part_failed:
-            found = [one for one in found if self._counts(one.span)]
+            sightings = [sighting for sighting in sightings if self._counts(sighting.span)]
         if self._sources:  # the response names its sources: the synthesis's nodes are not needed
-            return [one for one in found if one.span.stage != "synthesize"]
+            return [sighting for sighting in sightings if sighting.span.stage != "synthesize"]
         return [
-            one if _is_settled(one) else FoundNodes(one.span, self._take(one.nodes))
-            for one in found
+            sighting
+            if _is_settled(sighting)
+            else FoundNodes(sighting.span, self._take(sighting.nodes))
+            for sighting in sightings
         ]
 
     def _asked_for_the_answer(self) -> tuple[str, str | None]:
         """Return all prompts joined; and the last one, if the app wrote all of them itself."""
         asked = self._prompts
         if self.part_failed:
-            asked = [told for told in asked if self._counts(told[0])]
+            asked = [request for request in asked if self._counts(request[0])]
         text = "\n".join([prompt for _, prompt in asked])
         alone = len(asked) < 2 or self._sources or not all(self._is_own(span) for span, _ in asked)
         return text, None if alone else asked[-1][1]
@@ -363,8 +374,12 @@ def _prepares(model: Span, synthesis: Span) -> bool:
     return model.scope is synthesis.scope and not model.is_in_synthesis()
 
 
-def _is_settled(found: FoundNodes) -> bool:
-    return found.span.stage != "synthesize" or not found.nodes or type(found.nodes[0]) is Snapshot
+def _is_settled(sighting: FoundNodes) -> bool:
+    return (
+        sighting.span.stage != "synthesize"
+        or not sighting.nodes
+        or type(sighting.nodes[0]) is Snapshot
+    )
 
 
 def _user_tags(

@@ -42,7 +42,7 @@ def template_messages(synthesizer: object) -> list[Any]:
     if not isinstance(messages, list):
         return []
     # Where a model has no system role, the nodes' place looks like a turn of the user.
-    return [one for one in messages if "{context_str}" not in (text_of(one) or "")]
+    return [message for message in messages if "{context_str}" not in (text_of(message) or "")]
 
 
 def fills_itself(result: object) -> bool:

@@ -43,7 +43,7 @@ class FoundNodes(NamedTuple):
 
 def context(
     sources: Sequence[Snapshot],
-    found: Sequence[FoundNodes],
+    sightings: Sequence[FoundNodes],
     prompts: str,
     question: str,
     bodies: Mapping[str, str],
@@ -55,7 +55,7 @@ def context(
 
     Args:
         sources: the nodes that the response itself names.
-        found: the nodes found in spans that count, in order.
+        sightings: the nodes found in spans that count, in order.
         prompts: the prompts of the models that wrote the answer, joined: an answer may be refined
             or summarised in several requests.
         question: the user's question, which may contain a short document as well.
@@ -64,20 +64,25 @@ def context(
         last: the last prompt, if it alone may show on which documents the answer rests.
     """
     retrieved = distinct(
-        [seen for one in found if one.span.stage in ("retrieve", "own") for seen in one.nodes]
+        [
+            seen
+            for sighting in sightings
+            if sighting.span.stage in ("retrieve", "own")
+            for seen in sighting.nodes
+        ]
     )
     if given is not None:
         source: DocumentsFrom = "dataflow" if given or not retrieved else "retriever"
         return Context(given, source, unused(retrieved, given, bodies))
     candidates: Sequence[Snapshot]
     if sources:
-        candidates = distinct(_without_answers(sources, found, retrieved))
+        candidates = distinct(_without_answers(sources, sightings, retrieved))
     else:
         # The last snapshot of a text has the score of the last postprocessor.
-        latest = {seen.text: seen for one in found for seen in one.nodes}
-        candidates = _without_answers(list(latest.values()), found, retrieved)
+        latest = {seen.text: seen for sighting in sightings for seen in sighting.nodes}
+        candidates = _without_answers(list(latest.values()), sightings, retrieved)
     if not candidates:
-        return Context((), "retriever" if _retrieved(found) else "none", retrieved)
+        return Context((), "retriever" if _retrieved(sightings) else "none", retrieved)
     documents = _in_prompts(candidates, prompts, question, bodies)
     if documents and last is not None:
         documents = _shown_again(documents, prompts, last, question) or documents
@@ -85,8 +90,8 @@ def context(
         return Context(documents, "prompt", unused(retrieved, documents, bodies))
     if sources:
         return Context(candidates, "dataflow", unused(retrieved, candidates, bodies))
-    rank, flowed = _flow(found)
-    documents = distinct(_without_answers(flowed, found, retrieved))
+    rank, flowed = _flow(sightings)
+    documents = distinct(_without_answers(flowed, sightings, retrieved))
     source = "dataflow" if rank > _RANKS["retrieve"] else "retriever"
     return Context(documents, source, unused(retrieved, documents, bodies))
 
@@ -104,7 +109,10 @@ def _in_prompts(
     there, cut = _find(candidates, prompts, question)
     if bodies and (cut or len(there) < len(candidates)):
         shown = {seen.text for seen in there} - cut
-        bare = [one if one.text in shown else _without_metadata(one, bodies) for one in candidates]
+        bare = [
+            candidate if candidate.text in shown else _without_metadata(candidate, bodies)
+            for candidate in candidates
+        ]
         again, cut_again = _find(bare, prompts, question)
         if len(again) >= len(there):
             there, cut = again, cut_again
@@ -144,22 +152,27 @@ def _without_metadata(seen: Snapshot, bodies: Mapping[str, str]) -> Snapshot:
     return seen._replace(text=bodies.get(seen.text, seen.text))
 
 
-def _retrieved(found: Sequence[FoundNodes]) -> bool:
-    return any(one.span.stage == "retrieve" for one in found)
+def _retrieved(sightings: Sequence[FoundNodes]) -> bool:
+    return any(sighting.span.stage == "retrieve" for sighting in sightings)
 
 
 def _without_answers(
-    nodes: Sequence[Snapshot], found: Sequence[FoundNodes], retrieved: Sequence[Snapshot]
+    nodes: Sequence[Snapshot], sightings: Sequence[FoundNodes], retrieved: Sequence[Snapshot]
 ) -> Sequence[Snapshot]:
     """Drop nodes that hold the answer to a part of the question, which are not documents.
 
     A sub-question engine wraps answers into nodes. Nodes from a retriever or a postprocessor stay
     whatever their text, and so do parts of one (a citation engine makes such nodes).
     """
-    answers = [one.answer for one in found if one.answer]
+    answers = [sighting.answer for sighting in sightings if sighting.answer]
     if not answers:
         return nodes
-    known = {seen.id for one in found if one.span.stage in _NODE_MAKERS for seen in one.nodes}
+    known = {
+        seen.id
+        for sighting in sightings
+        if sighting.span.stage in _NODE_MAKERS
+        for seen in sighting.nodes
+    }
     return [
         node
         for node in nodes
@@ -169,16 +182,16 @@ def _without_answers(
     ]
 
 
-def _flow(found: Sequence[FoundNodes]) -> tuple[int, list[Snapshot]]:
+def _flow(sightings: Sequence[FoundNodes]) -> tuple[int, list[Snapshot]]:
     """Return the highest rank, and the nodes passed on last in each query, chat or tool."""
     best: dict[Span, tuple[int, list[Snapshot]]] = {}
-    for one in found:
-        rank = _RANKS[one.span.stage]
-        before, nodes = best.get(one.span.scope, (0, []))
-        if rank == before and not _chooses(one, nodes):
-            nodes.extend(one.nodes)
-        elif rank >= before and (one.nodes or one.span.stage in _MAY_EMPTY):
-            best[one.span.scope] = rank, list(one.nodes)
+    for sighting in sightings:
+        rank = _RANKS[sighting.span.stage]
+        before, nodes = best.get(sighting.span.scope, (0, []))
+        if rank == before and not _chooses(sighting, nodes):
+            nodes.extend(sighting.nodes)
+        elif rank >= before and (sighting.nodes or sighting.span.stage in _MAY_EMPTY):
+            best[sighting.span.scope] = rank, list(sighting.nodes)
     own = {scope: flow for scope, flow in best.items() if not _covered(scope, best)}
     return (
         max((rank for rank, _ in own.values()), default=0),
@@ -186,12 +199,12 @@ def _flow(found: Sequence[FoundNodes]) -> tuple[int, list[Snapshot]]:
     )
 
 
-def _chooses(one: FoundNodes, nodes: Sequence[Snapshot]) -> bool:
+def _chooses(sighting: FoundNodes, nodes: Sequence[Snapshot]) -> bool:
     """Return whether nodes replace those of the same rank that were passed on before."""
-    if one.span.stage == "own":
+    if sighting.span.stage == "own":
         before = {seen.text for seen in nodes}
-        return all(seen.text in before for seen in one.nodes)
-    return one.span.stage == "postprocess"
+        return all(seen.text in before for seen in sighting.nodes)
+    return sighting.span.stage == "postprocess"
 
 
 def _covered(scope: Span, best: dict[Span, tuple[int, list[Snapshot]]]) -> bool:
@@ -221,5 +234,7 @@ def unused(
         seen
         for seen in absent
         if seen.id not in ids
-        and not any(same_text(one, [seen, _without_metadata(seen, bodies)]) for one in made)
+        and not any(
+            same_text(document, [seen, _without_metadata(seen, bodies)]) for document in made
+        )
     ]

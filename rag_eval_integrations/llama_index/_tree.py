@@ -111,7 +111,7 @@ def _stage_of(method: str, instance: object) -> Stage | None:
         return stage
     if stage in _FINDS:
         return "own"  # the nodes that it returns count, and so does everything inside
-    methods = [one for one in _MODEL_METHODS if hasattr(instance, one)]
+    methods = [name for name in _MODEL_METHODS if hasattr(instance, name)]
     return stage if stage == "model" and len(methods) > 1 else None
 
 

@@ -86,8 +86,8 @@ def turns_of(messages: object) -> tuple[Turn, ...]:
     """Return the turns of users and assistants, oldest first, without empty ones (tool calls)."""
     if not isinstance(messages, _LISTS):
         return ()
-    said = ((_TURNS.get(_role(message)), text_of(message)) for message in messages)
-    return tuple([Turn(role=role, content=text) for role, text in said if role and text])
+    turns = ((_TURNS.get(_role(message)), text_of(message)) for message in messages)
+    return tuple([Turn(role=role, content=text) for role, text in turns if role and text])
 
 
 def _role(message: object) -> str:
@@ -104,8 +104,8 @@ def unwrapped(result: object) -> object:
         return result
     if "StopEvent" not in [kind.__name__ for kind in type(result).__mro__]:
         return result
-    held = getattr(result, "result", None)
-    return fields_of(result) if held is None else held
+    output = getattr(result, "result", None)
+    return fields_of(result) if output is None else output
 
 
 def answer_of(result: object, depth: int = 0) -> str | None:
@@ -181,12 +181,12 @@ def nodes_of(value: object) -> list[tuple[Any, float | None]]:
     """Find the nodes, with their scores, in a list of nodes, a response's sources or a mapping."""
     if not isinstance(value, _LISTS):
         if isinstance(value, Mapping):  # a workflow's result: its first list of nodes
-            inside = (nodes_of(held) for held in list(value.values()) if isinstance(held, _LISTS))
-            return next((found for found in inside if found), [])
+            inside = (nodes_of(item) for item in list(value.values()) if isinstance(item, _LISTS))
+            return next((nodes for nodes in inside if nodes), [])
         own = getattr(value, "__dict__", {})
-        found = own.get("source_nodes")
+        nodes = own.get("source_nodes")
         # A chat response lists the sources of its tools, but not those of a streaming one (0.14).
-        value = found or [
+        value = nodes or [
             node
             for source in own.get("sources") or ()
             for node in getattr(getattr(source, "raw_output", None), "source_nodes", None) or ()
@@ -243,4 +243,6 @@ def document_snapshot(node: Any, score: float | None) -> Snapshot:
 def same_text(node: Snapshot, retrieved: Sequence[Snapshot]) -> bool:
     """Return whether a node is a part of a retrieved node, or composed of retrieved nodes."""
     longest = max(node.text.split("\n"), key=len).strip()
-    return any(longest in one.text or (one.text and one.text in node.text) for one in retrieved)
+    return any(
+        longest in source.text or (source.text and source.text in node.text) for source in retrieved
+    )

@@ -137,7 +137,7 @@ def _read(engine: object, questions: Iterable[object]) -> list[Question]:
         raise ConfigurationError("engine", engine, "should be a query engine")
     if isinstance(questions, str):
         raise ConfigurationError("questions", questions, "should be a list of questions")
-    return [_question(item, f"questions[{at}]") for at, item in enumerate(questions)]
+    return [_question(item, f"questions[{number}]") for number, item in enumerate(questions)]
 
 
 _NAMES = (

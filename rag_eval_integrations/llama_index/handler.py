@@ -54,9 +54,9 @@ def attach(spans: BaseSpanHandler[BaseSpan], events: BaseEventHandler) -> None:
     root = get_dispatcher()
     with CHANGING:
         # New lists, so that a thread that iterates over the old ones is not disturbed.
-        if not any(one is spans for one in root.span_handlers):
+        if not any(handler is spans for handler in root.span_handlers):
             root.span_handlers = [*root.span_handlers, spans]
-        if not any(one is events for one in root.event_handlers):
+        if not any(handler is events for handler in root.event_handlers):
             root.event_handlers = [*root.event_handlers, events]
 
 
@@ -64,8 +64,8 @@ def detach(spans: BaseSpanHandler[BaseSpan], events: BaseEventHandler) -> None:
     """Remove handlers from the root dispatcher."""
     root = get_dispatcher()
     with CHANGING:
-        root.span_handlers = [one for one in root.span_handlers if one is not spans]
-        root.event_handlers = [one for one in root.event_handlers if one is not events]
+        root.span_handlers = [handler for handler in root.span_handlers if handler is not spans]
+        root.event_handlers = [handler for handler in root.event_handlers if handler is not events]
 
 
 # --- The observers that the dispatcher calls for every span and event
@@ -310,7 +310,7 @@ class ScopedHandler(RagEvalHandler):
 
 def _recorders() -> list[Recorder]:
     observers = get_dispatcher().event_handlers
-    return [one.recorder for one in observers if isinstance(one, EventObserver)]
+    return [observer.recorder for observer in observers if isinstance(observer, EventObserver)]
 
 
 def in_captured_call() -> bool:
@@ -320,7 +320,7 @@ def in_captured_call() -> bool:
     of theirs. The spans of a bare retriever do as well, but such a call is never delivered.
     """
     span_id = active_span_id.get()
-    spans = [one.spans.get(span_id) for one in _recorders()] if span_id else []
+    spans = [recorder.spans.get(span_id) for recorder in _recorders()] if span_id else []
     return bool(reading()) or any(
         span is not None and span.call.root.stage == "answer" for span in spans
     )

@@ -92,7 +92,12 @@ class TemplatePrompt(FrameworkTemplate):
         self._template = template
         filled = set(template.kwargs)
         super().__init__(
-            name, [one for one in dict.fromkeys(template.template_vars) if one not in filled]
+            name,
+            [
+                variable
+                for variable in dict.fromkeys(template.template_vars)
+                if variable not in filled
+            ],
         )
 
     def render(self, values: Mapping[str, object]) -> tuple[Message, ...]:

@@ -228,29 +228,29 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
     def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
         """Retrieve nodes."""
         with self._watched(str_or_query_bundle) as retrieval:
-            retrieval.documents = found = self._wrapped.retrieve(str_or_query_bundle)
-        return found
+            retrieval.documents = nodes = self._wrapped.retrieve(str_or_query_bundle)
+        return nodes
 
     @no_span
     async def aretrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
         """Retrieve nodes, from async code."""
         with self._watched(str_or_query_bundle) as retrieval:
-            retrieval.documents = found = await self._wrapped.aretrieve(str_or_query_bundle)
-        return found
+            retrieval.documents = nodes = await self._wrapped.aretrieve(str_or_query_bundle)
+        return nodes
 
     # For code that calls these methods directly: they do not resolve index nodes to objects.
 
     @no_span
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         with self._watched(query_bundle) as retrieval:
-            retrieval.documents = found = self._wrapped._retrieve(query_bundle)
-        return found
+            retrieval.documents = nodes = self._wrapped._retrieve(query_bundle)
+        return nodes
 
     @no_span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         with self._watched(query_bundle) as retrieval:
-            retrieval.documents = found = await self._wrapped._aretrieve(query_bundle=query_bundle)
-        return found
+            retrieval.documents = nodes = await self._wrapped._aretrieve(query_bundle=query_bundle)
+        return nodes
 
     # --- as a capture ---------------------------------------------------------------------------
 
@@ -263,7 +263,7 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
         def seen() -> list[Snapshot]:
             return [document_snapshot(node, score) for node, score in nodes_of(retrieval.documents)]
 
-        if added_to_block(lambda: [_document(one) for one in distinct(seen())], _text_of):
+        if added_to_block(lambda: [_document(snapshot) for snapshot in distinct(seen())], _text_of):
             return None
         if in_captured_call():
             return None
@@ -279,8 +279,8 @@ class EvaluatedRetriever(Captures, Wrapper, BaseRetriever):
         return call.model_copy(update={"relevant_ids": self._gold.get(call.question)})
 
 
-def _document(one: Snapshot) -> tuple[str, Document]:
-    text, name, metadata, score, header = one
+def _document(snapshot: Snapshot) -> tuple[str, Document]:
+    text, name, metadata, score, header = snapshot
     return text, Document(text=text, id=name, metadata=metadata, score=score, header=header)
 
 

@@ -119,7 +119,7 @@ def _observed(run: Any, example: Any, values: Values) -> RagCall:
         documents = call.documents or documents_in(outputs, "outputs")
     if documents is None and call.capture is None:
         call = call.model_copy(update={"capture": _seen_as(documents, False)})
-    found = {
+    fields = {
         "id": str(label) if label else call.id,
         "question": _question_given(values) or call.question or question_of(asked),
         "documents": documents or (),
@@ -127,7 +127,7 @@ def _observed(run: Any, example: Any, values: Values) -> RagCall:
         "reference": _reference_given(values) or reference_in(getattr(example, "outputs", None)),
         "relevant_ids": _relevant_given(values, getattr(example, "outputs", None)),
     }
-    return call.model_copy(update=found)
+    return call.model_copy(update=fields)
 
 
 def _question_given(values: Values) -> str:
@@ -160,14 +160,14 @@ def _documents_given(values: Values) -> tuple[Document, ...] | None:
     given = values.get("context")
     if given is not None:
         return _all([given] if isinstance(given, str) else given, "context")
-    found = documents_in(values.get("outputs"), "outputs")
-    return documents_in(values.get("inputs"), "inputs") if found is None else found
+    documents = documents_in(values.get("outputs"), "outputs")
+    return documents_in(values.get("inputs"), "inputs") if documents is None else documents
 
 
 def reference_in(outputs: object) -> str | None:
     """Find the expected answer in an example's outputs; None when none can be identified."""
-    found = (outputs.get(key) for key in _REFERENCES) if isinstance(outputs, Mapping) else ()
-    return next((text for text in found if isinstance(text, str)), None) or answer_of(outputs)
+    references = (outputs.get(key) for key in _REFERENCES) if isinstance(outputs, Mapping) else ()
+    return next((text for text in references if isinstance(text, str)), None) or answer_of(outputs)
 
 
 def documents_in(given: object, field: str) -> tuple[Document, ...] | None:

@@ -86,8 +86,8 @@ def _replay(handler: RagEvalCallbackHandler, run: Any, parent: UUID | None) -> N
         _replay(handler, child, run_id)
 
     if kind == "retriever":
-        found = outputs.get("documents", [])
-        _end(handler.on_retriever_end, handler.on_retriever_error, found, error, run_id)
+        documents = outputs.get("documents", [])
+        _end(handler.on_retriever_end, handler.on_retriever_error, documents, error, run_id)
     elif kind == "llm":
         result = SimpleNamespace(generations=list(_generations(outputs)))
         _end(handler.on_llm_end, handler.on_llm_error, result, error, run_id)
@@ -144,13 +144,13 @@ def _revived(value: Any, depth: int = 0) -> Any:
 
 def _batches(messages: object) -> list[list[Any]]:
     listed = _listed(messages)
-    return listed if all(isinstance(one, list) for one in listed) else [listed]
+    return listed if all(isinstance(batch, list) for batch in listed) else [listed]
 
 
 def _generations(outputs: dict[str, Any]) -> Iterator[list[SimpleNamespace]]:
     for batch in _listed(outputs.get("generations")):
-        found = [one for one in _listed(batch) if isinstance(one, dict)]
-        yield [SimpleNamespace(text=one.get("text")) for one in found]
+        generations = [generation for generation in _listed(batch) if isinstance(generation, dict)]
+        yield [SimpleNamespace(text=generation.get("text")) for generation in generations]
 
 
 def _listed(value: object) -> list[Any]:
